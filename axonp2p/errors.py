@@ -1,0 +1,194 @@
+"""The error family: one base, and below it one branch for each answer to "whose fault is it?".
+
+Only `PeerMisbehaved` may ever cost a peer its reputation. Each class has a stable code (AX-nnn, documented in
+docs/errors.md) and the exit code of a program that ends with it (docs/errors.md, "Exit codes").
+Foreign exceptions are translated where they enter; past that door only this family travels.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class AxonError(Exception):
+    """What happened (`message`), why (`cause`), and the command or change that mends it (`fix`)."""
+
+    code: ClassVar[str] = "AX-001"
+    exit_code: ClassVar[int] = 70
+
+    def __init__(self, message: str, *, cause: str = "", fix: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.cause = cause
+        self.fix = fix
+
+
+# --- the person's settings, files or command line -------------------------------------------------
+
+
+class SettingsError(AxonError):
+    """A setting, option or file of this machine's owner is wrong."""
+
+    code = "AX-601"
+    exit_code = 9
+
+
+class PortTaken(SettingsError):
+    """Another program listens where this one should."""
+
+    code = "AX-602"
+    exit_code = 6
+
+
+class KeyFileUnsafe(SettingsError):
+    """The key file can be read by others, or does not hold a key."""
+
+    code = "AX-412"
+    exit_code = 4
+
+
+class SandboxMissing(SettingsError):
+    """bubblewrap cannot be had, so a stranger's code is not run."""
+
+    code = "AX-605"
+    exit_code = 6
+
+
+class AlreadyRunning(SettingsError):
+    """The same program already runs with this home."""
+
+    code = "AX-606"
+    exit_code = 6
+
+
+class JobFileWrong(SettingsError):
+    """job.toml, or a file that it names, is missing or says something impossible."""
+
+    code = "AX-901"
+    exit_code = 9
+
+
+class NotFound(SettingsError):
+    """What was asked for by name is not there."""
+
+    code = "AX-501"
+    exit_code = 5
+
+
+# --- nobody's fault: the network ------------------------------------------------------------------
+
+
+class Unreachable(AxonError):
+    """No route, no answer in time, or the line was lost midway."""
+
+    code = "AX-303"
+    exit_code = 3
+
+
+class TrackerUnreachable(Unreachable):
+    """None of the trackers answered."""
+
+    code = "AX-302"
+
+
+# --- a polite no ----------------------------------------------------------------------------------
+
+
+class Refused(AxonError):
+    """The other side understood and said no; `message` carries its reason."""
+
+    code = "AX-400"
+    exit_code = 4
+
+
+class TokenRefused(Refused):
+    """A reservation token is not valid here: wrong signature, time, peer, key or address."""
+
+    code = "AX-403"
+
+
+class StaleRow(Refused):
+    """An announce carries a sequence number that is not above the one already known, or is expired."""
+
+    code = "AX-404"
+
+
+class VersionMismatch(Refused):
+    """The two sides speak different protocol versions."""
+
+    code = "AX-405"
+
+
+class Busy(Refused):
+    """Every slot is promised to somebody."""
+
+    code = "AX-406"
+    exit_code = 8
+
+
+class NobodyFits(Refused):
+    """Too few peers meet the need of a job."""
+
+    code = "AX-801"
+    exit_code = 8
+
+
+# --- the other side broke a rule ------------------------------------------------------------------
+
+
+class PeerMisbehaved(AxonError):
+    """The other side broke the protocol."""
+
+    code = "AX-200"
+    exit_code = 4
+
+
+class MalformedMessage(PeerMisbehaved):
+    """Bytes that are not the message they should be."""
+
+    code = "AX-201"
+
+
+class MessageTooLarge(PeerMisbehaved):
+    """More bytes than the cap of this message."""
+
+    code = "AX-202"
+
+
+class BadSignature(PeerMisbehaved):
+    """A signature that does not fit its signer, its purpose or its content."""
+
+    code = "AX-203"
+
+
+# --- the job --------------------------------------------------------------------------------------
+
+
+class JobFailed(AxonError):
+    """The job ended without a result; `message` says at which peer and why."""
+
+    code = "AX-101"
+    exit_code = 1
+
+
+class TaskMistake(JobFailed):
+    """The task's own code raised; `cause` is the user's traceback."""
+
+    code = "AX-102"
+
+
+class LimitReached(JobFailed):
+    """A job went over one of its limits; `message` names the limit."""
+
+    code = "AX-103"
+
+
+def error_classes() -> dict[str, type[AxonError]]:
+    """Every class of the family by its code, for the wire (a code comes back as its class) and the docs."""
+    found: dict[str, type[AxonError]] = {}
+    waiting: list[type[AxonError]] = [AxonError]
+    while waiting:
+        error = waiting.pop()
+        found[error.code] = error
+        waiting.extend(error.__subclasses__())
+    return found

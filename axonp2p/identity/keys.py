@@ -1,0 +1,49 @@
+"""Ed25519 signatures (RFC 8032, through PyNaCl), each bound to a named purpose."""
+
+from __future__ import annotations
+
+from nacl.exceptions import BadSignatureError
+from nacl.signing import SigningKey, VerifyKey
+
+from axonp2p.errors import BadSignature
+from axonp2p.identity.peer_id import PeerId, peer_id_of, public_key_of
+
+SIGNATURE_BYTES = 64
+
+
+class PrivateKey:
+    """The secret half of an identity. Its repr never shows the secret."""
+
+    def __init__(self, seed: bytes) -> None:
+        self._key = SigningKey(seed)
+        self.peer_id: PeerId = peer_id_of(bytes(self._key.verify_key))
+
+    @classmethod
+    def generate(cls) -> PrivateKey:
+        """A fresh key from the operating system's randomness."""
+        return cls(bytes(SigningKey.generate()))
+
+    @property
+    def seed(self) -> bytes:
+        """The 32 secret bytes, for the key file and the certificate only."""
+        return bytes(self._key)
+
+    def sign(self, purpose: str, payload: bytes) -> bytes:
+        """64 bytes that prove: this key signed this payload for this purpose."""
+        return self._key.sign(_bound(purpose, payload)).signature
+
+    def __repr__(self) -> str:
+        return f"PrivateKey({self.peer_id[:8]})"
+
+
+def verify(signer: PeerId, purpose: str, payload: bytes, signature: bytes) -> None:
+    """Raise `BadSignature` unless `signer` signed `payload` for `purpose`."""
+    try:
+        VerifyKey(public_key_of(signer)).verify(_bound(purpose, payload), signature)
+    except (BadSignatureError, ValueError) as error:
+        raise BadSignature(f"the signature does not fit its signer for {purpose}") from error
+
+
+def _bound(purpose: str, payload: bytes) -> bytes:
+    # A NUL cannot stand in a purpose, so no purpose and payload run together into another pair.
+    return purpose.encode("ascii") + b"\0" + payload

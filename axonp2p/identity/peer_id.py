@@ -1,0 +1,37 @@
+"""Peer ids: a public Ed25519 key as 52 lower-case base32 letters without padding."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Annotated
+
+import msgspec
+
+ID_LENGTH = 52
+SHORT_LENGTH = 8
+_PATTERN = "^[a-z2-7]{52}$"
+
+PeerId = Annotated[str, msgspec.Meta(pattern=_PATTERN)]
+
+
+def peer_id_of(public_key: bytes) -> PeerId:
+    """The id of a 32-byte public key."""
+    if len(public_key) != 32:
+        raise ValueError(f"a public key has 32 bytes, not {len(public_key)}")
+    return base64.b32encode(public_key).decode().rstrip("=").lower()
+
+
+def public_key_of(peer_id: PeerId) -> bytes:
+    """The 32-byte public key that an id stands for; ValueError when it is no id."""
+    if not re.fullmatch(_PATTERN, peer_id):
+        raise ValueError("a peer id has 52 letters out of a-z and 2-7")
+    key = base64.b32decode(peer_id.upper() + "====")
+    if peer_id_of(key) != peer_id:  # the last letter has spare bits: only one spelling is the name
+        raise ValueError("not the canonical spelling of a peer id")
+    return key
+
+
+def short(peer_id: PeerId) -> str:
+    """The first letters, for people's eyes."""
+    return peer_id[:SHORT_LENGTH]

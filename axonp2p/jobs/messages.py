@@ -1,0 +1,208 @@
+"""The conversation between a client and a peer about one job, and between the members of a job.
+
+A session's first message says what it is for. `TakeLease` makes it a lease: the client's, for one job.
+
+    client                                   peer
+      | TakeLease(token, job, kind, ...) ---> |  checks the token, holds a slot, starts the worker at once
+      | <---------------- LeaseTaken          |
+      | BundleManifest, BundlePart ... -----> |
+      | <---------------- BundleReceived      |
+      | SetRoster(rank, members) -----------> |
+      | <---------------- RosterSet           |
+      | ToWorker, FromWorker <--------------> |  carried unread between coordinator and worker
+      | SignReceipt / ReceiptSigned <-------> |  after each accepted round
+      | FetchLog / LogPart <----------------> |
+      | EndLease ---------------------------> |  the worker and its files are removed
+      | <---------------- LeaseEnded          |
+
+`JoinMesh` makes it a link: from one member's daemon to another's, on which only `Carry` travels.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.transport.messages import Address, Fingerprint, Refusal, Text
+from axonp2p.wire.codec import Message
+from axonp2p.wire.frame import PAYLOAD_LIMIT
+
+MOST_FILES = 256
+MOST_MEMBERS = 64
+
+JobId = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Uuid = Annotated[str, msgspec.Meta(min_length=36, max_length=36)]
+Rank = Annotated[int, msgspec.Meta(ge=0, lt=MOST_MEMBERS)]
+Size = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
+Hash = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+FileName = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+
+
+class TakeLease(Message, tag=True, frozen=True):
+    """Give me the slot that this token promises, for this job."""
+
+    token: bytes
+    """An encoded `Signed[Token]`."""
+    job: JobId
+    kind: Annotated[str, msgspec.Meta(max_length=32)]
+    cores: Annotated[int, msgspec.Meta(ge=1, le=4096)]
+    memory_mb: Size
+    """What the job asks for; the peer's own limits hold whatever stands here."""
+
+
+class LeaseTaken(Message, tag=True, frozen=True):
+    """The slot is yours until `until` (Unix seconds); a worker is starting."""
+
+    until: int
+    cores: int
+    memory_mb: int
+
+
+class BundleFile(Message, frozen=True):
+    """One file of a bundle: a relative path with forward slashes, its size and its SHA-256."""
+
+    path: FileName
+    size: Size
+    sha256: Hash
+
+
+class BundleManifest(Message, tag=True, frozen=True):
+    """The files that follow as parts, in this order."""
+
+    files: Annotated[list[BundleFile], msgspec.Meta(min_length=1, max_length=MOST_FILES)]
+
+
+class BundlePart(Message, tag=True, frozen=True):
+    """The next bytes of a file, as payload: parts of a file come in order, files come in order."""
+
+    file: Annotated[int, msgspec.Meta(ge=0, lt=MOST_FILES)]
+    offset: Size
+
+
+class BundleReceived(Message, tag=True, frozen=True):
+    """Every file is there and has its hash; the worker can see them."""
+
+
+class Member(Message, frozen=True):
+    """One peer of a job, as the others may reach it."""
+
+    rank: Rank
+    peer: PeerId
+    name: Annotated[str, msgspec.Meta(max_length=32)]
+    addresses: Annotated[list[Address], msgspec.Meta(max_length=4)]
+    certificate: Fingerprint
+
+
+class SetRoster(Message, tag=True, frozen=True):
+    """Who is in the job. Ranks stay the same for as long as a job lasts; who is missing has left."""
+
+    epoch: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    rank: Rank
+    """The rank of the peer that this is sent to."""
+    members: Annotated[list[Member], msgspec.Meta(min_length=1, max_length=MOST_MEMBERS)]
+
+
+class RosterSet(Message, tag=True, frozen=True):
+    """The roster is in force: links from its members are accepted."""
+
+    epoch: int
+
+
+class ToWorker(Message, tag=True, frozen=True):
+    """The payload is for the worker."""
+
+
+class FromWorker(Message, tag=True, frozen=True):
+    """The payload is from the worker."""
+
+
+class WorkerStarted(Message, tag=True, frozen=True):
+    """The worker runs and has loaded what it can before the bundle is there."""
+
+    seconds: float
+
+
+class WorkerEnded(Message, tag=True, frozen=True):
+    """The worker is gone; the lease goes on until it is ended."""
+
+    reason: Text
+    limit: Annotated[str, msgspec.Meta(max_length=32)] = ""
+    """The limit that it went over ("memory", "processes", "time", ...), or empty."""
+    log_tail: Annotated[str, msgspec.Meta(max_length=4000)] = ""
+
+
+class LinkLost(Message, tag=True, frozen=True):
+    """This peer cannot reach the member with that rank."""
+
+    rank: Rank
+    reason: Text
+
+
+class SignReceipt(Message, tag=True, frozen=True):
+    """The client's signed receipt (an encoded `Signed[Receipt]`), for the peer to sign as well."""
+
+    receipt: Annotated[bytes, msgspec.Meta(max_length=2048)]
+
+
+class ReceiptSigned(Message, tag=True, frozen=True):
+    """An encoded `DoublySigned`."""
+
+    receipt: Annotated[bytes, msgspec.Meta(max_length=4096)]
+
+
+class FetchLog(Message, tag=True, frozen=True):
+    """Send what the job wrote to its standard output and error."""
+
+
+class LogPart(Message, tag=True, frozen=True):
+    """The next bytes of the log, as payload."""
+
+    offset: Size
+    total: Size
+
+
+class EndLease(Message, tag=True, frozen=True):
+    """The client needs the peer no longer."""
+
+
+class LeaseEnded(Message, tag=True, frozen=True):
+    """The slot is free again; worker and files are removed. The peer says it too when its owner ends the lease."""
+
+    reason: Text = ""
+
+
+class JoinMesh(Message, tag=True, frozen=True):
+    """The first message of a link: I am a member of that reservation's job."""
+
+    reservation: Uuid
+
+
+class MeshJoined(Message, tag=True, frozen=True):
+    """You are on the roster."""
+
+
+class Carry(Message, tag=True, frozen=True):
+    """The payload is from the caller's worker for the listener's worker, or the other way."""
+
+
+FirstMessage = TakeLease | JoinMesh
+ClientMessage = BundleManifest | BundlePart | SetRoster | ToWorker | SignReceipt | FetchLog | EndLease
+PeerMessage = (
+    LeaseTaken
+    | BundleReceived
+    | RosterSet
+    | FromWorker
+    | WorkerStarted
+    | WorkerEnded
+    | LinkLost
+    | ReceiptSigned
+    | LogPart
+    | LeaseEnded
+    | Refusal
+)
+LinkReply = MeshJoined | Refusal
+
+PART_BYTES = PAYLOAD_LIMIT // 4
+"""How large the parts of files are that we send: small enough that control messages slip between them."""

@@ -1,0 +1,112 @@
+"""Doubly signed receipts for accepted work."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from axonp2p.errors import BadSignature, MalformedMessage
+from axonp2p.identity.keys import SIGNATURE_BYTES, PrivateKey, verify
+from axonp2p.identity.peer_id import PeerId, short
+from axonp2p.wire.codec import Message, encode
+from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signable, Signed, open_signed
+
+ACCEPT_PURPOSE = "axon/receipt-accepted/1"
+
+Uuid = Annotated[str, msgspec.Meta(min_length=36, max_length=36)]
+Amount = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class Receipt(Signable, frozen=True):
+    """A client accepts one round's work of one peer."""
+
+    PURPOSE: ClassVar[str] = "axon/receipt/1"
+    LIMIT: ClassVar[int] = 768
+
+    reservation: Uuid
+    number: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+    """Counts the receipts of this peer within the reservation, from 1 without gaps."""
+    job: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    client: PeerId
+    peer: PeerId
+    round: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    flops: Amount
+    """Floating point operations, counted by torch's flop counter."""
+    samples: Amount
+    milliseconds: Amount
+    """Time spent on local steps."""
+    issued: Amount
+    """Unix time in seconds."""
+
+
+class DoublySigned(Message, frozen=True):
+    """A receipt's envelope by the client and the peer's signature over that envelope."""
+
+    receipt: Signed[Receipt]
+    peer_signature: Annotated[bytes, msgspec.Meta(min_length=SIGNATURE_BYTES, max_length=SIGNATURE_BYTES)]
+
+
+def accept(key: PrivateKey, receipt: Signed[Receipt]) -> DoublySigned:
+    """The peer's counter-signature. Check with `open_receipt` first what is signed."""
+    return DoublySigned(receipt=receipt, peer_signature=key.sign(ACCEPT_PURPOSE, encode(receipt)))
+
+
+def open_receipt(signed: Signed[Receipt]) -> Receipt:
+    """The receipt when its client signed it. Raises what `open_signed` raises, and `BadSignature`."""
+    receipt = open_signed(signed, Receipt)
+    if receipt.client != signed.signer:
+        raise BadSignature(f"a receipt of {short(receipt.client)} was signed by {short(signed.signer)}")
+    if receipt.client == receipt.peer:
+        raise MalformedMessage("nobody gives a receipt to itself")
+    return receipt
+
+
+def open_doubly_signed(doubly: DoublySigned) -> Receipt:
+    """The receipt when both signed it."""
+    receipt = open_receipt(doubly.receipt)
+    verify(receipt.peer, ACCEPT_PURPOSE, encode(doubly.receipt), doubly.peer_signature)
+    return receipt
+
+
+MOST_RECEIPTS = 200
+RECEIPTS_LIMIT = MOST_RECEIPTS * (Receipt.LIMIT + 2 * ENVELOPE_OVERHEAD)
+BALANCES_LIMIT = 64 * 1024
+
+
+class Receipts(Message, frozen=True):
+    """Receipts for a tracker to keep."""
+
+    receipts: Annotated[list[DoublySigned], msgspec.Meta(min_length=1, max_length=MOST_RECEIPTS)]
+
+
+class ReceiptsKept(Message, frozen=True):
+    """A tracker's answer: how many are new, how many it had already, and why it refused the others (by index)."""
+
+    new: int
+    known: int
+    refused: dict[int, str] = {}
+
+
+class BalancesAsked(Message, frozen=True):
+    """Balances of these keys, or of the `job` alone when it is named."""
+
+    keys: Annotated[list[PeerId], msgspec.Meta(max_length=200)] = []
+    job: str = ""
+
+
+class Balance(Message, frozen=True):
+    """What receipts add up to for one key."""
+
+    key: PeerId
+    earned_flops: int = 0
+    owed_flops: int = 0
+    receipts: int = 0
+
+
+class Balances(Message, frozen=True):
+    """A tracker's answer, the largest earners first."""
+
+    balances: list[Balance]
+    receipts: int
+    """How many receipts these balances are the sum of."""

@@ -1,0 +1,117 @@
+"""What a peer offers, what a job needs, and whether the one meets the other."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import InvalidVersion, Version
+
+from axonp2p.errors import MalformedMessage
+from axonp2p.wire.codec import Message
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
+Label = Annotated[str, msgspec.Meta(max_length=64)]
+
+T = TypeVar("T")
+
+
+class Gpu(Message, frozen=True):
+    """One graphics processor that jobs may use."""
+
+    name: Label
+    memory_mb: Count
+
+
+class Capability(Message, frozen=True):
+    """What one peer lends. All of it is a claim: a client believes what it measures."""
+
+    cores: Annotated[int, msgspec.Meta(ge=1, le=4096)]
+    """Cores for each job."""
+    memory_mb: Count
+    """Memory for each job, in MiB."""
+    disk_mb: Count
+    """Disk for each job, in MiB."""
+    gflops: Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+    """Measured float32 matrix speed of those cores."""
+    slots: Annotated[int, msgspec.Meta(ge=0, le=1024)]
+    """How many jobs at a time."""
+    free: Annotated[int, msgspec.Meta(ge=0, le=1024)]
+    """How many of the slots nobody holds now."""
+    python: Label
+    packages: Annotated[dict[Label, Label], msgspec.Meta(max_length=32)]
+    gpus: Annotated[list[Gpu], msgspec.Meta(max_length=16)] = []
+    kinds: Annotated[list[Label], msgspec.Meta(max_length=8)] = ["train"]
+    refuses: Annotated[str, msgspec.Meta(max_length=120)] = ""
+    """Why the peer takes no work at present; empty when it does."""
+
+
+class Need(Message, frozen=True):
+    """What each peer of a job must offer."""
+
+    kind: Label = "train"
+    cores: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 1
+    memory_mb: Count = 0
+    gpu_memory_mb: Count = 0
+    packages: Annotated[list[Annotated[str, msgspec.Meta(max_length=100)]], msgspec.Meta(max_length=16)] = []
+    """Requirements as pip writes them: `numpy`, `scikit-learn>=1.4`."""
+
+
+def read_capability(plain: dict[str, Any]) -> Capability:
+    """The capability in a row's map. Raises `MalformedMessage`."""
+    return _read(plain, Capability)
+
+
+def read_need(plain: dict[str, Any]) -> Need:
+    """The need in a query's map, its requirements checked. Raises `MalformedMessage`."""
+    need = _read(plain, Need)
+    for text in need.packages:
+        try:
+            Requirement(text)
+        except InvalidRequirement as error:
+            raise MalformedMessage(f"{text!r} is not a package requirement") from error
+    return need
+
+
+def as_map(value: Capability | Need) -> dict[str, Any]:
+    """The map form, for a row or a query."""
+    plain: dict[str, Any] = msgspec.to_builtins(value, builtin_types=(bytes,))
+    return plain
+
+
+def _read(plain: dict[str, Any], kind: type[T]) -> T:
+    try:
+        return msgspec.convert(plain, kind, builtin_types=(bytes,), strict=True)
+    except msgspec.ValidationError as error:
+        raise MalformedMessage(f"not a {kind.__name__}: {error}") from error
+
+
+def why_not(offer: Capability, need: Need) -> str:
+    """The first reason why `offer` does not meet `need`, or an empty text when it does."""
+    if offer.refuses:
+        return offer.refuses
+    if offer.free < 1:
+        return "every slot is taken"
+    if need.kind not in offer.kinds:
+        return f"does not take {need.kind} jobs"
+    if offer.cores < need.cores:
+        return f"lends {offer.cores} of the {need.cores} cores needed"
+    if offer.memory_mb < need.memory_mb:
+        return f"lends {offer.memory_mb} of the {need.memory_mb} MiB memory needed"
+    if need.gpu_memory_mb and max((gpu.memory_mb for gpu in offer.gpus), default=0) < need.gpu_memory_mb:
+        return f"has no GPU with {need.gpu_memory_mb} MiB"
+    for text in need.packages:
+        if not _installed(Requirement(text), offer.packages):
+            return f"lacks {text}"
+    return ""
+
+
+def _installed(requirement: Requirement, packages: dict[str, str]) -> bool:
+    version = packages.get(requirement.name.lower().replace("_", "-"))
+    if version is None:
+        return False
+    try:
+        return Version(version) in requirement.specifier
+    except InvalidVersion:
+        return not requirement.specifier

@@ -1,0 +1,52 @@
+"""What the daemon and the sandboxed worker say to each other on the channel.
+
+Each is the header of a frame; payloads are carried, never read, by the daemon.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from axonp2p.wire.codec import Message
+
+Rank = Annotated[int, msgspec.Meta(ge=0, lt=64)]
+
+
+class Start(Message, tag=True, frozen=True):
+    """Daemon to worker, first: the limits that it must lay on itself before a stranger's code runs."""
+
+    cores: int
+    memory_mb: int
+    processes: int
+    open_files: int
+    file_mb: int
+
+
+class Started(Message, tag=True, frozen=True):
+    """Worker to daemon: limits are set and the libraries are loaded."""
+
+
+class BundleReady(Message, tag=True, frozen=True):
+    """Daemon to worker: all files of the bundle lie in /job."""
+
+
+class Control(Message, tag=True, frozen=True):
+    """Either way: the payload is between the client's coordinator and the worker."""
+
+
+class ToMember(Message, tag=True, frozen=True):
+    """Worker to daemon: carry the payload to the member with that rank."""
+
+    rank: Rank
+
+
+class FromMember(Message, tag=True, frozen=True):
+    """Daemon to worker: the payload came from that rank, whose identity the daemon has checked."""
+
+    rank: Rank
+
+
+ToWorkerMessage = Start | BundleReady | Control | FromMember
+FromWorkerMessage = Started | Control | ToMember

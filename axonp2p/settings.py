@@ -1,0 +1,114 @@
+"""Settings: one home folder a program, one config.toml in it, read once at start.
+
+A flag wins over the environment (`AXON_<SECTION>_<KEY>`), which wins over `config.toml`, which wins over the default.
+`AXON_HOME` (or `--home`) moves everything; without it the folders are the desktop's usual ones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import platformdirs
+
+from axonp2p.errors import SettingsError
+
+
+class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    pass
+
+
+class ClientSettings(_Section, frozen=True):
+    """`[client]`"""
+
+    trackers: list[str] = []
+    """Addresses of trackers, as `axon-tracker run` prints them."""
+
+
+class PeerSettings(_Section, frozen=True):
+    """`[peer]`"""
+
+    trackers: list[str] = []
+    """Addresses of trackers, as `axon-tracker run` prints them."""
+    listen: str = "0.0.0.0:7071"
+    """HOST:PORT that other peers and clients dial; port 0 takes a free one."""
+    name: str = ""
+    """What people see; made from the key when empty."""
+    cores: int = 0
+    """Cores for each job; 0 means half of the machine's."""
+    memory_mb: int = 0
+    """Memory for each job in MiB; 0 means half of the machine's, shared among the slots."""
+    disk_mb: int = 2048
+    """Disk for each job in MiB: bundle, log and /tmp."""
+    slots: int = 1
+    """How many jobs at a time."""
+    check_client_address: bool = True
+    """Whether a client must call from the address in its token."""
+
+
+class TrackerSettings(_Section, frozen=True):
+    """`[tracker]`"""
+
+    listen: str = "0.0.0.0:7070"
+    """HOST:PORT that peers and clients reach; port 0 takes a free one."""
+    announce_every: int = 300
+    """Seconds between a peer's announces (60 to 1200); a row is valid for twice that."""
+
+
+class Settings(_Section, frozen=True):
+    """The whole of config.toml."""
+
+    client: ClientSettings = ClientSettings()
+    peer: PeerSettings = PeerSettings()
+    tracker: TrackerSettings = TrackerSettings()
+
+
+T = TypeVar("T", bound=_Section)
+
+
+def home_folder(program: str, flag: Path | None, environment: Mapping[str, str] = os.environ) -> Path:
+    """Where `program` ("client", "peer" or "tracker") keeps key, settings and state; made, for its owner alone."""
+    if flag is not None:
+        home = flag
+    elif environment.get("AXON_HOME"):
+        home = Path(environment["AXON_HOME"])
+    else:
+        home = Path(platformdirs.user_data_dir("axon", appauthor=False)) / program
+    home = home.expanduser().absolute()
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise SettingsError(
+            f"cannot make the folder {home}: {error.strerror}", fix="choose another with --home DIR"
+        ) from error
+    return home
+
+
+def read_settings(home: Path, environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings in `home/config.toml`, overridden by the environment. Raises `SettingsError`."""
+    path = home / "config.toml"
+    plain: dict[str, Any] = {}
+    if path.exists():
+        try:
+            plain = msgspec.toml.decode(path.read_bytes())
+        except (msgspec.DecodeError, OSError) as error:
+            raise SettingsError(f"{path}: {error}") from error
+    for section, kind in (("client", ClientSettings), ("peer", PeerSettings), ("tracker", TrackerSettings)):
+        for field in msgspec.structs.fields(kind):
+            value = environment.get(f"AXON_{section}_{field.name}".upper())
+            if value is not None:
+                wanted: Any = value.split() if field.type == list[str] else value
+                plain.setdefault(section, {})[field.encode_name] = wanted
+    try:
+        # strict=False turns the environment's text into numbers and truth values; a wrong one is still named.
+        return msgspec.convert(plain, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"{path}: {error}", fix="docs/settings.md lists every setting") from error
+
+
+def with_flags(section: T, **flags: Any) -> T:
+    """`section` with the flags that were given (None means: not given)."""
+    return msgspec.structs.replace(section, **{name: value for name, value in flags.items() if value not in (None, ())})

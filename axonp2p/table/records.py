@@ -1,0 +1,82 @@
+"""Rows: what a peer publishes of itself, and the rules by which any holder keeps or drops one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from axonp2p.errors import BadSignature, MalformedMessage, StaleRow
+from axonp2p.identity.peer_id import PeerId, short
+from axonp2p.transport.messages import Address, Fingerprint
+from axonp2p.wire.codec import Message
+from axonp2p.wire.envelope import Signable, Signed, open_signed
+
+LONGEST_LIFE_S = 2 * 3600
+"""No row may promise to be true for longer than this, in seconds."""
+CLOCK_TOLERANCE_S = 30
+
+
+class Row(Signable, frozen=True):
+    """One peer, as its own key describes it."""
+
+    PURPOSE: ClassVar[str] = "axon/row/1"
+    LIMIT: ClassVar[int] = 1024
+
+    peer: PeerId
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=32, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    sequence: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    addresses: Annotated[list[Address], msgspec.Meta(max_length=4)]
+    certificate: Fingerprint
+    expires: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    """Unix time in seconds."""
+    capability: dict[str, Any] | None
+    """`peers.capability.Capability` as a map; None withdraws the peer."""
+
+
+def open_row(signed: Signed[Row], now: float) -> Row:
+    """The row in an envelope when it is to be believed at `now`.
+
+    Raises `BadSignature` (also when another key signed it), `StaleRow` when it has expired, `MalformedMessage` when
+    it claims to live too long, and what `open_signed` raises.
+    """
+    row = open_signed(signed, Row)
+    if row.peer != signed.signer:
+        raise BadSignature(f"a row of {short(row.peer)} was signed by {short(signed.signer)}")
+    if row.expires <= now - CLOCK_TOLERANCE_S:
+        raise StaleRow(f"the row of {short(row.peer)} has expired")
+    if row.expires > now + LONGEST_LIFE_S + CLOCK_TOLERANCE_S:
+        raise MalformedMessage(f"a row may be valid for at most {LONGEST_LIFE_S} s")
+    return row
+
+
+class Announced(Message, frozen=True):
+    """A tracker's answer to an announce: it is stored durably."""
+
+    tracker: PeerId
+    again_in: Annotated[float, msgspec.Meta(gt=0, le=3600)]
+    """Seconds until the row should be announced again; it may be valid for twice that."""
+    seen_from: str
+    """The IP address that the announce came from, as the tracker saw it."""
+    time: float
+    """The tracker's Unix time in seconds, so that a peer may notice a wrong clock."""
+
+
+QUERY_LIMIT = 4096
+ROWS_LIMIT = 256 * 1024
+MOST_ROWS = 200
+
+
+class Query(Message, frozen=True):
+    """Which peers meet a need? `need` is a `peers.capability.Need` as a map."""
+
+    need: dict[str, Any]
+    count: Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)] = 50
+
+
+class Rows(Message, frozen=True):
+    """A random sample of the fitting rows, and how many fit and live in all."""
+
+    rows: Annotated[list[Signed[Row]], msgspec.Meta(max_length=MOST_ROWS)]
+    fitting: int
+    alive: int

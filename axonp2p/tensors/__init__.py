@@ -1,0 +1,1 @@
+"""The floor above the torch line: state dicts to flat vectors, tensors to bytes and back."""

@@ -1,0 +1,71 @@
+"""The messages that open a session, and the one that says no anywhere."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, Refused, Unreachable, error_classes
+from axonp2p.identity.certificate import FINGERPRINT_BYTES
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.wire.codec import Message
+from axonp2p.wire.envelope import Signable
+
+NONCE_BYTES = 32
+HANDSHAKE_LIMIT = 1024
+
+Text = Annotated[str, msgspec.Meta(max_length=2000)]
+Nonce = Annotated[bytes, msgspec.Meta(min_length=NONCE_BYTES, max_length=NONCE_BYTES)]
+Fingerprint = Annotated[bytes, msgspec.Meta(min_length=FINGERPRINT_BYTES, max_length=FINGERPRINT_BYTES)]
+Address = Annotated[str, msgspec.Meta(max_length=255, pattern=r"^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}$")]
+"""HOST:PORT; an IPv6 address stands in brackets."""
+
+
+class Challenge(Message, tag=True, frozen=True):
+    """The listener's first word: sign this."""
+
+    protocol: int
+    nonce: Nonce
+    listener: PeerId
+
+
+class Hello(Signable, frozen=True):
+    """The caller's proof, bound to this one TLS endpoint: it fits no other listener and no other moment."""
+
+    PURPOSE: ClassVar[str] = "axon/session/1"
+    LIMIT: ClassVar[int] = 512
+
+    protocol: int
+    nonce: Nonce
+    listener: PeerId
+    certificate: Fingerprint
+
+
+class Welcome(Message, tag=True, frozen=True):
+    """The caller's key is proved; the conversation may begin."""
+
+
+class Refusal(Message, tag=True, frozen=True):
+    """No, with the reason: an error of the family, by its code (docs/errors.md)."""
+
+    code: Annotated[str, msgspec.Meta(pattern=r"^AX-[0-9]{3}$")]
+    message: Text
+    cause: Text = ""
+    fix: Text = ""
+
+
+_TRAVELLING = (Refused, PeerMisbehaved, Unreachable, JobFailed)
+
+
+def refusal_of(error: AxonError) -> Refusal:
+    """What the other side is told of an error of ours."""
+    return Refusal(code=error.code, message=error.message[:2000], cause=error.cause[:2000], fix=error.fix[:2000])
+
+
+def error_of(refusal: Refusal, said_by: str) -> AxonError:
+    """The refusal as an error, naming who said it. A code that we do not know is a plain `Refused`."""
+    kind = error_classes().get(refusal.code, Refused)
+    if not issubclass(kind, _TRAVELLING):
+        kind = Refused
+    return kind(f"{said_by}: {refusal.message}", cause=refusal.cause, fix=refusal.fix)

@@ -1,0 +1,52 @@
+"""Typed messages to msgpack and back: bounded, then decoded, then checked against their type."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgpack
+import msgspec
+
+from axonp2p.errors import MalformedMessage, MessageTooLarge
+
+PROTOCOL_VERSION = 1
+
+T = TypeVar("T")
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The base of everything that travels. Fields that a message does not have are refused, not ignored."""
+
+
+def encode(message: Message) -> bytes:
+    """The msgpack form of a message."""
+    packed: bytes = msgpack.packb(msgspec.to_builtins(message, builtin_types=(bytes,)))
+    return packed
+
+
+def decode(data: bytes | memoryview, kind: Any, limit: int) -> Any:
+    """The message of type `kind` in `data`, which may have at most `limit` bytes.
+
+    `kind` may be a union of tagged messages; annotate the variable that takes the result, or use `decode_as`.
+    Raises `MessageTooLarge` or `MalformedMessage`; no other error, whatever the bytes are.
+    """
+    if len(data) > limit:
+        raise MessageTooLarge(f"{len(data)} bytes where at most {limit} are allowed")
+    try:
+        plain = msgpack.unpackb(data, strict_map_key=True, use_list=True, raw=False)
+        return msgspec.convert(plain, kind, builtin_types=(bytes,), strict=True)
+    except msgspec.ValidationError as error:
+        raise MalformedMessage(f"not a {_name(kind)}: {error}") from error
+    except (ValueError, TypeError, RecursionError, OverflowError, MemoryError) as error:
+        # msgpack raises ValueErrors of many kinds, TypeError for unhashable map keys.
+        raise MalformedMessage(f"not msgpack where a {_name(kind)} was expected") from error
+
+
+def decode_as(data: bytes | memoryview, kind: type[T], limit: int) -> T:
+    """`decode` for one message type, with its type for the reader and the type checker."""
+    message: T = decode(data, kind, limit)
+    return message
+
+
+def _name(kind: Any) -> str:
+    return getattr(kind, "__name__", None) or "message of this conversation"

@@ -1,0 +1,1 @@
+"""`axon`: the program of a client."""

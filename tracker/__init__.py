@@ -1,0 +1,1 @@
+"""`axon-tracker`: one of several trackers. It keeps rows, signs tokens, stores receipts."""
