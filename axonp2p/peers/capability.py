@@ -41,8 +41,9 @@ class Capability(Message, frozen=True):
     """How many of the slots nobody holds now."""
     python: Label
     packages: Annotated[dict[Label, Label], msgspec.Meta(max_length=32)]
+    kinds: Annotated[list[Label], msgspec.Meta(max_length=8)]
+    """Which kinds of job it takes: `train`."""
     gpus: Annotated[list[Gpu], msgspec.Meta(max_length=16)] = []
-    kinds: Annotated[list[Label], msgspec.Meta(max_length=8)] = ["train"]
     refuses: Annotated[str, msgspec.Meta(max_length=120)] = ""
     """Why the peer takes no work at present; empty when it does."""
 
