@@ -1,0 +1,25 @@
+"""The floors, the torch line and the independence of the programs, as setup.cfg's contracts have them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_imports_only_go_down() -> None:
+    linter = Path(sys.executable).parent / "lint-imports"
+    done = subprocess.run([linter], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout
+
+
+def test_room_descriptions_speak_and_import_nothing() -> None:
+    for package in ("axonp2p", "peer_daemon", "tracker", "client_cli"):
+        for init in (ROOT / package).rglob("__init__.py"):
+            text = init.read_text()
+            assert text.startswith('"""'), f"{init} does not say what its room is for"
+            lines = [line for line in text.splitlines() if line.startswith(("import ", "from ")) and "__future__" not in line]
+            allowed = init == ROOT / "axonp2p" / "__init__.py"  # the library's face, loaded when it is asked for
+            assert allowed or not lines, f"{init} imports"
