@@ -38,6 +38,8 @@ VALUES_A_PART = PAYLOAD_LIMIT // 16
 class Prepare(Message, tag=True, frozen=True):
     """Load the task and build its model."""
 
+    rank: Rank
+    """The rank of the member that this is sent to; it stays the same for as long as the job lasts."""
     job: Annotated[str, msgspec.Meta(max_length=64)]
     task: Annotated[str, msgspec.Meta(max_length=200)]
     """The task's file, relative to the bundle."""
