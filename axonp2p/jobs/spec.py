@@ -1,0 +1,170 @@
+"""job.toml: what a client wants done, checked so that a mistake is named by its line and the nearest right key."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from axonp2p.errors import JobFileWrong
+from axonp2p.jobs.job_file_keys import SECTIONS, Wrong, nearest, nearest_section
+
+JOB_FILE = "job.toml"
+JOB_FILE_LIMIT = 64 * 1024
+
+
+class NeedSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """`[need]`: what each peer must offer, and how many there should be."""
+
+    peers: int = 4
+    min_peers: int = 1
+    """With fewer left the job fails."""
+    cores: int = 1
+    memory: int = 1024
+    """MiB."""
+    gpu_memory: int = 0
+    """MiB; 0 means that no GPU is needed."""
+    packages: list[str] = []
+    """Requirements as pip writes them."""
+    max_rtt: int = 250
+    """Milliseconds."""
+
+
+class TrainSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """`[train]`: how much is trained."""
+
+    rounds: int = 20
+    steps: int = 10
+    """Local steps of each peer in a round."""
+    batch: int = 32
+    """Samples a step."""
+    seed: int = 0
+
+
+class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole of job.toml."""
+
+    name: str
+    kind: str = "train"
+    task: str = "task.py"
+    data: list[str] = []
+    """Names of files in the job's folder, or patterns that they fit."""
+    need: NeedSpec = NeedSpec()
+    train: TrainSpec = TrainSpec()
+
+
+def read_spec(folder: Path) -> JobSpec:
+    """The job that `folder` describes. Raises `JobFileWrong`."""
+    path = folder / JOB_FILE
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(JOB_FILE_LIMIT + 1)
+    except OSError as error:
+        raise JobFileWrong(
+            f"{path} cannot be read: {error.strerror}", fix="axon init NAME writes a job folder that works"
+        ) from error
+    if len(content) > JOB_FILE_LIMIT:
+        raise JobFileWrong(f"{path} has more than {JOB_FILE_LIMIT} bytes", fix="data belongs in files of its own")
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise JobFileWrong(f"{path}, line {line}: not UTF-8 text", fix="save the file as UTF-8") from error
+    return parse_spec(text, path)
+
+
+def parse_spec(text: str, path: Path | str) -> JobSpec:
+    """The job in the text of a job.toml; `path` is for messages. Raises `JobFileWrong` for the first mistake."""
+    try:
+        plain = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        line = re.search(r"at line (\d+)", str(error))
+        where = int(line[1]) if line else len(text.splitlines()) or 1
+        reason = re.sub(r" \(at .*\)", "", str(error))
+        raise JobFileWrong(f"{path}, line {where}: not TOML: {reason}", fix="docs/jobs.md shows a job.toml") from error
+    found: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    try:
+        for key, value in plain.items():
+            if key and key in SECTIONS:
+                if not isinstance(value, dict):
+                    raise Wrong("", key, f"expected a section, got {value!r}", f"[{key}]")
+                found[key] = _checked(key, value)
+            else:
+                found[""] |= _checked("", {key: value})
+        if "name" not in found[""]:
+            raise Wrong("", "name", "a job needs a name", 'name = "my-job"')
+        spec = JobSpec(
+            **found[""],
+            need=NeedSpec(**found["need"]),
+            train=TrainSpec(**found["train"]),
+        )
+        if spec.need.min_peers > spec.need.peers:
+            problem = f"{spec.need.min_peers} is more than peers, which is {spec.need.peers}"
+            raise Wrong("need", "min-peers", problem, f"min-peers = {spec.need.peers}")
+    except Wrong as wrong:
+        line_number = line_of(text, wrong.section, wrong.key)
+        where_text = f", line {line_number}" if line_number else ""
+        raise JobFileWrong(f"{path}{where_text}: {wrong.key}: {wrong.problem}", fix=wrong.fix) from None
+    return spec
+
+
+def with_peers(spec: JobSpec, peers: int) -> JobSpec:
+    """`spec` for another number of peers, as a person chose it on the command line. Raises `JobFileWrong`."""
+    try:
+        checked = _checked("need", {"peers": peers})["peers"]
+    except Wrong as wrong:
+        raise JobFileWrong(f"peers: {wrong.problem}", fix="--peers N") from None
+    if checked < spec.need.min_peers:
+        raise JobFileWrong(
+            f"{peers} peers are fewer than min-peers, which is {spec.need.min_peers}",
+            fix=f"--peers {spec.need.min_peers}, or lower min-peers in {JOB_FILE}",
+        )
+    return msgspec.structs.replace(spec, need=msgspec.structs.replace(spec.need, peers=checked))
+
+
+def need_of(spec: JobSpec) -> dict[str, Any]:
+    """What each peer must offer, as the map that a query carries (`peers.capability.Need`)."""
+    return {
+        "kind": spec.kind,
+        "cores": spec.need.cores,
+        "memory_mb": spec.need.memory,
+        "gpu_memory_mb": spec.need.gpu_memory,
+        "packages": list(spec.need.packages),
+    }
+
+
+def _checked(section: str, plain: dict[str, Any]) -> dict[str, Any]:
+    """The section's values by their field names, each read by its key's own rule."""
+    values = {}
+    for key, value in plain.items():
+        rule = SECTIONS[section].get(key)
+        if rule is None:
+            meant = nearest_section(key) if not section and isinstance(value, dict) else nearest(section, key)
+            question = f" Did you mean {meant}?" if meant else ""
+            fix = f"write {meant}" if meant else "remove it; docs/jobs.md lists every key"
+            raise Wrong(section, key, f"unknown key.{question}", fix)
+        try:
+            values[key.replace("-", "_")] = rule(value)
+        except Wrong as wrong:
+            raise Wrong(section, key, wrong.problem, f"{key} = {wrong.fix}") from None
+    return values
+
+
+def line_of(text: str, section: str, key: str) -> int | None:
+    """The line, counted from 1, that sets `key` in `section`; its section's line when the key is written otherwise."""
+    current, fallback = "", None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := re.match(r"\s*\[\[?\s*\"?([\w.-]+)\"?\s*\]", line):
+            current = header[1]
+            if current == (section or key):
+                fallback = fallback or number
+        elif assignment := re.match(r"\s*[\"']?([\w-]+)[\"']?\s*(=|\.\s*[\"']?([\w-]+))", line):
+            first, dotted = assignment[1], assignment[3]
+            if (current, first) == (section, key) or (current, first, dotted) == ("", section, key):
+                return number
+            if section and (current, first) == ("", section):
+                fallback = fallback or number
+    return fallback

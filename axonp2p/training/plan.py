@@ -1,0 +1,79 @@
+"""What is to be trained, and which samples each local step reads. Pure: the same numbers on every machine.
+
+Step s of a job reads the positions [s * batch, (s + 1) * batch) of an endless stream of samples: one shuffled epoch
+after the other. Position alone decides, so a round that is redone, or a job that is resumed, reads exactly what it
+would have read, and no iterator's state has to be kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+
+@dataclass(frozen=True)
+class TrainPlan:
+    """One training job, as coordinator and workers need to know it."""
+
+    job: str
+    task: str
+    """The task's file, relative to the bundle."""
+    shards: int
+    """Into how many parts the data is divided; at least as many as there are members, at most 64."""
+    rounds: int
+    steps: int
+    """Local steps a round."""
+    batch: int
+    """Samples a step."""
+    seed: int
+    first_round: int = 0
+    """Where to go on: rounds are counted from 0 over the whole life of a job."""
+    start_state: bytes | None = None
+    """The hash of the state that `first_round` starts from; None means the task's own first weights."""
+
+
+def batch_indices(samples: int, batch: int, seed: int, first_step: int, steps: int) -> list[list[int]]:
+    """The sample numbers of `steps` steps from `first_step` on, `batch` for each, out of `samples` there are.
+
+    For one stream over all rounds pass the same `seed` every time and `round * steps` as `first_step`.
+    A batch may be larger than an epoch. Raises ValueError when there are no samples or the batch is empty.
+    """
+    if samples < 1 or batch < 1:
+        raise ValueError(f"cannot draw batches of {batch} from {samples} samples")
+    return [_positions(samples, seed, step * batch, batch) for step in range(first_step, first_step + steps)]
+
+
+def seed_for(job_seed: int, round: int, shards: Iterable[int]) -> int:
+    """The seed of one member's chance in one round, below 2**63: other for every round and every set of shards.
+
+    For the stream of samples pass round 0 always, so that epochs do not begin anew with each round.
+    """
+    return _number("round", job_seed, round, *sorted(shards))
+
+
+def _positions(samples: int, seed: int, start: int, count: int) -> list[int]:
+    found: list[int] = []
+    while count:
+        epoch, offset = divmod(start, samples)
+        piece = _epoch(samples, seed, epoch)[offset : offset + count]
+        found.extend(piece)
+        start += len(piece)
+        count -= len(piece)
+    return found
+
+
+@lru_cache(maxsize=4)
+def _epoch(samples: int, seed: int, epoch: int) -> array[int]:
+    """One epoch's order. Kept: a permutation takes time that grows with the data, and a step needs little of it."""
+    order = array("Q", range(samples))
+    random.Random(_number("epoch", seed, epoch)).shuffle(order)
+    return order
+
+
+def _number(purpose: str, *parts: int) -> int:
+    text = " ".join((purpose, *map(str, parts)))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
