@@ -1,0 +1,82 @@
+"""Where a tracker or a peer listens, and which certificate must answer there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from axonp2p.errors import SettingsError
+from axonp2p.identity.certificate import fingerprint_of_text, fingerprint_text
+
+_ADDRESS_FIX = "copy the whole address as `axon-tracker run` prints it: https://HOST:PORT#FINGERPRINT"
+_LISTEN_FIX = "write HOST:PORT, such as 0.0.0.0:7071; port 0 takes a free one"
+
+
+@dataclass(frozen=True)
+class PinnedAddress:
+    """`https://HOST:PORT#FINGERPRINT`; without a fingerprint an ordinary certificate authority must vouch."""
+
+    host: str
+    port: int
+    fingerprint: bytes | None
+
+    @classmethod
+    def parse(cls, text: str) -> PinnedAddress:
+        """The address that a person or a settings file wrote. Raises `SettingsError`."""
+        try:
+            parts = urlsplit(text.strip())
+            host, port = parts.hostname, parts.port
+        except ValueError as error:
+            raise SettingsError(f"{text!r} is not an address: {error}", fix=_ADDRESS_FIX) from error
+        extra = parts.path not in ("", "/") or parts.query or parts.username or parts.password
+        if parts.scheme != "https" or not host or extra or port == 0:
+            raise SettingsError(f"{text!r} is not an address", fix=_ADDRESS_FIX)
+        try:
+            fingerprint = fingerprint_of_text(parts.fragment) if parts.fragment else None
+        except ValueError as error:
+            raise SettingsError(f"{text!r}: what stands after the # is no fingerprint", fix=_ADDRESS_FIX) from error
+        return cls(host, 443 if port is None else port, fingerprint)
+
+    @classmethod
+    def of(cls, address: str, fingerprint: bytes) -> PinnedAddress:
+        """The address in a row, HOST:PORT, with the fingerprint from the same row. Raises `SettingsError`."""
+        host, port = split_host_port(address)
+        return cls(host, port, fingerprint)
+
+    @property
+    def host_port(self) -> str:
+        """HOST:PORT; an IPv6 address stands in brackets."""
+        return join_host_port(self.host, self.port)
+
+    @property
+    def url(self) -> str:
+        """Without the fingerprint, as an HTTP library takes it."""
+        return f"https://{self.host_port}"
+
+    def __str__(self) -> str:
+        return self.url if self.fingerprint is None else f"{self.url}#{fingerprint_text(self.fingerprint)}"
+
+
+def join_host_port(host: str, port: int) -> str:
+    """HOST:PORT; an IPv6 address is put in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def split_host_port(text: str) -> tuple[str, int]:
+    """Host (without brackets) and port of HOST:PORT. Raises `SettingsError`."""
+    host, colon, port = text.strip().rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    if bracketed:
+        host = host[1:-1]
+    if (
+        not (colon and host and port.isascii() and port.isdigit())
+        or int(port) > 65535
+        or (":" in host and not bracketed)
+    ):
+        raise SettingsError(f"{text!r} is not HOST:PORT", fix=_LISTEN_FIX)
+    return host, int(port)
+
+
+def parse_listen(text: str) -> tuple[str, int]:
+    """Where to listen, from a person's HOST:PORT. Raises `SettingsError`."""
+    return split_host_port(text)

@@ -1,0 +1,87 @@
+"""Opens sessions: pinned to the certificate of one peer, proving our key to it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+
+from axonp2p.errors import AxonError, MalformedMessage, PeerMisbehaved, Unreachable
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.foreign_errors import NETWORK_ERRORS, translated
+from axonp2p.transport.handshake import SESSION_PATH, answer_challenge, check_welcome
+from axonp2p.transport.http_client import client_context, open_client
+from axonp2p.transport.session import CLOSE_S, HEARTBEAT_S, Session
+from axonp2p.wire.frame import FRAME_LIMIT
+
+
+async def dial(
+    key: PrivateKey,
+    addresses: list[str],
+    *,
+    fingerprint: bytes,
+    peer: PeerId,
+    called: str,
+    local_address: str | None = None,
+    timeout_s: float = 10,
+) -> Session:
+    """A session with `peer` at the first of its `addresses` (HOST:PORT) where it answers.
+
+    `timeout_s` holds for each address. Raises `Unreachable` naming what failed where, `Refused` with its reason, or
+    `PeerMisbehaved`, also when somebody else answers at the only address that answers.
+    """
+    failures: list[AxonError] = []
+    for address in addresses:
+        pinned = PinnedAddress.of(address, fingerprint)
+        client = open_client(fingerprint, local_address=local_address, timeout_s=timeout_s, connections=1)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await _open(client, pinned, key, peer, called)
+        except NETWORK_ERRORS as error:
+            failures.append(translated(error, called))
+            await client.close()
+        except (Unreachable, PeerMisbehaved) as error:
+            failures.append(error)
+            await client.close()
+        except BaseException:
+            await client.close()
+            raise
+    for failure in failures:
+        if isinstance(failure, PeerMisbehaved):
+            raise failure
+    causes = [
+        f"{address}: {failure.cause or failure.message}" for address, failure in zip(addresses, failures, strict=True)
+    ]
+    raise Unreachable(f"{called} cannot be reached", cause="; ".join(causes) or "it has announced no address")
+
+
+async def _open(
+    client: aiohttp.ClientSession, pinned: PinnedAddress, key: PrivateKey, peer: PeerId, called: str
+) -> Session:
+    assert pinned.fingerprint is not None
+    line = await client.ws_connect(
+        pinned.url + SESSION_PATH,
+        ssl=client_context(verified=False),
+        autoping=False,
+        compress=0,
+        heartbeat=HEARTBEAT_S,
+        max_msg_size=FRAME_LIMIT + 1,
+        timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
+    )
+    challenge = await _next(line, called)
+    await line.send_bytes(answer_challenge(challenge, key, peer=peer, fingerprint=pinned.fingerprint, called=called))
+    check_welcome(await _next(line, called), called)
+    address = line.get_extra_info("peername", (pinned.host,))[0]
+    return Session(line, peer=peer, address=address, called=called, release=client.close)
+
+
+async def _next(line: aiohttp.ClientWebSocketResponse, called: str) -> bytes:
+    """The next message of the handshake."""
+    kind, data, _ = await line.receive()
+    if kind is aiohttp.WSMsgType.BINARY:
+        return bytes(data)
+    if kind is aiohttp.WSMsgType.TEXT:
+        raise MalformedMessage(f"{called} sends text where only binary messages travel")
+    raise Unreachable(f"{called} cannot be reached", cause="it hung up during the handshake")

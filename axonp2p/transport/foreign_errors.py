@@ -1,0 +1,73 @@
+"""Errors of the network libraries, in the words of our family. One table, for every door of this room."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Callable
+
+import aiohttp
+
+from axonp2p.errors import AxonError, BadSignature, Busy, Refused, Unreachable
+
+NETWORK_ERRORS = (aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError)
+"""What aiohttp and the operating system raise when a line cannot be had or is lost."""
+
+_ERRNO_WORDS = {
+    errno.ECONNREFUSED: "connection refused",
+    errno.ECONNRESET: "the connection was reset",
+    errno.EPIPE: "the connection was lost",
+    errno.EHOSTUNREACH: "no route to that host",
+    errno.ENETUNREACH: "the network is unreachable",
+    errno.ETIMEDOUT: "no answer in time",
+    errno.EADDRNOTAVAIL: "this machine does not have the address to call from",
+    errno.EMFILE: "too many open files on this machine",
+}
+
+# The first row that fits wins: aiohttp's classes inherit from the operating system's, so the special stand first.
+_WORDS: tuple[tuple[type[BaseException], Callable[[BaseException], str]], ...] = (
+    (aiohttp.ClientConnectorDNSError, lambda error: "that host name is not known"),
+    (socket.gaierror, lambda error: "that host name is not known"),
+    (aiohttp.ClientConnectorCertificateError, lambda error: "no authority that we trust vouches for its certificate"),
+    (ssl.SSLCertVerificationError, lambda error: "no authority that we trust vouches for its certificate"),
+    (aiohttp.ClientConnectorSSLError, lambda error: "it does not speak TLS 1.3"),
+    (ssl.SSLError, lambda error: "it does not speak TLS 1.3"),
+    (TimeoutError, lambda error: "no answer in time"),
+    (aiohttp.ServerDisconnectedError, lambda error: "it hung up"),
+    (asyncio.IncompleteReadError, lambda error: "it hung up"),
+    (aiohttp.ClientConnectionResetError, lambda error: "the connection was lost"),
+    (OSError, lambda error: _of_errno(error)),
+    (aiohttp.ClientPayloadError, lambda error: "the answer broke off"),
+    (aiohttp.ClientResponseError, lambda error: "it does not answer as HTTP"),
+)
+
+
+def plain_words(error: BaseException) -> str:
+    """Why the network failed, as a person would say it."""
+    for kind, words in _WORDS:
+        if isinstance(error, kind):
+            return words(error)
+    return str(error) or type(error).__name__
+
+
+def translated(error: BaseException, called: str, unreachable: type[Unreachable] = Unreachable) -> AxonError:
+    """The error of our family for one of `NETWORK_ERRORS`, met while calling `called` ("peer otter")."""
+    if isinstance(error, aiohttp.ServerFingerprintMismatch):
+        return BadSignature(
+            f"{called}: another certificate answers at {error.host}:{error.port}",
+            cause="the fingerprint of the certificate there is not the one that was announced",
+            fix="get its current address; if it is right, somebody between here and there is listening in",
+        )
+    if isinstance(error, aiohttp.WSServerHandshakeError):
+        kind = Busy if error.status == 503 else Refused
+        return kind(f"{called} opens no session", cause=f"HTTP status {error.status}")
+    return unreachable(f"{called} cannot be reached", cause=plain_words(error))
+
+
+def _of_errno(error: BaseException) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        error = error.os_error
+    number = error.errno if isinstance(error, OSError) else None
+    return _ERRNO_WORDS.get(number or 0) or str(error) or type(error).__name__

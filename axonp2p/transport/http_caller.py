@@ -1,0 +1,125 @@
+"""Short questions: one POST, one bounded answer, over connections that stay open in between."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Self, TypeVar
+
+import aiohttp
+
+from axonp2p.errors import AxonError, MessageTooLarge, PeerMisbehaved, Unreachable
+from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.foreign_errors import NETWORK_ERRORS, translated
+from axonp2p.transport.http_client import client_context, open_client
+from axonp2p.transport.messages import Refusal, error_of
+from axonp2p.wire.codec import Message, decode_as, encode
+
+CONTENT_TYPE = "application/msgpack"
+PING_PATH = "/v1/ping"
+REFUSAL_LIMIT = 32 * 1024
+
+T = TypeVar("T")
+
+
+class HttpCaller:
+    """One pool of connections to one pinned address. `called` names the other side for people ("tracker lab")."""
+
+    def __init__(
+        self,
+        address: PinnedAddress,
+        *,
+        called: str,
+        local_address: str | None = None,
+        timeout_s: float = 10,
+        unreachable: type[Unreachable] = Unreachable,
+    ) -> None:
+        self.address = address
+        self.called = called
+        self._local_address = local_address
+        self._timeout_s = timeout_s
+        self._unreachable = unreachable
+        self._client: aiohttp.ClientSession | None = None
+        self._warm = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every connection. A later call opens new ones."""
+        client, self._client, self._warm = self._client, None, False
+        if client is not None:
+            await client.close()
+
+    async def call(
+        self, path: str, message: Message | None, answer: type[T], limit: int, *, timeout_s: float | None = None
+    ) -> T:
+        """POST `message` (GET when None) and decode the answer, which may have at most `limit` bytes.
+
+        Raises what the other side refused with, `Unreachable` (or the class asked for), `MessageTooLarge` or
+        `MalformedMessage`. `timeout_s` covers the whole call.
+        """
+        status, body = await self._exchange(path, message, limit, timeout_s)
+        if not 200 <= status < 300:
+            raise self._refusal(status, body)
+        try:
+            return decode_as(body, answer, limit)
+        except PeerMisbehaved as error:
+            raise type(error)(f"{self.called}: {error.message}", cause=error.cause) from error
+
+    async def round_trip(self) -> float:
+        """Seconds of one GET on a connection that is already open. Raises as `call`."""
+        if not self._warm:
+            await self._ping()
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        await self._ping()
+        return loop.time() - start
+
+    async def _ping(self) -> None:
+        status, body = await self._exchange(PING_PATH, None, REFUSAL_LIMIT, None)
+        if not 200 <= status < 300:
+            raise self._refusal(status, body)
+
+    async def _exchange(
+        self, path: str, message: Message | None, limit: int, timeout_s: float | None
+    ) -> tuple[int, bytes]:
+        if self._client is None:
+            self._client = open_client(
+                self.address.fingerprint, local_address=self._local_address, timeout_s=self._timeout_s, connections=8
+            )
+        try:
+            async with self._client.request(
+                "GET" if message is None else "POST",
+                self.address.url + path,
+                data=None if message is None else encode(message),
+                headers=None if message is None else {"Content-Type": CONTENT_TYPE},
+                ssl=client_context(verified=self.address.fingerprint is None),
+                timeout=aiohttp.ClientTimeout(total=timeout_s or self._timeout_s),
+                allow_redirects=False,
+            ) as response:
+                body = await self._read(response, limit if response.ok else REFUSAL_LIMIT)
+                self._warm = True
+                return response.status, body
+        except NETWORK_ERRORS as error:
+            self._warm = False
+            raise translated(error, self.called, self._unreachable) from error
+
+    async def _read(self, response: aiohttp.ClientResponse, limit: int) -> bytes:
+        body = bytearray()
+        async for chunk in response.content.iter_any():
+            body += chunk
+            if len(body) > limit:
+                raise MessageTooLarge(f"{self.called} answers with more than {limit} bytes")
+        return bytes(body)
+
+    def _refusal(self, status: int, body: bytes) -> AxonError:
+        try:
+            return error_of(decode_as(body, Refusal, REFUSAL_LIMIT), self.called)
+        except PeerMisbehaved:
+            return self._unreachable(f"{self.called} answers, but not as ours do", cause=f"HTTP status {status}")

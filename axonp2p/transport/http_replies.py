@@ -1,0 +1,101 @@
+"""The answering side of short questions: bounded bodies in, messages or refusals out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from aiohttp import web
+
+from axonp2p.errors import (
+    AxonError,
+    Busy,
+    JobFailed,
+    MalformedMessage,
+    MessageTooLarge,
+    NotFound,
+    PeerMisbehaved,
+    Refused,
+    StaleRow,
+    Unreachable,
+)
+from axonp2p.logs import get_logger
+from axonp2p.transport.http_caller import CONTENT_TYPE, PING_PATH
+from axonp2p.transport.messages import Refusal, refusal_of
+from axonp2p.wire.codec import Message, decode_as, encode
+
+log = get_logger(__name__)
+
+T = TypeVar("T")
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+ANSWERED = web.RequestKey("answered", web.StreamResponse)
+"""The response of a request that became a session: there is no other to give any more."""
+
+# The first row that fits wins. What is not in the table is ours alone, and the caller learns nothing of it.
+_STATUSES: tuple[tuple[type[AxonError], int], ...] = (
+    (MessageTooLarge, 413),
+    (MalformedMessage, 400),
+    (PeerMisbehaved, 403),
+    (StaleRow, 409),
+    (Busy, 503),
+    (Refused, 403),
+    (NotFound, 404),
+    (Unreachable, 502),
+    (JobFailed, 500),
+)
+
+
+async def read_message(request: web.Request, kind: type[T], limit: int) -> T:
+    """The body of a POST, which may have at most `limit` bytes. Raises `MessageTooLarge` or `MalformedMessage`."""
+    if (request.content_length or 0) > limit:
+        raise MessageTooLarge(f"a body of {request.content_length} bytes; at most {limit}")
+    body = bytearray()
+    async for chunk in request.content.iter_any():
+        body += chunk
+        if len(body) > limit:
+            raise MessageTooLarge(f"a body of more than {limit} bytes")
+    return decode_as(bytes(body), kind, limit)
+
+
+def reply(message: Message, status: int = 200) -> web.Response:
+    """`message` as the answer."""
+    return web.Response(body=encode(message), status=status, content_type=CONTENT_TYPE)
+
+
+@web.middleware
+async def errors_as_refusals(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answers every error with a `Refusal` and a status that fits, and tells strangers nothing else of ours."""
+    try:
+        return await handler(request)
+    except AxonError as error:
+        if ANSWERED in request:
+            return request[ANSWERED]
+        return _refuse(request, error)
+    except web.HTTPException as error:
+        reason = f"{request.method} {request.path[:100]}: {error.reason.lower()}"
+        return reply(refusal_of(NotFound(reason) if error.status == 404 else Refused(reason)), error.status)
+    except Exception:
+        log.exception("a request failed", path=request.path[:100])
+        return reply(_internal(), 500)
+
+
+def _refuse(request: web.Request, error: AxonError) -> web.Response:
+    for kind, status in _STATUSES:
+        if isinstance(error, kind):
+            return reply(refusal_of(error), status)
+    log.error("a request failed", path=request.path[:100], message=error.message, cause=error.cause)
+    return reply(_internal(), 500)
+
+
+def _internal() -> Refusal:
+    return refusal_of(Refused("an error inside; it is in the log there"))
+
+
+def add_ping(app: web.Application) -> None:
+    """GET /v1/ping: the shortest answer there is, to measure round trips with."""
+
+    async def ping(request: web.Request) -> web.Response:
+        return web.Response(status=204)
+
+    app.router.add_get(PING_PATH, ping)

@@ -1,0 +1,244 @@
+"""A session: typed messages with large payloads, both ways, between two proved keys, over one WebSocket.
+
+Three things run beside the application. The *reader* always reads, so that signs of life are heard however slowly
+the application takes its messages. The *ticker* says every few seconds, and whenever it matters, how much our
+application has taken (`window`); it travels as a WebSocket PONG, which needs no answer. aiohttp's heartbeat is the
+judge: a line on which nothing at all arrives for about ten seconds is dead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, get_args
+
+from aiohttp import ClientWebSocketResponse, WebSocketError, WSCloseCode, WSMsgType, web
+
+from axonp2p.errors import AxonError, MalformedMessage, MessageTooLarge, PeerMisbehaved, Unreachable
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
+from axonp2p.transport.messages import Refusal, error_of, refusal_of
+from axonp2p.transport.window import ReceiveWindow, SendWindow
+from axonp2p.wire.codec import Message, decode
+from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
+
+WebSocket = ClientWebSocketResponse | web.WebSocketResponse
+
+TICK_S = 3.0
+"""How often each side gives a sign of life, in seconds."""
+HEARTBEAT_S = 6.5
+"""aiohttp asks after so much silence, and gives up after half as much again: dead after ten seconds."""
+CLOSE_S = 2.0
+"""How long a close waits for the other side to agree, in seconds."""
+
+
+class Session:
+    """One end of a session whose handshake is done. Made by `dialer.dial` and `Listener.accept`."""
+
+    def __init__(
+        self,
+        line: WebSocket,
+        *,
+        peer: PeerId,
+        address: str,
+        called: str,
+        release: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`release` frees what the connection was made with; it is awaited once, at the end."""
+        self.peer = peer
+        self.address = address
+        self.called = called
+        self.ended = asyncio.Event()
+        """Set once nothing more can be sent; what has already arrived can still be received."""
+        self._line = line
+        self._plain: socket.socket | None = line.get_extra_info("socket")
+        self._release = release
+        self._window = SendWindow()
+        self._arrivals = ReceiveWindow()
+        self._queue: asyncio.Queue[memoryview | None] = asyncio.Queue()
+        self._failure: AxonError = Unreachable(f"the session with {called} was closed", cause="closed on this side")
+        self._turn = asyncio.Lock()
+        self._writing = asyncio.Lock()
+        self._room = asyncio.Event()
+        self._tick = asyncio.Event()
+        self._reader = asyncio.create_task(self._read())
+        self._ticker = asyncio.create_task(self._tell())
+
+    # --- what the application uses ---
+
+    @property
+    def closed(self) -> bool:
+        """Whether the session has ended, from either side."""
+        return self.ended.is_set()
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes of all frames sent, without what WebSocket and TLS add."""
+        return self._window.sent_bytes
+
+    @property
+    def received_bytes(self) -> int:
+        """Bytes of all frames received, without what WebSocket and TLS add."""
+        return self._arrivals.arrived_bytes
+
+    @property
+    def sent_frames(self) -> int:
+        """How many messages were sent."""
+        return self._window.sent_frames
+
+    @property
+    def taken_frames(self) -> int:
+        """How many of the messages sent the other side's application has surely taken."""
+        return self._window.taken_frames
+
+    async def send(self, message: Message, payload: bytes | memoryview = b"") -> None:
+        """Send one message, after those of other senders; waits while the other side is slow.
+
+        Raises `Unreachable` when the session has ended, `MessageTooLarge` when ours is over the frame's limits.
+        """
+        frame = pack_frame(message, payload)
+        async with self._turn:
+            while not self.closed and not self._window.has_room(len(frame)):
+                self._room.clear()
+                await self._room.wait()
+            if self.closed:
+                raise self._why()
+            self._window.sent(len(frame))
+            await self._write(self._line.send_bytes, frame)
+
+    async def receive(self, kind: Any) -> tuple[Any, memoryview]:
+        """The next message, which must be of `kind` (a message type or a union), and its payload.
+
+        Raises `Unreachable` at the end of the session; the other side's refusal, where `kind` has no `Refusal`;
+        `MalformedMessage` or `MessageTooLarge` on rubbish, after which the session is closed.
+        """
+        frame = await self._queue.get()
+        if frame is None:
+            self._queue.put_nowait(None)  # the next call finds the end as well
+            raise self._why()
+        if self._arrivals.took(len(frame)):
+            self._tick.set()
+        expected, refusal_expected = _with_refusal(kind)
+        try:
+            parts = split_frame(frame)
+            message = decode(parts.header, expected, HEADER_LIMIT)
+        except PeerMisbehaved as error:
+            await self.refuse(error)
+            raise type(error)(f"{self.called}: {error.message}", cause=error.cause) from error
+        if isinstance(message, Refusal) and not refusal_expected:
+            await self.close()
+            raise error_of(message, self.called)
+        return message, parts.payload
+
+    async def refuse(self, error: AxonError) -> None:
+        """Say why not, and close."""
+        with suppress(Unreachable):
+            async with asyncio.timeout(CLOSE_S):
+                await self.send(refusal_of(error))
+        await self.close()
+
+    async def close(self) -> None:
+        """End the session; what was sent before arrives if it can within `CLOSE_S`. Harmless when it has ended."""
+        if not self.closed:
+            self._reader.cancel()
+        await asyncio.gather(self._reader, return_exceptions=True)
+        with suppress(TimeoutError, *NETWORK_ERRORS):
+            async with asyncio.timeout(2 * CLOSE_S):
+                await self._line.close()
+        self._cut()
+        await self._free()
+
+    # --- the tasks beside it ---
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                kind, data, _ = await self._line.receive()
+                if kind is WSMsgType.BINARY:
+                    self._arrivals.arrived(len(data))
+                    self._queue.put_nowait(memoryview(data))
+                elif kind is WSMsgType.PONG:
+                    self._window.told(data)
+                    self._room.set()
+                elif kind is WSMsgType.PING:
+                    self._tick.set()
+                elif kind is WSMsgType.TEXT:
+                    raise MalformedMessage("text where only binary messages travel")
+                else:
+                    self._failure = self._loss(data)
+                    break
+        except PeerMisbehaved as error:
+            self._failure = type(error)(f"{self.called}: {error.message}")
+            with suppress(TimeoutError, *NETWORK_ERRORS):
+                async with asyncio.timeout(CLOSE_S):
+                    await self._line.close(code=WSCloseCode.POLICY_VIOLATION)
+        except NETWORK_ERRORS as error:
+            self._failure = self._loss(error)
+        finally:
+            self._end()
+        self._cut()
+        await self._free()
+
+    async def _tell(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TICK_S):
+                    await self._tick.wait()
+            self._tick.clear()
+            with suppress(Unreachable):
+                await self._write(self._line.pong, self._arrivals.word())
+
+    # --- how it works ---
+
+    async def _write(self, write: Callable[[bytes], Awaitable[None]], data: bytes) -> None:
+        # One writer at a time: aiohttp's writers share one future, which a cancelled one would cancel for all.
+        # Never held while the window is full, so that signs of life pass; the other side always reads.
+        async with self._writing:
+            try:
+                await write(data)
+            except NETWORK_ERRORS as error:
+                raise Unreachable(f"the session with {self.called} was lost", cause=plain_words(error)) from error
+
+    def _loss(self, data: object) -> AxonError:
+        """Why no more can be read, from the last thing that aiohttp gave us."""
+        error = data if isinstance(data, BaseException) else self._line.exception()
+        if isinstance(error, WebSocketError):
+            kind = MessageTooLarge if error.code == WSCloseCode.MESSAGE_TOO_BIG else MalformedMessage
+            return kind(f"{self.called} breaks the WebSocket protocol", cause=str(error))
+        cause = "it hung up"
+        if isinstance(error, TimeoutError):
+            cause = "no sign of life for ten seconds"
+        elif error is not None:
+            cause = plain_words(error)
+        return Unreachable(f"the session with {self.called} was lost", cause=cause)
+
+    def _why(self) -> AxonError:
+        return type(self._failure)(self._failure.message, cause=self._failure.cause)
+
+    def _end(self) -> None:
+        if not self.closed:
+            self.ended.set()
+            self._room.set()
+            self._ticker.cancel()
+            self._queue.put_nowait(None)
+
+    def _cut(self) -> None:
+        # Wakes a sender that waits on a dead line, which nothing else would for a long time.
+        if self._plain is not None:
+            with suppress(OSError):
+                self._plain.shutdown(socket.SHUT_RDWR)
+
+    async def _free(self) -> None:
+        release, self._release = self._release, None
+        if release is not None:
+            await release()
+
+
+@functools.lru_cache(maxsize=64)
+def _with_refusal(kind: Any) -> tuple[Any, bool]:
+    """The union of `kind` and `Refusal`, and whether that was already in it."""
+    expected = kind is Refusal or Refusal in get_args(kind)
+    return (kind if expected else kind | Refusal), expected
