@@ -22,6 +22,8 @@ class Start(Message, tag=True, frozen=True):
     processes: int
     open_files: int
     file_mb: int
+    cpu_seconds: int = 0
+    """0: no limit."""
 
 
 class Started(Message, tag=True, frozen=True):

@@ -1,0 +1,194 @@
+"""A worker in a sandbox: started, watched, ended, and its end explained."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from axonp2p.errors import SandboxMissing
+from axonp2p.logs import get_logger
+from axonp2p.sandbox.channel import WorkerChannel
+from axonp2p.sandbox.command_line import Descriptors, bubblewrap_command
+from axonp2p.sandbox.diagnosis import Kernel, why_it_failed
+from axonp2p.sandbox.environment import find_environment
+from axonp2p.sandbox.launch import Launched, find_bubblewrap, launch, made_up_files
+from axonp2p.sandbox.limits import Limits
+from axonp2p.sandbox.log import BoundedLog
+from axonp2p.sandbox.watch import Verdict, Watch
+
+LOG_TAIL = 4000
+"""Characters of the log that the end of a worker carries."""
+_LOG_PIECE = 64 * 1024
+_LOG_PAUSE_S = 0.002
+"""After a full piece: a job that floods its log gets 32 MB/s of our attention, not a whole core."""
+_LOG_END_S = 2.0
+
+_TRY_TIMEOUT_S = 30.0
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class WorkerEnd:
+    """How a worker ended."""
+
+    reason: str
+    """A sentence without a subject: "ended with exit code 1"."""
+    limit: str
+    """The limit that it went over: "memory", "processes", "cpu", "files" or "output"; "" for none."""
+    log_tail: str
+    """The last of what it printed, without control characters."""
+
+
+class SandboxedWorker:
+    """One worker in its sandbox. Whoever started it calls `kill` in the end, ended or not."""
+
+    def __init__(self, launched: Launched, channel: WorkerChannel, limits: Limits) -> None:
+        self.channel = channel
+        self.started = time.monotonic()
+        self._launched = launched
+        self._log = BoundedLog(limits.log_bytes)
+        self._watch = Watch(launched.first, limits, lambda: self._log.total)
+        self._killed = False
+        self._end = asyncio.create_task(self._until_the_end())
+
+    async def wait(self) -> WorkerEnd:
+        """Wait until no process of the sandbox is left, and say why."""
+        return await asyncio.shield(self._end)
+
+    async def kill(self) -> WorkerEnd:
+        """End the sandbox at once, with all its processes, and close the channel."""
+        self._killed = True
+        if not self._end.done():
+            self._launched.first.kill()
+        end = await self.wait()
+        self.channel.close()
+        return end
+
+    def log(self) -> bytes:
+        """What it printed, UTF-8: head and tail within the limit, control characters replaced."""
+        return self._log.text().encode()
+
+    async def _until_the_end(self) -> WorkerEnd:
+        reading = asyncio.create_task(self._read_log())
+        self._watch.start()
+        try:
+            code = await self._launched.bubblewrap.wait()
+        finally:
+            # bubblewrap ends with the worker's main process; children that it left behind end here.
+            self._launched.first.kill()
+        await self._launched.first.ended()
+        verdict = await asyncio.to_thread(self._watch.stop)
+        self._launched.first.close()
+        # Nobody can hold the other end any more, but what lies in the pipe may be long.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOG_END_S):
+                await reading
+        reason = _reason(code, verdict, killed=self._killed)
+        log.info("worker ended", reason=reason)
+        return WorkerEnd(reason, verdict.limit if verdict else "", self._log.text()[-LOG_TAIL:])
+
+    async def _read_log(self) -> None:
+        reader = asyncio.StreamReader(limit=_LOG_PIECE)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), self._launched.log
+        )
+        try:
+            while piece := await reader.read(_LOG_PIECE):
+                self._log.add(piece)
+                if len(piece) == _LOG_PIECE:
+                    await asyncio.sleep(_LOG_PAUSE_S)
+        finally:
+            transport.close()
+
+
+def why_no_sandbox() -> str:
+    """ "" when a sandbox can be had here, else why not and the command that mends it.
+
+    Builds one and runs the interpreter in it; blocks for some 50 ms.
+    """
+    try:
+        bubblewrap = find_bubblewrap()
+    except SandboxMissing as missing:
+        return f"{missing.message}; mend it: {missing.fix}"
+    with contextlib.ExitStack() as opened:
+        folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="axon-"))
+        files = tuple(opened.enter_context(file).fileno() for file in made_up_files())
+        # Where a worker waits for its word to go, there are zeros to be read at once.
+        info = opened.enter_context(open("/dev/null", "wb")).fileno()
+        go = opened.enter_context(open("/dev/zero", "rb")).fileno()
+        command = bubblewrap_command(
+            bubblewrap,
+            find_environment(),
+            Limits(cores=1, memory_mb=256, scratch_mb=1),
+            job_folder=folder,
+            descriptors=Descriptors(files=files, info=info, go=go),
+            run=["-I", "-S", "-c", "pass"],
+        )
+        try:
+            tried = subprocess.run(
+                command,
+                env={},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                pass_fds=(*files, info, go),
+                timeout=_TRY_TIMEOUT_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"bubblewrap cannot be run: {error}"
+    if tried.returncode == 0:
+        return ""
+    return why_it_failed(tried.stderr.decode(errors="replace"), _kernel(), root=os.geteuid() == 0)
+
+
+def _kernel() -> Kernel:
+    names = (
+        "kernel/unprivileged_userns_clone",
+        "kernel/apparmor_restrict_unprivileged_userns",
+        "user/max_user_namespaces",
+    )
+    found: list[int | None] = []
+    for name in names:
+        try:
+            found.append(int(Path("/proc/sys", name).read_text(encoding="ascii")))
+        except (OSError, ValueError):
+            found.append(None)
+    return Kernel(*found)
+
+
+async def start_worker(
+    job_folder: Path,
+    limits: Limits,
+    *,
+    module: str = "axonp2p.training.worker_main",
+    python_path: tuple[str, ...] = (),
+) -> SandboxedWorker:
+    """Start `python -m MODULE FD` in a sandbox that sees `job_folder`, read-only, as /job.
+
+    `python_path` are folders inside, such as /job, where modules are looked for after Axon's own and the packages.
+    Returns when the sandbox stands; Python is still loading in it. Files that are written to the folder later appear
+    inside at once. Raises `SandboxMissing`. The sandbox ends with the thread that calls this.
+    """
+    launched = await launch(job_folder, limits, module, python_path)
+    channel = await WorkerChannel.open(launched.channel)
+    return SandboxedWorker(launched, channel, limits)
+
+
+def _reason(code: int, verdict: Verdict | None, *, killed: bool) -> str:
+    if verdict is not None:
+        return verdict.reason
+    if killed:
+        return "was ended by this peer"
+    # Shells and bubblewrap add 128 to the number of a signal.
+    if code == 128 + 9:
+        return "was killed: perhaps this machine ran out of memory"
+    if code > 128:
+        return f"ended by signal {code - 128}"
+    return f"ended with exit code {code}"

@@ -1,0 +1,114 @@
+"""The bubblewrap command for a worker. Decides only: the same facts give the same command.
+
+Nothing of the machine is there but what is named here. `--unshare-all` takes away network, processes, users and
+shared memory of others; the descriptors and variables that are not named here do not exist inside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from axonp2p.sandbox.environment import Environment
+from axonp2p.sandbox.limits import MIB, Limits
+
+NOBODY = 65534
+FILES = {
+    "/etc/passwd": "axon:x:65534:65534::/tmp:/none\n",
+    "/etc/group": "axon:x:65534:\n",
+    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+}
+"""Files made up for the sandbox, so that none of the machine's is shown."""
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+
+
+@dataclass(frozen=True)
+class Descriptors:
+    """Numbers of descriptors that bubblewrap itself reads and closes."""
+
+    files: tuple[int, ...]
+    """The content of each of `FILES`, in order."""
+    info: int
+    """It writes there which process is the sandbox's first."""
+    go: int
+    """It waits for a byte there before it starts the worker."""
+
+
+def bubblewrap_command(
+    bubblewrap: str,
+    environment: Environment,
+    limits: Limits,
+    *,
+    job_folder: str,
+    descriptors: Descriptors,
+    run: list[str],
+) -> list[str]:
+    """The whole command; `run` are the arguments of the interpreter inside."""
+    return [
+        bubblewrap,
+        *_walls(),
+        *_folders(environment, limits, job_folder, descriptors),
+        *(word for name, value in variables(environment, limits).items() for word in ("--setenv", name, value)),
+        *("--info-fd", str(descriptors.info), "--block-fd", str(descriptors.go)),
+        "--",
+        environment.python,
+        *run,
+    ]
+
+
+def _walls() -> list[str]:
+    return [
+        # Said beside --unshare-all, which would go on without a user namespace where there is none to be had.
+        *("--unshare-all", "--unshare-user", "--disable-userns"),
+        *("--uid", str(NOBODY), "--gid", str(NOBODY), "--hostname", "axon"),
+        *("--cap-drop", "ALL", "--die-with-parent"),
+        # A new session, or the job could type into the terminal of the daemon.
+        "--new-session",
+        "--clearenv",
+    ]
+
+
+def _folders(environment: Environment, limits: Limits, job_folder: str, descriptors: Descriptors) -> list[str]:
+    words: list[str] = []
+    for outside, inside in environment.binds:
+        words += ["--ro-bind", outside, inside]
+    for target, inside in environment.links:
+        words += ["--symlink", target, inside]
+    for descriptor, path in zip(descriptors.files, FILES, strict=True):
+        words += ["--perms", "0444", "--ro-bind-data", str(descriptor), path]
+    words += ["--size", str(64 * 1024), "--tmpfs", "/dev"]
+    for device in _DEVICES:
+        words += ["--dev-bind", f"/dev/{device}", f"/dev/{device}"]
+    return [
+        *words,
+        # Shared memory is part of /tmp, so that one size holds both.
+        *("--symlink", "/tmp", "/dev/shm"),  # noqa: S108
+        *("--ro-bind", job_folder, "/job"),
+        *("--size", str(limits.scratch_mb * MIB), "--perms", "0700", "--tmpfs", "/tmp"),  # noqa: S108
+        # The root and /dev are filesystems in memory too, without a size that holds.
+        *("--remount-ro", "/dev", "--remount-ro", "/"),
+        *("--chdir", "/tmp"),  # noqa: S108
+    ]
+
+
+def variables(environment: Environment, limits: Limits) -> dict[str, str]:
+    """All environment variables of the worker."""
+    cores = str(limits.cores)
+    found = {
+        "PATH": environment.python.rpartition("/")[0],
+        "HOME": "/tmp",  # noqa: S108
+        "TMPDIR": "/tmp",  # noqa: S108
+        "USER": "axon",
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": ":".join(environment.python_path),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONHASHSEED": "0",
+        "OMP_NUM_THREADS": cores,
+        "MKL_NUM_THREADS": cores,
+        # Threads that wait for work sleep instead of spinning on the lender's cores.
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "GOMP_SPINCOUNT": "0",
+    }
+    if environment.library_path:
+        found["LD_LIBRARY_PATH"] = environment.library_path
+    return found

@@ -1,0 +1,88 @@
+"""The worker's end of the channel: blocking, for threads, with the standard library and `wire` alone.
+
+Runs inside the sandbox. The daemon starts the worker as `python -m MODULE FD`; `Inside(int(FD))` is then its only
+way to anyone.
+
+    4 bytes   length of the frame, big endian
+    frame     as in wire.frame
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import socket
+import struct
+import threading
+
+from axonp2p.errors import MessageTooLarge, Unreachable
+from axonp2p.sandbox.limits import kernel_limits
+from axonp2p.sandbox.messages import FromWorkerMessage, Start, ToWorkerMessage
+from axonp2p.wire.codec import decode
+from axonp2p.wire.frame import FRAME_LIMIT, HEADER_LIMIT, pack_frame, split_frame
+
+_LENGTH = struct.Struct(">I")
+
+
+class Inside:
+    """The channel to the daemon on an inherited socket. Any thread may send; one thread receives."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._socket = socket.socket(fileno=descriptor)
+        self._socket.set_inheritable(False)
+        self._sending = threading.Lock()
+
+    def send(self, message: FromWorkerMessage, payload: bytes | memoryview = b"") -> None:
+        """Send one frame; returns when the kernel has it. Raises `Unreachable` or `MessageTooLarge`."""
+        frame = pack_frame(message, payload)
+        try:
+            with self._sending:
+                self._socket.sendall(_LENGTH.pack(len(frame)))
+                self._socket.sendall(frame)
+        except OSError as error:
+            raise _gone(error) from error
+
+    def receive(self) -> tuple[ToWorkerMessage, bytes]:
+        """The next message and its payload; waits for it. Raises `Unreachable` when the daemon closed the channel,
+        `MessageTooLarge` or `MalformedMessage` for what is none."""
+        (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
+        if length > FRAME_LIMIT:
+            raise MessageTooLarge(f"a frame of {length} bytes; at most {FRAME_LIMIT}")
+        frame = split_frame(memoryview(self._exactly(length)))
+        message: ToWorkerMessage = decode(frame.header, ToWorkerMessage, HEADER_LIMIT)
+        return message, bytes(frame.payload)
+
+    def close(self) -> None:
+        """Close the channel; a thread that waits in `receive` gets `Unreachable`."""
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return  # already gone
+        finally:
+            self._socket.close()
+
+    def _exactly(self, count: int) -> bytearray:
+        data = bytearray(count)
+        view = memoryview(data)
+        while len(view):
+            try:
+                received = self._socket.recv_into(view)
+            except OSError as error:
+                raise _gone(error) from error
+            if not received:
+                raise Unreachable("the daemon closed the channel")
+            view = view[received:]
+        return data
+
+
+def apply_limits(start: Start) -> None:
+    """Lay the limits on this process and all that it will start; they cannot be raised again."""
+    found = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    kernel = (int(found[1]), int(found[2])) if found else (0, 0)
+    for what, value in kernel_limits(start, kernel):
+        resource.setrlimit(what, (value, value))
+
+
+def _gone(error: OSError) -> Unreachable:
+    return Unreachable("the channel to the daemon broke", cause=str(error))

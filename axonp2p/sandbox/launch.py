@@ -1,0 +1,220 @@
+"""Starts bubblewrap and gives back what holds a sandbox: its first process, its log, its channel."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+from axonp2p.errors import SandboxMissing
+from axonp2p.sandbox.command_line import FILES, Descriptors, bubblewrap_command
+from axonp2p.sandbox.diagnosis import INSTALL
+from axonp2p.sandbox.environment import find_environment
+from axonp2p.sandbox.limits import Limits
+
+START_TIMEOUT_S = 20.0
+ASK = "start axon-peer again: it tries the sandbox first and says what is missing"
+
+
+class FirstProcess:
+    """The first process of a sandbox's PID namespace. When it has ended, the kernel has ended all others."""
+
+    def __init__(self, pid: int) -> None:
+        """Raises `ProcessLookupError` when it has ended already."""
+        self.pid = pid
+        # A pidfd and not the number, which the kernel may give to another process.
+        self._descriptor = os.pidfd_open(pid)
+
+    def lower(self) -> None:
+        """Everything else on the machine goes first, and is spared when memory runs out."""
+        os.setpriority(os.PRIO_PROCESS, self.pid, 19)
+        Path(f"/proc/{self.pid}/oom_score_adj").write_text("1000", encoding="ascii")
+
+    def kill(self) -> None:
+        """End all processes of the sandbox; from any thread."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
+
+    async def ended(self) -> None:
+        """Wait until no process of the sandbox is left."""
+        loop = asyncio.get_running_loop()
+        gone = asyncio.Event()
+        loop.add_reader(self._descriptor, gone.set)
+        try:
+            await gone.wait()
+        finally:
+            loop.remove_reader(self._descriptor)
+
+    def close(self) -> None:
+        """Let go of the descriptor; once, last."""
+        os.close(self._descriptor)
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A sandbox that was just started."""
+
+    bubblewrap: asyncio.subprocess.Process
+    first: FirstProcess
+    channel: socket.socket
+    log: IO[bytes]
+    """What it prints, to be read."""
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """Both ends of all that joins us with a sandbox; those that it keeps are closed here after the start."""
+
+    channel: socket.socket
+    channel_inside: socket.socket
+    log: IO[bytes]
+    log_inside: IO[bytes]
+    info: IO[bytes]
+    info_inside: IO[bytes]
+    go: IO[bytes]
+    go_inside: IO[bytes]
+    files: tuple[IO[bytes], ...]
+
+    @classmethod
+    def make(cls) -> _Ends:
+        channel, channel_inside = socket.socketpair()
+        log, log_inside = _pipe()
+        info, info_inside = _pipe()
+        go_inside, go = _pipe()
+        return cls(channel, channel_inside, log, log_inside, info, info_inside, go, go_inside, made_up_files())
+
+    @property
+    def passed(self) -> tuple[int, ...]:
+        kept = (self.info_inside, self.go_inside, *self.files)
+        return (self.channel_inside.fileno(), *(end.fileno() for end in kept))
+
+    @property
+    def descriptors(self) -> Descriptors:
+        files = tuple(file.fileno() for file in self.files)
+        return Descriptors(files=files, info=self.info_inside.fileno(), go=self.go_inside.fileno())
+
+    def close_inside(self) -> None:
+        self.channel_inside.close()
+        for end in (self.log_inside, self.info_inside, self.go_inside, *self.files):
+            end.close()
+
+    def close(self) -> None:
+        self.close_inside()
+        self.channel.close()
+        for end in (self.log, self.info, self.go):
+            end.close()
+
+
+def find_bubblewrap() -> str:
+    """Where bubblewrap is. Raises `SandboxMissing`."""
+    found = shutil.which("bwrap")
+    if found is None:
+        raise SandboxMissing(
+            "bubblewrap is not installed, and no stranger's code is run without a sandbox",
+            fix=INSTALL,
+        )
+    return found
+
+
+def made_up_files() -> tuple[IO[bytes], ...]:
+    """The contents of `FILES`, each in memory, to be read from its start."""
+    files = []
+    for path, content in FILES.items():
+        file = open(os.memfd_create(path), "w+b", buffering=0)  # noqa: SIM115  bubblewrap reads it
+        file.write(content.encode())
+        file.seek(0)
+        files.append(file)
+    return tuple(files)
+
+
+async def launch(job_folder: Path, limits: Limits, module: str, python_path: tuple[str, ...] = ()) -> Launched:
+    """Start `python -m MODULE FD` in a sandbox. Raises `SandboxMissing`.
+
+    To be called on a thread that lives as long as the sandbox shall: when that thread ends, the kernel ends the
+    sandbox.
+    """
+    bubblewrap = find_bubblewrap()
+    ends = _Ends.make()
+    process: asyncio.subprocess.Process | None = None
+    first: FirstProcess | None = None
+    try:
+        found = find_environment()
+        command = bubblewrap_command(
+            bubblewrap,
+            replace(found, python_path=found.python_path + python_path),
+            limits,
+            job_folder=str(job_folder),
+            descriptors=ends.descriptors,
+            run=["-s", "-P", "-m", module, str(ends.channel_inside.fileno())],
+        )
+        process = await _start(command, ends)
+        ends.close_inside()
+        first = FirstProcess(await _first_process(ends.info))
+        first.lower()
+        ends.go.write(b"g")
+        ends.go.close()
+    except (OSError, TimeoutError, ValueError) as error:
+        said = await _abandon(process, first, ends)
+        raise SandboxMissing("the sandbox did not start", cause=said or str(error), fix=ASK) from error
+    except asyncio.CancelledError:
+        await _abandon(process, first, ends)
+        raise
+    return Launched(process, first, ends.channel, ends.log)
+
+
+async def _start(command: list[str], ends: _Ends) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *command,
+        # bubblewrap's own variables could be read from inside.
+        env={},
+        cwd="/",
+        stdin=asyncio.subprocess.DEVNULL,
+        # A pipe of ours: asyncio's own would make it wait for whoever holds the other end.
+        stdout=ends.log_inside,
+        stderr=ends.log_inside,
+        pass_fds=ends.passed,
+        start_new_session=True,
+    )
+
+
+async def _first_process(info: IO[bytes]) -> int:
+    """The number of the sandbox's first process. Raises `ValueError` when bubblewrap failed before it had one."""
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), info
+    )
+    try:
+        async with asyncio.timeout(START_TIMEOUT_S):
+            told = json.loads(await reader.read())
+    finally:
+        transport.close()
+    return int(told["child-pid"])
+
+
+async def _abandon(process: asyncio.subprocess.Process | None, first: FirstProcess | None, ends: _Ends) -> str:
+    """End what was begun; gives back what bubblewrap said."""
+    said = b""
+    if first is not None:
+        first.kill()
+        first.close()
+    if process is not None:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        os.set_blocking(ends.log.fileno(), False)
+        said = ends.log.read(4096) or b""
+    ends.close()
+    return said.decode(errors="replace").strip()
+
+
+def _pipe() -> tuple[IO[bytes], IO[bytes]]:
+    """Reading end, writing end."""
+    reader, writer = os.pipe()
+    return open(reader, "rb", buffering=0), open(writer, "wb", buffering=0)

@@ -1,0 +1,68 @@
+"""What a sandboxed worker may use, and the kernel limits that hold each of its processes to it. Decides only.
+
+Kernel limits count one process at a time; the sum over all processes is held by `watch`.
+"""
+
+from __future__ import annotations
+
+import resource
+from dataclasses import dataclass
+
+from axonp2p.sandbox.messages import Start
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one worker may use, all its processes together unless another unit is named."""
+
+    cores: int
+    memory_mb: int
+    """MiB of memory that is not a cache of files."""
+    scratch_mb: int
+    """MiB of /tmp, /dev/shm included."""
+    processes: int = 64
+    """Processes and threads, beside the pools of threads that `cores` bring."""
+    open_files: int = 256
+    """A process."""
+    cpu_seconds: int = 0
+    """0: no limit."""
+    log_bytes: int = MIB
+    """How much of stdout and stderr is kept: half from the start, half from the end."""
+
+    def start(self) -> Start:
+        """The message by which the worker learns the limits to lay on itself."""
+        return Start(
+            cores=self.cores,
+            memory_mb=self.memory_mb,
+            processes=self.processes,
+            open_files=self.open_files,
+            file_mb=self.scratch_mb,
+            cpu_seconds=self.cpu_seconds,
+        )
+
+
+def task_limit(processes: int, cores: int) -> int:
+    """Processes and threads that may live at a time: torch keeps up to three pools of one thread a core."""
+    return processes + 4 * cores
+
+
+def kernel_limits(start: Start, kernel: tuple[int, int]) -> list[tuple[int, int]]:
+    """(resource, value) for `setrlimit`, soft and hard alike, on a kernel of that version."""
+    limits = [
+        # Data and not address space, of which torch reserves many times what it uses. Stacks and reserves of
+        # malloc count as data before they are touched, so this is above what the watch allows to be used.
+        (resource.RLIMIT_DATA, (start.memory_mb + 256 + 16 * start.cores) * MIB),
+        (resource.RLIMIT_NOFILE, start.open_files),
+        (resource.RLIMIT_FSIZE, start.file_mb * MIB),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_MEMLOCK, 64 * 1024),
+    ]
+    if kernel >= (5, 14):
+        # Older kernels count all of the person's processes against it, those outside of the sandbox too.
+        limits.append((resource.RLIMIT_NPROC, task_limit(start.processes, start.cores)))
+    if start.cpu_seconds:
+        # A little later than the watch, which can say why.
+        limits.append((resource.RLIMIT_CPU, start.cpu_seconds + 5))
+    return limits
