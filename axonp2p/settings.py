@@ -38,7 +38,7 @@ class PeerSettings(_Section, frozen=True):
     name: str = ""
     """What people see; made from the key when empty."""
     cores: int = 0
-    """Cores for each job; 0 means half of the machine's."""
+    """Cores for each job; 0 means half of the machine's, shared among the slots."""
     memory_mb: int = 0
     """Memory for each job in MiB; 0 means half of the machine's, shared among the slots."""
     disk_mb: int = 2048

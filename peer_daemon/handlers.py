@@ -1,0 +1,103 @@
+"""The door for sessions: the first message says whether it is a client's lease or another member's link."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from axonp2p.clock import Clock
+from axonp2p.errors import AxonError, Busy, MalformedMessage, Refused, Unreachable
+from axonp2p.identity.peer_id import short
+from axonp2p.jobs.messages import FirstMessage, LeaseEnded, TakeLease
+from axonp2p.logs import get_logger
+from axonp2p.reservation.token import Caller
+from axonp2p.transport.messages import JoinMesh
+from axonp2p.transport.session import Session
+from peer_daemon.job_runner import JobRunner, Workplace
+from peer_daemon.leases import Leases
+
+log = get_logger(__name__)
+
+FIRST_MESSAGE_S = 10.0
+"""How long a caller may take to say what it wants."""
+MOST_SESSIONS = 256
+CLOSE_S = 10.0
+"""How long the end of every lease may take, in seconds; then the kernel ends the workers together with the daemon."""
+
+
+class Door:
+    """Serves every session of the daemon. `slots_changed` is called when a lease began or ended."""
+
+    def __init__(self, leases: Leases, place: Workplace, clock: Clock, slots_changed: Callable[[], None]) -> None:
+        self._leases = leases
+        self._place = place
+        self._clock = clock
+        self._slots_changed = slots_changed
+        self._running: dict[str, JobRunner] = {}
+        self._leasing: set[asyncio.Task[None]] = set()
+        self._sessions = 0
+        self._closing = False
+
+    async def serve(self, session: Session) -> None:
+        """Have the conversation. What it raises is told to the caller as a refusal."""
+        if self._sessions >= MOST_SESSIONS:
+            raise Busy("this peer has too many sessions")
+        self._sessions += 1
+        try:
+            await self._serve(session)
+        except AxonError as error:
+            log.info("refused", reason=error.message, caller=short(session.peer), address=session.address)
+            raise
+        finally:
+            self._sessions -= 1
+
+    async def close(self, reason: str) -> None:
+        """Take nobody in any more and end every lease, telling the clients why."""
+        self._closing = True
+        for runner in self._running.values():
+            runner.stop(reason)
+        if self._leasing:
+            await asyncio.wait(self._leasing, timeout=CLOSE_S)
+
+    async def _serve(self, session: Session) -> None:
+        try:
+            async with asyncio.timeout(FIRST_MESSAGE_S):
+                first, payload = await session.receive(FirstMessage)
+        except TimeoutError:
+            raise Refused(f"nothing was said within {FIRST_MESSAGE_S:.0f} s") from None
+        if payload:
+            raise MalformedMessage("a first message has no payload")
+        if self._closing:
+            raise Refused("this peer is stopping")
+        if isinstance(first, TakeLease):
+            lease = asyncio.create_task(self._lease(session, first))
+            self._leasing.add(lease)
+            lease.add_done_callback(self._leasing.discard)
+            await lease
+        else:
+            await self._link(session, first)
+
+    async def _lease(self, session: Session, ask: TakeLease) -> None:
+        caller = Caller(key=session.peer, address=session.address)
+        lease = self._leases.take(ask, caller, self._clock.now())
+        log.info("lease taken", job=lease.job, client=short(lease.client), cores=lease.cores, memory_mb=lease.memory_mb)
+        runner = JobRunner(lease, session, self._place)
+        self._running[lease.reservation] = runner
+        self._slots_changed()
+        try:
+            reason = await runner.run(max(0.0, lease.until - self._clock.now()))
+        finally:
+            del self._running[lease.reservation]
+            self._leases.ended(lease)
+            self._slots_changed()
+        log.info("lease ended", job=lease.job, client=short(lease.client), reason=reason or "the client ended it")
+        with suppress(Unreachable):
+            await session.send(LeaseEnded(reason=reason))
+
+    async def _link(self, session: Session, join: JoinMesh) -> None:
+        runner = self._running.get(join.reservation)
+        if runner is None or not runner.mesh.is_member(session.peer):
+            # The same words for both, so that nobody learns which jobs run here.
+            raise Refused("you are on no roster of that reservation here")
+        await runner.mesh.adopt(session)

@@ -1,0 +1,296 @@
+"""One lease, carried out: the client's session on one side, the sandboxed worker and the mesh on the other.
+
+Nothing is queued here: each of the three sides is read only as fast as the others take what it brings, so a slow one
+slows its own neighbours and fills nobody's memory. A worker that takes nothing for a long time is ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from axonp2p.errors import AxonError, MalformedMessage, PeerMisbehaved, Refused, Unreachable
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.identity.peer_id import short
+from axonp2p.jobs.messages import (
+    PART_BYTES,
+    BundleManifest,
+    BundlePart,
+    BundleReceived,
+    ClientMessage,
+    EndLease,
+    FetchLog,
+    FromWorker,
+    LeaseTaken,
+    LinkLost,
+    LogPart,
+    ReceiptSigned,
+    RosterSet,
+    SetRoster,
+    SignReceipt,
+    ToWorker,
+    WorkerEnded,
+    WorkerStarted,
+)
+from axonp2p.logs import get_logger
+from axonp2p.sandbox.child import SandboxedWorker, start_worker
+from axonp2p.sandbox.limits import Limits
+from axonp2p.sandbox.messages import BundleReady, Control, FromMember, Started, ToMember, ToWorkerMessage
+from axonp2p.transport.mesh import Mesh, MeshMember
+from axonp2p.transport.messages import refusal_of
+from axonp2p.transport.session import Session
+from peer_daemon.bundle_writer import BundleWriter
+from peer_daemon.leases import Lease
+from peer_daemon.receipts_book import ReceiptsBook
+
+log = get_logger(__name__)
+
+_MIB = 2**20
+SCRATCH_MB = 256
+"""The most that /tmp may hold, in MiB: it lies in memory, so it is also at most a quarter of the job's memory."""
+STALLED_S = 60.0
+"""A worker that takes no message for so long is ended."""
+LINK_LOST_AGAIN_S = 1.0
+"""How often at most the client is told that a member is out of reach, in seconds."""
+_CLIENT_GONE = "the client is gone"
+
+
+def limits_of(lease: Lease) -> Limits:
+    """What the sandbox allows under `lease`."""
+    scratch_mb = max(1, min(SCRATCH_MB, lease.disk_mb // 4, lease.memory_mb // 4))
+    return Limits(cores=lease.cores, memory_mb=lease.memory_mb, scratch_mb=scratch_mb)
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """What every lease of this daemon is carried out with."""
+
+    key: PrivateKey
+    jobs: Path
+    """Where each lease has its folder."""
+    book: ReceiptsBook
+    module: str = "axonp2p.training.worker_main"
+    """What runs in the sandbox."""
+
+
+class JobRunner:
+    """A lease from `LeaseTaken` until nothing of it is left; then `run` returns why it ended."""
+
+    def __init__(self, lease: Lease, session: Session, place: Workplace) -> None:
+        self.lease = lease
+        self.mesh = Mesh(place.key, lease.reservation, self._from_member, self._link_lost)
+        self._session = session
+        self._place = place
+        self._limits = limits_of(lease)
+        log_mb = -(-self._limits.log_bytes // _MIB)
+        bundle_mb = max(0, lease.disk_mb - self._limits.scratch_mb - log_mb)
+        self._bundle = BundleWriter(place.jobs / lease.reservation, bundle_mb * _MIB)
+        self._stop_reason: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._worker: SandboxedWorker | None = None
+        self._worker_fault = ""
+        self._epoch = -1
+        self._lost_told: dict[int, float] = {}
+
+    async def run(self, seconds: float) -> str:
+        """Serve the client for at most `seconds`; returns why the lease ended, empty when the client wished it.
+
+        Raises `Refused` when no worker can be started, `LimitReached` when the disk is full, and `PeerMisbehaved`.
+        """
+        hearing: list[asyncio.Task[None]] = []
+        try:
+            worker = await self._start()
+            await self._session.send(
+                LeaseTaken(until=self.lease.until, cores=self.lease.cores, memory_mb=self.lease.memory_mb)
+            )
+            client = asyncio.create_task(self._hear_client(worker))
+            hearing = [client, asyncio.create_task(self._hear_worker(worker))]
+            return await self._until_the_end(client, seconds)
+        except Unreachable:
+            return _CLIENT_GONE
+        finally:
+            await self._clean_up(hearing)
+
+    def stop(self, reason: str) -> None:
+        """End the lease from this side."""
+        if not self._stop_reason.done():
+            self._stop_reason.set_result(reason)
+
+    # --- beginning and end ---
+
+    async def _start(self) -> SandboxedWorker:
+        try:
+            await asyncio.to_thread(self._bundle.make)
+        except OSError as error:
+            raise Refused(f"this peer cannot make a folder for the job: {error.strerror}") from error
+        try:
+            worker = await start_worker(self._bundle.bundle, self._limits, module=self._place.module)
+        except AxonError as error:  # SandboxMissing is our owner's business; the client hears a refusal
+            raise Refused(f"this peer cannot start a worker: {error.message}") from error
+        self._worker = worker
+        await worker.channel.send(self._limits.start())
+        return worker
+
+    async def _until_the_end(self, client: asyncio.Task[None], seconds: float) -> str:
+        """Wait for whatever ends the lease first."""
+        lost = asyncio.create_task(self._session.ended.wait())
+        try:
+            ends: list[asyncio.Future[Any]] = [client, lost, self._stop_reason]
+            await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            lost.cancel()
+        if client.done():
+            client.result()
+            return ""
+        if self._stop_reason.done():
+            return self._stop_reason.result()
+        return _CLIENT_GONE if self._session.closed else "the token expired"
+
+    async def _clean_up(self, hearing: list[asyncio.Task[None]]) -> None:
+        for task in hearing:
+            task.cancel()
+        await asyncio.gather(*hearing, return_exceptions=True)
+        try:
+            await self.mesh.close()
+            if self._worker is not None:
+                await self._worker.kill()
+        finally:
+            await asyncio.to_thread(self._bundle.remove)
+
+    # --- the client's side ---
+
+    async def _hear_client(self, worker: SandboxedWorker) -> None:
+        """Do what the client says, one message after the other, until it ends the lease."""
+        while True:
+            message, payload = await self._session.receive(ClientMessage)
+            match message:
+                case ToWorker():
+                    await self._to_worker(worker, Control(), payload)
+                case BundleManifest():
+                    await self._bundle_step(worker, await asyncio.to_thread(self._bundle.manifest, message))
+                case BundlePart():
+                    await self._bundle_step(worker, await asyncio.to_thread(self._bundle.part, message, payload))
+                case SetRoster():
+                    await self._set_roster(message)
+                case SignReceipt():
+                    await self._sign_receipt(message)
+                case FetchLog():
+                    await self._send_log(worker)
+                case EndLease():
+                    return
+
+    async def _bundle_step(self, worker: SandboxedWorker, complete: bool) -> None:
+        if complete:
+            await self._to_worker(worker, BundleReady())
+            await self._session.send(BundleReceived())
+
+    async def _set_roster(self, roster: SetRoster) -> None:
+        members = {member.rank: member for member in roster.members}
+        mine = members.get(roster.rank)
+        if mine is None or mine.peer != self._place.key.peer_id:
+            raise MalformedMessage("a roster on which this peer does not have the rank that it is given")
+        if len(members) != len(roster.members) or len({member.peer for member in roster.members}) != len(members):
+            raise MalformedMessage("a roster with the same rank or peer twice")
+        if roster.epoch <= self._epoch:
+            raise MalformedMessage(f"a roster of epoch {roster.epoch} after one of epoch {self._epoch}")
+        self._epoch = roster.epoch
+        self.mesh.set_roster(
+            roster.rank,
+            [
+                MeshMember(
+                    rank=member.rank,
+                    peer=member.peer,
+                    name=member.name,
+                    addresses=member.addresses,
+                    certificate=member.certificate,
+                )
+                for member in roster.members
+            ],
+        )
+        await self._session.send(RosterSet(epoch=roster.epoch))
+
+    async def _sign_receipt(self, message: SignReceipt) -> None:
+        try:
+            doubly = await asyncio.to_thread(self._place.book.sign, message.receipt, self.lease)
+        except (Refused, PeerMisbehaved) as error:
+            log.warning("receipt refused", job=self.lease.job, reason=error.message)
+            await self._session.send(refusal_of(error))  # the lease goes on
+            return
+        await self._session.send(ReceiptSigned(receipt=doubly))
+
+    async def _send_log(self, worker: SandboxedWorker) -> None:
+        text = memoryview(worker.log())
+        for offset in range(0, max(1, len(text)), PART_BYTES):
+            await self._session.send(LogPart(offset=offset, total=len(text)), text[offset : offset + PART_BYTES])
+
+    # --- the worker's side ---
+
+    async def _hear_worker(self, worker: SandboxedWorker) -> None:
+        """Carry what the worker says until it is gone, and tell the client how it ended."""
+        try:
+            await self._carry_from(worker)
+        except PeerMisbehaved as error:
+            self._worker_fault = f"broke the protocol: {error.message}"
+        except Unreachable:
+            pass  # the worker has ended, or the client's session: `_until_the_end` sees that one
+        except Exception:  # the edge of a supervised task: a mistake of ours ends this worker, not the daemon
+            log.exception("a lease failed", job=self.lease.job)
+            self._worker_fault = "was ended by a mistake of this peer"
+        end = await (worker.kill() if self._worker_fault else worker.wait())
+        reason = self._worker_fault or end.reason
+        log.info("worker ended", job=self.lease.job, reason=reason, limit=end.limit)
+        with suppress(Unreachable):
+            await self._session.send(WorkerEnded(reason=reason, limit=end.limit, log_tail=end.log_tail))
+
+    async def _carry_from(self, worker: SandboxedWorker) -> None:
+        started = False
+        while True:
+            message, payload = await worker.channel.receive()
+            match message:
+                case Control():
+                    await self._session.send(FromWorker(), payload)
+                case ToMember():
+                    await self._to_member(message.rank, payload)
+                case Started() if not started:
+                    started = True
+                    await self._session.send(WorkerStarted(seconds=round(time.monotonic() - worker.started, 3)))
+                case Started():
+                    raise MalformedMessage("the worker started twice")
+
+    async def _to_member(self, rank: int, payload: bytes) -> None:
+        try:
+            await self.mesh.send(rank, payload)
+        except (Unreachable, Refused) as error:
+            # A rank that has left the roster, or cannot be reached: the coordinator decides what becomes of it.
+            await self._link_lost(rank, error.message)
+
+    async def _to_worker(
+        self, worker: SandboxedWorker, message: ToWorkerMessage, payload: bytes | memoryview = b""
+    ) -> None:
+        try:
+            async with asyncio.timeout(STALLED_S):
+                await worker.channel.send(message, payload)
+        except Unreachable:
+            pass  # it has ended; the client hears so from `_hear_worker`
+        except TimeoutError:
+            self._worker_fault = f"took no message for {STALLED_S:.0f} s"
+            await worker.kill()
+
+    # --- the other members' side ---
+
+    async def _from_member(self, rank: int, payload: memoryview) -> None:
+        if self._worker is not None:
+            await self._to_worker(self._worker, FromMember(rank=rank), payload)
+
+    async def _link_lost(self, rank: int, reason: str) -> None:
+        # A worker that goes on sending to a lost member would otherwise fill the client's line with this.
+        now = time.monotonic()
+        if now < self._lost_told.get(rank, 0.0) + LINK_LOST_AGAIN_S:
+            return
+        self._lost_told[rank] = now
+        log.info("link lost", job=self.lease.job, rank=rank, client=short(self.lease.client), reason=reason)
+        with suppress(Unreachable):
+            await self._session.send(LinkLost(rank=rank, reason=reason[:2000]))

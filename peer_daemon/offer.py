@@ -1,0 +1,155 @@
+"""What this volunteer lends: their machine, cut down by their settings (pure)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+
+from axonp2p.errors import SettingsError
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.peers.capability import Capability, Gpu, as_map
+from axonp2p.table.records import Row
+from axonp2p.wire.codec import encode
+
+MOST_PACKAGES = 24
+MOST_REFUSES = 120
+_ALWAYS = ("torch", "numpy", "safetensors")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
+_ANIMALS = (
+    *("otter", "heron", "lynx", "wren", "ibex", "newt", "stork", "marten", "finch", "beaver", "badger", "crane"),
+    *("dormouse", "eagle", "ermine", "falcon", "gecko", "goose", "hare", "hedgehog", "hornet", "jackdaw", "kestrel"),
+    *("lark", "lizard", "magpie", "mole", "moose", "nightjar", "osprey", "owl", "pike"),
+)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What was measured. Memory and disk in MiB, speed in float32 GFLOPS of the lent cores."""
+
+    cores: int
+    memory_mb: int
+    disk_mb: int
+    gflops: float
+    python: str
+    packages: dict[str, str]
+    gpus: tuple[Gpu, ...] = ()
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How much of it the volunteer wants to lend each job, in the same units; 0 cores or memory: half, shared."""
+
+    cores: int
+    memory_mb: int
+    disk_mb: int
+    slots: int
+
+    def check(self) -> None:
+        """Raise `SettingsError` for a number that cannot be meant."""
+        for name, number, least in (
+            ("cores", self.cores, 0),
+            ("memory-mb", self.memory_mb, 0),
+            ("disk-mb", self.disk_mb, 1),
+            ("slots", self.slots, 1),
+        ):
+            if number < least:
+                raise SettingsError(f"{name} = {number}: at least {least}", fix="docs/settings.md lists every setting")
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """One installed distribution, as its metadata tells."""
+
+    name: str
+    version: str
+    requires: tuple[str, ...]
+
+
+def lent_cores(cores: int, wishes: Wishes) -> int:
+    """Cores for each job on a machine with `cores`."""
+    if wishes.cores:
+        return min(wishes.cores, cores)
+    return max(1, cores // 2 // max(1, wishes.slots))
+
+
+def capability_of(machine: Machine, wishes: Wishes, refuses: str) -> Capability:
+    """The offer, with every slot free. Never more than the machine has, whatever is wished."""
+    memory = wishes.memory_mb or machine.memory_mb // 2 // max(1, wishes.slots)
+    return Capability(
+        cores=lent_cores(machine.cores, wishes),
+        memory_mb=min(memory, machine.memory_mb),
+        disk_mb=min(wishes.disk_mb, machine.disk_mb),
+        gflops=machine.gflops,
+        slots=wishes.slots,
+        free=wishes.slots,
+        python=machine.python[:64],
+        packages=machine.packages,
+        kinds=["train"],
+        gpus=list(machine.gpus[:16]),
+        refuses=refuses[:MOST_REFUSES],
+    )
+
+
+def packages_worth_naming(installed: Iterable[Distribution]) -> dict[str, str]:
+    """Name and version of what jobs may ask for: what nothing else needs, and what every job needs; most needed first.
+
+    The rest follows from these, and a row has room for few.
+    """
+    versions: dict[str, str] = {}
+    needed: set[str] = set()
+    for one in installed:
+        # The first on the path is the one that is imported.
+        if versions.setdefault(_normal(one.name), one.version) == one.version:
+            needed.update(_required(one.requires))
+    named = [name for name in _ALWAYS if name in versions]
+    named += sorted(name for name in versions if name not in needed and name not in _ALWAYS and name != "pip")
+    return {name[:64]: versions[name][:64] for name in named[:MOST_PACKAGES]}
+
+
+def fit(row: Row, capability: Capability) -> Row:
+    """`row` with `capability`, less the last packages when it would be larger than a row may be."""
+    packages = dict(capability.packages)
+    while True:
+        lent = msgspec.structs.replace(capability, packages=packages)
+        fitting = msgspec.structs.replace(row, capability=as_map(lent))
+        if len(encode(fitting)) <= Row.LIMIT or not packages:
+            return fitting
+        packages.popitem()
+
+
+def name_of(wanted: str, peer: PeerId) -> str:
+    """The volunteer's name for this peer, or one made from its key. Raises `SettingsError`."""
+    if not wanted:
+        animal = _ANIMALS[hashlib.sha256(peer.encode()).digest()[0] % len(_ANIMALS)]
+        return f"{animal}-{peer[:4]}"
+    if not _NAME.fullmatch(wanted):
+        raise SettingsError(
+            f"{wanted!r} cannot be the name of a peer",
+            cause="a name has 1 to 32 letters, digits, dots, dashes or underscores, and begins with a letter or digit",
+            fix="axon-peer run --name otter",
+        )
+    return wanted
+
+
+def with_gflops(machine: Machine, gflops: float) -> Machine:
+    """`machine` with its measured speed."""
+    return replace(machine, gflops=round(gflops, 2))
+
+
+def _required(requirements: Iterable[str]) -> Iterable[str]:
+    for text in requirements:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            continue  # somebody else's broken metadata: then it names nothing
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            yield _normal(requirement.name)
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
