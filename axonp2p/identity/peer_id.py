@@ -10,7 +10,7 @@ import msgspec
 
 ID_LENGTH = 52
 SHORT_LENGTH = 8
-_PATTERN = "^[a-z2-7]{52}$"
+_PATTERN = r"^[a-z2-7]{52}\Z"  # $ would let a line end pass
 
 PeerId = Annotated[str, msgspec.Meta(pattern=_PATTERN)]
 

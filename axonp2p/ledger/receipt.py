@@ -71,6 +71,8 @@ def open_doubly_signed(doubly: DoublySigned) -> Receipt:
 
 MOST_RECEIPTS = 200
 RECEIPTS_LIMIT = MOST_RECEIPTS * (Receipt.LIMIT + 2 * ENVELOPE_OVERHEAD)
+RECEIPTS_KEPT_LIMIT = 128 * 1024
+MOST_BALANCES = 200
 BALANCES_LIMIT = 64 * 1024
 
 
@@ -80,33 +82,56 @@ class Receipts(Message, frozen=True):
     receipts: Annotated[list[DoublySigned], msgspec.Meta(min_length=1, max_length=MOST_RECEIPTS)]
 
 
-class ReceiptsKept(Message, frozen=True):
-    """A tracker's answer: how many are new, how many it had already, and why it refused the others (by index)."""
+Index = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,3}\Z")]
+Reason = Annotated[str, msgspec.Meta(max_length=300)]
 
-    new: int
-    known: int
-    refused: dict[int, str] = {}
+
+class ReceiptsKept(Message, frozen=True):
+    """A tracker's answer: how many are new, how many it had already, and why it will never take the others."""
+
+    new: Annotated[int, msgspec.Meta(ge=0)]
+    known: Annotated[int, msgspec.Meta(ge=0)]
+    reasons: Annotated[dict[Index, Reason], msgspec.Meta(max_length=MOST_RECEIPTS)] = {}
+    """Why, by the index of a receipt in the question, in decimal digits: keys of maps are text on the wire."""
+
+    @property
+    def refused(self) -> dict[int, str]:
+        """The reasons by index."""
+        return {int(index): reason for index, reason in self.reasons.items()}
 
 
 class BalancesAsked(Message, frozen=True):
     """Balances of these keys, or of the `job` alone when it is named."""
 
-    keys: Annotated[list[PeerId], msgspec.Meta(max_length=200)] = []
-    job: str = ""
+    keys: Annotated[list[PeerId], msgspec.Meta(max_length=MOST_BALANCES)] = []
+    job: Annotated[str, msgspec.Meta(max_length=64)] = ""
+
+
+Total = Annotated[str, msgspec.Meta(pattern=r"^(0|[1-9][0-9]{0,39})\Z")]
 
 
 class Balance(Message, frozen=True):
-    """What receipts add up to for one key."""
+    """What receipts add up to for one key, in FLOPs as decimal digits: a month of one GPU is more than 64 bits."""
 
     key: PeerId
-    earned_flops: int = 0
-    owed_flops: int = 0
-    receipts: int = 0
+    earned: Total = "0"
+    owed: Total = "0"
+    receipts: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+    @property
+    def earned_flops(self) -> int:
+        """What others owe this key for."""
+        return int(self.earned)
+
+    @property
+    def owed_flops(self) -> int:
+        """What this key owes others for."""
+        return int(self.owed)
 
 
 class Balances(Message, frozen=True):
     """A tracker's answer, the largest earners first."""
 
-    balances: list[Balance]
-    receipts: int
+    balances: Annotated[list[Balance], msgspec.Meta(max_length=MOST_BALANCES)]
+    receipts: Annotated[int, msgspec.Meta(ge=0)]
     """How many receipts these balances are the sum of."""

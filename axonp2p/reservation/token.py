@@ -17,7 +17,7 @@ MOST_PEERS = 64
 LONGEST_S = 24 * 3600
 CLOCK_TOLERANCE_S = 30
 
-Uuid = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$")]
+Uuid = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z")]
 Kind = Annotated[str, msgspec.Meta(max_length=32)]
 
 

@@ -24,7 +24,7 @@ class Row(Signable, frozen=True):
     LIMIT: ClassVar[int] = 1024
 
     peer: PeerId
-    name: Annotated[str, msgspec.Meta(min_length=1, max_length=32, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=32, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z")]
     sequence: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
     addresses: Annotated[list[Address], msgspec.Meta(max_length=4)]
     certificate: Fingerprint

@@ -1,0 +1,66 @@
+"""Balances (pure): what receipts add up to, for each key that earned or owes.
+
+`Books` is a running sum: adding receipts one by one, in any order, gives what `fold` gives for all of them. Sums are
+Python's own integers, so no number of receipts makes them overflow.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.ledger.receipt import Balance, Receipt
+
+CREDITS_A_DAY_AT_A_GFLOPS = 200
+_FLOPS_A_DAY_AT_A_GFLOPS = 86400 * 10**9
+
+
+def credits_of(flops: int) -> float:
+    """Credits for so many floating point operations: cobblestones, BOINC's unit, 200 for a day at 1 GFLOPS."""
+    return flops * CREDITS_A_DAY_AT_A_GFLOPS / _FLOPS_A_DAY_AT_A_GFLOPS
+
+
+class Books:
+    """Sums over receipts, each of which must be added once."""
+
+    def __init__(self) -> None:
+        self._earned: Counter[PeerId] = Counter()
+        self._owed: Counter[PeerId] = Counter()
+        self._receipts: Counter[PeerId] = Counter()
+        self._between: Counter[tuple[PeerId, PeerId]] = Counter()
+        self.receipts = 0
+        """How many were added."""
+
+    def add(self, client: PeerId, peer: PeerId, flops: int) -> None:
+        """Count one receipt of `client` for `peer`, who are never the same."""
+        self._earned[peer] += flops
+        self._owed[client] += flops
+        self._receipts[client] += 1
+        self._receipts[peer] += 1
+        self._between[client, peer] += 1
+        self.receipts += 1
+
+    def balance(self, key: PeerId) -> Balance:
+        """One key's sums; zeros for a key without receipts."""
+        # Reading a Counter does not add the key: strangers may ask for any.
+        return Balance(key=key, earned=str(self._earned[key]), owed=str(self._owed[key]), receipts=self._receipts[key])
+
+    def largest(self, most: int) -> list[Balance]:
+        """The largest earners first, then the largest debtors; at most so many."""
+        order = sorted(self._receipts, key=lambda key: (-self._earned[key], -self._owed[key], key))
+        return [self.balance(key) for key in order[:most]]
+
+    def taking_part(self, keys: Iterable[PeerId]) -> int:
+        """How many receipts have one of `keys` on either side, each counted once."""
+        wanted = set(keys)
+        both = sum(self._between[client, peer] for client in wanted for peer in wanted)
+        return sum(self._receipts[key] for key in wanted) - both
+
+
+def fold(receipts: Iterable[Receipt]) -> dict[PeerId, Balance]:
+    """The balance of every key in `receipts`, each of which stands there once."""
+    books = Books()
+    for receipt in receipts:
+        books.add(receipt.client, receipt.peer, receipt.flops)
+    return {balance.key: balance for balance in books.largest(2 * books.receipts)}

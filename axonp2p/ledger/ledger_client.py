@@ -1,0 +1,38 @@
+"""A tracker's ledger, asked from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from axonp2p.errors import MalformedMessage
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.ledger.receipt import (
+    BALANCES_LIMIT,
+    RECEIPTS_KEPT_LIMIT,
+    Balances,
+    BalancesAsked,
+    DoublySigned,
+    Receipts,
+    ReceiptsKept,
+)
+from axonp2p.transport.http_caller import HttpCaller
+
+RECEIPTS_PATH = "/v1/receipts"
+BALANCES_PATH = "/v1/balances"
+
+
+async def hand_in(caller: HttpCaller, receipts: Sequence[DoublySigned]) -> ReceiptsKept:
+    """Give receipts (1 to 200) to a tracker. What it counts as new or known it holds on disk.
+
+    Raises `MalformedMessage` when the answer does not account for every receipt, and what `HttpCaller.call` raises.
+    """
+    kept = await caller.call(RECEIPTS_PATH, Receipts(receipts=list(receipts)), ReceiptsKept, RECEIPTS_KEPT_LIMIT)
+    refused = kept.refused
+    if kept.new + kept.known + len(refused) != len(receipts) or any(index >= len(receipts) for index in refused):
+        raise MalformedMessage(f"{caller.called} does not account for all of {len(receipts)} receipts")
+    return kept
+
+
+async def balances(caller: HttpCaller, keys: Sequence[PeerId] = (), job: str = "") -> Balances:
+    """Sums over a tracker's receipts: of these keys, of everyone in one job, of both, or of the largest earners."""
+    return await caller.call(BALANCES_PATH, BalancesAsked(keys=list(keys), job=job), Balances, BALANCES_LIMIT)

@@ -1,0 +1,39 @@
+"""Ask a tracker for a token, and check that it is the one asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from axonp2p.errors import PeerMisbehaved
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.reservation.token import Reserved, ReserveRequest, Token
+from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed, open_signed, sign
+
+RESERVE_PATH = "/v1/reserve"
+_ANSWER_LIMIT = Token.LIMIT + 2 * ENVELOPE_OVERHEAD
+
+
+async def reserve(
+    caller: HttpCaller,
+    key: PrivateKey,
+    peers: Sequence[PeerId],
+    *,
+    uuid: str,
+    kinds: Sequence[str],
+    seconds: int,
+    now: float,
+) -> Signed[Token]:
+    """A token for `peers`, valid for `seconds` from now on. The same `uuid` and wish again gives the same token.
+
+    `now` is Unix time. Raises `Refused` with the tracker's reason, `PeerMisbehaved` when it answers with another
+    token than the one asked for, and what `HttpCaller.call` raises.
+    """
+    request = ReserveRequest(uuid=uuid, peers=list(peers), kinds=list(kinds), seconds=seconds, time=int(now))
+    answer = await caller.call(RESERVE_PATH, sign(key, request), Reserved, _ANSWER_LIMIT)
+    token = open_signed(answer.token, Token)
+    asked = (uuid, key.peer_id, request.peers, request.kinds)
+    if token.issuer != answer.token.signer or (token.uuid, token.client, token.peers, token.kinds) != asked:
+        raise PeerMisbehaved(f"{caller.called} answers with another token than the one asked for")
+    return answer.token

@@ -1,0 +1,90 @@
+"""A tracker's table, asked from outside. Its answers are believed only as far as each row's own signature goes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from axonp2p.errors import AxonError, Busy, PeerMisbehaved, Refused, TrackerUnreachable, Unreachable
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.logs import get_logger
+from axonp2p.table.records import MOST_ROWS, ROWS_LIMIT, Announced, Query, Row, Rows, open_row
+from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.wire.envelope import Signed
+
+log = get_logger(__name__)
+
+ANNOUNCE_PATH = "/v1/announce"
+QUERY_PATH = "/v1/query"
+ANNOUNCED_LIMIT = 1024
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a tracker answered to a query, without what is not to be believed."""
+
+    rows: list[Row]
+    """In random order, one a peer, none withdrawn."""
+    fitting: int
+    """How many peers meet the need, by the tracker's word."""
+    alive: int
+    """How many peers it knows, by its word."""
+    dropped: int
+    """How many rows were forged, expired or malformed."""
+
+
+async def announce(caller: HttpCaller, row: Signed[Row]) -> Announced:
+    """Give our row to a tracker, which holds it on disk when this returns. Raises what `HttpCaller.call` raises."""
+    return await caller.call(ANNOUNCE_PATH, row, Announced, ANNOUNCED_LIMIT)
+
+
+async def query(caller: HttpCaller, need: dict[str, Any], count: int, *, now: float) -> Found:
+    """At most `count` (and 200) peers that meet `need`, a `peers.capability.Need` as a map. `now` is Unix time.
+
+    Whether an offer truly meets the need is for the caller to check. Raises what `HttpCaller.call` raises.
+    """
+    wanted = min(count, MOST_ROWS)
+    answer = await caller.call(QUERY_PATH, Query(need=need, count=wanted), Rows, ROWS_LIMIT)
+    rows: dict[PeerId, Row] = {}
+    dropped = 0
+    for signed in answer.rows[:wanted]:
+        try:
+            row = open_row(signed, now)
+        except (PeerMisbehaved, Refused) as error:
+            dropped += 1
+            log.debug("row dropped", tracker=caller.called, reason=error.message)
+            continue
+        known = rows.get(row.peer)
+        if known is None or row.sequence > known.sequence:
+            rows[row.peer] = row
+    offered = [row for row in rows.values() if row.capability is not None]
+    return Found(offered, answer.fitting, answer.alive, dropped)
+
+
+async def first_answer(callers: Sequence[HttpCaller], ask: Callable[[HttpCaller], Awaitable[T]]) -> T:
+    """Ask trackers in order; the first answer counts, and a refusal is an answer.
+
+    One that cannot be reached, has no room, or does not speak as a tracker should, is passed over. Raises
+    `TrackerUnreachable` naming each with its reason when none is left.
+    """
+    reasons: list[str] = []
+    for caller in callers:
+        try:
+            return await ask(caller)
+        except (Unreachable, PeerMisbehaved, Busy) as error:
+            reasons.append(_reason(caller, error))
+    if not reasons:
+        raise TrackerUnreachable("no tracker to ask", fix="name one with --tracker https://HOST:PORT#FINGERPRINT")
+    raise TrackerUnreachable(
+        "no tracker answers" if len(reasons) > 1 else "the tracker does not answer",
+        cause="; ".join(reasons),
+        fix="check that it runs (there: axon-tracker run), or name another with --tracker",
+    )
+
+
+def _reason(caller: HttpCaller, error: AxonError) -> str:
+    words = error.message if caller.called in error.message else f"{caller.called}: {error.message}"
+    return f"{words} ({error.cause})" if error.cause else words
