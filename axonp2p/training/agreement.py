@@ -1,0 +1,75 @@
+"""Before the first round: which state all members start from, who holds it, and who gets it from whom. Pure.
+
+Members build the model from the same seed, so as a rule all hold the same state at once. Libraries of different
+versions may still differ in the last bit, and a job that is resumed starts from a state that nobody holds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import TypeVar
+
+from axonp2p.training.messages import AdoptState, GiveState
+from axonp2p.training.round_messages import Action, SendStartState, Tell
+
+T = TypeVar("T")
+
+
+def majority(said: Mapping[int, T]) -> T:
+    """What most ranks said; of equally many, what the lowest rank among them said."""
+    votes = Counter(said.values())
+    return said[min(said, key=lambda rank: (-votes[said[rank]], rank))]
+
+
+class Agreement:
+    """The way of all members to one state. `start_state` is what a resumed job goes on from."""
+
+    def __init__(self, states: Mapping[int, bytes], start_state: bytes | None) -> None:
+        self._states = dict(states)
+        self._start_state = start_state
+        self.goal = start_state or majority(states)
+        self._goals = {self.goal}
+        self._givers: dict[int, int | None] = {}
+
+    def lacking(self, members: Collection[int]) -> list[int]:
+        """Those of `members` that do not hold the goal yet."""
+        return [rank for rank in sorted(members) if self._states[rank] != self.goal]
+
+    def adopted(self, rank: int, state: bytes) -> bool:
+        """Note that the member took a state over; False when it was never asked to take that one."""
+        if state not in self._goals:
+            return False
+        self._states[rank] = state
+        return True
+
+    def orders(self, members: Collection[int]) -> list[Action]:
+        """What has to be said now so that each of `members` comes to hold the goal. Nothing is said twice."""
+        holders = self._holders(members)
+        if not holders and self._start_state is None:
+            # All who held the goal are gone. The others still hold what they began with.
+            self.goal = majority({rank: self._states[rank] for rank in members})
+            self._goals.add(self.goal)
+            self._givers.clear()
+            holders = self._holders(members)
+        if not holders:
+            return self._send_to_one(min(members))
+        said: list[Action] = []
+        for place, rank in enumerate(self.lacking(members)):
+            if self._givers.get(rank) in holders:
+                continue
+            giver = holders[place % len(holders)]
+            self._givers[rank] = giver
+            said.append(Tell(rank, AdoptState(state=self.goal, sender=giver)))
+            said.append(Tell(giver, GiveState(to=rank)))
+        return said
+
+    def _holders(self, members: Collection[int]) -> list[int]:
+        return [rank for rank in sorted(members) if self._states[rank] == self.goal]
+
+    def _send_to_one(self, rank: int) -> list[Action]:
+        """The client uploads the state once; the member that got it passes it on."""
+        if rank in self._givers:
+            return []
+        self._givers[rank] = None
+        return [Tell(rank, AdoptState(state=self.goal, sender=None)), SendStartState(rank)]

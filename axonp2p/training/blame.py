@@ -1,0 +1,84 @@
+"""Whose fault is it: the task's, one member's, or a link's between two? Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+from axonp2p.errors import TaskMistake
+from axonp2p.training.deadlines import GRACE_S
+from axonp2p.training.messages import TaskFailed
+
+
+class Mistakes:
+    """What the task's code raised in one round (all its attempts), or before the first one.
+
+    One member's mistake may be that machine's own: a full disk, a broken library. The task is at fault when it fails
+    twice, or when nobody is left for whom it works.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[str, TaskFailed]] = {}
+        self._deadline = 0.0
+
+    def note(self, rank: int, name: str, mistake: TaskFailed, now: float) -> None:
+        """The member reported it; the others have a moment to say whether it works for them."""
+        if not self._known:
+            self._deadline = now + GRACE_S
+        self._known.setdefault(rank, (name, mistake))
+
+    def blamed(self, members: Collection[int]) -> list[int]:
+        """Those of `members` at which the task failed."""
+        return sorted(rank for rank in members if rank in self._known)
+
+    def deadline(self, members: Collection[int]) -> float | None:
+        """When the others have had their moment."""
+        return self._deadline if self.blamed(members) else None
+
+    def reason(self, rank: int) -> str:
+        """Why the member goes."""
+        mistake = self._known[rank][1]
+        last_line = (mistake.traceback.strip().splitlines() or [""])[-1]
+        return f"the task failed there alone, at {mistake.doing}: {last_line}"
+
+    def verdict(self, members: Collection[int], least: int) -> TaskMistake | None:
+        """The error to end the job with when the task itself is at fault, `least` being the fewest that may go on."""
+        blamed = self.blamed(members)
+        enough_others = len(members) - len(blamed) >= least
+        if len(self._known) < 2 and (not blamed or enough_others):
+            return None
+        name, mistake = self._known[min(self._known)]
+        others = len(self._known) - 1
+        also = f", and at {others} more" if others else ""
+        return TaskMistake(
+            f"peer {name}: the task failed at {mistake.doing}{also}",
+            cause=mistake.traceback,
+            fix="axon check DIR runs one step of the task here",
+        )
+
+
+class Complaints:
+    """Which members cannot reach each other. A dead peer's session soon ends by itself, so that is awaited first."""
+
+    def __init__(self) -> None:
+        self._pairs: dict[frozenset[int], tuple[str, float]] = {}
+
+    def note(self, rank: int, to: int, reason: str, now: float) -> None:
+        """The member cannot reach `to`."""
+        self._pairs.setdefault(frozenset((rank, to)), (reason, now + GRACE_S))
+
+    def deadline(self, members: Collection[int]) -> float | None:
+        """When somebody has to go for it."""
+        return min((until for pair, (_, until) in self._pairs.items() if pair <= set(members)), default=None)
+
+    def culprits(self, members: Collection[int], now: float) -> dict[int, str]:
+        """Who has to go so that the rest can reach each other, and why: those most in the way first."""
+        due = {pair: reason for pair, (reason, until) in self._pairs.items() if until <= now and pair <= set(members)}
+        gone: dict[int, str] = {}
+        while due:
+            counted = Counter(rank for pair in due for rank in pair)
+            # Of two that are equally in the way the later one in rank goes.
+            worst = max(counted, key=lambda rank: (counted[rank], rank))
+            gone[worst] = next(reason for pair, reason in due.items() if worst in pair)
+            due = {pair: reason for pair, reason in due.items() if worst not in pair}
+        return gone

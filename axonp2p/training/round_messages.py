@@ -1,0 +1,144 @@
+"""What the coordinator hears of a job, and what it is to do about it: the language of `round`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from axonp2p.errors import AxonError
+from axonp2p.training.messages import Prepared, Progress, RoundDone, TaskFailed, ToWorkerTraining
+
+# --- heard ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MemberReady:
+    """The member has loaded the task and built its model."""
+
+    rank: int
+    prepared: Prepared
+
+
+@dataclass(frozen=True)
+class StateAdoptedBy:
+    """The member has taken over a state that it was given."""
+
+    rank: int
+    state: bytes
+
+
+@dataclass(frozen=True)
+class ProgressHeard:
+    """The member told how far its local steps are."""
+
+    rank: int
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class RoundReported:
+    """The member has finished local steps and exchange."""
+
+    rank: int
+    done: RoundDone
+
+
+@dataclass(frozen=True)
+class MistakeReported:
+    """The task's own code raised at the member."""
+
+    rank: int
+    mistake: TaskFailed
+
+
+@dataclass(frozen=True)
+class MemberLost:
+    """The member is gone: its session, its worker or its lease ended, or it broke the protocol."""
+
+    rank: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class LinkBroken:
+    """The member cannot reach the member `to`."""
+
+    rank: int
+    to: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Time has passed: said at `next_deadline()` or later."""
+
+
+Event = MemberReady | StateAdoptedBy | ProgressHeard | RoundReported | MistakeReported | MemberLost | LinkBroken | Tick
+
+# --- to do ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SetMembers:
+    """Tell every member's daemon who is in the job, and wait until they know before the next order."""
+
+    members: list[int]
+
+
+@dataclass(frozen=True)
+class Tell:
+    """Send this to the member's worker."""
+
+    rank: int
+    message: ToWorkerTraining
+
+
+@dataclass(frozen=True)
+class SendStartState:
+    """Send the file with the state that the job goes on from to the member's worker."""
+
+    rank: int
+
+
+@dataclass(frozen=True)
+class MemberDropped:
+    """The member is no longer in the job; end its lease."""
+
+    rank: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class RoundRedone:
+    """The round begins anew, from the last accepted state, as this attempt."""
+
+    round: int
+    attempt: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class RoundAccepted:
+    """All members led the round to the same state; these are their reports."""
+
+    round: int
+    reports: Mapping[int, RoundDone]
+    state: bytes
+
+
+@dataclass(frozen=True)
+class Trained:
+    """All rounds are accepted: every one of `members` holds `state` and can be asked for it."""
+
+    state: bytes
+    members: list[int]
+
+
+@dataclass(frozen=True)
+class GiveUp:
+    """The job cannot go on."""
+
+    error: AxonError
+
+
+Action = SetMembers | Tell | SendStartState | MemberDropped | RoundRedone | RoundAccepted | Trained | GiveUp
