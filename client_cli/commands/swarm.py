@@ -1,0 +1,97 @@
+"""`axon swarm up | status | down`: a swarm on this computer, to try things out and to develop against."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from client_cli.options import common
+
+if TYPE_CHECKING:
+    from client_cli.swarm_file import SwarmRecord
+
+
+@click.group("swarm", no_args_is_help=True)
+def command() -> None:
+    """A swarm of real processes on this computer, reached by nobody else."""
+
+
+@command.command("up")
+@click.option("-n", "--peers", type=click.IntRange(1, 64), default=4, show_default=True, help="How many peers.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="The tracker's port; 0 takes a free one.",
+)
+@common
+def up(peers: int, port: int, home: Path | None, as_json: bool) -> None:
+    """Start a tracker and N peers that run until `axon swarm down`."""
+    from client_cli.context import Context
+    from client_cli.local_swarm import SwarmPlan, start_swarm
+
+    context = Context.of(home, as_json)
+    began = time.monotonic()
+
+    def told(what: str, record: SwarmRecord) -> None:
+        seconds = f"{time.monotonic() - began:.1f} s"
+        if what == "tracker":
+            context.say(f"  tracker   ready   {seconds}   {record.trackers[0]}")
+        else:
+            context.say(f"  peers     ready   {seconds}   {' '.join(found.name for found in record.processes[1:])}")
+
+    record = start_swarm(context.home, SwarmPlan(peers=peers, port=port), told)
+    lines = ["Next:", f"  {context.command('submit', 'FOLDER')}", f"  {context.command('swarm', 'down')}"]
+    data = {
+        "trackers": record.trackers,
+        "peers": [found.name for found in record.processes[1:]],
+        "home": str(context.home),
+        "seconds": round(time.monotonic() - began, 3),
+    }
+    context.answer("\n".join(lines), data)
+
+
+@command.command("status")
+@common
+def status(home: Path | None, as_json: bool) -> None:
+    """What runs of the swarm."""
+    from client_cli.context import Context
+    from client_cli.render import columns
+    from client_cli.swarm_file import read_record, running
+
+    context = Context.of(home, as_json)
+    record = read_record(context.home)
+    if record is None:
+        answer = f"No swarm runs in {context.home}.  Start one: {context.command('swarm', 'up')}"
+        context.answer(answer, {"trackers": [], "processes": [], "running": 0})
+        return
+    alive = {process.name: running(process) is not None for process in record.processes}
+    rows = [
+        [process.name, "running" if alive[process.name] else "ended", str(process.pid), process.home]
+        for process in record.processes
+    ]
+    text = columns(["name", "state", "pid", "home"], rows, right=(2,))
+    if record.trackers:
+        text += f"\ntracker's address: {record.trackers[0]}"
+    processes = [
+        {"name": process.name, "running": alive[process.name], "pid": process.pid, "home": process.home}
+        for process in record.processes
+    ]
+    context.answer(text, {"trackers": record.trackers, "processes": processes, "running": sum(alive.values())})
+
+
+@command.command("down")
+@common
+def down(home: Path | None, as_json: bool) -> None:
+    """Stop the swarm; keys and ledger stay for the next time."""
+    from client_cli.context import Context
+    from client_cli.local_swarm import stop_swarm
+
+    context = Context.of(home, as_json)
+    stopped = stop_swarm(context.home)
+    text = f"Stopped {', '.join(stopped)}." if stopped else f"No swarm ran in {context.home}."
+    context.answer(text, {"stopped": stopped})

@@ -1,0 +1,59 @@
+"""The one file that makes and joins what a command needs: home, settings, the library's face, and where answers go."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from axonp2p.client.job_store import JobStore
+from axonp2p.console import printable
+from axonp2p.settings import home_folder
+
+if TYPE_CHECKING:
+    from axonp2p.client.swarm import Swarm
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the common options of a command come to."""
+
+    home: Path
+    as_json: bool
+
+    @classmethod
+    def of(cls, home: Path | None, as_json: bool) -> Context:
+        """Find (or make) the home. Raises `SettingsError`."""
+        return cls(home_folder("client", home), as_json)
+
+    def swarm(self, trackers: Sequence[str] = ()) -> Swarm:
+        """The library's face. Raises `SettingsError` when no tracker is known."""
+        from axonp2p.client.swarm import Swarm  # asyncio and aiohttp are loaded only where they are used
+
+        return Swarm(trackers=list(trackers), home=self.home)
+
+    def jobs(self) -> JobStore:
+        """The jobs on this computer's disk."""
+        return JobStore(self.home)
+
+    def answer(self, text: str, data: Any) -> None:
+        """The command's answer: `text` for people, or `data` as one JSON object for programs."""
+        print(json.dumps(data) if self.as_json else printable(text), flush=True)
+
+    def say(self, text: str) -> None:
+        """Something on the way to the answer, for people alone."""
+        if not self.as_json:
+            print(printable(text), flush=True)
+
+    def command(self, *words: str) -> str:
+        """A next command that works as it stands: with the same home when it is not the usual one."""
+        usual = self.home == home_folder("client", None)
+        return " ".join(["axon", *words, *([] if usual else ["--home", str(self.home)])])
+
+
+def on_terminal() -> bool:
+    """Whether a person can be asked something."""
+    return sys.stdin.isatty() and sys.stdout.isatty()

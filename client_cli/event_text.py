@@ -1,0 +1,135 @@
+"""What a job's events say to people: lines that stay, and what the bar shows meanwhile. Pure: values in, text out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from axonp2p.client import events
+from client_cli.render import (
+    bytes_text,
+    credits_text,
+    duration_text,
+    metric_text,
+    plural,
+    rate_text,
+)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What stands in the bar and below it."""
+
+    doing: str = "looking for peers"
+    done: float = 0.0
+    """Rounds, with the fraction of the one that runs."""
+    rounds: int = 0
+    headline: str = ""
+    """Beside the bar: loss and the time that is left."""
+    facts: str = ""
+    """Below it: what changes once a round."""
+    peers: str = ""
+    """Below that: how fast each peer is."""
+
+
+def line_of(event: events.Event) -> str:
+    """The line that stays on the screen after `event`, or an empty text. Rounds have their own, `round_line`."""
+    match event:
+        case events.JobSubmitted():
+            begin = f"resumed {event.job} after round {event.resumed_from_round}" if event.resumed_from_round else ""
+            what = f"{plural(event.rounds, 'round')} on {plural(event.peers, 'peer')}"
+            return f"{begin or f'submitted {event.job}'}: {what}, bundle {bytes_text(event.bundle_bytes)}"
+        case events.PeersFound():
+            return f"{event.tracker} knows {plural(event.alive, 'peer')}, {event.fitting} fit this job"
+        case events.PeerRefused():
+            return f"{event.peer} was not hired: {event.reason}"
+        case events.RttMeasured() if event.too_far or event.unreachable:
+            far = [f"{name} (too far)" for name in event.too_far]
+            gone = [f"{name} ({reason})" for name, reason in event.unreachable.items()]
+            return f"left out: {', '.join([*far, *gone])}"
+        case events.BundleSent():
+            sent = f"{bytes_text(event.bytes)} in {duration_text(event.seconds)}"
+            return f"sent the bundle to {' '.join(event.peers)}: {sent}"
+        case events.PeerLost():
+            others = f"Its shards go to the {plural(event.left, 'peer')} left." if event.left else "No peer is left."
+            return f"{event.peer} left in round {event.round + 1}: {event.reason}. {others}"
+        case events.RoundRedone():
+            return f"round {event.round + 1} starts again from the last accepted weights: {event.reason}"
+        case events.ReceiptsMissing():
+            missing = f"{event.unsigned} not signed by their peer, {event.not_taken} not taken by a tracker"
+            return f"warning: receipts are missing from the ledger: {missing} ({event.reason})"
+    return ""
+
+
+def round_line(event: events.RoundFinished) -> str:
+    """One finished round as key=value pairs, for where there is no terminal."""
+    fields = {"round": f"{event.round + 1}/{event.rounds}", "loss": f"{event.loss:.4g}"}
+    fields |= {name: f"{value:.4g}" for name, value in event.metrics.items()}
+    fields |= {
+        "samples/s": f"{sum(event.samples_per_second.values()):.0f}",
+        "bytes": str(event.wire_bytes),
+        "credits": f"{event.credits:.3g}",
+        "eta": f"{event.eta_s:.0f}s",
+    }
+    return " ".join(f"{name}={value}" for name, value in fields.items())
+
+
+def after(shown: Shown, event: events.Event) -> Shown:
+    """What the bar shows once `event` has happened."""
+    match event:
+        case events.JobSubmitted():
+            return replace(shown, rounds=event.rounds, done=float(event.resumed_from_round))
+        case events.PeersFound():
+            return replace(shown, doing="measuring round-trip times")
+        case events.RttMeasured():
+            return replace(shown, doing="reserving peers")
+        case events.Reserved() | events.PeerHired():
+            return replace(shown, doing="sending the bundle")
+        case events.BundleSent():
+            return replace(shown, doing="building the model")
+        case events.RoundProgress():
+            return replace(
+                shown,
+                doing=f"round {event.round + 1}/{event.rounds}",
+                done=event.round + event.fraction,
+                rounds=event.rounds,
+                headline=_headline(event.loss, event.eta_s),
+                peers=_speeds(event.samples_per_second),
+            )
+        case events.RoundFinished():
+            return replace(
+                shown,
+                doing=f"round {event.round + 1}/{event.rounds}",
+                done=event.round + 1.0,
+                rounds=event.rounds,
+                headline=_headline(event.loss, event.eta_s),
+                facts=_facts(event),
+                peers=_speeds(event.samples_per_second),
+            )
+    return shown
+
+
+def _headline(loss: float, eta_s: float | None) -> str:
+    return f"loss {loss:.3f}" + (f"  ETA {duration_text(eta_s)}" if eta_s is not None else "")
+
+
+def _facts(event: events.RoundFinished) -> str:
+    parts = [f"held-out {metric_text(name, value)}" for name, value in event.metrics.items()]
+    parts += [f"{bytes_text(event.wire_bytes)} on the wire", f"{credits_text(event.credits)} credits"]
+    return "   ".join(parts)
+
+
+def _speeds(samples_per_second: dict[str, float]) -> str:
+    return "   ".join(f"{name} {rate_text(speed)} samples/s" for name, speed in sorted(samples_per_second.items()))
+
+
+def summary(event: events.JobFinished) -> str:
+    """What a finished job came to, in a few lines."""
+    metrics = "".join(f"   held-out {metric_text(name, value)}" for name, value in event.metrics.items())
+    gone = f", {plural(len(event.lost), 'peer')} lost ({' '.join(event.lost)})" if event.lost else ""
+    lines = [
+        f"Done in {duration_text(event.seconds)}.   loss {event.loss:.4g}{metrics}",
+        f"  peers    {' '.join(event.peers)}{gone}",
+        f"  samples  {event.samples:,}   bytes on the wire {bytes_text(event.wire_bytes)}",
+        f"  credits  {credits_text(sum(event.credits.values()))} for {plural(event.receipts, 'receipt')} in the ledger",
+    ]
+    return "\n".join(lines)

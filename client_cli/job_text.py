@@ -1,0 +1,89 @@
+"""What is told about jobs: one map of facts, shown as JSON or as text. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from axonp2p.client.job_store import JobRecord
+from client_cli.render import bytes_text, columns, credits_text, duration_text, metric_text, pairs
+
+OVER = ("finished", "failed", "cancelled", "left")
+INTERRUPTED = "interrupted"
+
+
+def job_data(record: JobRecord, *, at_work: bool) -> dict[str, Any]:
+    """The facts of a job. One that no program works on, though it is not over, was interrupted."""
+    facts: dict[str, Any] = msgspec.to_builtins(record)
+    if not at_work and facts["state"] not in OVER:
+        facts["state"] = INTERRUPTED
+    return facts
+
+
+def jobs_text(jobs: Sequence[dict[str, Any]], now: float) -> str:
+    """A line a job. `now` is Unix time."""
+    rows = [
+        [
+            job["id"],
+            job["state"],
+            f"{job['round']}/{job['rounds']}",
+            _loss(job),
+            _metrics(job),
+            str(len(job["peers"]) or job["peers_wanted"]),
+            credits_text(sum(job["credits"].values())),
+            f"{duration_text(max(0.0, now - job['created']))} ago",
+        ]
+        for job in jobs
+    ]
+    heads = ["job", "state", "round", "loss", "held-out", "peers", "credits", "submitted"]
+    return columns(heads, rows, right=(2, 3, 5, 6, 7))
+
+
+def status_text(job: dict[str, Any], command: Callable[..., str]) -> str:
+    """Everything about one job, and the next command that makes sense; `command` spells one."""
+    facts = {
+        "job": job["id"],
+        "state": job["state"],
+        "round": f"{job['round']} of {job['rounds']}",
+        "loss": _loss(job),
+        "held-out": _metrics(job),
+        "peers": "",
+        "bytes": f"{bytes_text(job['wire_bytes'])} on the wire",
+        "credits": credits_text(sum(job["credits"].values())),
+        "tracker": job["tracker"],
+        "from": job["folder"],
+        "kept in": job["kept_in"],
+    }
+    lines = [pairs({name: value for name, value in facts.items() if value})]
+    if job["peers"]:
+        heads = ["peer", "rtt", "credits", ""]
+        lines += ["", columns(heads, [_peer_row(peer, job["credits"]) for peer in job["peers"]], right=(1, 2))]
+    if job["error"]:
+        lines += ["", f"error {job['error']['code']}: {job['error']['message']}"]
+        lines += [f"{name}: {job['error'][name]}" for name in ("cause", "fix") if job["error"][name]]
+    if next_command := _next(job, command):
+        lines += ["", next_command]
+    return "\n".join(lines)
+
+
+def _peer_row(peer: dict[str, Any], credits: dict[str, float]) -> list[str]:
+    lost = f"left: {peer['lost']}" if peer["lost"] else ""
+    return [peer["name"], f"{peer['rtt_s'] * 1000:.1f} ms", credits_text(credits.get(peer["name"], 0.0)), lost]
+
+
+def _loss(job: dict[str, Any]) -> str:
+    return "-" if job["loss"] is None else f"{job['loss']:.4g}"
+
+
+def _metrics(job: dict[str, Any]) -> str:
+    return ", ".join(metric_text(name, value) for name, value in job["metrics"].items()) or "-"
+
+
+def _next(job: dict[str, Any], command: Callable[..., str]) -> str:
+    if job["state"] == "finished":
+        return f"weights: {command('fetch', job['id'], '-o', 'OUT')}"
+    if job["state"] in ("left", INTERRUPTED) and job["kept_state"]:
+        return f"go on: {command('resume', job['id'])}"
+    return ""

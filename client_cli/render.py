@@ -1,0 +1,97 @@
+"""Numbers, tables and sentences as people read them. Pure: values in, text out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+_BYTE_UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
+_FLOP_UNITS = ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP")
+
+
+def scaled(value: float, units: Sequence[str]) -> str:
+    """`value` with the largest of `units` (each 1000 times the one before) that keeps it above 1."""
+    index = 0
+    # 999.5 would be rounded to "1000" of the smaller unit.
+    while abs(value) >= 999.5 and index < len(units) - 1:
+        value /= 1000
+        index += 1
+    whole = index == 0 or abs(value) >= 99.95
+    return f"{value:.0f} {units[index]}" if whole else f"{value:.1f} {units[index]}"
+
+
+def bytes_text(count: float) -> str:
+    """3100000 -> "3.1 MB"."""
+    return scaled(count, _BYTE_UNITS)
+
+
+def flops_text(count: float) -> str:
+    """740000000 -> "740 MFLOP"."""
+    return scaled(count, _FLOP_UNITS)
+
+
+def duration_text(seconds: float) -> str:
+    """75 -> "1 min 15 s"; below ten seconds with a tenth."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def credits_text(amount: float) -> str:
+    """Three digits that count, never an exponent: 31.2, 0.00172; a small job earns very little."""
+    if amount == 0:
+        return "0"
+    if abs(amount) < 1e-9:
+        return "<0.000000001"
+    digits = max(0, 2 - math.floor(math.log10(abs(amount))))
+    return f"{amount:,.{digits}f}"
+
+
+def percent_text(share: float) -> str:
+    """0.967 -> "96.7 %"."""
+    return f"{share * 100:.1f} %"
+
+
+def metric_text(name: str, value: float) -> str:
+    """Accuracies as percent, everything else with four digits."""
+    if name == "accuracy" and 0 <= value <= 1:
+        return f"{name} {percent_text(value)}"
+    return f"{name} {value:.4g}"
+
+
+def rate_text(samples_per_second: float) -> str:
+    """Samples a second without a pretended precision."""
+    return f"{samples_per_second:,.0f}" if samples_per_second >= 10 else f"{samples_per_second:.1f}"
+
+
+def plural(count: int, noun: str) -> str:
+    """(1, "peer") -> "1 peer"; (4, "peer") -> "4 peers"."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
+    """A table of plain text, its columns aligned; those whose numbers are in `right` to the right.
+
+    Plain, not drawn with boxes or cut to the terminal's width: it must survive a pipe to grep or awk.
+    """
+    lines = [list(heads), *[list(row) for row in rows]]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(heads))]
+    texts = []
+    for line in lines:
+        cells = [
+            cell.rjust(width) if index in right else cell.ljust(width)
+            for index, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        texts.append("  ".join(cells).rstrip())
+    return "\n".join(texts)
+
+
+def pairs(values: Mapping[str, str], *, indent: str = "") -> str:
+    """Names and values below each other, the values aligned."""
+    width = max((len(name) for name in values), default=0)
+    return "\n".join(f"{indent}{name.ljust(width)}   {value}".rstrip() for name, value in values.items())

@@ -1,0 +1,74 @@
+"""What `axon swarm up` started: written down in the home, and checked against the machine before anything is touched.
+
+A process id alone proves nothing: after a restart, or after weeks, the same number belongs to somebody else. So the
+time at which each process was created is kept beside its id, and a process counts as ours only when both fit.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from axonp2p.errors import SettingsError
+
+FILE_NAME = "swarm.json"
+# The kernel counts in hundredths of a second; what is added to it, the time of boot, may be corrected by a few more.
+CREATED_TOLERANCE_S = 1.0
+
+
+class SwarmProcess(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One process of a local swarm."""
+
+    name: str
+    """"tracker", or the name of a peer."""
+    pid: int
+    started: float
+    """Unix time in seconds at which the process was created."""
+    home: str
+
+
+class SwarmRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A local swarm: where its tracker is, and its processes, the tracker first."""
+
+    trackers: list[str]
+    processes: list[SwarmProcess]
+
+
+def read_record(home: Path) -> SwarmRecord | None:
+    """The record in `home`, or None when there is none. Raises `SettingsError` when it cannot be read."""
+    path = home / FILE_NAME
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=SwarmRecord)
+    except FileNotFoundError:
+        return None
+    except (msgspec.DecodeError, OSError) as error:
+        raise SettingsError(
+            f"{path} cannot be read: {error}", fix="stop the processes that it names by hand, then remove it"
+        ) from error
+
+
+def write_record(home: Path, record: SwarmRecord) -> None:
+    """Replace the record in `home`, so that a reader sees the old one or the new one and nothing between."""
+    path = home / FILE_NAME
+    fresh = path.with_suffix(".new")
+    fresh.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
+    os.replace(fresh, path)
+
+
+def remove_record(home: Path) -> None:
+    """There is no swarm in `home` any more."""
+    (home / FILE_NAME).unlink(missing_ok=True)
+
+
+def running(process: SwarmProcess) -> psutil.Process | None:
+    """The living process that `process` describes; None when it has ended, also when its id has a new owner."""
+    try:
+        found = psutil.Process(process.pid)
+        same = abs(found.create_time() - process.started) <= CREATED_TOLERANCE_S
+        # A zombie has ended: only its parent has not heard of it yet.
+        return found if same and found.status() != psutil.STATUS_ZOMBIE else None
+    except psutil.NoSuchProcess:
+        return None

@@ -1,0 +1,118 @@
+"""What a job's events say to people, on a terminal and without one."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from axonp2p.client import events
+from client_cli.bar import Bar, picture
+from client_cli.event_text import Shown, after, line_of, round_line, summary
+from client_cli.progress import PlainLines, progress_on
+
+SUBMITTED = events.JobSubmitted(job="digits-7f3a", folder="digits", peers=4, rounds=20, bundle_bytes=410_000)
+MIDWAY = events.RoundProgress(
+    round=2, rounds=20, fraction=0.5, loss=1.4, samples_per_second={"otter": 210.0, "heron": 99.5}, eta_s=31.0
+)
+FINISHED_ROUND = events.RoundFinished(
+    round=2, rounds=20, loss=1.412, metrics={"accuracy": 0.91}, samples=1280, samples_per_second={"otter": 210.0},
+    seconds=0.5, wire_bytes=310_000, credits=0.00172, eta_s=30.6,
+)  # fmt: skip
+LOST = events.PeerLost(peer="wren", round=10, reason="the line was cut", left=3)
+DONE = events.JobFinished(
+    job="digits-7f3a", folder="/h/jobs/digits-7f3a", rounds=20, loss=0.1, metrics={"accuracy": 0.967}, samples=25600,
+    seconds=9.8, first_step_s=2.0, wire_bytes=3_100_000, credits={"otter": 0.001, "heron": 0.001}, receipts=80,
+    peers=["otter", "heron"], lost=["wren"],
+)  # fmt: skip
+
+
+def test_a_finished_round_is_one_line_of_pairs() -> None:
+    line = round_line(FINISHED_ROUND)
+    assert line == "round=3/20 loss=1.412 accuracy=0.91 samples/s=210 bytes=310000 credits=0.00172 eta=31s"
+    assert dict(pair.split("=") for pair in line.split())["round"] == "3/20"
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (SUBMITTED, "submitted digits-7f3a: 20 rounds on 4 peers, bundle 410 KB"),
+        (LOST, "wren left in round 11: the line was cut. Its shards go to the 3 peers left."),
+        (events.PeerRefused(peer="otter", reason="busy"), "otter was not hired: busy"),
+        (events.RttMeasured(seconds={"otter": 0.001}, too_far=[], unreachable={}), ""),
+        (MIDWAY, ""),
+        (FINISHED_ROUND, ""),
+    ],
+)
+def test_lines_that_stay(event: events.Event, said: str) -> None:
+    assert line_of(event) == said
+
+
+def test_the_bar_fills_with_rounds_and_the_fraction_of_the_one_that_runs() -> None:
+    shown = after(after(Shown(), SUBMITTED), MIDWAY)
+    assert (shown.done, shown.rounds, shown.doing) == (2.5, 20, "round 3/20")
+    assert shown.headline == "loss 1.400  ETA 31 s"
+    assert shown.peers == "heron 100 samples/s   otter 210 samples/s"
+
+
+def test_what_changes_once_a_round_stays_during_the_next() -> None:
+    shown = after(after(Shown(), FINISHED_ROUND), MIDWAY)
+    assert shown.facts == "held-out accuracy 91.0 %   310 KB on the wire   0.00172 credits"
+
+
+def test_the_picture_has_no_line_wider_than_the_terminal() -> None:
+    shown = after(after(Shown(), FINISHED_ROUND), MIDWAY)
+    console = Console(width=60, file=io.StringIO(), force_terminal=True)
+    lines = console.render_lines(picture(shown), pad=False)
+    assert len(lines) == 3
+    assert all(sum(len(segment.text) for segment in line) <= 60 for line in lines)
+
+
+def test_a_summary_says_what_a_job_came_to() -> None:
+    text = summary(DONE)
+    assert "accuracy 96.7 %" in text
+    assert "1 peer lost (wren)" in text
+    assert "0.00200 for 80 receipts" in text
+
+
+def test_without_a_terminal_there_is_a_line_a_round_and_one_for_what_changes_the_course() -> None:
+    stream = io.StringIO()
+    with progress_on(stream) as progress:
+        for event in (SUBMITTED, MIDWAY, FINISHED_ROUND, LOST):
+            progress.show(event)
+    assert stream.getvalue().splitlines() == [line_of(SUBMITTED), round_line(FINISHED_ROUND), line_of(LOST)]
+
+
+def test_a_name_cannot_steer_the_terminal() -> None:
+    stream = io.StringIO()
+    PlainLines(stream).show(events.PeerRefused(peer="otter", reason="\x1b]0;mine\x07no"))
+    assert "\x1b" not in stream.getvalue()
+    assert "\x07" not in stream.getvalue()
+
+
+def test_no_stream_is_silence() -> None:
+    with progress_on(None) as progress:
+        progress.show(SUBMITTED)
+        with progress.paused():
+            pass
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_the_bar_and_it_comes_back_after_a_question() -> None:
+    stream = _Terminal()
+    with progress_on(stream) as progress:
+        assert isinstance(progress, Bar)
+        progress.show(SUBMITTED)
+        with progress.paused():
+            stream.write("question?")
+        progress.show(LOST)
+        progress.show(MIDWAY)
+        progress.say("[not markup]")
+    shown = stream.getvalue()
+    assert shown.index("submitted digits-7f3a") < shown.index("question?") < shown.index("wren left in round 11")
+    assert "[not markup]" in shown

@@ -1,0 +1,65 @@
+"""Numbers and tables as people read them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from client_cli import render
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 KB"), (3_100_000, "3.1 MB"), (999_950, "1.0 MB"), (123_400_000, "123 MB")],
+)
+def test_bytes(count: int, text: str) -> None:
+    assert render.bytes_text(count) == text
+
+
+@given(st.integers(min_value=0, max_value=10**17))
+def test_a_scaled_number_never_shows_four_digits_before_the_unit(count: int) -> None:
+    assert float(render.bytes_text(count).split()[0]) < 1000
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.04, "0.0 s"), (9.94, "9.9 s"), (9.96, "10 s"), (59.6, "1 min 0 s"), (75, "1 min 15 s"), (3780, "1 h 3 min")],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert render.duration_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        (0, "0"),
+        (31.24, "31.2"),
+        (412.04, "412"),
+        (1234567, "1,234,567"),
+        (0.0017213, "0.00172"),
+        (1e-12, "<0.000000001"),
+    ],
+)
+def test_credits_show_three_digits_that_count(amount: float, text: str) -> None:
+    assert render.credits_text(amount) == text
+
+
+@given(st.floats(min_value=1e-8, max_value=99))
+def test_small_credits_are_never_shown_as_nothing(amount: float) -> None:
+    shown = float(render.credits_text(amount))
+    assert shown == pytest.approx(amount, rel=0.01)
+
+
+def test_accuracy_is_a_percentage_and_other_metrics_are_not() -> None:
+    assert render.metric_text("accuracy", 0.9667) == "accuracy 96.7 %"
+    assert render.metric_text("perplexity", 12.345678) == "perplexity 12.35"
+
+
+def test_columns_line_up_and_leave_no_blanks_at_the_end() -> None:
+    table = render.columns(["name", "n"], [["otter", "1"], ["ox", "100"]], right=(1,))
+    assert table == "name     n\notter    1\nox     100"
+
+
+def test_plural() -> None:
+    assert [render.plural(count, "peer") for count in (0, 1, 1234)] == ["0 peers", "1 peer", "1,234 peers"]
