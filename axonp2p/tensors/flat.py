@@ -1,0 +1,78 @@
+"""A model as one flat float32 vector: parameters first, then float buffers, then integer buffers as floats.
+
+Members exchange this vector. Parameters take the outer step, buffers (such as BatchNorm's statistics) a plain mean,
+so the three sections stay apart. Tied parameters stand in it once; buffers that are not in the state dict are left
+out, because the model's code makes them again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How many values each section has, and how many elements each tensor has, in the order of the vector."""
+
+    parameters: int
+    float_buffers: int
+    integer_buffers: int
+    lengths: tuple[int, ...]
+
+    @property
+    def values(self) -> int:
+        """The length of the whole vector."""
+        return self.parameters + self.float_buffers + self.integer_buffers
+
+
+def layout_of(model: nn.Module) -> Layout:
+    """The layout of a model's vector. Raises `ValueError` for tensors that a float32 vector cannot hold."""
+    sections = _sections(model)
+    sizes = [sum(tensor.numel() for tensor in section) for section in sections]
+    lengths = tuple(tensor.numel() for section in sections for tensor in section)
+    return Layout(sizes[0], sizes[1], sizes[2], lengths)
+
+
+def read(model: nn.Module, layout: Layout) -> Tensor:
+    """A new vector with the model's values. Raises `ValueError` when the model has changed its shape."""
+    return torch.cat([tensor.detach().reshape(-1).to(torch.float32) for tensor in _tensors(model, layout)])
+
+
+def write(vector: Tensor, model: nn.Module, layout: Layout) -> None:
+    """Put a vector's values into the model. Raises `ValueError` when the model has changed its shape."""
+    with torch.no_grad():
+        chunks = torch.split(vector, list(layout.lengths))
+        for tensor, chunk in zip(_tensors(model, layout), chunks, strict=True):
+            whole = chunk if tensor.is_floating_point() else chunk.round()
+            tensor.copy_(whole.view(tensor.shape))
+
+
+def _tensors(model: nn.Module, layout: Layout) -> list[Tensor]:
+    tensors = [tensor for section in _sections(model) for tensor in section]
+    if tuple(tensor.numel() for tensor in tensors) != layout.lengths:
+        raise ValueError("the model's parameters or buffers have changed in number or size since model() built it")
+    return tensors
+
+
+def _sections(model: nn.Module) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    saved = model.state_dict(keep_vars=True)
+    parameters: list[Tensor] = []
+    for name, parameter in model.named_parameters():
+        if is_lazy(parameter):
+            raise ValueError(f"{name} has no size yet: run one batch through lazy modules in model()")
+        if not parameter.is_floating_point():
+            raise ValueError(f"{name} holds {parameter.dtype}: parameters must be real floating point numbers")
+        parameters.append(parameter)
+    floats: list[Tensor] = []
+    integers: list[Tensor] = []
+    for name, buffer in model.named_buffers():
+        if name not in saved:
+            continue
+        if buffer.is_complex():
+            raise ValueError(f"{name} holds {buffer.dtype}: buffers must be real numbers")
+        (floats if buffer.is_floating_point() else integers).append(buffer)
+    return parameters, floats, integers

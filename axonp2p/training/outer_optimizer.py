@@ -1,0 +1,87 @@
+"""The outer step of DiLoCo: Nesterov momentum for parameters, the plain mean for buffers.
+
+Every member computes it for itself and all must get the same bits. So it is made of single multiplications,
+additions and subtractions of elements, each rounded by itself as IEEE 754 says; nothing that a processor or a
+library may fuse, reorder or sum in its own way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from axonp2p.tensors.flat import Layout
+from axonp2p.tensors.frames import BYTES_A_VALUE, bytes_to_values, values_to_bytes
+
+LEARNING_RATE = 0.7
+MOMENTUM = 0.9
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a job stands: one vector of all weights, then the outer momentum of the parameters."""
+
+    vector: Tensor
+    name: bytes
+    """SHA-256 of the vector's bytes."""
+    layout: Layout
+
+    @property
+    def weights(self) -> Tensor:
+        """The weights' part of the vector (not a copy)."""
+        return self.vector[: self.layout.values]
+
+    @property
+    def momentum(self) -> Tensor:
+        """The momentum's part of the vector (not a copy)."""
+        return self.vector[self.layout.values :]
+
+    @property
+    def file(self) -> memoryview:
+        """The bytes of the state file (not a copy)."""
+        return values_to_bytes(self.vector)
+
+
+def state_values(layout: Layout) -> int:
+    """The length of a state's vector."""
+    return layout.values + layout.parameters
+
+
+def first_state(weights: Tensor, layout: Layout) -> State:
+    """The state before any round: no momentum yet."""
+    return _named(torch.cat([weights, torch.zeros(layout.parameters)]), layout)
+
+
+def state_from_file(data: bytes | memoryview, layout: Layout) -> State:
+    """The state in a state file. Raises `ValueError` when its size is not the model's."""
+    expected = state_values(layout) * BYTES_A_VALUE
+    if len(data) != expected:
+        raise ValueError(f"a state of {len(data)} bytes, where this model has {expected}")
+    return _named(bytes_to_values(data), layout)
+
+
+def outer_step(state: State, mean: Tensor) -> State:
+    """The next state, from the mean difference (start minus end) of all members."""
+    layout = state.layout
+    ends = layout.parameters
+    vector = torch.empty_like(state.vector)
+    weights, momentum = vector[: layout.values], vector[layout.values :]
+
+    gradient = mean[:ends]
+    torch.mul(state.momentum, MOMENTUM, out=momentum)
+    momentum.add_(gradient)
+    step = torch.mul(momentum, MOMENTUM)
+    step.add_(gradient)
+    step.mul_(LEARNING_RATE)
+    torch.sub(state.weights[:ends], step, out=weights[:ends])
+
+    torch.sub(state.weights[ends:], mean[ends:], out=weights[ends:])
+    weights[layout.parameters + layout.float_buffers :].round_()
+    return _named(vector, layout)
+
+
+def _named(vector: Tensor, layout: Layout) -> State:
+    return State(vector, hashlib.sha256(values_to_bytes(vector)).digest(), layout)

@@ -1,0 +1,20 @@
+"""Do once, on nothing, what torch is slow at the first time."""
+
+from __future__ import annotations
+
+import safetensors.torch  # noqa: F401  a part of it is loaded only now, and needed at the very end
+import torch
+from torch import nn
+from torch.utils.data import default_collate
+from torch.utils.flop_counter import FlopCounterMode
+
+
+def warm_up(threads: int) -> None:
+    """Set the number of threads and take one training step of a tiny model."""
+    torch.set_num_threads(threads)
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.AdamW(model.parameters())
+    batch = default_collate([torch.ones(2), torch.ones(2)])
+    with FlopCounterMode(display=False):
+        nn.functional.cross_entropy(model(batch), torch.tensor([0, 1])).backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
