@@ -15,7 +15,8 @@ A session's first message says what it is for. `TakeLease` makes it a lease: the
       | EndLease ---------------------------> |  the worker and its files are removed
       | <---------------- LeaseEnded          |
 
-`JoinMesh` makes it a link: from one member's daemon to another's, on which only `Carry` travels.
+`JoinMesh` makes it a link: from one member's daemon to another's, on which only `Carry` travels
+(`transport.mesh`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Annotated
 import msgspec
 
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.transport.messages import Address, Fingerprint, Refusal, Text
+from axonp2p.transport.messages import Address, Fingerprint, JoinMesh, Refusal, Text
 from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
 
@@ -33,7 +34,6 @@ MOST_FILES = 256
 MOST_MEMBERS = 64
 
 JobId = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-Uuid = Annotated[str, msgspec.Meta(min_length=36, max_length=36)]
 Rank = Annotated[int, msgspec.Meta(ge=0, lt=MOST_MEMBERS)]
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
 Hash = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
@@ -173,20 +173,6 @@ class LeaseEnded(Message, tag=True, frozen=True):
     reason: Text = ""
 
 
-class JoinMesh(Message, tag=True, frozen=True):
-    """The first message of a link: I am a member of that reservation's job."""
-
-    reservation: Uuid
-
-
-class MeshJoined(Message, tag=True, frozen=True):
-    """You are on the roster."""
-
-
-class Carry(Message, tag=True, frozen=True):
-    """The payload is from the caller's worker for the listener's worker, or the other way."""
-
-
 FirstMessage = TakeLease | JoinMesh
 ClientMessage = BundleManifest | BundlePart | SetRoster | ToWorker | SignReceipt | FetchLog | EndLease
 PeerMessage = (
@@ -202,7 +188,6 @@ PeerMessage = (
     | LeaseEnded
     | Refusal
 )
-LinkReply = MeshJoined | Refusal
 
 PART_BYTES = PAYLOAD_LIMIT // 4
 """How large the parts of files are that we send: small enough that control messages slip between them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from axonp2p.errors import SettingsError
+from axonp2p.errors import MalformedMessage, SettingsError
 from axonp2p.identity.certificate import fingerprint_of_text, fingerprint_text
 
 _ADDRESS_FIX = "copy the whole address as `axon-tracker run` prints it: https://HOST:PORT#FINGERPRINT"
@@ -39,8 +39,11 @@ class PinnedAddress:
 
     @classmethod
     def of(cls, address: str, fingerprint: bytes) -> PinnedAddress:
-        """The address in a row, HOST:PORT, with the fingerprint from the same row. Raises `SettingsError`."""
-        host, port = split_host_port(address)
+        """The address in a row, HOST:PORT, with the fingerprint from the same row. Raises `MalformedMessage`."""
+        try:
+            host, port = split_host_port(address)
+        except SettingsError as error:
+            raise MalformedMessage(error.message) from error
         return cls(host, port, fingerprint)
 
     @property

@@ -34,11 +34,10 @@ async def dial(
     """
     failures: list[AxonError] = []
     for address in addresses:
-        pinned = PinnedAddress.of(address, fingerprint)
         client = open_client(fingerprint, local_address=local_address, timeout_s=timeout_s, connections=1)
         try:
             async with asyncio.timeout(timeout_s):
-                return await _open(client, pinned, key, peer, called)
+                return await _open(client, PinnedAddress.of(address, fingerprint), key, peer, called)
         except NETWORK_ERRORS as error:
             failures.append(translated(error, called))
             await client.close()
@@ -60,7 +59,7 @@ async def dial(
 async def _open(
     client: aiohttp.ClientSession, pinned: PinnedAddress, key: PrivateKey, peer: PeerId, called: str
 ) -> Session:
-    assert pinned.fingerprint is not None
+    assert pinned.fingerprint is not None  # a session is never opened unpinned
     line = await client.ws_connect(
         pinned.url + SESSION_PATH,
         ssl=client_context(verified=False),

@@ -21,6 +21,8 @@ REFUSAL_LIMIT = 32 * 1024
 
 T = TypeVar("T")
 
+_HUNG_UP = (aiohttp.ServerDisconnectedError, aiohttp.ClientConnectionResetError, ConnectionResetError, BrokenPipeError)
+
 
 class HttpCaller:
     """One pool of connections to one pinned address. `called` names the other side for people ("tracker lab")."""
@@ -89,26 +91,38 @@ class HttpCaller:
     async def _exchange(
         self, path: str, message: Message | None, limit: int, timeout_s: float | None
     ) -> tuple[int, bytes]:
+        try:
+            try:
+                return await self._request(path, message, limit, timeout_s)
+            except _HUNG_UP:
+                # A server that restarted since the last call hung up on the connection that was kept for this one.
+                if not self._warm:
+                    raise
+                self._warm = False
+                return await self._request(path, message, limit, timeout_s)
+        except NETWORK_ERRORS as error:
+            self._warm = False
+            raise translated(error, self.called, self._unreachable) from error
+
+    async def _request(
+        self, path: str, message: Message | None, limit: int, timeout_s: float | None
+    ) -> tuple[int, bytes]:
         if self._client is None:
             self._client = open_client(
                 self.address.fingerprint, local_address=self._local_address, timeout_s=self._timeout_s, connections=8
             )
-        try:
-            async with self._client.request(
-                "GET" if message is None else "POST",
-                self.address.url + path,
-                data=None if message is None else encode(message),
-                headers=None if message is None else {"Content-Type": CONTENT_TYPE},
-                ssl=client_context(verified=self.address.fingerprint is None),
-                timeout=aiohttp.ClientTimeout(total=timeout_s or self._timeout_s),
-                allow_redirects=False,
-            ) as response:
-                body = await self._read(response, limit if response.ok else REFUSAL_LIMIT)
-                self._warm = True
-                return response.status, body
-        except NETWORK_ERRORS as error:
-            self._warm = False
-            raise translated(error, self.called, self._unreachable) from error
+        async with self._client.request(
+            "GET" if message is None else "POST",
+            self.address.url + path,
+            data=None if message is None else encode(message),
+            headers=None if message is None else {"Content-Type": CONTENT_TYPE},
+            ssl=client_context(verified=self.address.fingerprint is None),
+            timeout=aiohttp.ClientTimeout(total=timeout_s or self._timeout_s),
+            allow_redirects=False,
+        ) as response:
+            body = await self._read(response, limit if response.ok else REFUSAL_LIMIT)
+            self._warm = True
+            return response.status, body
 
     async def _read(self, response: aiohttp.ClientResponse, limit: int) -> bytes:
         body = bytearray()

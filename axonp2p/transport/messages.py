@@ -1,4 +1,4 @@
-"""The messages that open a session, and the one that says no anywhere."""
+"""The messages that open a session, those of a link between two members of a job, and the one that says no anywhere."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ NONCE_BYTES = 32
 HANDSHAKE_LIMIT = 1024
 
 Text = Annotated[str, msgspec.Meta(max_length=2000)]
+Uuid = Annotated[str, msgspec.Meta(min_length=36, max_length=36)]
 Nonce = Annotated[bytes, msgspec.Meta(min_length=NONCE_BYTES, max_length=NONCE_BYTES)]
 Fingerprint = Annotated[bytes, msgspec.Meta(min_length=FINGERPRINT_BYTES, max_length=FINGERPRINT_BYTES)]
 Address = Annotated[str, msgspec.Meta(max_length=255, pattern=r"^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}$")]
@@ -54,6 +55,25 @@ class Refusal(Message, tag=True, frozen=True):
     cause: Text = ""
     fix: Text = ""
 
+
+class JoinMesh(Message, tag=True, frozen=True):
+    """The first message of a link: I am a member of that reservation's job."""
+
+    reservation: Uuid
+
+
+class MeshJoined(Message, tag=True, frozen=True):
+    """You are on my roster. Each side says it once, the listener first; then only `Carry` travels."""
+
+    received: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    """How many `Carry` of yours I have had, on all links of ours so far: go on after that one."""
+
+
+class Carry(Message, tag=True, frozen=True):
+    """The payload is from the caller's worker for the listener's worker, or the other way."""
+
+
+LinkReply = MeshJoined | Refusal
 
 _TRAVELLING = (Refused, PeerMisbehaved, Unreachable, JobFailed)
 

@@ -59,7 +59,8 @@ class Session:
         self._window = SendWindow()
         self._arrivals = ReceiveWindow()
         self._queue: asyncio.Queue[memoryview | None] = asyncio.Queue()
-        self._failure: AxonError = Unreachable(f"the session with {called} was closed", cause="closed on this side")
+        self.failure: AxonError = Unreachable(f"the session with {called} was closed", cause="closed on this side")
+        """Why the session ended, once it has."""
         self._turn = asyncio.Lock()
         self._writing = asyncio.Lock()
         self._room = asyncio.Event()
@@ -168,15 +169,15 @@ class Session:
                 elif kind is WSMsgType.TEXT:
                     raise MalformedMessage("text where only binary messages travel")
                 else:
-                    self._failure = self._loss(data)
+                    self.failure = self._loss(data)
                     break
         except PeerMisbehaved as error:
-            self._failure = type(error)(f"{self.called}: {error.message}")
+            self.failure = type(error)(f"{self.called}: {error.message}")
             with suppress(TimeoutError, *NETWORK_ERRORS):
                 async with asyncio.timeout(CLOSE_S):
                     await self._line.close(code=WSCloseCode.POLICY_VIOLATION)
         except NETWORK_ERRORS as error:
-            self._failure = self._loss(error)
+            self.failure = self._loss(error)
         finally:
             self._end()
         self._cut()
@@ -216,7 +217,8 @@ class Session:
         return Unreachable(f"the session with {self.called} was lost", cause=cause)
 
     def _why(self) -> AxonError:
-        return type(self._failure)(self._failure.message, cause=self._failure.cause)
+        # A fresh one each time: each raise would add its own traceback to a shared one.
+        return type(self.failure)(self.failure.message, cause=self.failure.cause)
 
     def _end(self) -> None:
         if not self.closed:

@@ -1,0 +1,250 @@
+"""The links of one member of one job: exactly one for each pair of members, dialled by the lower rank.
+
+The lower rank dials as soon as it knows the roster, and tries again while the other side may not know it yet. The
+higher rank waits to be dialled. A rule that lets both dial needs a second rule for when both do; this one needs
+none. After a cut the lower rank dials once more, and what was under way is sent again (`outbox`).
+
+    lower rank                        higher rank
+      | JoinMesh(reservation) ---------> |  its daemon asks `is_member`, then calls `adopt`
+      | <--------- MeshJoined(received)  |
+      | MeshJoined(received) ----------> |
+      | <------------ Carry -----------> |
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from axonp2p.errors import AxonError, MessageTooLarge, PeerMisbehaved, Refused, Unreachable
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.logs import get_logger
+from axonp2p.transport.dialer import dial
+from axonp2p.transport.link import Link, MeshMember
+from axonp2p.transport.messages import JoinMesh, LinkReply, MeshJoined, Refusal, error_of
+from axonp2p.transport.session import Session
+from axonp2p.wire.frame import PAYLOAD_LIMIT
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class MeshPatience:
+    """How long a mesh tries, in seconds."""
+
+    first_link: float = 20.0
+    """For the first link of a pair, from when there is something to carry."""
+    after_cut: float = 15.0
+    """For the other side to dial again after a cut."""
+    steady: float = 10.0
+    """A link that was dialled again and is cut sooner than this is given up."""
+    joining: float = 10.0
+    """For each answer while a link is opened."""
+    pause: float = 0.1
+    """Before the second try; doubled for each further one, up to two seconds."""
+
+
+class Mesh:
+    """The links of one member of one job."""
+
+    def __init__(
+        self,
+        key: PrivateKey,
+        reservation: str,
+        deliver: Callable[[int, memoryview], Awaitable[None]],
+        lost: Callable[[int, str], Awaitable[None]],
+        *,
+        patience: MeshPatience = MeshPatience(),
+        local_address: str | None = None,
+    ) -> None:
+        """`deliver(rank, payload)` gets each message in order, and slows that sender down while it waits.
+
+        `lost(rank, reason)` is told once of a member that cannot be reached any more. Neither may raise.
+        """
+        self._key = key
+        self._reservation = reservation
+        self._deliver = deliver
+        self._lost = lost
+        self._patience = patience
+        self._local_address = local_address
+        self._rank = -1
+        self._links: dict[int, Link] = {}
+        self._keepers: dict[int, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def set_roster(self, rank: int, members: list[MeshMember]) -> None:
+        """We are `rank`; `members` (we may be among them) are in the job from now on; links of others are closed."""
+        self._rank = rank
+        wanted = {member.rank: member for member in members if member.rank != rank}
+        for other, link in list(self._links.items()):
+            if other not in wanted or wanted[other].peer != link.member.peer:
+                self._drop(other)
+        for other, member in wanted.items():
+            if other in self._links:
+                self._links[other].member = member
+            else:
+                self._links[other] = Link(member, self._deliver)
+                self._keepers[other] = asyncio.create_task(self._keep(self._links[other]))
+
+    def is_member(self, peer: PeerId) -> bool:
+        """Whether that key is another member of the job."""
+        return self._link_of(peer) is not None
+
+    async def send(self, rank: int, payload: bytes | memoryview) -> None:
+        """Queue one message, which must not be changed afterwards; waits while that member's queue is full.
+
+        Raises `Unreachable` when that rank is not in the job or is lost, `MessageTooLarge` over `PAYLOAD_LIMIT`.
+        """
+        if len(payload) > PAYLOAD_LIMIT:
+            raise MessageTooLarge(f"a message of {len(payload)} bytes; at most {PAYLOAD_LIMIT}")
+        link = self._links.get(rank)
+        if link is None:
+            raise Unreachable(f"rank {rank} is not in the job")
+        await link.put(payload)
+
+    async def adopt(self, session: Session) -> None:
+        """Serve a link that a member opened (its `JoinMesh` has been heard) until it ends; then it is closed."""
+        link = self._link_of(session.peer)
+        if link is None or link.lost or link.member.rank > self._rank:
+            reason = "the lower rank opens a link" if link and not link.lost else "you are not in this job"
+            await session.refuse(Refused(reason))
+            return
+        received = link.attach(session)
+        try:
+            await session.send(MeshJoined(received=received))
+            joined = await self._joined(session)
+            await link.serve(session, joined.received)
+        except AxonError as error:
+            log.info("link refused", member=link.member.name, reason=error.message)
+            await session.refuse(error)
+        finally:
+            link.detach(session)
+            await session.close()
+
+    async def close(self) -> None:
+        """End every link."""
+        for rank in list(self._links):
+            self._drop(rank)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # --- one task keeps each link ---
+
+    async def _keep(self, link: Link) -> None:
+        try:
+            reason = await (self._dialled(link) if self._rank < link.member.rank else self._awaited(link))
+        except Exception:  # the edge of a supervised task: a mistake of ours must not leave others waiting
+            log.exception("a link failed", member=link.member.name)
+            reason = "an error inside"
+        link.give_up(reason)
+        log.info("member lost", member=link.member.name, reason=reason)
+        await self._lost(link.member.rank, reason)
+
+    async def _dialled(self, link: Link) -> str:
+        """Dial, serve, dial again. Returns why no more."""
+        loop = asyncio.get_running_loop()
+        try:
+            session, received = await self._first_join(link)
+            dialled_again: float | None = None
+            while True:
+                try:
+                    await link.serve(session, received)
+                finally:
+                    link.detach(session)
+                    await session.close()
+                flapping = dialled_again is not None and loop.time() - dialled_again < self._patience.steady
+                if flapping or isinstance(session.failure, PeerMisbehaved):
+                    return _reason(session.failure)
+                dialled_again = loop.time()
+                session, received = await self._join(link)
+        except AxonError as error:
+            return _reason(error)
+
+    async def _awaited(self, link: Link) -> str:
+        """Wait to be dialled, again after each cut. Returns why no more."""
+        await link.wanted.wait()
+        patience = self._patience.first_link
+        while True:
+            try:
+                async with asyncio.timeout(patience):
+                    await link.up.wait()
+            except TimeoutError:
+                return f"it did not connect within {patience:g} s"
+            await link.down.wait()
+            patience = self._patience.after_cut
+
+    async def _first_join(self, link: Link) -> tuple[Session, int]:
+        """The first session of a pair; the other side may hear of the roster later than we do."""
+        loop = asyncio.get_running_loop()
+        pause = self._patience.pause
+        deadline: float | None = None
+        while True:
+            if deadline is None and link.wanted.is_set():
+                deadline = loop.time() + self._patience.first_link
+            try:
+                return await self._join(link)
+            except PeerMisbehaved:
+                raise
+            except AxonError:
+                if deadline is not None and loop.time() >= deadline:
+                    raise
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, 2.0)
+
+    async def _join(self, link: Link) -> tuple[Session, int]:
+        """A session that the other side has adopted, and how many of our messages it has had."""
+        member = link.member
+        session = await dial(
+            self._key,
+            member.addresses,
+            fingerprint=member.certificate,
+            peer=member.peer,
+            called=f"peer {member.name}",
+            local_address=self._local_address,
+        )
+        try:
+            await session.send(JoinMesh(reservation=self._reservation))
+            joined = await self._joined(session)
+            await session.send(MeshJoined(received=link.attach(session)))
+        except BaseException:
+            link.detach(session)
+            await session.close()
+            raise
+        return session, joined.received
+
+    async def _joined(self, session: Session) -> MeshJoined:
+        try:
+            async with asyncio.timeout(self._patience.joining):
+                answer, _ = await session.receive(LinkReply)
+        except TimeoutError as error:
+            raise Unreachable(f"{session.called} does not answer", cause="no answer in time") from error
+        if isinstance(answer, Refusal):
+            raise error_of(answer, session.called)
+        assert isinstance(answer, MeshJoined)
+        return answer
+
+    def _link_of(self, peer: PeerId) -> Link | None:
+        return next((link for link in self._links.values() if link.member.peer == peer), None)
+
+    def _drop(self, rank: int) -> None:
+        link, keeper = self._links.pop(rank), self._keepers.pop(rank)
+        # `lost` may lead here from the keeper itself, which is then at its end anyway.
+        if keeper is not asyncio.current_task():
+            keeper.cancel()
+            self._start(_finished(keeper))
+        self._start(link.close())
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+async def _finished(task: asyncio.Task[None]) -> None:
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _reason(error: AxonError) -> str:
+    return f"{error.message} ({error.cause})" if error.cause else error.message

@@ -1,0 +1,64 @@
+"""What waits to go to one member, and what went but may have to go again: no socket, only counting.
+
+A link may be cut with messages under way. Both ends count the messages of each direction over all links of a pair;
+whoever comes back says how many it has had, and the sender goes on after that one. So nothing is lost or doubled.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from axonp2p.errors import PeerMisbehaved
+
+QUEUE_BYTES = 8 * 1024 * 1024
+"""How much may wait for one member before whoever sends to it has to wait as well."""
+
+
+class Outbox:
+    """The messages for one member, in order."""
+
+    def __init__(self) -> None:
+        self._gone: deque[bytes | memoryview] = deque()
+        self._waiting: deque[bytes | memoryview] = deque()
+        self._waiting_bytes = 0
+        self._first_kept = 0
+        """The number of the first message in `_gone`, counted from the first message ever."""
+
+    def has_room(self) -> bool:
+        """Whether one more message may be put in."""
+        return self._waiting_bytes < QUEUE_BYTES
+
+    def put(self, payload: bytes | memoryview) -> None:
+        """One more message, after all others."""
+        self._waiting.append(payload)
+        self._waiting_bytes += len(payload)
+
+    def next(self) -> bytes | memoryview | None:
+        """The next message to send, which is then kept until it was received; None when none waits."""
+        if not self._waiting:
+            return None
+        payload = self._waiting.popleft()
+        self._waiting_bytes -= len(payload)
+        self._gone.append(payload)
+        return payload
+
+    def received(self, count: int) -> None:
+        """The other side has had the first `count` messages for certain: they need not be kept."""
+        while self._gone and self._first_kept < count:
+            self._gone.popleft()
+            self._first_kept += 1
+
+    def resume(self, count: int) -> None:
+        """On a new link: the other side has had exactly `count`; the rest of what went out waits again.
+
+        Raises `PeerMisbehaved` when that cannot be: it forgot messages, or claims some that never went out.
+        """
+        if not self._first_kept <= count <= self._first_kept + len(self._gone):
+            raise PeerMisbehaved(
+                f"it says that it has had {count} messages",
+                cause=f"{self._first_kept} of {self._first_kept + len(self._gone)} were surely received",
+            )
+        self.received(count)
+        self._waiting_bytes += sum(len(payload) for payload in self._gone)
+        self._waiting.extendleft(reversed(self._gone))
+        self._gone.clear()
