@@ -62,10 +62,16 @@ class Attempt:
             return until
         return stall_deadline(self.started, usual_s, patience)
 
-    def late(self) -> list[int]:
-        """Those that keep the others waiting; nobody when it cannot be told."""
+    def late(self, now: float) -> dict[int, str]:
+        """Those that keep the others waiting, and how; nobody when it cannot be told who does."""
+        reason = f"it had not finished round {self.round + 1} after {now - self.started:.0f} s"
         if 2 * len(self.reported) >= len(self.members):
-            return sorted(self.members - self.reported.keys())
+            return dict.fromkeys(sorted(self.members - self.reported.keys()), reason)
         if self.finished:
-            return sorted(self.members - self.finished.keys())
-        return []
+            return dict.fromkeys(sorted(self.members - self.finished.keys()), reason)
+        return {}
+
+    def awaited_after(self, blamed: Collection[int]) -> set[int]:
+        """Who has yet to come as far as those at which the task failed: through the steps, or to the report."""
+        failed_late = all(rank in self.finished for rank in blamed)
+        return set(self.members - (self.reported.keys() if failed_late else self.finished.keys()))

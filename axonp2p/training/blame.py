@@ -27,19 +27,17 @@ class Mistakes:
             self._deadline = now + GRACE_S
         self._known.setdefault(rank, (name, mistake))
 
-    def blamed(self, members: Collection[int]) -> list[int]:
-        """Those of `members` at which the task failed."""
-        return sorted(rank for rank in members if rank in self._known)
+    def blamed(self, members: Collection[int]) -> dict[int, str]:
+        """Those of `members` at which the task failed, and how."""
+        return {
+            rank: f"the task failed there alone, at {mistake.doing}: {last_line(mistake.traceback)}"
+            for rank, (_, mistake) in sorted(self._known.items())
+            if rank in members
+        }
 
     def deadline(self, members: Collection[int]) -> float | None:
         """When the others have had their moment."""
         return self._deadline if self.blamed(members) else None
-
-    def reason(self, rank: int) -> str:
-        """Why the member goes."""
-        mistake = self._known[rank][1]
-        last_line = (mistake.traceback.strip().splitlines() or [""])[-1]
-        return f"the task failed there alone, at {mistake.doing}: {last_line}"
 
     def verdict(self, members: Collection[int], least: int) -> TaskMistake | None:
         """The error to end the job with when the task itself is at fault, `least` being the fewest that may go on."""
@@ -55,6 +53,11 @@ class Mistakes:
             cause=mistake.traceback,
             fix="axon check DIR runs one step of the task here",
         )
+
+
+def last_line(traceback: str) -> str:
+    """What a traceback ends with: the error itself."""
+    return (traceback.strip().splitlines() or [""])[-1]
 
 
 class Complaints:

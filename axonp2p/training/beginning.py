@@ -1,0 +1,93 @@
+"""What comes before the first round: every member has the same model, and holds the same state. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from axonp2p.training.agreement import Agreement, majority
+from axonp2p.training.deadlines import Patience, transfer_s
+from axonp2p.training.messages import Prepare, Prepared
+from axonp2p.training.plan import TrainPlan
+from axonp2p.training.round_messages import Action, Tell
+
+
+class Beginning:
+    """What was heard of models and first states."""
+
+    def __init__(self, plan: TrainPlan, patience: Patience, now: float) -> None:
+        self._plan = plan
+        self._patience = patience
+        self._prepared: dict[int, Prepared] = {}
+        self._agreement: Agreement | None = None
+        self.deadline = now + patience.start_s
+
+    def orders(self, members: Collection[int]) -> list[Action]:
+        """The first thing that workers are told."""
+        plan = self._plan
+        return [
+            Tell(
+                rank,
+                Prepare(
+                    rank=rank,
+                    job=plan.job,
+                    task=plan.task,
+                    shards=plan.shards,
+                    batch=plan.batch,
+                    seed=plan.seed,
+                    first_round=plan.first_round,
+                ),
+            )
+            for rank in members
+        ]
+
+    def heard_ready(self, rank: int, prepared: Prepared) -> bool:
+        """The member has built its model; False when it says so for a second time, and differently."""
+        return self._prepared.setdefault(rank, prepared) == prepared
+
+    def heard_adopted(self, rank: int, state: bytes, members: Collection[int], now: float) -> bool:
+        """The member took a state over; False when it was given none or another one."""
+        if self._agreement is None or not self._agreement.adopted(rank, state):
+            return False
+        self._wait_for_transfers(members, now)
+        return True
+
+    def odd_models(self, members: Collection[int]) -> dict[int, str]:
+        """Whose model has another size than most, and how so: no state of the others fits it."""
+        models = {rank: (self._prepared[rank].parameters, self._prepared[rank].values) for rank in members}
+        usual = majority(models)
+        return {
+            rank: f"its model has {model[0]} parameters and {model[1]} values, the others' {usual[0]} and {usual[1]}"
+            for rank, model in models.items()
+            if model != usual
+        }
+
+    def agree(self, members: Collection[int], now: float) -> None:
+        """All models are built: decide which state is the first."""
+        states = {rank: self._prepared[rank].state for rank in members}
+        self._agreement = Agreement(states, self._plan.start_state)
+        self._wait_for_transfers(members, now)
+
+    def agreed_state(self, members: Collection[int]) -> bytes | None:
+        """The state that all hold now; None while somebody lacks it."""
+        if self._agreement is None or self._agreement.lacking(members):
+            return None
+        return self._agreement.goal
+
+    def transfer_orders(self, members: Collection[int]) -> list[Action]:
+        """What has still to be said so that all come to hold it."""
+        return self._agreement.orders(members) if self._agreement else []
+
+    def awaited(self, members: Collection[int]) -> dict[int, str]:
+        """Who is waited for, and what it has not done yet."""
+        if self._agreement is not None:
+            return dict.fromkeys(self._agreement.lacking(members), "it did not take over the first state in time")
+        missing = (rank for rank in members if rank not in self._prepared)
+        return dict.fromkeys(missing, "it did not load the task and build its model in time")
+
+    def transfer_s(self, members: Collection[int]) -> float:
+        """Seconds that one exchange of the model may take."""
+        return max((transfer_s(self._prepared[rank].values) for rank in members), default=0.0)
+
+    def _wait_for_transfers(self, members: Collection[int], now: float) -> None:
+        lacking = len(self._agreement.lacking(members)) if self._agreement else 0
+        self.deadline = now + self._patience.start_s + lacking * self.transfer_s(members)

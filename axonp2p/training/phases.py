@@ -1,0 +1,46 @@
+"""The phases of a job's training and every legal step between them. Pure.
+
+NEW         nobody was told anything
+PREPARING   every member loads the task and builds its model
+AGREEING    members whose state differs get it from another member
+TRAINING    rounds, attempt after attempt; one is accepted when all members report the same state
+TRAINED     every round is accepted
+GIVEN_UP    the job cannot go on
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+
+class Phase(Enum):
+    """Where a job's training is."""
+
+    NEW = "new"
+    PREPARING = "preparing"
+    AGREEING = "agreeing"
+    TRAINING = "training"
+    TRAINED = "trained"
+    GIVEN_UP = "given up"
+
+
+LEGAL: Mapping[Phase, frozenset[Phase]] = {
+    Phase.NEW: frozenset({Phase.PREPARING}),
+    Phase.PREPARING: frozenset({Phase.AGREEING, Phase.GIVEN_UP}),
+    Phase.AGREEING: frozenset({Phase.TRAINING, Phase.GIVEN_UP}),
+    Phase.TRAINING: frozenset({Phase.TRAINED, Phase.GIVEN_UP}),
+    Phase.TRAINED: frozenset(),
+    Phase.GIVEN_UP: frozenset(),
+}
+"""Every legal step from one phase to another; any other is a mistake of ours."""
+
+AT_REST = frozenset({Phase.NEW, Phase.TRAINED, Phase.GIVEN_UP})
+"""Phases in which nothing is awaited."""
+
+
+def advance(phase: Phase, to: Phase) -> Phase:
+    """`to`, when it may follow `phase`; raises ValueError when not."""
+    if to not in LEGAL[phase]:
+        raise ValueError(f"a job that is {phase.value} cannot become {to.value}")
+    return to
