@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from axonp2p.errors import SandboxMissing
-from axonp2p.logs import get_logger
 from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.command_line import Descriptors, bubblewrap_command
 from axonp2p.sandbox.diagnosis import Kernel, why_it_failed
@@ -31,8 +30,6 @@ _LOG_END_S = 2.0
 
 _TRY_TIMEOUT_S = 30.0
 
-log = get_logger(__name__)
-
 
 @dataclass(frozen=True)
 class WorkerEnd:
@@ -47,11 +44,15 @@ class WorkerEnd:
 
 
 class SandboxedWorker:
-    """One worker in its sandbox. Whoever started it calls `kill` in the end, ended or not."""
+    """One worker in its sandbox. Whoever started it calls `kill` in the end, ended or not.
+
+    `started` is monotonic seconds, `pid` the sandbox's first process as seen from outside.
+    """
 
     def __init__(self, launched: Launched, channel: WorkerChannel, limits: Limits) -> None:
         self.channel = channel
         self.started = time.monotonic()
+        self.pid = launched.first.pid
         self._launched = launched
         self._log = BoundedLog(limits.log_bytes)
         self._watch = Watch(launched.first, limits, lambda: self._log.total)
@@ -91,7 +92,6 @@ class SandboxedWorker:
             async with asyncio.timeout(_LOG_END_S):
                 await reading
         reason = _reason(code, verdict, killed=self._killed)
-        log.info("worker ended", reason=reason)
         return WorkerEnd(reason, verdict.limit if verdict else "", self._log.text()[-LOG_TAIL:])
 
     async def _read_log(self) -> None:
@@ -177,7 +177,11 @@ async def start_worker(
     inside at once. Raises `SandboxMissing`. The sandbox ends with the thread that calls this.
     """
     launched = await launch(job_folder, limits, module, python_path)
-    channel = await WorkerChannel.open(launched.channel)
+    try:
+        channel = await WorkerChannel.open(launched.channel)
+    except BaseException:  # cancelled, most likely: nobody else would end it
+        launched.first.kill()
+        raise
     return SandboxedWorker(launched, channel, limits)
 
 

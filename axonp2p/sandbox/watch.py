@@ -19,8 +19,9 @@ from axonp2p.sandbox.limits import MIB, Limits, task_limit
 INTERVAL_S = 0.1
 PRINTED_PER_KEPT = 1024
 """A job may print this many times what is kept of its log."""
+FILES = 1000
 FILES_PER_MB = 64
-"""Files that a job may make for each MiB of scratch: each costs the kernel about a KiB that no size counts."""
+"""Files that a job may make, and more for each MiB of scratch: each costs about a KiB that no size counts."""
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -50,7 +51,7 @@ class Verdict:
 def verdict(sample: Sample, limits: Limits) -> Verdict | None:
     """Which limit the sample is over, or None."""
     tasks = task_limit(limits.processes, limits.cores)
-    files = limits.scratch_mb * FILES_PER_MB
+    files = FILES + limits.scratch_mb * FILES_PER_MB
     printed = limits.log_bytes * PRINTED_PER_KEPT
     if sample.memory_bytes > limits.memory_mb * MIB:
         used = sample.memory_bytes // MIB
@@ -193,11 +194,11 @@ def descendants(first: int, enough: int) -> list[int]:
 
 
 def parse_status(text: str) -> tuple[int, int]:
-    """Bytes of memory that is no cache of a file, and threads, from /proc/PID/status."""
+    """Bytes of memory, swapped or not, that is no cache of a file, and threads, from /proc/PID/status."""
     memory = threads = 0
     for line in text.splitlines():
         name, _, value = line.partition(":")
-        if name in ("RssAnon", "RssShmem"):
+        if name in ("RssAnon", "RssShmem", "VmSwap"):
             memory += int(value.split()[0]) * 1024
         elif name == "Threads":
             threads = int(value)
@@ -212,11 +213,11 @@ def parse_ticks(text: str) -> int:
 
 
 def parse_exact(text: str) -> int:
-    """Bytes of memory that is no cache of a file, shared pages by their share, from /proc/PID/smaps_rollup."""
+    """The same from /proc/PID/smaps_rollup, with pages that several processes share counted by their share."""
     total = 0
     for line in text.splitlines():
         name, _, value = line.partition(":")
-        if name in ("Pss_Anon", "Pss_Shmem"):
+        if name in ("Pss_Anon", "Pss_Shmem", "SwapPss"):
             total += int(value.split()[0]) * 1024
     return total
 
