@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -103,13 +104,20 @@ def why_not(offer: Capability, need: Need) -> str:
     if need.gpu_memory_mb and max((gpu.memory_mb for gpu in offer.gpus), default=0) < need.gpu_memory_mb:
         return f"has no GPU with {need.gpu_memory_mb} MiB"
     for text in need.packages:
-        if not _installed(Requirement(text), offer.packages):
+        requirement = _requirement(text)
+        if not _is_met(requirement, offer.packages.get(requirement.name.lower().replace("_", "-"))):
             return f"lacks {text}"
     return ""
 
 
-def _installed(requirement: Requirement, packages: dict[str, str]) -> bool:
-    version = packages.get(requirement.name.lower().replace("_", "-"))
+# A tracker compares one need with thousands of offers, and reading a requirement costs more than all else in it.
+@lru_cache(maxsize=1024)
+def _requirement(text: str) -> Requirement:
+    return Requirement(text)
+
+
+@lru_cache(maxsize=8192)
+def _is_met(requirement: Requirement, version: str | None) -> bool:
     if version is None:
         return False
     try:

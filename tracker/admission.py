@@ -1,0 +1,142 @@
+"""What a tracker takes and what it refuses (pure): each rule for announces, reservations and receipts, in one place.
+
+A refusal is an `AxonError` whose message names the one reason. Nothing here stores anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from axonp2p.errors import Busy, Refused, StaleRow
+from axonp2p.identity.peer_id import PeerId, short
+from axonp2p.ledger.receipt import Receipt
+from axonp2p.peers.capability import Capability
+from axonp2p.reservation.token import CLOCK_TOLERANCE_S, ReserveRequest
+from axonp2p.table.records import Row
+from axonp2p.wire.codec import encode
+
+MOST_KNOWN_PEERS = 50_000
+"""Rows in the table, withdrawn and just expired ones included."""
+MOST_RESERVATIONS_OF_ONE = 2000
+"""Tokens that are valid at once and were given to one source (an IPv4 address or an IPv6 /64)."""
+
+
+@dataclass(frozen=True)
+class KnownRow:
+    """What is stored of a peer: the number of its row and the exact bytes that it signed."""
+
+    sequence: int
+    payload: bytes
+
+
+def is_news(row: Row, payload: bytes, known: KnownRow | None) -> bool:
+    """Whether an announce must be stored: no when it is stored already. Raises `StaleRow`."""
+    if known is None or row.sequence > known.sequence:
+        return True
+    if payload == known.payload:
+        return False
+    raise StaleRow(
+        f"row {row.sequence} of {short(row.peer)} is not newer than row {known.sequence}, which is known here",
+        fix="announce with a higher number; do two daemons run with one key?",
+    )
+
+
+def check_room(peers: int) -> None:
+    """Raise `Busy` when one more peer would be too many."""
+    if peers >= MOST_KNOWN_PEERS:
+        raise Busy(f"this tracker's table is full ({MOST_KNOWN_PEERS} peers)", fix="announce to another tracker")
+
+
+def check_request_time(request: ReserveRequest, now: float) -> None:
+    """Raise `Refused` when a request was not signed just now, so that an old one cannot be used again."""
+    off = request.time - now
+    if abs(off) > CLOCK_TOLERANCE_S:
+        raise Refused(
+            f"the request was signed {abs(off):.0f} s {'in the future' if off > 0 else 'ago'}",
+            cause=f"a tracker takes at most {CLOCK_TOLERANCE_S} s; the clocks may differ",
+            fix="set this computer's clock: timedatectl set-ntp true",
+        )
+
+
+def check_peers(request: ReserveRequest, offer_of: Callable[[PeerId], Capability | None]) -> None:
+    """Raise `Refused`, naming each peer that cannot be reserved. `offer_of` gives what a living peer offers."""
+    if len(set(request.peers)) != len(request.peers):
+        raise Refused("the request names a peer twice")
+    problems = [
+        f"{short(peer)} {problem}"
+        for peer in request.peers
+        if (problem := _why_not_reservable(offer_of(peer), request.kinds))
+    ]
+    if problems:
+        raise Refused(
+            f"cannot reserve {len(problems)} of {len(request.peers)} peers: {'; '.join(problems)}",
+            fix="ask the table again and reserve other peers",
+        )
+
+
+def _why_not_reservable(offer: Capability | None, kinds: list[str]) -> str:
+    if offer is None:
+        return "is not announced here"
+    if offer.refuses:
+        return f"takes no work: {offer.refuses}"
+    missing = [kind for kind in kinds if kind not in offer.kinds]
+    return f"does not take {', '.join(missing)} jobs" if missing else ""
+
+
+def wish_of(request: ReserveRequest) -> bytes:
+    """What makes two requests with one UUID the same: everything but when they were signed, as a hash."""
+    return hashlib.sha256(encode(msgspec.structs.replace(request, time=0))).digest()
+
+
+@dataclass(frozen=True)
+class IssuedToken:
+    """What is stored of a reservation."""
+
+    client: PeerId
+    wish: bytes
+    expires: int
+
+
+def check_same_wish(issued: IssuedToken, client: PeerId, wish: bytes, now: float) -> None:
+    """Raise `Refused` unless a request for a UUID that is in use is the very one that got it."""
+    if (issued.client, issued.wish) != (client, wish):
+        raise Refused("that UUID is in use for another reservation", fix="choose a new random UUID")
+    if issued.expires <= now:
+        raise Refused("that reservation has ended", fix="reserve again with a new UUID")
+
+
+def check_reservations(alive: int) -> None:
+    """Raise `Busy` when one source holds too many reservations."""
+    if alive >= MOST_RESERVATIONS_OF_ONE:
+        raise Busy(f"your address holds {alive} reservations", fix="wait until some have expired")
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Whom a reservation that this tracker issued is about."""
+
+    client: PeerId
+    peers: frozenset[PeerId]
+
+
+def is_new_receipt(receipt: Receipt, payload: bytes, promise: Promise | None, known: bytes | None) -> bool:
+    """Whether a receipt that both signed must be stored: no when it is. Raises `Refused`.
+
+    `known` is what is stored under its reservation, peer and number. Numbers may come in any order, with gaps: each
+    side hands in its own copies, and some wait for a tracker that is away.
+    """
+    if promise is None:
+        raise Refused("this tracker did not issue its reservation")
+    if receipt.client != promise.client:
+        raise Refused("its reservation belongs to another client")
+    if receipt.peer not in promise.peers:
+        raise Refused("its peer is not in the reservation")
+    if known is None:
+        return True
+    if known != payload:
+        raise Refused(f"another receipt has number {receipt.number} of this reservation and peer")
+    return False

@@ -1,0 +1,209 @@
+"""The tracker's SQLite file: one thread writes, and what waits together is committed together.
+
+A commit ends with a write to the disk (WAL, synchronous=FULL), which takes as long for one change as for a hundred. So
+changes queue up, the writer takes all that wait, commits once, and only then are their callers told: whatever a
+caller was told is on the disk, and the event loop never waits for it. A change that is refused leaves no trace and
+does not touch the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlite_utils
+
+from axonp2p.errors import AxonError, Busy, SettingsError
+from axonp2p.logs import get_logger
+
+log = get_logger(__name__)
+
+SCHEMA_VERSION = 1
+MOST_TOGETHER = 256
+"""Changes in one commit."""
+MOST_WAITING = 4096
+"""Changes that may wait; over that, requests are refused as busy."""
+
+T = TypeVar("T")
+Work = Callable[[sqlite_utils.Database], T]
+
+
+@dataclass(frozen=True)
+class _Change:
+    work: Work[Any]
+    done: asyncio.Future[Any]
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    change: _Change
+    value: Any = None
+    error: Exception | None = None
+
+
+class Database:
+    """Rows, tokens and receipts in one file.
+
+    `committed` is told, in the writer's thread, how many changes each commit had and how many seconds it took.
+    """
+
+    def __init__(self, path: Path, committed: Callable[[int, float], None] = lambda changes, seconds: None) -> None:
+        """Open or make the file. Raises `SettingsError`."""
+        self._path = path
+        self._committed = committed
+        self._changes: queue.SimpleQueue[_Change | None] = queue.SimpleQueue()
+        self._writing = _open(path)
+        self._reading = _open(path)
+        self._readers = ThreadPoolExecutor(1, thread_name_prefix="database-reader")
+        self._writer: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def load(self, work: Work[T]) -> T:
+        """Read before anything is served; blocks. Raises `SettingsError` when the file is damaged."""
+        try:
+            return work(self._reading)
+        except sqlite3.Error as error:
+            raise _unusable(self._path, error) from error
+
+    def start(self) -> None:
+        """Begin to write, for callers on the running event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._writer = threading.Thread(target=self._write_all, name="database-writer")
+        self._writer.start()
+
+    async def write(self, work: Work[T]) -> T:
+        """What `work` gives, once all that it wrote is on the disk. It runs in the writer's thread and must not wait.
+
+        Raises what `work` raises, with nothing changed, and `Busy` when the disk takes no more.
+        """
+        if self._changes.qsize() >= MOST_WAITING:
+            raise Busy("too much waits to be stored", fix="ask again in a few seconds")
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._changes.put(_Change(work, done))
+        return await done
+
+    async def read(self, work: Work[T]) -> T:
+        """What `work` reads from all that is committed, in a thread of its own. Raises `Busy` when the disk fails."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._readers, work, self._reading)
+        except sqlite3.Error as error:
+            raise _refused_by_disk(error) from error
+
+    async def close(self) -> None:
+        """Write what waits and close the file."""
+        if self._writer is not None:
+            self._changes.put(None)
+            await asyncio.to_thread(self._writer.join)
+            self._writer = None
+        self._readers.shutdown()
+        self._reading.close()
+        self._writing.close()
+
+    def _write_all(self) -> None:
+        assert self._loop is not None
+        last = False
+        while not last:
+            batch = [self._changes.get()]
+            while len(batch) < MOST_TOGETHER and not self._changes.empty():
+                batch.append(self._changes.get())
+            last = None in batch
+            outcomes = self._commit([change for change in batch if change is not None])
+            self._loop.call_soon_threadsafe(_tell, outcomes)
+
+    def _commit(self, changes: list[_Change]) -> list[_Outcome]:
+        started = time.monotonic()
+        try:
+            with self._writing.atomic():
+                outcomes = [self._apply(change) for change in changes]
+        except sqlite3.Error as error:
+            log.error("cannot store", database=str(self._path), reason=str(error), changes=len(changes))
+            return [_Outcome(change, error=_refused_by_disk(error)) for change in changes]
+        if changes:
+            self._committed(len(changes), time.monotonic() - started)
+        return outcomes
+
+    def _apply(self, change: _Change) -> _Outcome:
+        try:
+            with self._writing.atomic():
+                return _Outcome(change, value=change.work(self._writing))
+        except sqlite3.Error:
+            raise  # the disk's trouble is everybody's: nothing of this batch counts
+        except Exception as error:  # the edge of a task: a mistake in one change is its caller's, not the writer's
+            return _Outcome(change, error=error)
+
+
+def _tell(outcomes: list[_Outcome]) -> None:
+    for outcome in outcomes:
+        done = outcome.change.done
+        if done.done():
+            continue  # its caller gave up
+        if outcome.error is not None:
+            done.set_exception(outcome.error)
+        else:
+            done.set_result(outcome.value)
+
+
+def _open(path: Path) -> sqlite_utils.Database:
+    try:
+        database = sqlite_utils.Database(sqlite3.connect(path, check_same_thread=False), execute_plugins=False)
+        database.enable_wal()
+        database.execute("PRAGMA synchronous=FULL")
+        version = database.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            raise SettingsError(
+                f"{path} was written by a newer axon-tracker",
+                cause=f"its form is {version}, this program knows {SCHEMA_VERSION}",
+                fix="install that version, or name another folder with --home DIR",
+            )
+        _make_tables(database)
+        return database
+    except sqlite3.Error as error:
+        raise _unusable(path, error) from error
+
+
+def _make_tables(database: sqlite_utils.Database) -> None:
+    with database.atomic():
+        table = database.table
+        table("rows").create(
+            {"peer": str, "sequence": int, "payload": bytes, "signature": bytes, "forget_at": float},
+            pk="peer",
+            if_not_exists=True,
+        )
+        tokens = table("tokens")
+        tokens.create(
+            {"uuid": str, "issuer": str, "client": str, "source": str, "wish": bytes, "expires": int}
+            | {"payload": bytes, "signature": bytes},
+            pk="uuid",
+            if_not_exists=True,
+        )
+        tokens.create_index(["source", "expires"], if_not_exists=True)
+        receipts = table("receipts")
+        receipts.create(
+            {"reservation": str, "peer": str, "number": int, "client": str, "job": str, "flops": int}
+            | {"payload": bytes, "client_signature": bytes, "peer_signature": bytes},
+            pk=("reservation", "peer", "number"),
+            if_not_exists=True,
+        )
+        receipts.create_index(["job"], if_not_exists=True)
+        database.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+
+
+def _unusable(path: Path, error: sqlite3.Error) -> AxonError:
+    return SettingsError(
+        f"the database {path} cannot be used",
+        cause=str(error),
+        fix="put a copy of it back, or name another folder with --home DIR",
+    )
+
+
+def _refused_by_disk(error: sqlite3.Error) -> Busy:
+    # The reason is the operator's business and stands in the log.
+    return Busy("this tracker cannot store anything at present", fix="ask another tracker")

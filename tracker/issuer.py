@@ -1,0 +1,96 @@
+"""Tokens: signed with the tracker's key, stored before they are given out, given again to who asks the same again."""
+
+from __future__ import annotations
+
+import sqlite_utils
+
+from axonp2p.errors import AxonError, Refused
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.identity.peer_id import short
+from axonp2p.logs import get_logger
+from axonp2p.reservation.token import ReserveRequest, Token
+from axonp2p.wire.envelope import Signed, open_signed, sign
+from tracker.admission import (
+    IssuedToken,
+    check_peers,
+    check_request_time,
+    check_reservations,
+    check_same_wish,
+    wish_of,
+)
+from tracker.database import Database
+from tracker.rate_limit import plain_address, source_of
+from tracker.table_index import TableIndex
+
+log = get_logger(__name__)
+
+KEPT_AFTER_END_S = 7 * 24 * 3600
+"""How long after its end a reservation is remembered for late receipts; one with receipts is kept for good."""
+
+
+class Issuer:
+    """Reservations of peers that the table knows."""
+
+    def __init__(self, key: PrivateKey, database: Database, index: TableIndex) -> None:
+        self._key = key
+        self._database = database
+        self._index = index
+
+    async def issue(self, signed: Signed[ReserveRequest], address: str, now: float) -> Signed[Token]:
+        """The token for a request that came from this IP address at `now` (Unix time); stored when this returns.
+
+        Raises `Refused` with the reason, `Busy`, and what `open_signed` raises.
+        """
+        request = open_signed(signed, ReserveRequest)
+        check_request_time(request, now)
+        # What speaks against a new token does not matter to who has one already and asks again.
+        try:
+            check_peers(request, lambda peer: self._index.offer_of(peer, now))
+            trouble: AxonError | None = None
+        except Refused as error:
+            trouble = error
+        token = Token(
+            uuid=request.uuid,
+            issuer=self._key.peer_id,
+            client=signed.signer,
+            client_address=plain_address(address),
+            peers=request.peers,
+            kinds=request.kinds,
+            not_before=int(now),
+            expires=int(now) + request.seconds,
+        )
+        wish = wish_of(request)
+        return await self._database.write(lambda database: self._store(database, token, wish, trouble, now))
+
+    def _store(
+        self, database: sqlite_utils.Database, token: Token, wish: bytes, trouble: AxonError | None, now: float
+    ) -> Signed[Token]:
+        found = database.execute(
+            "SELECT client, wish, expires, issuer, payload, signature FROM tokens WHERE uuid = ?", [token.uuid]
+        ).fetchone()
+        if found:
+            check_same_wish(IssuedToken(*found[:3]), token.client, wish, now)
+            return Signed(signer=found[3], payload=found[4], signature=found[5])
+        if trouble is not None:
+            raise trouble
+        source = source_of(token.client_address)
+        held = "SELECT count(*) FROM tokens WHERE source = ? AND expires > ?"
+        check_reservations(database.execute(held, [source, now]).fetchone()[0])
+        signed = sign(self._key, token)
+        database.execute(
+            "INSERT INTO tokens (uuid, issuer, client, source, wish, expires, payload, signature)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [token.uuid, token.issuer, token.client, source, wish, token.expires, signed.payload, signed.signature],
+        )
+        log.info("token issued", client=short(token.client), peers=len(token.peers), until=token.expires)
+        return signed
+
+    async def sweep(self, now: float) -> None:
+        """Forget reservations that ended long ago without a receipt."""
+        await self._database.write(
+            lambda database: database.execute(
+                "DELETE FROM tokens WHERE expires <= ?"
+                " AND NOT EXISTS (SELECT 1 FROM receipts WHERE receipts.reservation = tokens.uuid)",
+                [now - KEPT_AFTER_END_S],
+            )
+        )

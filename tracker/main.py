@@ -1,0 +1,70 @@
+"""`axon-tracker`: the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+import axonp2p
+from axonp2p.clock import SystemClock
+from axonp2p.console import run_program
+from axonp2p.identity.peer_id import short
+from axonp2p.logs import configure_logs, get_logger
+from axonp2p.settings import TrackerSettings, home_folder, read_settings, with_flags
+from tracker.app import Tracker
+from tracker.home import AddressFile, locked
+
+log = get_logger(__name__)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(axonp2p.__version__, prog_name="axon-tracker")
+def main() -> None:
+    """Run one of several trackers: it keeps the table of peers, signs reservations, stores receipts."""
+
+
+@main.command()
+@click.option("--listen", metavar="HOST:PORT", help="Where peers and clients reach it; port 0 takes a free one.")
+@click.option("--home", type=click.Path(path_type=Path, file_okay=False), help="Folder for key, settings and database.")
+@click.option("--json-logs", is_flag=True, help="Write logs as JSON, one object a line.")
+@click.option("--debug", is_flag=True, help="Write more logs, and tracebacks of errors.")
+def run(listen: str | None, home: Path | None, json_logs: bool, debug: bool) -> None:
+    """Run the tracker until it is stopped with Ctrl-C or SIGTERM."""
+    configure_logs(level="debug" if debug else "info", as_json=json_logs)
+
+    def body() -> None:
+        folder = home_folder("tracker", home)
+        settings = with_flags(read_settings(folder).tracker, listen=listen)
+        with locked(folder):
+            asyncio.run(serve(folder, settings))
+
+    sys.exit(run_program(body, debug=debug))
+
+
+async def serve(home: Path, settings: TrackerSettings) -> None:
+    """Serve until SIGTERM or SIGINT. Tells where on stdout and in `home/address`."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    sign = AddressFile(home)
+    sign.remove()  # a killed tracker leaves it behind
+    tracker = Tracker(home, settings, SystemClock(), random.Random())
+    try:
+        address = await tracker.start()
+        sign.write(str(address))
+        print(f"tracker {short(tracker.key.peer_id)}  {address}  metrics {address.url}/metrics", flush=True)
+        await stopped.wait()
+        log.info("tracker stops")
+    finally:
+        sign.remove()
+        await tracker.stop()
+
+
+if __name__ == "__main__":
+    main()

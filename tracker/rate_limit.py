@@ -1,0 +1,78 @@
+"""How much one address may ask (pure): a token bucket for each, forgotten once it is full again."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+from axonp2p.errors import Busy
+
+REQUESTS_A_SECOND = 200.0
+BURST = 1000.0
+MOST_BUCKETS = 65536
+"""How many addresses are remembered; over that, the one seen longest ago is forgotten."""
+
+
+@dataclass
+class _Bucket:
+    left: float
+    at: float
+
+
+class RateLimit:
+    """Buckets by source. Times are seconds of one clock that never goes back."""
+
+    def __init__(
+        self, a_second: float = REQUESTS_A_SECOND, burst: float = BURST, most_buckets: int = MOST_BUCKETS
+    ) -> None:
+        self._a_second = a_second
+        self._burst = burst
+        self._most_buckets = most_buckets
+        self._buckets: dict[str, _Bucket] = {}
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def take(self, address: str, now: float, cost: float = 1.0) -> None:
+        """Count one request of `address`. Raises `Busy` with the seconds to wait when it asks too much."""
+        source = source_of(address)
+        bucket = self._buckets.pop(source, None) or _Bucket(self._burst, now)
+        bucket.left = min(self._burst, bucket.left + (now - bucket.at) * self._a_second)
+        bucket.at = now
+        # Put back last: the order of the map is the order in which sources were seen.
+        self._buckets[source] = bucket
+        if len(self._buckets) > self._most_buckets:
+            del self._buckets[next(iter(self._buckets))]
+        if bucket.left < cost:
+            wait = (cost - bucket.left) / self._a_second
+            raise Busy(f"too many requests from {source}", fix=f"ask again in {wait:.1f} s")
+        bucket.left -= cost
+
+    def forget_idle(self, now: float) -> None:
+        """Drop the buckets that are full again: they say no more than none."""
+        full_after = self._burst / self._a_second
+        for source in [source for source, bucket in self._buckets.items() if now - bucket.at >= full_after]:
+            del self._buckets[source]
+
+
+def source_of(address: str) -> str:
+    """Whom an IP address stands for: itself, or its /64 network, of which one IPv6 household has all addresses."""
+    plain = plain_address(address)
+    try:
+        parsed = ipaddress.ip_address(plain)
+    except ValueError:
+        return plain
+    if parsed.version == 4:
+        return plain
+    return str(ipaddress.ip_network((parsed, 64), strict=False))
+
+
+def plain_address(address: str) -> str:
+    """An IP address without an IPv6 zone, and as IPv4 when it is an IPv4 address in IPv6's clothes."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped:
+        return str(parsed.ipv4_mapped)
+    return str(parsed)

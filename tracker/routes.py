@@ -1,0 +1,150 @@
+"""The tracker's addresses: each reads one bounded message, asks one part, and answers with one message.
+
+errors_as_refusals   every error becomes a Refusal
+counted              requests and times, for the metrics
+limited              each source has so many requests a second
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeVar
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+import axonp2p
+from axonp2p.clock import Clock
+from axonp2p.errors import Refused
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.ledger.receipt import RECEIPTS_LIMIT, BalancesAsked, Receipts
+from axonp2p.peers.capability import read_need
+from axonp2p.reservation.token import Reserved, ReserveRequest
+from axonp2p.table.records import QUERY_LIMIT, Announced, Query, Row, Rows, open_row
+from axonp2p.transport.http_replies import add_ping, errors_as_refusals, read_message, reply
+from axonp2p.wire.codec import PROTOCOL_VERSION
+from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
+from tracker.issuer import Issuer
+from tracker.ledger_keeper import LedgerKeeper
+from tracker.metrics import Metrics
+from tracker.rate_limit import RateLimit, plain_address
+from tracker.table_store import TableStore
+
+BODY_WITHIN_S = 10.0
+"""How long a caller may take to send a body, in seconds."""
+BALANCES_ASKED_LIMIT = 16 * 1024
+
+T = TypeVar("T")
+
+
+class Routes:
+    """Answers for one tracker. `again_in` is what it tells peers, in seconds."""
+
+    def __init__(
+        self, tracker: PeerId, table: TableStore, issuer: Issuer, ledger: LedgerKeeper, clock: Clock, again_in: float
+    ) -> None:
+        self._tracker = tracker
+        self._table = table
+        self._issuer = issuer
+        self._ledger = ledger
+        self._clock = clock
+        self._again_in = again_in
+
+    def application(self, metrics: Metrics, limit: RateLimit) -> web.Application:
+        """All of it as one aiohttp application."""
+        app = web.Application(middlewares=[_counted(metrics), errors_as_refusals, _limited(limit, self._clock)])
+        app.router.add_post("/v1/announce", self.announce)
+        app.router.add_post("/v1/query", self.query)
+        app.router.add_post("/v1/reserve", self.reserve)
+        app.router.add_post("/v1/receipts", self.receipts)
+        app.router.add_post("/v1/balances", self.balances)
+        app.router.add_get("/v1/health", self.health)
+        app.router.add_get("/metrics", _page_of(metrics))
+        add_ping(app)
+        return app
+
+    async def announce(self, request: web.Request) -> web.Response:
+        """A peer's row, or its withdrawal."""
+        signed = await _read(request, Signed[Row], Row.LIMIT + ENVELOPE_OVERHEAD)
+        now = self._clock.now()
+        row = open_row(signed, now)
+        await self._table.keep(signed, row, now)
+        return reply(Announced(tracker=self._tracker, again_in=self._again_in, seen_from=_address(request), time=now))
+
+    async def query(self, request: web.Request) -> web.Response:
+        """Peers that meet a need."""
+        asked = await _read(request, Query, QUERY_LIMIT)
+        found = self._table.index.find(read_need(asked.need), asked.count, self._clock.now())
+        return reply(Rows(rows=found.rows, fitting=found.fitting, alive=found.alive))
+
+    async def reserve(self, request: web.Request) -> web.Response:
+        """A client's wish for a token."""
+        signed = await _read(request, Signed[ReserveRequest], ReserveRequest.LIMIT + ENVELOPE_OVERHEAD)
+        return reply(Reserved(token=await self._issuer.issue(signed, _address(request), self._clock.now())))
+
+    async def receipts(self, request: web.Request) -> web.Response:
+        """Receipts that both signed."""
+        handed_in = await _read(request, Receipts, RECEIPTS_LIMIT)
+        return reply(await self._ledger.keep(handed_in.receipts))
+
+    async def balances(self, request: web.Request) -> web.Response:
+        """Sums over receipts."""
+        return reply(await self._ledger.balances(await _read(request, BalancesAsked, BALANCES_ASKED_LIMIT)))
+
+    async def health(self, request: web.Request) -> web.Response:
+        """For operators and for peers who wonder what their address is."""
+        now = self._clock.now()
+        return web.json_response(
+            {
+                "tracker": self._tracker,
+                "version": axonp2p.__version__,
+                "protocol": PROTOCOL_VERSION,
+                "alive": self._table.index.alive(now),
+                "receipts": self._ledger.receipts,
+                "time": now,
+                "you": _address(request),
+            }
+        )
+
+
+async def _read(request: web.Request, kind: type[T], limit: int) -> T:
+    try:
+        async with asyncio.timeout(BODY_WITHIN_S):
+            return await read_message(request, kind, limit)
+    except TimeoutError as error:
+        raise Refused(f"the body did not come within {BODY_WITHIN_S:.0f} s") from error
+
+
+def _address(request: web.Request) -> str:
+    return plain_address(request.remote or "")
+
+
+def _page_of(metrics: Metrics) -> Handler:
+    async def page(request: web.Request) -> web.Response:
+        body, content_type = metrics.page()
+        return web.Response(body=body, headers={"Content-Type": content_type})
+
+    return page
+
+
+def _counted(metrics: Metrics) -> Middleware:
+    @web.middleware
+    async def counted(request: web.Request, handler: Handler) -> web.StreamResponse:
+        # Only addresses that exist become labels: strangers choose the others.
+        resource = request.match_info.route.resource
+        path = resource.canonical if resource is not None else "other"
+        with metrics.request_seconds.labels(path).time():
+            response = await handler(request)
+        metrics.requests.labels(path, str(response.status)).inc()
+        return response
+
+    return counted
+
+
+def _limited(limit: RateLimit, clock: Clock) -> Middleware:
+    @web.middleware
+    async def limited(request: web.Request, handler: Handler) -> web.StreamResponse:
+        limit.take(request.remote or "", clock.monotonic())
+        return await handler(request)
+
+    return limited
