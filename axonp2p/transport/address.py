@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -10,6 +11,8 @@ from axonp2p.identity.certificate import fingerprint_of_text, fingerprint_text
 
 _ADDRESS_FIX = "copy the whole address as `axon-tracker run` prints it: https://HOST:PORT#FINGERPRINT"
 _LISTEN_FIX = "write HOST:PORT, such as 0.0.0.0:7071; port 0 takes a free one"
+
+_HOST_PORT = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9._-]+)):(?P<port>[0-9]{1,5})", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -67,17 +70,10 @@ def join_host_port(host: str, port: int) -> str:
 
 def split_host_port(text: str) -> tuple[str, int]:
     """Host (without brackets) and port of HOST:PORT. Raises `SettingsError`."""
-    host, colon, port = text.strip().rpartition(":")
-    bracketed = host.startswith("[") and host.endswith("]")
-    if bracketed:
-        host = host[1:-1]
-    if (
-        not (colon and host and port.isascii() and port.isdigit())
-        or int(port) > 65535
-        or (":" in host and not bracketed)
-    ):
+    found = _HOST_PORT.fullmatch(text.strip())
+    if found is None or int(found["port"]) > 65535:
         raise SettingsError(f"{text!r} is not HOST:PORT", fix=_LISTEN_FIX)
-    return host, int(port)
+    return found["six"] or found["host"], int(found["port"])
 
 
 def parse_listen(text: str) -> tuple[str, int]:

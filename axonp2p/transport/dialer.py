@@ -38,13 +38,13 @@ async def dial(
         try:
             async with asyncio.timeout(timeout_s):
                 return await _open(client, PinnedAddress.of(address, fingerprint), key, peer, called)
-        except NETWORK_ERRORS as error:
-            failures.append(translated(error, called))
+        except (*NETWORK_ERRORS, AxonError) as error:
             await client.close()
-        except (Unreachable, PeerMisbehaved) as error:
-            failures.append(error)
-            await client.close()
-        except BaseException:
+            failure = error if isinstance(error, AxonError) else translated(error, called)
+            if not isinstance(failure, (Unreachable, PeerMisbehaved)):
+                raise failure from error
+            failures.append(failure)
+        except asyncio.CancelledError:
             await client.close()
             raise
     for failure in failures:

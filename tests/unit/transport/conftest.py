@@ -1,0 +1,94 @@
+"""Real loopback sockets with real TLS, on ports that the system chooses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from axonp2p.identity.certificate import Certificate, make_certificate
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.dialer import dial
+from axonp2p.transport.http_replies import add_ping
+from axonp2p.transport.listener import Listener
+from axonp2p.transport.session import Session
+
+Serve = Callable[[Session], Awaitable[None]]
+
+
+@dataclass
+class Host:
+    """One listener and what it takes to reach it."""
+
+    key: PrivateKey
+    certificate: Certificate
+    app: web.Application
+    listener: Listener
+
+    @property
+    def host_port(self) -> str:
+        return f"127.0.0.1:{self.listener.port}"
+
+    @property
+    def address(self) -> PinnedAddress:
+        return PinnedAddress.of(self.host_port, self.certificate.fingerprint)
+
+    async def dial(self, key: PrivateKey | None = None, **changes: object) -> Session:
+        """A session with it, as everybody would open one unless something is changed."""
+        usual = {"fingerprint": self.certificate.fingerprint, "peer": self.key.peer_id, "called": "peer otter"}
+        addresses = changes.pop("addresses", [self.host_port])
+        return await dial(key or PrivateKey.generate(), addresses, **(usual | changes))  # type: ignore[arg-type]
+
+
+class Hosts:
+    """Starts listeners and stops them after the test."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._started: list[Host] = []
+
+    async def start(
+        self,
+        serve: Serve | None = None,
+        prepare: Callable[[web.Application], None] | None = None,
+        key: PrivateKey | None = None,
+    ) -> Host:
+        """A host that serves sessions with `serve` (by default it waits for their end)."""
+        host = self.make(key)
+        host.listener.serve_sessions(host.app, serve or wait_for_end)
+        if prepare is not None:
+            prepare(host.app)
+        await host.listener.start("127.0.0.1", 0)
+        return host
+
+    def make(self, key: PrivateKey | None = None) -> Host:
+        """A host that does not listen yet."""
+        key = key or PrivateKey.generate()
+        certificate = make_certificate(key, self._folder / f"{len(self._started)}.pem")
+        app = web.Application()
+        add_ping(app)
+        host = Host(key, certificate, app, Listener(key, certificate, app))
+        self._started.append(host)
+        return host
+
+    async def stop(self) -> None:
+        """Stop them all."""
+        await asyncio.gather(*(host.listener.stop() for host in self._started))
+
+
+async def wait_for_end(session: Session) -> None:
+    """Keep a session open until the other side ends it."""
+    await session.ended.wait()
+
+
+@pytest.fixture
+async def hosts(tmp_path: Path) -> AsyncIterator[Hosts]:
+    """Where listeners are started."""
+    hosts = Hosts(tmp_path)
+    yield hosts
+    await hosts.stop()

@@ -1,0 +1,62 @@
+"""Flow control by numbers: the sender stops in time, the receiver speaks in time, liars are caught."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from axonp2p.errors import MalformedMessage, MessageTooLarge
+from axonp2p.transport.window import WINDOW_BYTES, ReceiveWindow, SendWindow
+from axonp2p.wire.frame import FRAME_LIMIT
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, FRAME_LIMIT)), max_size=200))
+def test_two_honest_ends_never_exceed_the_window_and_always_get_on(steps: list[tuple[bool, int]]) -> None:
+    sender, receiver = SendWindow(), ReceiveWindow()
+    under_way: list[int] = []
+    for sends, size in steps:
+        if sends:
+            while not sender.has_room(size):
+                assert under_way, "a sender that may not send must be waiting for somebody"
+                if receiver.took(under_way.pop(0)) or not under_way:
+                    sender.told(receiver.word())
+            sender.sent(size)
+            receiver.arrived(size)
+            under_way.append(size)
+        elif under_way and receiver.took(under_way.pop(0)):
+            sender.told(receiver.word())
+    assert sender.sent_bytes - sender.taken_bytes <= WINDOW_BYTES
+    assert sender.sent_frames - sender.taken_frames >= len(under_way)
+
+
+def test_a_full_window_is_spoken_of_before_it_blocks_for_good() -> None:
+    receiver = ReceiveWindow()
+    for _ in range(4):
+        receiver.arrived(WINDOW_BYTES // 4)
+    assert receiver.took(WINDOW_BYTES // 4)
+
+
+def test_who_sends_ahead_of_the_window_is_caught() -> None:
+    receiver = ReceiveWindow()
+    receiver.arrived(WINDOW_BYTES)
+    with pytest.raises(MessageTooLarge):
+        receiver.arrived(1)
+
+
+@pytest.mark.parametrize("word", [b"", bytes(15), bytes(17), struct.pack(">QQ", 11, 1), struct.pack(">QQ", 10, 2)])
+def test_impossible_words_are_malformed(word: bytes) -> None:
+    sender = SendWindow()
+    sender.sent(10)
+    with pytest.raises(MalformedMessage):
+        sender.told(word)
+
+
+def test_numbers_never_go_back() -> None:
+    sender = SendWindow()
+    sender.sent(10)
+    sender.told(struct.pack(">QQ", 10, 1))
+    with pytest.raises(MalformedMessage):
+        sender.told(struct.pack(">QQ", 5, 1))
