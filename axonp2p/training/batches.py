@@ -46,7 +46,7 @@ class Shards:
         """The training samples of these shards as one dataset. Raises `TaskMistake` when there are none."""
         key = tuple(sorted(numbers))
         if self._train is None or self._train[0] != key:
-            with self._task.blame("data()"):
+            with self._task.code("data()"):
                 parts = [part for part in (self._shard("train", number) for number in key) if len(part)]
                 joined = _joined(parts)
             if joined is None:
@@ -62,7 +62,7 @@ class Shards:
         found = []
         for number in sorted(numbers):
             dataset = self._shard("test", number)
-            with self._task.blame(f'data("test", {number}, {self._count})'):
+            with self._task.code(f'data("test", {number}, {self._count})'):
                 if dataset is not None and len(dataset):
                     found.append(dataset)
         return found

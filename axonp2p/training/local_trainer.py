@@ -51,7 +51,7 @@ class LocalTrainer:
         self._batch = prepare.batch
         seed_all(prepare.seed)
         self._model = task.model()
-        with task.blame("model()"):
+        with task.code("model()"):
             self.layout = flat.layout_of(self._model)
         self._optimizer = task.optimizer(self._model)
         self._shards = Shards(task, prepare.shards, prepare.seed)
@@ -90,7 +90,7 @@ class LocalTrainer:
             flops += counted
             if interrupted(step + 1, losses / (step + 1), samples):
                 return None
-        with self._task.blame("local steps"):
+        with self._task.code("local steps"):
             delta = base.sub_(flat.read(self._model, self.layout))
         if not bool(torch.isfinite(delta).all()):
             raise TaskMistake("local steps", cause=f"The weights became nan or infinite in round {start.round}.")
@@ -104,25 +104,25 @@ class LocalTrainer:
     def model_file(self, state: State) -> bytes:
         """The model's state dict as a safetensors file; the same bytes for the same state."""
         self._load(state)
-        with self._task.blame("model()"):
+        with self._task.code("model()"):
             return model_file(self._model)
 
     def _load(self, state: State) -> None:
-        with self._task.blame("model()"):
+        with self._task.code("model()"):
             flat.write(state.weights, self._model, self.layout)
 
     def _step(self, batches: Batches, numbers: list[int]) -> tuple[float, int]:
-        with self._task.blame("data()"):
+        with self._task.code("data()"):
             batch = batches.take(numbers)
         loss, flops = self._flops.count(batch, lambda: self._gradients(batch))
-        with self._task.blame("optimizer()"):
+        with self._task.code("optimizer()"):
             self._optimizer.step()
         return loss, flops
 
     def _gradients(self, batch: Any) -> float:
         self._optimizer.zero_grad()
         loss = self._task.loss(self._model, batch)
-        with self._task.blame("the backward pass of loss()"):
+        with self._task.code("the backward pass of loss()"):
             loss.backward()  # type: ignore[no-untyped-call]
         return loss.item()
 
@@ -178,7 +178,7 @@ def _mean_loss(task: Task, model: nn.Module, dataset: Any, batch: int) -> dict[s
     total = 0.0
     for begin in range(0, len(batches), batch):
         numbers = list(range(begin, min(begin + batch, len(batches))))
-        with task.blame('data("test")'):
+        with task.code('data("test")'):
             taken = batches.take(numbers)
         total += task.loss(model, taken).item() * len(numbers)
     return {"loss": total / len(batches)}

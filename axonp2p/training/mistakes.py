@@ -14,8 +14,8 @@ from axonp2p.errors import AxonError, TaskMistake
 MOST_CHARACTERS = 15000
 
 
-class Blame:
-    """A block in which the task's code runs: `with blame("loss()"): ...` may be entered any number of times."""
+class TaskCode:
+    """A block in which the task's code runs: `with TaskCode("loss()", folder): ...` may be entered any number of times."""
 
     def __init__(self, doing: str, folder: Path) -> None:
         self._doing = doing

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from axonp2p.errors import TaskMistake
-from axonp2p.training.mistakes import Blame
+from axonp2p.training.mistakes import TaskCode
 
 _NEEDED = {"model": "model(self)", "data": "data(self, split, shard, shards)", "loss": "loss(self, model, batch)"}
 _MOST_METRICS = 32
@@ -31,15 +31,15 @@ class Task:
         folder = folder.resolve()
         self._folder = folder
         self._user: Any = _make(folder, file)
-        self._in_loss = self.blame("loss()")
+        self._in_loss = self.code("loss()")
 
-    def blame(self, doing: str) -> Blame:
+    def code(self, doing: str) -> TaskCode:
         """A block whose exceptions are the task's mistake."""
-        return Blame(doing, self._folder)
+        return TaskCode(doing, self._folder)
 
     def model(self) -> nn.Module:
         """A new model."""
-        with self.blame("model()"):
+        with self.code("model()"):
             model = self._user.model()
         if not isinstance(model, nn.Module):
             raise _wrong("model()", f"it returned {_kind(model)}; it must return a torch.nn.Module")
@@ -50,7 +50,7 @@ class Task:
     def data(self, split: str, shard: int, shards: int) -> Any | None:
         """One shard as a dataset with a length and items by number; None only where there is no test data."""
         doing = f'data("{split}", {shard}, {shards})'
-        with self.blame(doing):
+        with self.code(doing):
             dataset = self._user.data(split, shard, shards)
         if dataset is None and split == "test":
             return None
@@ -64,7 +64,7 @@ class Task:
         """The task's optimiser, or AdamW."""
         if not hasattr(self._user, "optimizer"):
             return torch.optim.AdamW(parameter for parameter in model.parameters() if parameter.requires_grad)
-        with self.blame("optimizer()"):
+        with self.code("optimizer()"):
             optimizer = self._user.optimizer(model)
         if not isinstance(optimizer, torch.optim.Optimizer):
             raise _wrong("optimizer()", f"it returned {_kind(optimizer)}; it must return a torch.optim.Optimizer")
@@ -87,7 +87,7 @@ class Task:
 
     def evaluate(self, model: nn.Module, dataset: Any) -> dict[str, float]:
         """The task's own metrics on a dataset."""
-        with self.blame("evaluate()"):
+        with self.code("evaluate()"):
             metrics = self._user.evaluate(model, dataset)
             if not isinstance(metrics, Mapping):
                 raise _wrong("evaluate()", f"it returned {_kind(metrics)}; it must return a dict of numbers by name")
@@ -116,7 +116,7 @@ def _make(folder: Path, file: str) -> Any:
         raise _wrong(doing, f"{file} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules["axon_task"] = module  # dataclasses and pickle look their module up
-    with Blame(doing, folder):
+    with TaskCode(doing, folder):
         spec.loader.exec_module(module)
     kind = getattr(module, "Task", None)
     if not isinstance(kind, type):
@@ -124,7 +124,7 @@ def _make(folder: Path, file: str) -> Any:
     for name, signature in _NEEDED.items():
         if not callable(getattr(kind, name, None)):
             raise _wrong(doing, f"class Task has no method {signature}")
-    with Blame("Task()", folder):
+    with TaskCode("Task()", folder):
         return kind()
 
 
