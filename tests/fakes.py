@@ -1,0 +1,76 @@
+"""What many tests need: time that a test moves, and well-formed things to say, with one thing changed if wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.ledger.receipt import DoublySigned, Receipt, accept
+from axonp2p.peers.capability import Capability, as_map
+from axonp2p.reservation.token import ReserveRequest, new_uuid
+from axonp2p.table.records import Row
+from axonp2p.wire.envelope import Signed, sign
+
+NOW = 1_800_000_000.0
+
+
+class ManualClock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self, now: float = NOW) -> None:
+        self.time = now
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+
+def key_of(name: str) -> PrivateKey:
+    """The same key for the same name."""
+    return PrivateKey(name.encode().ljust(32, b"."))
+
+
+def make_offer(**changes: Any) -> Capability:
+    usual: dict[str, Any] = {"cores": 4, "memory_mb": 8192, "disk_mb": 4096, "gflops": 40.0, "slots": 2, "free": 2}
+    return Capability(
+        **(
+            usual
+            | {"python": "3.11.2", "packages": {"numpy": "2.4.6", "torch": "2.13.0"}, "kinds": ["train"]}
+            | changes
+        )
+    )
+
+
+def make_row(key: PrivateKey, *, now: float = NOW, offer: Capability | None = None, **changes: Any) -> Row:
+    """The row of a living peer."""
+    usual: dict[str, Any] = {
+        "peer": key.peer_id,
+        "name": f"peer-{key.peer_id[:8]}",
+        "sequence": 1,
+        "addresses": ["127.0.0.1:7071"],
+        "certificate": b"c" * 32,
+        "expires": int(now) + 600,
+        "capability": as_map(offer or make_offer()),
+    }
+    return Row(**(usual | changes))
+
+
+def make_request(named: list[PeerId], *, now: float = NOW, **changes: Any) -> ReserveRequest:
+    """A wish for a token for these peers."""
+    usual: dict[str, Any] = {"uuid": new_uuid(), "peers": named, "kinds": ["train"], "seconds": 60, "time": int(now)}
+    return ReserveRequest(**(usual | changes))
+
+
+def make_receipt(client: PrivateKey, peer: PrivateKey, reservation: str, number: int = 1, **changes: Any) -> Receipt:
+    usual: dict[str, Any] = {"job": "job-1", "round": number, "flops": 10**12, "samples": 64, "milliseconds": 900}
+    who = {"reservation": reservation, "number": number, "client": client.peer_id, "peer": peer.peer_id}
+    return Receipt(**(usual | who | {"issued": int(NOW)} | changes))
+
+
+def sign_both(client: PrivateKey, peer: PrivateKey, receipt: Receipt) -> DoublySigned:
+    """A receipt with both signatures."""
+    signed: Signed[Receipt] = sign(client, receipt)
+    return accept(peer, signed)
