@@ -13,3 +13,17 @@ jobs, ledger, sandbox | tensors | training | client. Imports only go down; nothi
 """
 
 __version__ = "0.1.0"
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from axonp2p.client.swarm import Swarm as Swarm
+
+
+def __getattr__(name: str) -> Any:
+    # Only when it is asked for (PEP 562): a tracker or a daemon that imports a room must not load the client with it.
+    if name == "Swarm":
+        from axonp2p.client.swarm import Swarm
+
+        return Swarm
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,7 +20,7 @@ from client_cli.progress import Progress, progress_on
 from client_cli.render import plural
 
 if TYPE_CHECKING:
-    from axonp2p.client.swarm import Job
+    from axonp2p.client.job import Job
 
 
 class EventQueue:

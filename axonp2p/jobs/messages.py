@@ -26,7 +26,7 @@ from typing import Annotated
 import msgspec
 
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.transport.messages import Address, Fingerprint, JoinMesh, Refusal, Text
+from axonp2p.transport.messages import Address, Fingerprint, JoinMesh, Refusal, Text, Uuid
 from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
 
@@ -91,6 +91,8 @@ class Member(Message, frozen=True):
     rank: Rank
     peer: PeerId
     name: Annotated[str, msgspec.Meta(max_length=32)]
+    reservation: Uuid
+    """Of the lease that the member works under: a job whose busy peers were replaced has several."""
     addresses: Annotated[list[Address], msgspec.Meta(max_length=4)]
     certificate: Fingerprint
 

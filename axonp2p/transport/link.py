@@ -25,6 +25,8 @@ class MeshMember:
     name: str
     addresses: list[str]
     certificate: bytes
+    reservation: str = ""
+    """Of the member's own lease; empty when it is the same as ours."""
 
 
 class Link:

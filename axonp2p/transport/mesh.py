@@ -205,7 +205,7 @@ class Mesh:
             local_address=self._local_address,
         )
         try:
-            await session.send(JoinMesh(reservation=self._reservation))
+            await session.send(JoinMesh(reservation=member.reservation or self._reservation))
             joined = await self._joined(session)
             await session.send(MeshJoined(received=link.attach(session)))
         except BaseException:

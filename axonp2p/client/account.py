@@ -1,0 +1,82 @@
+"""What a job has come to so far: kept in its folder, told as events.
+
+Everything that a person may learn of a running job goes through `tell`, and all that must outlive the program through
+`change`; so events, job.json and metrics.csv never disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from axonp2p.client.events import Event, PeerLost, RoundFinished, RoundProgress
+from axonp2p.client.job_store import JobFolder, JobRecord, PeerRecord
+from axonp2p.clock import Clock
+from axonp2p.jobs.lifecycle import JobState, step
+
+
+class JobAccount:
+    """One job's record, and the ear of whoever watches it."""
+
+    def __init__(self, folder: JobFolder, record: JobRecord, clock: Clock, watch: Callable[[Event], None]) -> None:
+        self.folder = folder
+        self.record = record
+        self._clock = clock
+        self._watch = watch
+
+    def tell(self, event: Event) -> None:
+        """Show an event, and keep it unless the next moment makes it worthless."""
+        if not isinstance(event, RoundProgress):
+            self.folder.add_event(event)
+        self._watch(event)
+
+    def change(self, **fields: Any) -> None:
+        """Replace fields of the record and write it down."""
+        self.record = msgspec.structs.replace(self.record, updated=self._clock.now(), **fields)
+        self.folder.write(self.record)
+
+    def enter(self, state: JobState, **fields: Any) -> None:
+        """Take a step in the job's life, if it is not there yet."""
+        if state is not self.record.state:
+            self.change(state=step(self.record.state, state), **fields)
+
+    def joined(self, peers: list[PeerRecord], reservations: list[str], tracker: str) -> None:
+        """These peers are hired. Those of an earlier life of the job stay on the record, as lost."""
+        before = [
+            msgspec.structs.replace(peer, lost=peer.lost or "the job was stopped and resumed")
+            for peer in self.record.peers
+        ]
+        known = [*self.record.reservations, *reservations]
+        self.change(peers=before + peers, reservations=known, tracker=tracker)
+
+    def lost(self, rank: int, name: str, reason: str, left: int) -> None:
+        """A peer is out of the job."""
+        peers = [
+            msgspec.structs.replace(peer, lost=reason) if peer.rank == rank and not peer.lost else peer
+            for peer in self.record.peers
+        ]
+        self.change(peers=peers)
+        self.tell(PeerLost(peer=name, round=self.record.round, reason=reason, left=left))
+
+    def finished_round(self, event: RoundFinished, round_bytes: int, credits: dict[str, float]) -> None:
+        """A round was accepted. `round_bytes` were on the wire for it."""
+        self.folder.add_metrics(
+            {
+                "round": event.round + 1,
+                "loss": event.loss,
+                **event.metrics,
+                "samples": event.samples,
+                "seconds": round(event.seconds, 4),
+                "bytes": round_bytes,
+            }
+        )
+        self.change(
+            round=event.round + 1,
+            loss=event.loss,
+            metrics=event.metrics,
+            wire_bytes=event.wire_bytes,
+            credits=credits,
+        )
+        self.tell(event)

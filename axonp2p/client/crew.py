@@ -1,0 +1,166 @@
+"""The leases of one job as the crew that the coordinator works with: by rank, each in its own time.
+
+Leases speak up by themselves (`LeaseListener`), the coordinator gives orders (`training.coordinator.Crew`), and each
+needs the other; so the coordinator comes in later, through `work_for`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from axonp2p.client.job_store import JobFolder
+from axonp2p.client.lease import Lease
+from axonp2p.client.receipts import ReceiptOffice
+from axonp2p.errors import AxonError, Unreachable
+from axonp2p.jobs.messages import Member, SetRoster
+from axonp2p.logs import get_logger
+from axonp2p.training.coordinator import Coordinator
+from axonp2p.training.messages import RoundDone
+
+LOG_S = 15.0
+"""How long the logs of all peers may take together at the end of a job."""
+
+log = get_logger(__name__)
+
+
+class LeasedCrew:
+    """All peers that a job has or had. `release_all` must be called, whatever happens."""
+
+    def __init__(self, leases: Sequence[Lease], folder: JobFolder, office: ReceiptOffice) -> None:
+        self.leases = dict(enumerate(leases))
+        self._folder = folder
+        self._office = office
+        self._epoch = 0
+        self._coordinator: Coordinator | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._dismissed: set[int] = set()
+        self._released: set[int] = set()
+        self._logged: set[int] = set()
+        for rank, lease in self.leases.items():
+            lease.attach(rank, self)
+
+    def work_for(self, coordinator: Coordinator) -> None:
+        """From now on the coordinator hears what members say."""
+        self._coordinator = coordinator
+
+    @property
+    def present(self) -> dict[int, str]:
+        """Names of those that can work, by rank."""
+        return {
+            rank: lease.name for rank, lease in self.leases.items() if not lease.gone and rank not in self._dismissed
+        }
+
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes between the client and all peers so far."""
+        return sum(lease.wire_bytes for lease in self.leases.values())
+
+    def pay(self, rank: int, report: RoundDone) -> None:
+        """A member's round was accepted."""
+        self._office.pay(self.leases[rank], report)
+
+    # --- what the coordinator orders ---
+
+    def tell(self, rank: int, frame: bytes) -> None:
+        """`training.coordinator.Crew`."""
+        self.leases[rank].tell_worker(frame)
+
+    async def send(self, rank: int, frame: bytes) -> None:
+        """`training.coordinator.Crew`."""
+        await self.leases[rank].send_to_worker(frame)
+
+    async def set_members(self, ranks: Sequence[int]) -> None:
+        """`training.coordinator.Crew`. Who does not answer is noticed as gone, not here."""
+        self._epoch += 1
+        members = [self._member(rank) for rank in ranks]
+        rosters = [SetRoster(epoch=self._epoch, rank=rank, members=members) for rank in ranks]
+        answers = [self.leases[roster.rank].set_roster(roster) for roster in rosters]
+        for rank, error in zip(ranks, await asyncio.gather(*answers, return_exceptions=True), strict=True):
+            if isinstance(error, Unreachable):
+                self.peer_gone(rank, error.message)
+            elif isinstance(error, AxonError):
+                self.peer_gone(rank, f"it refused the roster: {error.message}")
+            elif isinstance(error, BaseException):
+                raise error
+
+    def _member(self, rank: int) -> Member:
+        lease = self.leases[rank]
+        row = lease.row
+        return Member(
+            rank=rank,
+            peer=row.peer,
+            name=row.name,
+            reservation=lease.promise.uuid,
+            addresses=list(row.addresses),
+            certificate=row.certificate,
+        )
+
+    # --- what leases say ---
+
+    async def worker_said(self, rank: int, payload: memoryview) -> None:
+        """`LeaseListener`."""
+        if self._coordinator:
+            await self._coordinator.heard(rank, payload)
+
+    def receipt_signed(self, rank: int, receipt: bytes) -> None:
+        """`LeaseListener`."""
+        self._office.signed(self.leases[rank], receipt)
+
+    async def link_lost(self, rank: int, other: int, reason: str) -> None:
+        """`LeaseListener`."""
+        if self._coordinator and other in self.leases:
+            await self._coordinator.link_lost(rank, other, reason)
+
+    def peer_gone(self, rank: int, reason: str) -> None:
+        """`LeaseListener`."""
+        log.debug("peer gone", peer=self.leases[rank].name, reason=reason)
+        if self.leases[rank].hung_up:
+            self._office.given_up(self.leases[rank])
+        if self._coordinator:
+            self._in_background(self._coordinator.lost(rank, reason))
+
+    # --- the end ---
+
+    def dismiss(self, rank: int) -> None:
+        """A peer is out of the job: its log is fetched, then its lease ended, in the background."""
+        self._dismissed.add(rank)
+        self._in_background(self._release(rank))
+
+    async def keep_logs(self) -> None:
+        """Fetch the logs of all peers that were not released yet."""
+        missing = [rank for rank in self.leases if rank not in self._logged]
+        try:
+            async with asyncio.timeout(LOG_S):
+                await asyncio.gather(*(self._keep_log(rank) for rank in missing))
+        except TimeoutError:
+            log.warning("logs are missing", peers=[self.leases[rank].name for rank in missing])
+
+    async def release_all(self) -> None:
+        """End every lease. What was still to be done in the background is given a short while."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=LOG_S)
+        for task in self._tasks:
+            task.cancel()
+        self._released.update(self.leases)
+        await asyncio.gather(*(lease.end() for lease in self.leases.values()))
+
+    async def _release(self, rank: int) -> None:
+        if rank in self._released:
+            return
+        self._released.add(rank)
+        await self._keep_log(rank)
+        await self.leases[rank].end()
+        self._office.given_up(self.leases[rank])
+
+    async def _keep_log(self, rank: int) -> None:
+        self._logged.add(rank)
+        lease = self.leases[rank]
+        text = await lease.fetch_log()
+        await asyncio.to_thread(self._folder.write_log, lease.name, text)
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,232 @@
+"""What a person may see of a job: small frozen values, apart from logs, holding no secret.
+
+The program draws its bar from them, `job.events()` yields them, and all but `RoundProgress` stand as lines of JSON in
+the job's `events.jsonl`. Peers appear by name. Times are in seconds, sizes in bytes.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+
+def _in_snake_case(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=_in_snake_case):
+    """The base of all of them; in JSON the field `event` holds the class's name in snake case."""
+
+
+class JobSubmitted(Event, frozen=True):
+    """The job's folder is written; looking for peers begins."""
+
+    job: str
+    folder: str
+    peers: int
+    rounds: int
+    bundle_bytes: int
+    resumed_from_round: int = 0
+
+
+class PeersFound(Event, frozen=True):
+    """A tracker answered."""
+
+    tracker: str
+    alive: int
+    """Peers that it knows."""
+    fitting: int
+    """Those among them that meet the need."""
+    looked_at: int
+
+
+class RttMeasured(Event, frozen=True):
+    """Round-trip times of the candidates, before anything was acquired."""
+
+    seconds: dict[str, float]
+    too_far: list[str]
+    unreachable: dict[str, str]
+    """With the reason."""
+
+
+class Reserved(Event, frozen=True):
+    """A tracker signed a token for these peers."""
+
+    reservation: str
+    tracker: str
+    peers: list[str]
+
+
+class PeerRefused(Event, frozen=True):
+    """A reserved peer said no or did not answer; another candidate is asked if there is one."""
+
+    peer: str
+    reason: str
+
+
+class PeerHired(Event, frozen=True):
+    """A peer gave its slot; its worker is starting."""
+
+    peer: str
+    rank: int
+    cores: int
+    memory_mb: int
+
+
+class BundleSent(Event, frozen=True):
+    """Every peer has the task and its data, and its hashes fit."""
+
+    peers: list[str]
+    bytes: int
+    """Sent in all."""
+    seconds: float
+
+
+class PeerReady(Event, frozen=True):
+    """The peer's worker has built the model."""
+
+    peer: str
+    rank: int
+    parameters: int
+
+
+class RoundProgress(Event, frozen=True):
+    """Somewhere inside a round. Comes at most a few times a second; not kept on disk."""
+
+    round: int
+    """From 0."""
+    rounds: int
+    fraction: float
+    """How much of this round's local steps the slowest peer has done, 0 to 1."""
+    loss: float
+    samples_per_second: dict[str, float]
+    eta_s: float | None
+
+
+class RoundFinished(Event, frozen=True):
+    """All peers hold the same new weights."""
+
+    round: int
+    """From 0."""
+    rounds: int
+    loss: float
+    """Training loss, mean over the round's samples."""
+    metrics: dict[str, float]
+    """Held-out, mean over the test samples."""
+    samples: int
+    samples_per_second: dict[str, float]
+    seconds: float
+    """From the start of the round's first attempt."""
+    wire_bytes: int
+    """The whole job's so far."""
+    credits: float
+    """The whole job's so far."""
+    eta_s: float
+
+
+class PeerLost(Event, frozen=True):
+    """A peer is out of the job; its shards go to the others."""
+
+    peer: str
+    round: int
+    reason: str
+    left: int
+    """How many peers go on."""
+
+
+class RoundRedone(Event, frozen=True):
+    """The round starts again from the last accepted weights."""
+
+    round: int
+    attempt: int
+    reason: str
+
+
+class ReceiptsMissing(Event, frozen=True):
+    """Receipts that a peer did not counter-sign, or that a tracker has not taken: their credit is not in the ledger."""
+
+    unsigned: int
+    not_taken: int
+    reason: str
+
+
+class JobFinished(Event, frozen=True):
+    """The weights are here."""
+
+    job: str
+    folder: str
+    """Holds model.safetensors, metrics.csv and logs."""
+    rounds: int
+    loss: float
+    metrics: dict[str, float]
+    samples: int
+    seconds: float
+    """From submit (or resume) to now."""
+    first_step_s: float
+    """From submit to the first sign of training."""
+    wire_bytes: int
+    credits: dict[str, float]
+    """By peer."""
+    receipts: int
+    """Receipts that a tracker holds."""
+    peers: list[str]
+    """Those that were there at the end."""
+    lost: list[str]
+
+
+class JobLeft(Event, frozen=True):
+    """The client left; `axon resume` goes on after `round` rounds."""
+
+    job: str
+    folder: str
+    round: int
+    """How many rounds are done and kept."""
+
+
+class JobCancelled(Event, frozen=True):
+    """The job was ended on purpose; nothing is kept to go on from."""
+
+    job: str
+
+
+class JobEndedBadly(Event, frozen=True):
+    """The job failed; `job.events()` raises the same as an error."""
+
+    job: str
+    code: str
+    message: str
+    cause: str
+    fix: str
+
+
+AnyEvent = (
+    JobSubmitted
+    | PeersFound
+    | RttMeasured
+    | Reserved
+    | PeerRefused
+    | PeerHired
+    | BundleSent
+    | PeerReady
+    | RoundProgress
+    | RoundFinished
+    | PeerLost
+    | RoundRedone
+    | ReceiptsMissing
+    | JobFinished
+    | JobLeft
+    | JobCancelled
+    | JobEndedBadly
+)
+
+
+def as_line(event: Event) -> bytes:
+    """The event as one line of JSON, without the line's end."""
+    return msgspec.json.encode(event)
+
+
+def from_line(line: bytes) -> Event:
+    """The event in a line that `as_line` wrote; `msgspec.DecodeError` when it is none."""
+    event: Event = msgspec.json.decode(line, type=AnyEvent)
+    return event

@@ -1,0 +1,255 @@
+"""Jobs on the client's disk: one folder a job, readable without any program of ours.
+
+    HOME/jobs/<job>/
+      job.json             what it is and how far it is
+      bundle/              the task, its data and job.toml as they were when the job was submitted
+      events.jsonl         what happened, a line of JSON each
+      metrics.csv          a line a round
+      logs/<peer>.log      what the task printed at each peer
+      model.safetensors    the weights, once it has finished
+      state.bin            weights and outer momentum, when it was left to be resumed
+
+Every file is written beside its place and moved into it, so that a reader sees the old one or the new one; weights and
+state are also synced to the disk first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import fcntl
+import io
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from axonp2p.client.events import Event, as_line, from_line
+from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
+from axonp2p.jobs.lifecycle import JobState
+
+
+class PeerRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One peer of a job, for people and for `axon status`."""
+
+    name: str
+    peer: str
+    rank: int
+    reservation: str
+    rtt_s: float
+    lost: str = ""
+    """Why it left before the end; empty while it is there."""
+
+
+class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a job failed, as it was shown."""
+
+    code: str
+    message: str
+    cause: str = ""
+    fix: str = ""
+
+
+class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole of job.json. Times are Unix seconds."""
+
+    id: str
+    name: str
+    folder: str
+    """Where it was submitted from."""
+    spec: dict[str, Any]
+    state: JobState
+    created: float
+    updated: float
+    peers_wanted: int
+    rounds: int
+    round: int = 0
+    """How many rounds are accepted."""
+    loss: float | None = None
+    metrics: dict[str, float] = {}
+    peers: list[PeerRecord] = []
+    reservations: list[str] = []
+    tracker: str = ""
+    wire_bytes: int = 0
+    credits: dict[str, float] = {}
+    """By peer; of counter-signed receipts."""
+    model_sha256: str = ""
+    kept_state: str = ""
+    """SHA-256 of state.bin, when there is one to go on from."""
+    kept_round: int = 0
+    """How many rounds are in it; a job without one begins anew."""
+    error: ErrorRecord | None = None
+
+
+class JobFolder:
+    """One job's folder. Cheap to make; holds nothing open."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.bundle = path / "bundle"
+        self.events = path / "events.jsonl"
+        self.metrics = path / "metrics.csv"
+        self.logs = path / "logs"
+        self.model = path / "model.safetensors"
+        self.state = path / "state.bin"
+
+    def read(self) -> JobRecord:
+        """job.json. Raises `NotFound` or `SettingsError`."""
+        try:
+            return msgspec.json.decode((self.path / "job.json").read_bytes(), type=JobRecord)
+        except FileNotFoundError as error:
+            raise NotFound(f"there is no job {self.path.name}", fix="axon jobs lists those that there are") from error
+        except (OSError, msgspec.DecodeError) as error:
+            raise SettingsError(f"{self.path / 'job.json'} cannot be read: {error}") from error
+
+    def write(self, record: JobRecord) -> None:
+        """Replace job.json."""
+        text = msgspec.json.format(msgspec.json.encode(record), indent=2)
+        with replacing(self.path / "job.json") as file:
+            file.write(text + b"\n")
+
+    def add_event(self, event: Event) -> None:
+        """One more line in events.jsonl."""
+        with self.events.open("ab") as file:
+            file.write(as_line(event) + b"\n")
+
+    def read_events(self) -> list[Event]:
+        """All whole lines of events.jsonl; a line that a crash cut off is left out."""
+        if not self.events.exists():
+            return []
+        found = []
+        for line in self.events.read_bytes().splitlines():
+            with contextlib.suppress(msgspec.DecodeError):
+                found.append(from_line(line))
+        return found
+
+    def add_metrics(self, row: Mapping[str, float]) -> None:
+        """One more line in metrics.csv, its columns by name; a column that is new is added to the lines before."""
+        rows = read_metrics(self.metrics)
+        columns = list(rows[0]) if rows else []
+        if columns and set(row) <= set(columns):
+            with self.metrics.open("a", newline="") as file:
+                csv.DictWriter(file, columns, restval="").writerow(row)
+            return
+        self._write_metrics(_ordered([*columns, *(key for key in row if key not in columns)]), [*rows, row])
+
+    def _write_metrics(self, columns: list[str], rows: Sequence[Mapping[str, object]]) -> None:
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, columns, restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+        with replacing(self.metrics) as file:
+            file.write(text.getvalue().encode())
+
+    def drop_metrics_from(self, first_round: int) -> None:
+        """Forget the lines of rounds that were not kept, before they are trained again. Rounds count from 1 there."""
+        rows = read_metrics(self.metrics)
+        kept = [row for row in rows if int(row["round"]) <= first_round]
+        if len(kept) < len(rows):
+            self._write_metrics(list(rows[0]), kept)
+
+    def write_log(self, peer: str, log: bytes) -> None:
+        """The job's log of the peer with that name (as its row spells it: no slash, no leading dot)."""
+        self.logs.mkdir(exist_ok=True)
+        with replacing(self.logs / f"{peer}.log") as file:
+            file.write(log)
+
+    def keep_bundle(self, files: Sequence[tuple[str, Path]]) -> None:
+        """Copy the files (relative path, source) of the bundle, so that the job can go on when they have changed."""
+        for name, source in files:
+            target = self.bundle / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """While this process works on the job. Raises `AlreadyRunning` when another does."""
+        with (self.path / ".held").open("wb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise AlreadyRunning(f"another program is at work on the job {self.path.name}") from error
+            yield
+
+    def is_held(self) -> bool:
+        """Whether some process works on the job now (a kill of that process lets go of it)."""
+        try:
+            with self.held():
+                return False
+        except AlreadyRunning:
+            return True
+
+
+class JobStore:
+    """All jobs of one home."""
+
+    def __init__(self, home: Path) -> None:
+        self._jobs = home / "jobs"
+
+    def create(self, record: JobRecord) -> JobFolder:
+        """A new folder with its job.json."""
+        folder = JobFolder(self._jobs / record.id)
+        folder.path.mkdir(parents=True, mode=0o700)
+        folder.write(record)
+        return folder
+
+    def find(self, job: str) -> JobFolder:
+        """The folder of a job by its id, or by the beginning of it when that is clear. Raises `NotFound`."""
+        names = [path.name for path in self._folders()]
+        fitting = [job] if job in names else [name for name in names if job and name.startswith(job)]
+        if len(fitting) != 1:
+            cause = f"it could be {', '.join(fitting)}" if fitting else ""
+            raise NotFound(f"there is no one job {job}", cause=cause, fix="axon jobs lists those that there are")
+        return JobFolder(self._jobs / fitting[0])
+
+    def records(self) -> list[JobRecord]:
+        """All jobs that can be read, the oldest first."""
+        found = []
+        for path in self._folders():
+            with contextlib.suppress(SettingsError):
+                found.append(JobFolder(path).read())
+        return sorted(found, key=lambda record: (record.created, record.id))
+
+    def _folders(self) -> list[Path]:
+        return sorted(path.parent for path in self._jobs.glob("*/job.json"))
+
+
+def read_metrics(path: Path) -> list[dict[str, str]]:
+    """The lines of a metrics.csv; none when there is no file."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the place of `path` whole when all is written, or not at all."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with fresh.open("wb") as file:
+            yield file
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def put_in_place(fresh: Path, path: Path) -> None:
+    """Move a finished file to its place once the disk has it: after a power cut there is the old one or the new one."""
+    with fresh.open("rb") as file:
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _ordered(columns: list[str]) -> list[str]:
+    first, last = ["round", "loss"], ["samples", "seconds", "bytes"]
+    between = [name for name in columns if name not in (*first, *last)]
+    return [name for name in (*first, *between, *last) if name in columns]

@@ -1,0 +1,320 @@
+"""One peer's slot, ours for a job: the client's end of the conversation that `jobs.messages` draws.
+
+One task reads all that the peer says and hands it on at once, so that no answer waits behind another; one task sends
+what is posted, so that a slow peer holds up nobody else. What is read from a peer is never trusted here: a message that
+is out of turn ends the lease as the peer's misbehaviour.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from axonp2p.client.posting import Posting
+from axonp2p.errors import AxonError, PeerMisbehaved, Unreachable
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.jobs.messages import (
+    BundleManifest,
+    BundlePart,
+    BundleReceived,
+    EndLease,
+    FetchLog,
+    FromWorker,
+    LeaseEnded,
+    LeaseTaken,
+    LinkLost,
+    LogPart,
+    PeerMessage,
+    ReceiptSigned,
+    RosterSet,
+    SetRoster,
+    SignReceipt,
+    TakeLease,
+    ToWorker,
+    WorkerEnded,
+    WorkerStarted,
+)
+from axonp2p.logs import get_logger
+from axonp2p.reservation.token import Token
+from axonp2p.table.records import Row
+from axonp2p.transport.dialer import dial
+from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.messages import Refusal, error_of
+from axonp2p.transport.session import Session
+from axonp2p.wire.codec import Message, encode
+from axonp2p.wire.envelope import Signed
+
+ANSWER_S = 30.0
+"""How long a peer may take for a short answer. Nothing of a job's length is waited for with it."""
+BUNDLE_CHECKED_S = 120.0
+"""How long a peer may take to write and hash what it has been sent."""
+LONGEST_LOG = 4 * 1024 * 1024
+
+log = get_logger(__name__)
+
+
+class LeaseListener(Protocol):
+    """Who is told what a leased peer says."""
+
+    async def worker_said(self, rank: int, payload: memoryview) -> None:
+        """The worker's words; awaited before more is read, which slows down a peer that says too much."""
+        ...
+
+    def receipt_signed(self, rank: int, receipt: bytes) -> None:
+        """A counter-signed receipt came back."""
+        ...
+
+    async def link_lost(self, rank: int, other: int, reason: str) -> None:
+        """The peer cannot reach the member with the rank `other`."""
+        ...
+
+    def peer_gone(self, rank: int, reason: str) -> None:
+        """The worker has ended or the peer is away; said once."""
+        ...
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A reservation: the token for some peers, and the tracker that issued it and takes its receipts."""
+
+    uuid: str
+    token: Signed[Token]
+    tracker: HttpCaller
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What `TakeLease` asks for."""
+
+    job: str
+    kind: str
+    cores: int
+    memory_mb: int
+
+
+async def take_lease(
+    key: PrivateKey, row: Row, addresses: list[str], promise: Promise, wanted: Wanted, *, name: str
+) -> Lease:
+    """Dial the peer, prove our key, show the token. Raises `Unreachable`, `Refused` (`Busy`) or `PeerMisbehaved`."""
+    session = await dial(key, addresses, fingerprint=row.certificate, peer=row.peer, called=f"peer {name}")
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            await session.send(
+                TakeLease(
+                    token=encode(promise.token),
+                    job=wanted.job,
+                    kind=wanted.kind,
+                    cores=wanted.cores,
+                    memory_mb=wanted.memory_mb,
+                )
+            )
+            answer, _ = await session.receive(PeerMessage)
+        if isinstance(answer, Refusal):
+            raise error_of(answer, f"peer {name}")
+        if not isinstance(answer, LeaseTaken):
+            raise PeerMisbehaved(f"peer {name} answered TakeLease with {type(answer).__name__}")
+    except TimeoutError as error:
+        await session.close()
+        raise Unreachable(f"peer {name} did not answer within {ANSWER_S:g} s") from error
+    except BaseException:
+        await session.close()
+        raise
+    return Lease(session, row, promise, answer, name=name)
+
+
+class Lease:
+    """A slot that we hold, from `LeaseTaken` to `EndLease`. `end()` must be called, whatever happens."""
+
+    def __init__(self, session: Session, row: Row, promise: Promise, taken: LeaseTaken, *, name: str) -> None:
+        self.row = row
+        self.promise = promise
+        self.taken = taken
+        self.name = name
+        self.rank = -1
+        self.log_tail = ""
+        self._session = session
+        self._listener: LeaseListener | None = None
+        self._answers: dict[type[Message], asyncio.Future[None]] = {}
+        self._log: bytearray | None = None
+        self._gone = ""
+        self._refusal: AxonError | None = None
+        self._posting = Posting(session.send, self._is_gone, name)
+        self._reading = asyncio.create_task(self._read(), name=f"lease {name}")
+
+    @property
+    def gone(self) -> str:
+        """Why no work can be done over this lease any more; empty while it can."""
+        return self._gone
+
+    @property
+    def hung_up(self) -> bool:
+        """Whether nothing more can come from the peer, not even a log or a signature."""
+        return self._session.closed
+
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes sent and received on this session so far."""
+        return self._session.sent_bytes + self._session.received_bytes
+
+    def attach(self, rank: int, listener: LeaseListener) -> None:
+        """From now on `listener` is told. A peer that has gone in the meantime is told of at once."""
+        self.rank = rank
+        self._listener = listener
+        if self._gone:
+            listener.peer_gone(rank, self._gone)
+
+    def tell_worker(self, frame: bytes) -> None:
+        """Post a small message for the worker; never waits. A peer that takes none for long counts as gone."""
+        self._posting.post(ToWorker(), frame)
+
+    async def send_to_worker(self, frame: bytes) -> None:
+        """The same for many large ones: waits while the peer is behind."""
+        await self._posting.send(ToWorker(), frame)
+
+    def ask_signature(self, receipt: bytes) -> None:
+        """Post a receipt for the peer to counter-sign."""
+        self._posting.post(SignReceipt(receipt=receipt))
+
+    def tell_roster(self, roster: SetRoster) -> None:
+        """Post a roster without waiting until it is in force: what is posted next arrives after it anyway."""
+        self._posting.post(roster)
+
+    async def set_roster(self, roster: SetRoster) -> None:
+        """Send a roster and wait until it is in force. Raises `Unreachable`."""
+        await self._ask(roster, RosterSet)
+
+    async def deliver(self, manifest: BundleManifest, parts: AsyncIterator[tuple[BundlePart, bytes]]) -> None:
+        """Send the bundle and wait for the peer's word that all of it is there. Raises what the peer refused with."""
+        received = self._expect(BundleReceived)
+        try:
+            await self._posting.send(manifest)
+            async for part, data in parts:
+                await self._posting.send(part, data)
+            await self._wait(received, BUNDLE_CHECKED_S)
+        finally:
+            self._forget(BundleReceived)
+
+    async def fetch_log(self) -> bytes:
+        """What the job wrote at this peer, or what is known of it when it is gone. Raises nothing of the family."""
+        self._log = bytearray()
+        try:
+            await self._ask(FetchLog(), LogPart)
+        except AxonError:
+            return bytes(self._log) or self.log_tail.encode()
+        return bytes(self._log)
+
+    async def end(self) -> None:
+        """Give the slot back and close. Raises nothing of the family; waits only shortly for the peer's word."""
+        if not self._session.closed:
+            with contextlib.suppress(AxonError):
+                await self._ask(EndLease(), LeaseEnded, seconds=5.0)
+        self._lost("the lease was ended", tell=False)
+        self._reading.cancel()
+        await self._posting.stop()
+        await self._session.close()
+        await asyncio.gather(self._reading, return_exceptions=True)
+
+    async def _ask(self, question: Message, kind: type[Message], seconds: float = ANSWER_S) -> None:
+        answer = self._expect(kind)
+        try:
+            async with asyncio.timeout(seconds):
+                await self._posting.send(question)
+            await self._wait(answer, seconds)
+        except TimeoutError as error:
+            raise Unreachable(f"peer {self.name} took nothing for {seconds:g} s") from error
+        finally:
+            self._forget(kind)
+
+    def _expect(self, kind: type[Message]) -> asyncio.Future[None]:
+        # Before the question is sent, so that no answer is too fast.
+        if self._session.closed:
+            raise Unreachable(f"peer {self.name} is gone: {self._gone}")
+        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._answers[kind] = answer
+        return answer
+
+    async def _wait(self, answer: asyncio.Future[None], seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await answer
+        except TimeoutError as error:
+            raise Unreachable(f"peer {self.name} did not answer within {seconds:g} s") from error
+
+    def _forget(self, kind: type[Message]) -> None:
+        answer = self._answers.pop(kind, None)
+        if answer and not answer.cancel() and not answer.cancelled():
+            answer.exception()  # seen, even if the question failed first
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                message, payload = await self._session.receive(PeerMessage)
+                await self._heard(message, payload)
+        except AxonError as error:
+            await self._session.close()
+            self._is_gone(error)
+
+    async def _heard(self, message: Message, payload: memoryview) -> None:
+        match message:
+            case FromWorker():
+                if self._listener and not self._gone:
+                    await self._listener.worker_said(self.rank, payload)
+            case ReceiptSigned(receipt=receipt):
+                if self._listener:
+                    self._listener.receipt_signed(self.rank, receipt)
+            case LinkLost(rank=other, reason=reason):
+                if self._listener and not self._gone:
+                    await self._listener.link_lost(self.rank, other, reason)
+            case LogPart(offset=offset, total=total):
+                self._heard_log(offset, total, payload)
+            case WorkerStarted(seconds=seconds):
+                log.debug("worker started", peer=self.name, seconds=round(seconds, 2))
+            case WorkerEnded(reason=reason, log_tail=tail):
+                self.log_tail = tail
+                self._lost(f"its worker ended: {reason}")
+            case LeaseEnded(reason=reason) if LeaseEnded not in self._answers:
+                raise Unreachable(f"the peer ended the lease: {reason or 'no reason given'}")
+            case Refusal():
+                # What was asked is refused. If that is also the end of the lease, the session's end says so next.
+                self._refused(error_of(message, f"peer {self.name}"))
+            case BundleReceived() | RosterSet() | LeaseEnded():
+                self._resolve(type(message))
+            case _:
+                raise PeerMisbehaved(f"peer {self.name} said {type(message).__name__} out of turn")
+
+    def _heard_log(self, offset: int, total: int, payload: memoryview) -> None:
+        if self._log is None or offset != len(self._log) or total > LONGEST_LOG or offset + len(payload) > total:
+            raise PeerMisbehaved(f"peer {self.name} sent a log that does not fit together")
+        self._log += payload
+        if len(self._log) == total:
+            self._resolve(LogPart)
+
+    def _resolve(self, kind: type[Message]) -> None:
+        answer = self._answers.get(kind)
+        if answer and not answer.done():
+            answer.set_result(None)
+
+    def _fail_answers(self, error: AxonError) -> None:
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_exception(error)
+
+    def _refused(self, error: AxonError) -> None:
+        log.warning("refused by a peer", peer=self.name, reason=error.message)
+        self._refusal = error
+        self._fail_answers(error)
+
+    def _is_gone(self, error: AxonError) -> None:
+        error = self._refusal or error
+        self._fail_answers(error)
+        self._lost(f"{error.message} ({error.cause})" if error.cause else error.message)
+
+    def _lost(self, reason: str, *, tell: bool = True) -> None:
+        if self._gone:
+            return
+        self._gone = reason
+        if tell and self._listener:
+            self._listener.peer_gone(self.rank, reason)

@@ -1,0 +1,101 @@
+"""Questions to the swarm that no job asks: who is there, and what does the ledger say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from axonp2p.client.trackers import Trackers
+from axonp2p.clock import Clock
+from axonp2p.errors import MalformedMessage
+from axonp2p.identity.peer_id import PeerId, short
+from axonp2p.ledger.balances import credits_of
+from axonp2p.ledger.ledger_client import balances
+from axonp2p.peers.capability import Capability, Need, as_map, read_capability
+from axonp2p.peers.rtt import Target, measure
+from axonp2p.table.records import MOST_ROWS, Row
+from axonp2p.table.tracker_client import query
+
+MOST_KEYS = 200
+
+
+@dataclass(frozen=True)
+class SeenPeer:
+    """One peer as a tracker's table shows it."""
+
+    name: str
+    peer: PeerId
+    addresses: tuple[str, ...]
+    offer: Capability
+    rtt_s: float | None = None
+    """Measured from here; None when it was not, or the peer did not answer."""
+
+
+@dataclass(frozen=True)
+class Credit:
+    """What receipts add up to for one key, in credits."""
+
+    name: str
+    """As its jobs knew it here, or the first letters of its key."""
+    key: PeerId
+    earned: float
+    owed: float
+    earned_flops: int
+    owed_flops: int
+    receipts: int
+
+
+@dataclass(frozen=True)
+class Credits:
+    """A tracker's balances."""
+
+    tracker: str
+    receipts: int
+    """How many receipts they are the sum of."""
+    balances: list[Credit]
+    """The largest earners first."""
+
+
+async def look_for_peers(trackers: Trackers, need: Need, clock: Clock, *, measure_rtt: bool) -> list[SeenPeer]:
+    """Peers that a tracker says meet `need`, by name."""
+    _, found = await trackers.first(lambda caller: query(caller, as_map(need), MOST_ROWS, now=clock.now()))
+    distances = {}
+    if measure_rtt:
+        targets = {row.peer: Target(row.name, row.addresses, row.certificate) for row in found.rows}
+        distances = await measure(targets)
+    seen = []
+    for row in found.rows:
+        if offer := _offer(row):
+            rtt_s = distances[row.peer].seconds if measure_rtt else None
+            seen.append(SeenPeer(row.name, row.peer, tuple(row.addresses), offer, rtt_s))
+    return sorted(seen, key=lambda peer: (peer.name, peer.peer))
+
+
+async def ask_credits(trackers: Trackers, client: PeerId, names: Mapping[PeerId, str], job: str) -> Credits:
+    """The balances of everyone in `job`, or of this client and the peers in `names` when no job is named."""
+    keys = [] if job else [client, *sorted(names)][:MOST_KEYS]
+    caller, answer = await trackers.first(lambda caller: balances(caller, keys, job))
+    known = {client: "you", **names}
+    return Credits(
+        tracker=caller.called,
+        receipts=answer.receipts,
+        balances=[
+            Credit(
+                name=known.get(balance.key, short(balance.key)),
+                key=balance.key,
+                earned=credits_of(balance.earned_flops),
+                owed=credits_of(balance.owed_flops),
+                earned_flops=balance.earned_flops,
+                owed_flops=balance.owed_flops,
+                receipts=balance.receipts,
+            )
+            for balance in answer.balances
+        ],
+    )
+
+
+def _offer(row: Row) -> Capability | None:
+    try:
+        return read_capability(row.capability) if row.capability else None
+    except MalformedMessage:
+        return None

@@ -1,0 +1,97 @@
+"""Training as it is told: what the coordinator shows becomes events, receipts and lines in the job's folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from axonp2p.client.account import JobAccount
+from axonp2p.client.crew import LeasedCrew
+from axonp2p.client.events import PeerReady, RoundFinished
+from axonp2p.client.events import RoundRedone as RoundRedoneEvent
+from axonp2p.client.progress import Pace, summarise
+from axonp2p.client.receipts import ReceiptBook
+from axonp2p.clock import Clock
+from axonp2p.ledger.balances import credits_of
+from axonp2p.training.coordinator import RoundBegun, Sight
+from axonp2p.training.messages import RoundDone
+from axonp2p.training.plan import TrainPlan
+from axonp2p.training.round_messages import MemberDropped, MemberReady, ProgressHeard, RoundAccepted, RoundRedone
+
+
+class Narrator:
+    """One job's training, from the first member that is ready to the last round."""
+
+    def __init__(self, account: JobAccount, crew: LeasedCrew, book: ReceiptBook, plan: TrainPlan, clock: Clock) -> None:
+        self._account = account
+        self._crew = crew
+        self._book = book
+        self._plan = plan
+        self._clock = clock
+        self._pace = Pace(rounds=plan.rounds, first_round=plan.first_round, steps=plan.steps, now=clock.monotonic())
+        self._bytes_before = account.record.wire_bytes
+        self._credits_before = dict(account.record.credits)
+        self._between_members = 0
+        self._bytes_told = self._bytes_before
+
+    @property
+    def began(self) -> float | None:
+        """When the first sign of training came, in monotonic seconds."""
+        return self._pace.began
+
+    @property
+    def wire_bytes(self) -> int:
+        """All bytes of the job: between client and peers, and among the peers, each counted once."""
+        return self._bytes_before + self._crew.wire_bytes + self._between_members
+
+    def credits(self) -> dict[str, float]:
+        """Credits of counter-signed receipts, by the peer's name; those of the job's earlier lives included."""
+        found = dict(self._credits_before)
+        for lease in self._crew.leases.values():
+            earned = credits_of(self._book.flops.get(lease.row.peer, 0))
+            found[lease.name] = found.get(lease.name, 0.0) + earned
+        return found
+
+    def show(self, sight: Sight) -> None:
+        """The coordinator's word."""
+        match sight:
+            case MemberReady(rank=rank, prepared=prepared):
+                self._account.tell(PeerReady(peer=self._name(rank), rank=rank, parameters=prepared.parameters))
+            case RoundBegun(attempt=0):
+                self._pace.begun_round(self._clock.monotonic())
+            case ProgressHeard(rank=rank, progress=progress):
+                if progress.round == self._account.record.round:
+                    now = self._clock.monotonic()
+                    self._account.tell(self._pace.heard(self._name(rank), progress, now))
+            case RoundAccepted(round=number, reports=reports):
+                self._accepted(number, reports)
+            case RoundRedone(round=number, attempt=attempt, reason=reason):
+                self._account.tell(RoundRedoneEvent(round=number, attempt=attempt, reason=reason))
+            case MemberDropped(rank=rank, reason=reason):
+                self._crew.dismiss(rank)
+                self._account.lost(rank, self._name(rank), reason, len(self._crew.present))
+
+    def _accepted(self, number: int, reports: Mapping[int, RoundDone]) -> None:
+        for rank, report in reports.items():
+            self._crew.pay(rank, report)
+            # What one member sent another received: counting both would count each byte twice.
+            self._between_members += report.sent_bytes
+        summary = summarise({self._name(rank): report for rank, report in reports.items()})
+        seconds, eta = self._pace.finished_round(self._clock.monotonic())
+        credits, wire_bytes = self.credits(), self.wire_bytes
+        event = RoundFinished(
+            round=number,
+            rounds=self._plan.rounds,
+            loss=summary.loss,
+            metrics=summary.metrics,
+            samples=summary.samples,
+            samples_per_second=summary.samples_per_second,
+            seconds=seconds,
+            wire_bytes=wire_bytes,
+            credits=sum(credits.values()),
+            eta_s=eta,
+        )
+        self._account.finished_round(event, wire_bytes - self._bytes_told, credits)
+        self._bytes_told = wire_bytes
+
+    def _name(self, rank: int) -> str:
+        return self._crew.leases[rank].name

@@ -1,0 +1,203 @@
+"""Receipts: written for every accepted round, counter-signed by the peer, handed to the tracker, never waited for.
+
+`ReceiptBook` decides (pure): which receipt is next, whether what came back is what we signed. `ReceiptOffice` hands
+them in, in the background, and again while a tracker is away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from axonp2p.client.lease import Lease
+from axonp2p.clock import Clock
+from axonp2p.errors import AxonError, PeerMisbehaved
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.ledger.ledger_client import hand_in
+from axonp2p.ledger.receipt import MOST_RECEIPTS, DoublySigned, Receipt, open_doubly_signed
+from axonp2p.logs import get_logger
+from axonp2p.training.messages import RoundDone
+from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.wire.codec import decode_as, encode
+from axonp2p.wire.envelope import Signed, sign
+
+SIGNED_LIMIT = 4096
+GATHER_S = 0.5
+"""Receipts of a round come back within moments of each other; so long is waited to hand them in together."""
+LONGEST_PAUSE_S = 30.0
+
+log = get_logger(__name__)
+
+
+class ReceiptBook:
+    """The receipts of one job: numbered within each reservation and peer, open until the peer has signed."""
+
+    def __init__(self, key: PrivateKey, job: str) -> None:
+        self._key = key
+        self._job = job
+        self._last: dict[tuple[str, PeerId], int] = {}
+        self._open: dict[tuple[str, PeerId, int], Signed[Receipt]] = {}
+        self._given_up: set[tuple[str, PeerId]] = set()
+        self.flops: dict[PeerId, int] = {}
+        """Counter-signed, by peer."""
+
+    @property
+    def unsigned(self) -> int:
+        """How many receipts their peers have not signed."""
+        return len(self._open)
+
+    @property
+    def awaited(self) -> int:
+        """How many of those may still come back."""
+        return sum((reservation, peer) not in self._given_up for reservation, peer, _ in self._open)
+
+    def give_up(self, reservation: str, peer: PeerId) -> None:
+        """The peer has gone: what it has not signed is not waited for."""
+        self._given_up.add((reservation, peer))
+
+    def write(self, reservation: str, peer: PeerId, report: RoundDone, now: float) -> bytes:
+        """The next receipt for `peer`: an encoded `Signed[Receipt]`. `now` is Unix time."""
+        number = self._last.get((reservation, peer), 0) + 1
+        self._last[reservation, peer] = number
+        receipt = Receipt(
+            reservation=reservation,
+            number=number,
+            job=self._job,
+            client=self._key.peer_id,
+            peer=peer,
+            round=report.round,
+            flops=report.flops,
+            samples=report.samples,
+            milliseconds=max(0, round(report.train_seconds * 1000)),
+            issued=int(now),
+        )
+        signed = sign(self._key, receipt)
+        self._open[reservation, peer, number] = signed
+        return encode(signed)
+
+    def signed(self, peer: PeerId, data: bytes) -> DoublySigned:
+        """What a peer sent back, when it is an open receipt of its own with its signature.
+
+        Raises `PeerMisbehaved` (`BadSignature`, `MalformedMessage`).
+        """
+        doubly = decode_as(data, DoublySigned, SIGNED_LIMIT)
+        receipt = open_doubly_signed(doubly)
+        place = (receipt.reservation, receipt.peer, receipt.number)
+        if receipt.peer != peer or self._open.get(place) != doubly.receipt:
+            raise PeerMisbehaved("a receipt came back that is not the one that was sent")
+        del self._open[place]
+        self.flops[peer] = self.flops.get(peer, 0) + receipt.flops
+        return doubly
+
+
+@dataclass(frozen=True)
+class Settled:
+    """How the receipts of a job ended."""
+
+    kept: int
+    """By a tracker."""
+    unsigned: int
+    not_taken: int
+    reason: str
+    """Why the last one was not taken."""
+
+
+class ReceiptOffice:
+    """Asks for signatures and hands in what came back. `settle()`, or `close()`, ends it."""
+
+    def __init__(self, book: ReceiptBook, clock: Clock) -> None:
+        self.book = book
+        self._clock = clock
+        self._waiting: dict[HttpCaller, list[DoublySigned]] = {}
+        self._news = asyncio.Event()
+        self._settling = asyncio.Event()
+        self._done = asyncio.Event()
+        self._kept = 0
+        self._refused = 0
+        self._reason = ""
+        self._task = asyncio.create_task(self._hand_in_all(), name="receipts")
+
+    def pay(self, lease: Lease, report: RoundDone) -> None:
+        """A round's work of this peer was accepted."""
+        receipt = self.book.write(lease.promise.uuid, lease.row.peer, report, self._clock.now())
+        lease.ask_signature(receipt)
+        if lease.hung_up:
+            self.given_up(lease)
+
+    def signed(self, lease: Lease, data: bytes) -> None:
+        """A peer sent a receipt back."""
+        try:
+            doubly = self.book.signed(lease.row.peer, data)
+        except PeerMisbehaved as error:
+            log.warning("receipt refused", peer=lease.name, reason=error.message)
+            return
+        self._waiting.setdefault(lease.promise.tracker, []).append(doubly)
+        self._news.set()
+
+    def given_up(self, lease: Lease) -> None:
+        """The peer will sign nothing any more."""
+        self.book.give_up(lease.promise.uuid, lease.row.peer)
+        self._look_whether_done()
+
+    async def settle(self, seconds: float) -> Settled:
+        """Wait at most so long until every receipt is signed and kept, then stop."""
+        self._settling.set()
+        self._look_whether_done()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._done.wait()
+        except TimeoutError:
+            log.warning("receipts are missing", unsigned=self.book.unsigned)
+        await self.close()
+        not_taken = self._refused + sum(len(waiting) for waiting in self._waiting.values())
+        return Settled(self._kept, self.book.unsigned, not_taken, self._reason)
+
+    async def close(self) -> None:
+        """Hand in no more. Harmless when it is called twice."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    def _look_whether_done(self) -> None:
+        if self._settling.is_set() and not self.book.awaited and not any(self._waiting.values()):
+            self._done.set()
+
+    async def _hand_in_all(self) -> None:
+        pause = GATHER_S
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            await self._unless_settling(pause)
+            reached = [await self._hand_in(tracker) for tracker in list(self._waiting)]
+            self._look_whether_done()
+            if all(reached):
+                pause = GATHER_S
+            else:
+                pause = min(2 * pause, LONGEST_PAUSE_S)
+                self._news.set()
+
+    async def _unless_settling(self, seconds: float) -> None:
+        """Wait, but hardly when the job is at its end."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._settling.wait()
+            await asyncio.sleep(0.05)
+        except TimeoutError:
+            return
+
+    async def _hand_in(self, tracker: HttpCaller) -> bool:
+        waiting = self._waiting[tracker]
+        while waiting:
+            batch = waiting[:MOST_RECEIPTS]
+            try:
+                answer = await hand_in(tracker, batch)
+            except AxonError as error:
+                self._reason = error.message
+                log.warning("receipts not taken", receipts=len(batch), reason=error.message)
+                return False
+            del waiting[: len(batch)]
+            self._kept += answer.new + answer.known
+            self._refused += len(answer.refused)
+            for reason in answer.refused.values():
+                self._reason = reason
+        return True

@@ -1,0 +1,117 @@
+"""Which peers a job asks first: those that fit, near ones before far ones, and why the others were left out.
+
+Pure: facts in (what peers offer, how far they are), an order out. Two things are kept apart on purpose. What a peer
+offers is its own claim and costs nothing to check, so it is looked at before anything is measured; how far away it is,
+only this machine can know, so it is measured before anything is acquired.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from axonp2p.errors import NobodyFits
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.peers.capability import Capability, Need, why_not
+
+MOST_CANDIDATES = 200
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A peer that the table knows, and what it says it offers."""
+
+    peer: PeerId
+    name: str
+    offer: Capability
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far a candidate is: the shortest of some round trips in seconds, or why it could not be measured."""
+
+    seconds: float | None
+    why_not: str = ""
+
+
+def how_many_to_ask(wanted: int) -> int:
+    """How many rows to ask the table for when `wanted` peers are needed: some are too far, some busy, some gone."""
+    return min(2 * wanted + 4, MOST_CANDIDATES)
+
+
+class Shortlist:
+    """The candidates of one job, the best first, and a tally of the reasons why others are not among them."""
+
+    def __init__(self, need: Need, max_rtt_s: float) -> None:
+        self._need = need
+        self._max_rtt_s = max_rtt_s
+        self._waiting: list[tuple[float, Candidate]] = []
+        self._seen: set[PeerId] = set()
+        self._reasons: Counter[str] = Counter()
+
+    @property
+    def seen(self) -> int:
+        """How many different peers were looked at."""
+        return len(self._seen)
+
+    def worth_measuring(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Those among new candidates whose offer fits; the others are tallied and never seen again."""
+        fitting = []
+        for candidate in candidates:
+            if candidate.peer in self._seen:
+                continue
+            self._seen.add(candidate.peer)
+            reason = why_not(candidate.offer, self._need)
+            if reason:
+                self._reasons[reason] += 1
+            else:
+                fitting.append(candidate)
+        return fitting
+
+    def add_measured(self, candidates: Iterable[Candidate], distances: Mapping[PeerId, Distance]) -> list[Candidate]:
+        """Put those that are near enough on the list, nearest first; gives back those that are too far."""
+        too_far = []
+        for candidate in candidates:
+            distance = distances[candidate.peer]
+            if distance.seconds is None:
+                self._reasons["unreachable"] += 1
+            elif distance.seconds > self._max_rtt_s:
+                self._reasons[f"too far (max-rtt {self._max_rtt_s * 1000:g} ms)"] += 1
+                too_far.append(candidate)
+            else:
+                self._waiting.append((distance.seconds, candidate))
+        # At the same distance the faster peer comes first; the id only makes the order certain.
+        self._waiting.sort(key=lambda entry: (entry[0], -entry[1].offer.gflops, entry[1].peer))
+        return too_far
+
+    def take(self, count: int) -> list[Candidate]:
+        """The next `count` candidates (or as many as there are), off the list."""
+        taken = [candidate for _, candidate in self._waiting[:count]]
+        del self._waiting[:count]
+        return taken
+
+    def refused(self, reason: str) -> None:
+        """One that was taken from the list said no after all, or did not answer."""
+        self._reasons[reason] += 1
+
+    def nobody_fits(self, *, hired: int, needed: int) -> NobodyFits:
+        """The error that says with numbers why there are too few."""
+        seen = f"seen {self.seen} peer{'' if self.seen == 1 else 's'}"
+        reasons = ", ".join(f"{count} {reason}" for reason, count in self._reasons.most_common())
+        return NobodyFits(
+            f"this job needs {needed} peer{'' if needed == 1 else 's'} and can have {hired}",
+            cause=f"{seen}: {reasons}" if reasons else f"{seen}; no other peer fits",
+            fix=_fix(self._reasons, self.seen),
+        )
+
+
+def _fix(reasons: Counter[str], seen: int) -> str:
+    if not seen:
+        return "`axon peers` shows who is there; axon-peer run --tracker URL lends another machine"
+    common = reasons.most_common(1)[0][0] if reasons else ""
+    if common.startswith("too far"):
+        return "raise max-rtt under [need] in job.toml"
+    if common.startswith(("lends", "has no GPU", "lacks")):
+        return "ask for less under [need] in job.toml; `axon peers` shows what is offered"
+    return "wait until peers are free, or lower peers and min-peers under [need] in job.toml"

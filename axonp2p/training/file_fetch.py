@@ -1,0 +1,141 @@
+"""The weights' way home: from one member, in parts, checked against what another member says their hash is.
+
+A state's name is its hash, which all members reported alike. A model file is made from it by each member alone, so two
+of them are asked; when they differ, all are, and the majority's file is taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, Unreachable
+from axonp2p.training.messages import FilePart, SendFile
+
+PATIENCE_S = 60.0
+"""How long a member may be silent before another one is asked."""
+QUEUE_ROOM = 8
+
+_Heard = tuple[FilePart, memoryview] | AxonError
+
+
+class FileFetch:
+    """One file on its way. Give it what members say with `heard` and `lost` while `into` runs."""
+
+    def __init__(self, wanted: SendFile, ask: Callable[[int, SendFile], None], limit: int) -> None:
+        self._wanted = wanted
+        self._ask = ask
+        self._limit = limit
+        self._source: int | None = None
+        self._arrived: asyncio.Queue[_Heard] = asyncio.Queue(QUEUE_ROOM)
+        self._claims: dict[int, bytes] = {}
+        self._claimed = asyncio.Condition()
+        self._lost: set[int] = set()
+
+    async def heard(self, rank: int, part: FilePart, payload: memoryview) -> None:
+        """A part came from a member; waits while the disk is behind."""
+        if part.what != self._wanted.what:
+            return
+        if part.offset == 0:
+            async with self._claimed:
+                self._claims[rank] = part.sha256
+                self._claimed.notify_all()
+        if rank == self._source:
+            await self._arrived.put((part, payload))
+
+    async def lost(self, rank: int, reason: str) -> None:
+        """A member has gone."""
+        async with self._claimed:
+            self._lost.add(rank)
+            self._claimed.notify_all()
+        if rank == self._source:
+            await self._arrived.put(Unreachable(reason))
+
+    async def into(self, members: Sequence[int], target: Path) -> bytes:
+        """Write the file to `target` and give back its SHA-256. Raises `JobFailed` when no member can give it."""
+        if self._wanted.what == "state":
+            return await self._from_any(members, target, self._wanted.state)
+        if len(members) > 1:
+            self._ask(members[1], self._wanted)
+        sha256 = await self._from_any(members, target, None)
+        if await self._agreed(members, sha256):
+            return sha256
+        for rank in members:
+            if rank not in self._claims:
+                self._ask(rank, self._wanted)
+        await self._wait_for_claims(len(members))
+        claim, votes = Counter(self._claims.values()).most_common(1)[0]
+        if 2 * votes <= len(self._claims):
+            raise JobFailed(
+                "the peers hand out different weights, and no majority agrees on one",
+                cause=f"{len(self._claims)} peers, {len(set(self._claims.values()))} different files",
+                fix="submit again; with more peers a majority is easier to have",
+            )
+        if claim == sha256:
+            return sha256
+        return await self._from_any([rank for rank in members if self._claims.get(rank) == claim], target, claim)
+
+    async def _agreed(self, members: Sequence[int], sha256: bytes) -> bool:
+        """Whether a second member, if there is one, names the same hash."""
+        await self._wait_for_claims(min(2, len(members)))
+        others = [claim for claim in self._claims.values() if claim != sha256]
+        alone = len(members) - len(self._lost) < 2
+        return not others and (alone or len(self._claims) > 1)
+
+    async def _wait_for_claims(self, count: int) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE_S), self._claimed:
+                await self._claimed.wait_for(lambda: len(self._claims.keys() | self._lost) >= count)
+        except TimeoutError:
+            return
+
+    async def _from_any(self, members: Sequence[int], target: Path, sha256: bytes | None) -> bytes:
+        reasons = []
+        for rank in members:
+            self._source, self._arrived = rank, asyncio.Queue(QUEUE_ROOM)
+            try:
+                if rank in self._lost:
+                    raise Unreachable(f"member {rank} has gone")
+                self._ask(rank, self._wanted)
+                return await self._download(target, sha256)
+            except AxonError as error:
+                reasons.append(error.message)
+            finally:
+                self._source = None
+        raise JobFailed(f"no peer could hand out the {self._wanted.what}", cause="; ".join(dict.fromkeys(reasons)))
+
+    async def _download(self, target: Path, sha256: bytes | None) -> bytes:
+        hasher, position, first = hashlib.sha256(), 0, None
+        with target.open("wb") as file:
+            while first is None or position < first.total:
+                part, payload = await self._next()
+                first = first or part
+                fits = (part.offset, part.total, part.sha256) == (position, first.total, first.sha256)
+                if not fits or position + len(payload) > part.total or part.total > self._limit:
+                    raise PeerMisbehaved("the parts of the file do not fit together")
+                if not payload and part.total:
+                    raise PeerMisbehaved("an empty part of a file")
+                await asyncio.to_thread(_take, file, hasher.update, payload)
+                position += len(payload)
+        if hasher.digest() != first.sha256 or sha256 not in (None, first.sha256):
+            raise PeerMisbehaved("the bytes of the file do not have the hash that they should")
+        return first.sha256
+
+    async def _next(self) -> tuple[FilePart, memoryview]:
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                heard = await self._arrived.get()
+        except TimeoutError as error:
+            raise Unreachable(f"no part of the file came for {PATIENCE_S:g} s") from error
+        if isinstance(heard, AxonError):
+            raise heard
+        return heard
+
+
+def _take(file: BinaryIO, update: Callable[[memoryview], None], payload: memoryview) -> None:
+    update(payload)
+    file.write(payload)
