@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+from contextlib import suppress
 from pathlib import Path
 
 from axonp2p.errors import KeyFileUnsafe
@@ -20,7 +22,7 @@ def load_or_create_key(path: Path) -> PrivateKey:
         return _create(path)
     except OSError as error:
         raise KeyFileUnsafe(f"cannot read the key {path}: {error.strerror}") from error
-    with os.fdopen(descriptor) as file:
+    with os.fdopen(descriptor, encoding="ascii", errors="replace") as file:
         if os.fstat(descriptor).st_mode & 0o077:
             raise KeyFileUnsafe(f"the key {path} can be read by others", fix=f"chmod 600 {path}")
         text = file.read(200).strip()
@@ -36,11 +38,11 @@ def load_or_create_key(path: Path) -> PrivateKey:
 
 def _create(path: Path) -> PrivateKey:
     key = PrivateKey.generate()
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # Written whole beside its place and linked into it: a crash leaves no half key, a race leaves one key.
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(key.seed.hex() + "\n")
             file.flush()
@@ -48,6 +50,9 @@ def _create(path: Path) -> PrivateKey:
         os.link(fresh, path)
     except FileExistsError:
         return load_or_create_key(path)
+    except OSError as error:
+        raise KeyFileUnsafe(f"cannot write the key {path}: {error.strerror}") from error
     finally:
-        fresh.unlink(missing_ok=True)
+        with suppress(OSError):
+            fresh.unlink()
     return key

@@ -34,12 +34,13 @@ def decode(data: bytes | memoryview, kind: Any, limit: int) -> Any:
         raise MessageTooLarge(f"{len(data)} bytes where at most {limit} are allowed")
     try:
         plain = msgpack.unpackb(data, strict_map_key=True, use_list=True, raw=False)
-        return msgspec.convert(plain, kind, builtin_types=(bytes,), strict=True)
-    except msgspec.ValidationError as error:
-        raise MalformedMessage(f"not a {_name(kind)}: {error}") from error
     except (ValueError, TypeError, RecursionError, OverflowError, MemoryError) as error:
         # msgpack raises ValueErrors of many kinds, TypeError for unhashable map keys.
         raise MalformedMessage(f"not msgpack where a {_name(kind)} was expected") from error
+    try:
+        return msgspec.convert(plain, kind, builtin_types=(bytes,), strict=True)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise MalformedMessage(f"not a {_name(kind)}: {error}") from error
 
 
 def decode_as(data: bytes | memoryview, kind: type[T], limit: int) -> T:
