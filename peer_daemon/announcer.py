@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -32,16 +33,18 @@ class Sequence:
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
         self._clock = clock
+        self._turn = threading.Lock()
         try:
             self._last = int(path.read_text())
         except (OSError, ValueError):
             self._last = 0  # lost: the clock alone keeps it growing
 
     def next(self) -> int:
-        """The next number, kept on disk before it is used. Touches the disk."""
-        self._last = max(self._last + 1, int(self._clock.now() * 1000))
-        write_whole(self._path, str(self._last).encode())
-        return self._last
+        """The next number, kept on disk before it is used. Touches the disk; any number of threads may call."""
+        with self._turn:
+            self._last = max(self._last + 1, int(self._clock.now() * 1000))
+            write_whole(self._path, str(self._last).encode())
+            return self._last
 
 
 class Announcer:
@@ -64,6 +67,7 @@ class Announcer:
         self._heard = heard
         self._rota = Rota(len(trackers))
         self._again_in: dict[int, float] = {}
+        self._last_expires = 0
         self._clock_off: set[int] = set()
         self._changed = asyncio.Event()
 
@@ -88,11 +92,8 @@ class Announcer:
 
     async def withdraw(self) -> None:
         """Tell every tracker that may have a row that this peer leaves; gives up after a few seconds."""
-        lives = [self._life(index) for index in range(len(self._trackers))]
-        row = self._row.withdrawing(
-            sequence=await asyncio.to_thread(self._sequence.next),
-            expires=int(self._clock.now() + max(lives, default=FIRST_LIFE_S)),
-        )
+        # It must outlive every row that it takes back.
+        row = self._row.withdrawing(sequence=await asyncio.to_thread(self._sequence.next), expires=self._last_expires)
         await asyncio.gather(*(self._withdraw(index, row) for index in self._rota.may_know_us()))
 
     async def _announce(self, index: int) -> None:
@@ -100,6 +101,7 @@ class Announcer:
         started = self._clock.now()
         life = self._life(index)
         row = self._row.offering(sequence=await asyncio.to_thread(self._sequence.next), expires=int(started + life))
+        self._last_expires = max(self._last_expires, row.expires)
         try:
             answer = await announce(caller, sign(self._key, row))
         except AxonError as error:

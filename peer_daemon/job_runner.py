@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from axonp2p.errors import AxonError, MalformedMessage, PeerMisbehaved, Refused, Unreachable
 from axonp2p.identity.keys import PrivateKey
@@ -37,10 +38,12 @@ from axonp2p.jobs.messages import (
     WorkerStarted,
 )
 from axonp2p.logs import get_logger
-from axonp2p.sandbox.child import SandboxedWorker, start_worker
+from axonp2p.sandbox.channel import WorkerChannel
+from axonp2p.sandbox.child import WorkerEnd, start_worker
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.messages import BundleReady, Control, FromMember, Started, ToMember, ToWorkerMessage
-from axonp2p.transport.mesh import Mesh, MeshMember
+from axonp2p.transport.link import MeshMember
+from axonp2p.transport.mesh import Mesh
 from axonp2p.transport.messages import refusal_of
 from axonp2p.transport.session import Session
 from peer_daemon.bundle_writer import BundleWriter
@@ -65,6 +68,17 @@ def limits_of(lease: Lease) -> Limits:
     return Limits(cores=lease.cores, memory_mb=lease.memory_mb, scratch_mb=scratch_mb)
 
 
+class Worker(Protocol):
+    """As much of `sandbox.child.SandboxedWorker` as a lease needs."""
+
+    channel: WorkerChannel
+    started: float
+
+    async def wait(self) -> WorkerEnd: ...
+    async def kill(self) -> WorkerEnd: ...
+    def log(self) -> bytes: ...
+
+
 @dataclass(frozen=True)
 class Workplace:
     """What every lease of this daemon is carried out with."""
@@ -73,8 +87,7 @@ class Workplace:
     jobs: Path
     """Where each lease has its folder."""
     book: ReceiptsBook
-    module: str = "axonp2p.training.worker_main"
-    """What runs in the sandbox."""
+    start_worker: Callable[[Path, Limits], Awaitable[Worker]] = start_worker
 
 
 class JobRunner:
@@ -90,7 +103,7 @@ class JobRunner:
         bundle_mb = max(0, lease.disk_mb - self._limits.scratch_mb - log_mb)
         self._bundle = BundleWriter(place.jobs / lease.reservation, bundle_mb * _MIB)
         self._stop_reason: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._worker: SandboxedWorker | None = None
+        self._worker: Worker | None = None
         self._worker_fault = ""
         self._epoch = -1
         self._lost_told: dict[int, float] = {}
@@ -121,13 +134,13 @@ class JobRunner:
 
     # --- beginning and end ---
 
-    async def _start(self) -> SandboxedWorker:
+    async def _start(self) -> Worker:
         try:
             await asyncio.to_thread(self._bundle.make)
         except OSError as error:
             raise Refused(f"this peer cannot make a folder for the job: {error.strerror}") from error
         try:
-            worker = await start_worker(self._bundle.bundle, self._limits, module=self._place.module)
+            worker = await self._place.start_worker(self._bundle.bundle, self._limits)
         except AxonError as error:  # SandboxMissing is our owner's business; the client hears a refusal
             raise Refused(f"this peer cannot start a worker: {error.message}") from error
         self._worker = worker
@@ -154,15 +167,15 @@ class JobRunner:
             task.cancel()
         await asyncio.gather(*hearing, return_exceptions=True)
         try:
-            await self.mesh.close()
             if self._worker is not None:
                 await self._worker.kill()
+            await self.mesh.close()
         finally:
             await asyncio.to_thread(self._bundle.remove)
 
     # --- the client's side ---
 
-    async def _hear_client(self, worker: SandboxedWorker) -> None:
+    async def _hear_client(self, worker: Worker) -> None:
         """Do what the client says, one message after the other, until it ends the lease."""
         while True:
             message, payload = await self._session.receive(ClientMessage)
@@ -182,7 +195,7 @@ class JobRunner:
                 case EndLease():
                     return
 
-    async def _bundle_step(self, worker: SandboxedWorker, complete: bool) -> None:
+    async def _bundle_step(self, worker: Worker, complete: bool) -> None:
         if complete:
             await self._to_worker(worker, BundleReady())
             await self._session.send(BundleReceived())
@@ -206,6 +219,7 @@ class JobRunner:
                     name=member.name,
                     addresses=member.addresses,
                     certificate=member.certificate,
+                    reservation=member.reservation,
                 )
                 for member in roster.members
             ],
@@ -221,14 +235,14 @@ class JobRunner:
             return
         await self._session.send(ReceiptSigned(receipt=doubly))
 
-    async def _send_log(self, worker: SandboxedWorker) -> None:
+    async def _send_log(self, worker: Worker) -> None:
         text = memoryview(worker.log())
         for offset in range(0, max(1, len(text)), PART_BYTES):
             await self._session.send(LogPart(offset=offset, total=len(text)), text[offset : offset + PART_BYTES])
 
     # --- the worker's side ---
 
-    async def _hear_worker(self, worker: SandboxedWorker) -> None:
+    async def _hear_worker(self, worker: Worker) -> None:
         """Carry what the worker says until it is gone, and tell the client how it ended."""
         try:
             await self._carry_from(worker)
@@ -245,7 +259,7 @@ class JobRunner:
         with suppress(Unreachable):
             await self._session.send(WorkerEnded(reason=reason, limit=end.limit, log_tail=end.log_tail))
 
-    async def _carry_from(self, worker: SandboxedWorker) -> None:
+    async def _carry_from(self, worker: Worker) -> None:
         started = False
         while True:
             message, payload = await worker.channel.receive()
@@ -267,9 +281,7 @@ class JobRunner:
             # A rank that has left the roster, or cannot be reached: the coordinator decides what becomes of it.
             await self._link_lost(rank, error.message)
 
-    async def _to_worker(
-        self, worker: SandboxedWorker, message: ToWorkerMessage, payload: bytes | memoryview = b""
-    ) -> None:
+    async def _to_worker(self, worker: Worker, message: ToWorkerMessage, payload: bytes | memoryview = b"") -> None:
         try:
             async with asyncio.timeout(STALLED_S):
                 await worker.channel.send(message, payload)

@@ -1,6 +1,7 @@
 """The peer's own copy of every receipt: checked, signed as well, kept, and handed in until a tracker has it.
 
-A client may forget to hand a receipt in; the peer, whose credit it is, does not.
+A client may forget to hand a receipt in; the peer, whose credit it is, does not. Plain sqlite3: sqlite-utils loads
+numpy, and pandas where there is one, which would double the memory of an idle daemon.
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-
-import sqlite_utils
 
 from axonp2p.errors import Refused, SettingsError
 from axonp2p.identity.keys import PrivateKey
@@ -23,17 +22,19 @@ from peer_daemon.leases import Lease
 
 _ENVELOPE_LIMIT = Receipt.LIMIT + ENVELOPE_OVERHEAD
 _DOUBLY_LIMIT = _ENVELOPE_LIMIT + ENVELOPE_OVERHEAD
-_COLUMNS = {
-    "reservation": str,
-    "number": int,
-    "job": str,
-    "client": str,
-    "flops": int,
-    "envelope": bytes,  # as the client signed it: the same one again gets the same answer
-    "doubly": bytes,
-    "kept": int,  # 1 once a tracker acknowledged it
-    "refused": str,  # why trackers will not take it; it is not handed in again
-}
+_TABLE = """
+    CREATE TABLE IF NOT EXISTS receipts (
+        reservation TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        job TEXT NOT NULL,
+        client TEXT NOT NULL,
+        flops INTEGER NOT NULL,
+        envelope BLOB NOT NULL,           -- as the client signed it: the same one again gets the same answer
+        doubly BLOB NOT NULL,
+        kept INTEGER NOT NULL DEFAULT 0,  -- 1 once a tracker acknowledged it
+        refused TEXT NOT NULL DEFAULT '', -- why trackers will not take it; it is not handed in again
+        PRIMARY KEY (reservation, number)
+    )"""
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,11 @@ class ReceiptsBook:
         self._key = key
         self._turn = threading.Lock()
         try:
-            self._database = sqlite_utils.Database(
-                sqlite3.connect(path, check_same_thread=False), execute_plugins=False
-            )
-            self._database.enable_wal()
-            self._table = self._database.table("receipts")
-            self._table.create(_COLUMNS, pk=("reservation", "number"), if_not_exists=True)
+            self._database = sqlite3.connect(path, check_same_thread=False)
+            self._database.row_factory = sqlite3.Row
+            self._database.execute("PRAGMA journal_mode=wal")
+            with self._database:
+                self._database.execute(_TABLE)
         except sqlite3.Error as error:
             raise SettingsError(f"cannot keep receipts in {path}: {error}", fix=f"move {path} away") from error
 
@@ -90,7 +90,9 @@ class ReceiptsBook:
     def waiting(self) -> list[Waiting]:
         """The oldest receipts that no tracker has acknowledged, as many as go into one message."""
         with self._turn:
-            rows = self._table.rows_where("kept = 0 and refused = ''", order_by="rowid", limit=MOST_RECEIPTS)
+            rows = self._database.execute(
+                "SELECT * FROM receipts WHERE kept = 0 AND refused = '' ORDER BY rowid LIMIT ?", [MOST_RECEIPTS]
+            )
             return [
                 Waiting(row["reservation"], row["number"], decode_as(row["doubly"], DoublySigned, _DOUBLY_LIMIT))
                 for row in rows
@@ -98,10 +100,13 @@ class ReceiptsBook:
 
     def handed_in(self, receipts: Iterable[Waiting], refused: dict[int, str]) -> None:
         """A tracker answered: it has `receipts`, but for those in `refused`, which it will never take (by index)."""
-        with self._turn, self._database.conn:
+        with self._turn, self._database:
             for index, one in enumerate(receipts):
-                outcome = {"refused": refused[index][:500] or "refused"} if index in refused else {"kept": 1}
-                self._table.update((one.reservation, one.number), outcome)
+                outcome = (0, refused[index][:500] or "refused") if index in refused else (1, "")
+                self._database.execute(
+                    "UPDATE receipts SET kept = ?, refused = ? WHERE reservation = ? AND number = ?",
+                    [*outcome, one.reservation, one.number],
+                )
 
     def close(self) -> None:
         """Close the file."""
@@ -110,24 +115,21 @@ class ReceiptsBook:
 
     def _sign(self, envelope: bytes, signed: Signed[Receipt], receipt: Receipt, lease: Lease) -> bytes:
         last = 0
-        for row in self._table.rows_where("reservation = ?", [lease.reservation], order_by="number desc", limit=1):
-            if row["envelope"] == envelope:
-                again: bytes = row["doubly"]
+        newest = self._database.execute(
+            "SELECT number, envelope, doubly FROM receipts WHERE reservation = ? ORDER BY number DESC LIMIT 1",
+            [lease.reservation],
+        ).fetchone()
+        if newest is not None:
+            if newest["envelope"] == envelope:
+                again: bytes = newest["doubly"]
                 return again
-            last = row["number"]
+            last = newest["number"]
         check_receipt(receipt, lease, self._key.peer_id, last)
         doubly = encode(accept(self._key, signed))
-        self._table.insert(
-            {
-                "reservation": receipt.reservation,
-                "number": receipt.number,
-                "job": receipt.job,
-                "client": receipt.client,
-                "flops": receipt.flops,
-                "envelope": envelope,
-                "doubly": doubly,
-                "kept": 0,
-                "refused": "",
-            }
-        )
+        with self._database:
+            self._database.execute(
+                "INSERT INTO receipts (reservation, number, job, client, flops, envelope, doubly)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [receipt.reservation, receipt.number, receipt.job, receipt.client, receipt.flops, envelope, doubly],
+            )
         return doubly

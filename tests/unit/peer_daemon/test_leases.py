@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from axonp2p.errors import AxonError, BadSignature, Busy, MalformedMessage, MessageTooLarge, Refused, TokenRefused
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.jobs.messages import TakeLease
+from axonp2p.peers.capability import Capability
+from axonp2p.reservation.token import Caller, Token
+from axonp2p.wire.codec import encode
+from axonp2p.wire.envelope import Signed, encode_signed, sign
+from peer_daemon.leases import Leases
+
+TRACKER, CLIENT, PEER, STRANGER = (PrivateKey(letter * 32) for letter in (b"t", b"c", b"p", b"s"))
+NOW = 1_000_000.0
+ADDRESS = "192.0.2.1"
+UUID = "00000000-0000-4000-8000-{:012x}"
+OFFER = Capability(
+    cores=2, memory_mb=1024, disk_mb=512, gflops=1, slots=1, free=1, python="3.11", packages={}, kinds=["train"]
+)
+
+
+def make_leases(**changes) -> Leases:
+    leases = Leases(PEER.peer_id, msgspec.structs.replace(OFFER, **changes), check_address=True)
+    leases.trust(TRACKER.peer_id)
+    return leases
+
+
+def token(number: int = 1, **changes) -> Token:
+    fields = {
+        "uuid": UUID.format(number),
+        "issuer": TRACKER.peer_id,
+        "client": CLIENT.peer_id,
+        "client_address": ADDRESS,
+        "peers": [PEER.peer_id],
+        "kinds": ["train"],
+        "not_before": int(NOW) - 10,
+        "expires": int(NOW) + 100,
+    }
+    return Token(**{**fields, **changes})
+
+
+def ask(
+    token_: Token, *, signer: PrivateKey = TRACKER, cores: int = 1, memory_mb: int = 256, kind="train"
+) -> TakeLease:
+    return TakeLease(token=encode_signed(signer, token_), job="digits", kind=kind, cores=cores, memory_mb=memory_mb)
+
+
+CALLER = Caller(CLIENT.peer_id, ADDRESS)
+
+
+def test_a_good_token_gets_what_the_job_asks_for_until_it_expires():
+    lease = make_leases().take(ask(token()), CALLER, NOW)
+    assert (lease.client, lease.job, lease.until) == (CLIENT.peer_id, "digits", int(NOW) + 100)
+    assert (lease.cores, lease.memory_mb, lease.disk_mb) == (1, 256, 512)
+
+
+def test_a_job_that_asks_for_no_memory_gets_what_there_is():
+    assert make_leases().take(ask(token(), memory_mb=0), CALLER, NOW).memory_mb == 1024
+
+
+BAD = {
+    "expired": (ask(token(expires=int(NOW))), CALLER, TokenRefused),
+    "too early": (ask(token(not_before=int(NOW) + 31)), CALLER, TokenRefused),
+    "for another peer": (ask(token(peers=[STRANGER.peer_id])), CALLER, TokenRefused),
+    "used by another key": (ask(token()), Caller(STRANGER.peer_id, ADDRESS), TokenRefused),
+    "from another address": (ask(token()), Caller(CLIENT.peer_id, "192.0.2.9"), TokenRefused),
+    "by a stranger": (ask(token(), signer=STRANGER), CALLER, TokenRefused),
+    "for another issuer": (ask(token(issuer=STRANGER.peer_id)), CALLER, TokenRefused),
+    "of another kind": (ask(token(), kind="infer"), CALLER, TokenRefused),
+    "for too many cores": (ask(token(), cores=3), CALLER, Refused),
+    "for too much memory": (ask(token(), memory_mb=1025), CALLER, Refused),
+    "nothing": (TakeLease(token=b"", job="j", kind="train", cores=1, memory_mb=1), CALLER, MalformedMessage),
+    "endless": (TakeLease(token=b"x" * 9000, job="j", kind="train", cores=1, memory_mb=1), CALLER, MessageTooLarge),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_token_is_refused_and_changes_nothing(name):
+    request, caller, error = BAD[name]
+    leases = make_leases()
+    with pytest.raises(error):
+        leases.take(request, caller, NOW)
+    assert leases.free() == 1
+    leases.take(ask(token()), CALLER, NOW)
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_flipped_bit_is_refused_wherever_it_is(data):
+    good = encode_signed(TRACKER, token())
+    position = data.draw(st.integers(0, len(good) * 8 - 1))
+    bad = bytearray(good)
+    bad[position // 8] ^= 1 << position % 8
+    leases = make_leases()
+    with pytest.raises((BadSignature, MalformedMessage, MessageTooLarge, TokenRefused)):
+        leases.take(TakeLease(token=bytes(bad), job="j", kind="train", cores=1, memory_mb=1), CALLER, NOW)
+    assert leases.free() == 1
+
+
+@given(st.binary(max_size=300))
+def test_random_bytes_are_refused(noise):
+    with pytest.raises(AxonError):
+        make_leases().take(TakeLease(token=noise, job="j", kind="train", cores=1, memory_mb=1), CALLER, NOW)
+
+
+def test_a_token_signed_for_another_purpose_is_none():
+    plain = token()
+    envelope = sign(TRACKER, plain)
+    other = Signed(
+        signer=TRACKER.peer_id, payload=envelope.payload, signature=TRACKER.sign("axon/reserve/1", envelope.payload)
+    )
+    with pytest.raises(BadSignature):
+        make_leases().take(TakeLease(token=encode(other), job="j", kind="train", cores=1, memory_mb=1), CALLER, NOW)
+
+
+def test_the_same_reservation_is_in_use_while_its_lease_lives():
+    leases = make_leases(slots=2, free=2)
+    lease = leases.take(ask(token()), CALLER, NOW)
+    with pytest.raises(Busy, match="in use"):
+        leases.take(ask(token()), CALLER, NOW)
+    leases.ended(lease)
+    assert leases.free() == 2
+    leases.take(ask(token()), CALLER, NOW)
+
+
+def test_no_slot_is_lent_twice_even_when_the_worker_outlives_its_time():
+    leases = make_leases()
+    lease = leases.take(ask(token(1)), CALLER, NOW)
+    with pytest.raises(Busy):
+        leases.take(ask(token(2)), CALLER, NOW)
+    later = NOW + 200
+    with pytest.raises(Busy):
+        leases.take(ask(token(3, expires=int(later) + 100)), CALLER, later)
+    leases.ended(lease)
+    leases.take(ask(token(3, expires=int(later) + 100)), CALLER, later)
+
+
+def test_a_peer_without_a_sandbox_refuses_and_says_why():
+    leases = make_leases(refuses="no bubblewrap: apt install bubblewrap")
+    with pytest.raises(Refused, match="apt install bubblewrap"):
+        leases.take(ask(token()), CALLER, NOW)
+
+
+def test_the_address_is_not_compared_when_the_volunteer_says_so():
+    leases = Leases(PEER.peer_id, OFFER, check_address=False)
+    leases.trust(TRACKER.peer_id)
+    assert leases.take(ask(token()), Caller(CLIENT.peer_id, "192.0.2.9"), NOW)
