@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from axonp2p.console import printable
-from axonp2p.errors import AxonError, error_classes
+from axonp2p.errors import AxonError, PortTaken, error_classes
 
 LAST_LINES = 8
 # The fixed shape in which programs end: see axonp2p/console.py.
@@ -27,6 +27,9 @@ def why_it_ended(name: str, log: str, log_path: str) -> AxonError:
         error = told[-1]
         kind = error_classes().get(error["code"], AxonError)
         fix = error["fix"] or f"its log: {log_path}"
+        if kind is PortTaken:
+            # The tracker advises an option of its own, not of the command that started it.
+            fix = "leave --port away, and a free one is taken"
         return kind(f"{name} did not start: {error['message']}", cause=error["cause"] or "", fix=fix)
     said = last_lines(log)
     return AxonError(

@@ -23,16 +23,20 @@ class Context:
 
     home: Path
     as_json: bool
+    debug: bool = False
 
     @classmethod
     def of(cls, home: Path | None, as_json: bool) -> Context:
         """Find (or make) the home. Raises `SettingsError`."""
-        return cls(home_folder("client", home), as_json)
+        return cls(home_folder("client", home), as_json, debug="--debug" in sys.argv)
 
     def swarm(self, trackers: Sequence[str] = ()) -> Swarm:
-        """The library's face. Raises `SettingsError` when no tracker is known."""
-        from axonp2p.client.swarm import Swarm  # asyncio and aiohttp are loaded only where they are used
+        """The library's face; its logs go to stderr. Raises `SettingsError` when no tracker is known."""
+        # asyncio, aiohttp and structlog are loaded only where they are used.
+        from axonp2p.client.swarm import Swarm
+        from axonp2p.logs import configure_logs
 
+        configure_logs(level="debug" if self.debug else "error")
         return Swarm(trackers=list(trackers), home=self.home)
 
     def jobs(self) -> JobStore:

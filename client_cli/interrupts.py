@@ -1,7 +1,8 @@
-"""Ctrl-C and SIGTERM: when they may be heard, and what SIGTERM becomes."""
+"""Ctrl-C, SIGTERM and the death of a parent: when they may be heard, and what they become."""
 
 from __future__ import annotations
 
+import ctypes
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,10 @@ from types import FrameType
 
 TERMINATED_EXIT = 128 + signal.SIGTERM
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+_PR_SET_PDEATHSIG = 1
+# Loaded here, because nothing may be loaded between fork and exec.
+_LIBC = ctypes.CDLL(None)
 
 
 class Terminated(BaseException):
@@ -42,3 +47,8 @@ def no_interruption() -> Iterator[None]:
             signal.signal(number, handler)
         if came:
             signal.raise_signal(came[0])
+
+
+def die_with_parent() -> None:
+    """Runs in a child before its program: the kernel kills it when the thread that started it ends."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

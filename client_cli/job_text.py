@@ -84,6 +84,6 @@ def _metrics(job: dict[str, Any]) -> str:
 def _next(job: dict[str, Any], command: Callable[..., str]) -> str:
     if job["state"] == "finished":
         return f"weights: {command('fetch', job['id'], '-o', 'OUT')}"
-    if job["state"] in ("left", INTERRUPTED) and job["kept_state"]:
+    if job["state"] in ("left", "failed", INTERRUPTED):
         return f"go on: {command('resume', job['id'])}"
     return ""

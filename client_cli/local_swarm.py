@@ -10,7 +10,6 @@ before a process can be forgotten: after every single start. So a start that fai
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
 import signal
@@ -26,7 +25,7 @@ import psutil
 
 from axonp2p.errors import AlreadyRunning, AxonError, SettingsError, Unreachable
 from client_cli.child_errors import last_lines, why_it_ended
-from client_cli.interrupts import no_interruption
+from client_cli.interrupts import die_with_parent, no_interruption
 from client_cli.swarm_file import SwarmProcess, SwarmRecord, read_record, remove_record, running, write_record
 
 NAMES = (
@@ -36,7 +35,6 @@ NAMES = (
 LOG_NAME = "output.log"
 START_TIMEOUT_S = 90
 STOP_TIMEOUT_S = 10
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ def start_swarm(home: Path, plan: SwarmPlan, told: Callable[[str, SwarmRecord], 
     with _alone_in(home):
         before = read_record(home)
         if before and any(running(process) for process in before.processes):
-            raise AlreadyRunning(f"a swarm runs in {home} already", fix="axon swarm status    or: axon swarm down")
+            raise AlreadyRunning(f"a swarm runs in {home} already", fix=f"axon swarm down --home {home}")
         write_record(home, SwarmRecord(trackers=[], processes=[]))
         try:
             record = _start_tracker(home, plan)
@@ -108,15 +106,6 @@ def stop_process(process: SwarmProcess, number: int) -> bool:
 def log_of(process: SwarmProcess) -> Path:
     """Where the process writes."""
     return Path(process.home) / LOG_NAME
-
-
-def die_with_parent() -> None:
-    """Runs in a child before its program: the kernel kills it when the thread that started it ends."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-# Loaded here, because nothing may be loaded between fork and exec.
-_LIBC = ctypes.CDLL(None)
 
 
 def _start_tracker(home: Path, plan: SwarmPlan) -> SwarmRecord:

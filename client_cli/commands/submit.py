@@ -1,0 +1,29 @@
+"""`axon submit DIR`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from client_cli.options import common
+from client_cli.options import trackers as trackers_option
+
+
+@click.command("submit")
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--peers", type=click.IntRange(1, 64), help="How many peers, instead of what job.toml says.")
+@trackers_option
+@common
+def command(folder: Path, peers: int | None, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> int:
+    """Train the job in FOLDER on the swarm, and follow it to its end.
+
+    Ctrl-C asks whether to leave the job (axon resume goes on with it), to cancel it, or to go on; where nobody can be
+    asked it is left.
+    """
+    from client_cli.context import Context
+    from client_cli.following import follow
+
+    context = Context.of(home, as_json)
+    with context.swarm(trackers) as swarm:
+        return follow(swarm.submit(folder, peers=peers), context)
