@@ -83,22 +83,22 @@ class TableIndex:
             self._alive.add(row.peer)
             if row.addresses:  # a peer learns its address from its first announce and tells it with the second
                 self._join_class(row.peer, entry.offer)
-            heapq.heappush(self._times, (row.expires, row.peer, row.sequence))
+            self._look_again(row.expires, row)
         else:
-            heapq.heappush(self._times, (entry.forget_at, row.peer, row.sequence))
+            self._look_again(entry.forget_at, row)
 
     def advance(self, now: float) -> None:
         """Let rows expire and be forgotten."""
         while self._times and self._times[0][0] <= now:
             _, peer, sequence = heapq.heappop(self._times)
-            entry = self._entries.get(peer)
-            if entry is None or entry.row.sequence != sequence:
+            if not self._is_of_today(peer, sequence):
                 continue  # a newer row has its own times
+            entry = self._entries[peer]
             self._bury(peer)
             if entry.forget_at <= now:
                 del self._entries[peer]
             else:
-                heapq.heappush(self._times, (entry.forget_at, peer, sequence))
+                self._look_again(entry.forget_at, entry.row)
 
     def alive(self, now: float) -> int:
         """How many peers have a row that is valid and not withdrawn."""
@@ -116,6 +116,17 @@ class TableIndex:
         fitting = [peer for each in self._classes.values() if not why_not(each.offer, need) for peer in each.peers]
         chosen = self._chance.sample(fitting, min(count, len(fitting)))
         return Answer([self._entries[peer].signed for peer in chosen], len(fitting), len(self._alive))
+
+    def _look_again(self, when: float, row: Row) -> None:
+        heapq.heappush(self._times, (when, row.peer, row.sequence))
+        if len(self._times) > 2 * len(self._entries) + 64:
+            # Times of rows that were replaced pile up when somebody announces without pause.
+            self._times = [time for time in self._times if self._is_of_today(time[1], time[2])]
+            heapq.heapify(self._times)
+
+    def _is_of_today(self, peer: PeerId, sequence: int) -> bool:
+        entry = self._entries.get(peer)
+        return entry is not None and entry.row.sequence == sequence
 
     def _join_class(self, peer: PeerId, offer: Capability) -> None:
         # Sorted, so that two peers that list the same packages in another order are of one class.

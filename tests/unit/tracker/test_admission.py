@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import pytest
+
+from axonp2p.errors import Busy, Refused, StaleRow
+from axonp2p.reservation.token import new_uuid
+from tests.fakes import NOW, key_of, make_offer, make_receipt, make_request, make_row
+from tracker.admission import (
+    MOST_KNOWN_PEERS,
+    MOST_RESERVATIONS_OF_ONE,
+    IssuedToken,
+    KnownRow,
+    Promise,
+    check_peers,
+    check_request_time,
+    check_reservations,
+    check_room,
+    check_same_wish,
+    is_new_receipt,
+    is_news,
+    wish_of,
+)
+
+CLIENT, PEER, OTHER = key_of("client"), key_of("peer"), key_of("other")
+
+
+def test_a_strangers_row_and_a_higher_number_are_news():
+    assert is_news(make_row(PEER, sequence=0), b"row", None)
+    assert is_news(make_row(PEER, sequence=8), b"row", KnownRow(7, b"old"))
+
+
+def test_the_same_row_again_is_no_news():
+    assert not is_news(make_row(PEER, sequence=7), b"row", KnownRow(7, b"row"))
+
+
+@pytest.mark.parametrize("sequence", [6, 7])
+def test_an_older_number_and_another_row_with_the_same_number_are_stale(sequence: int):
+    with pytest.raises(StaleRow, match="is not newer than row 7"):
+        is_news(make_row(PEER, sequence=sequence), b"another row", KnownRow(7, b"row"))
+
+
+def test_the_table_is_full_at_its_size():
+    check_room(MOST_KNOWN_PEERS - 1)
+    with pytest.raises(Busy, match="full"):
+        check_room(MOST_KNOWN_PEERS)
+
+
+@pytest.mark.parametrize(("signed_at", "words"), [(NOW - 31, "31 s ago"), (NOW + 45, "45 s in the future")])
+def test_a_request_must_be_fresh(signed_at: float, words: str):
+    check_request_time(make_request([PEER.peer_id], now=NOW - 30), NOW)
+    with pytest.raises(Refused, match=words):
+        check_request_time(make_request([PEER.peer_id], now=signed_at), NOW)
+
+
+def test_every_peer_that_cannot_be_reserved_is_named():
+    silent, lazy, picky, good = (key_of(name).peer_id for name in ("silent", "lazy", "picky", "good"))
+    offers = {
+        lazy: make_offer(refuses="no sandbox"),
+        picky: make_offer(kinds=["infer"]),
+        good: make_offer(free=0),  # its own calendar decides: a row is minutes old
+    }
+    with pytest.raises(Refused) as refused:
+        check_peers(make_request([silent, lazy, picky, good]), offers.get)
+    assert refused.value.message == (
+        f"cannot reserve 3 of 4 peers: {silent[:8]} is not announced here; "
+        f"{lazy[:8]} takes no work: no sandbox; {picky[:8]} does not take train jobs"
+    )
+    check_peers(make_request([good]), offers.get)
+
+
+def test_a_peer_named_twice_is_refused():
+    with pytest.raises(Refused, match="twice"):
+        check_peers(make_request([PEER.peer_id] * 2), lambda peer: make_offer())
+
+
+def test_a_wish_is_the_same_when_it_is_signed_again_later():
+    uuid = new_uuid()
+    wish = wish_of(make_request([PEER.peer_id], uuid=uuid))
+    assert wish == wish_of(make_request([PEER.peer_id], uuid=uuid, now=NOW + 20))
+    assert wish != wish_of(make_request([PEER.peer_id], uuid=uuid, seconds=61))
+    assert wish != wish_of(make_request([PEER.peer_id, OTHER.peer_id], uuid=uuid))
+
+
+def test_a_uuid_belongs_to_the_first_wish_until_it_ends():
+    issued = IssuedToken(CLIENT.peer_id, b"wish", int(NOW) + 60)
+    check_same_wish(issued, CLIENT.peer_id, b"wish", NOW)
+    with pytest.raises(Refused, match="in use"):
+        check_same_wish(issued, OTHER.peer_id, b"wish", NOW)
+    with pytest.raises(Refused, match="in use"):
+        check_same_wish(issued, CLIENT.peer_id, b"another", NOW)
+    with pytest.raises(Refused, match="has ended"):
+        check_same_wish(issued, CLIENT.peer_id, b"wish", NOW + 60)
+
+
+def test_one_source_holds_so_many_reservations():
+    check_reservations(MOST_RESERVATIONS_OF_ONE - 1)
+    with pytest.raises(Busy):
+        check_reservations(MOST_RESERVATIONS_OF_ONE)
+
+
+def test_which_receipts_count():
+    receipt = make_receipt(CLIENT, PEER, new_uuid())
+    promise = Promise(CLIENT.peer_id, frozenset([PEER.peer_id]))
+    assert is_new_receipt(receipt, b"receipt", promise, None)
+    assert not is_new_receipt(receipt, b"receipt", promise, b"receipt")
+    with pytest.raises(Refused, match="another receipt has number 1"):
+        is_new_receipt(receipt, b"receipt", promise, b"another")
+    with pytest.raises(Refused, match="did not issue"):
+        is_new_receipt(receipt, b"receipt", None, None)
+    with pytest.raises(Refused, match="another client"):
+        is_new_receipt(receipt, b"receipt", Promise(OTHER.peer_id, promise.peers), None)
+    with pytest.raises(Refused, match="not in the reservation"):
+        is_new_receipt(receipt, b"receipt", Promise(CLIENT.peer_id, frozenset([OTHER.peer_id])), None)

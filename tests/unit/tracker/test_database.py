@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from axonp2p.errors import Busy, Refused, SettingsError
+from tracker.database import SCHEMA_VERSION, Database
+
+
+def insert(peer: str):
+    def work(database):
+        database.execute("INSERT INTO rows VALUES (?, 1, x'', x'', 0)", [peer])
+        return peer
+
+    return work
+
+
+def peers(database) -> list[str]:
+    return [peer for (peer,) in database.execute("SELECT peer FROM rows ORDER BY peer").fetchall()]
+
+
+async def test_what_was_written_is_in_the_file(tmp_path: Path):
+    database = Database(tmp_path / "tracker.db")
+    database.start()
+    assert await database.write(insert("ada")) == "ada"
+    # A second look at the file, past all that this process holds in memory.
+    with sqlite3.connect(tmp_path / "tracker.db") as other:
+        assert other.execute("SELECT peer FROM rows").fetchall() == [("ada",)]
+    assert await database.read(peers) == ["ada"]
+    await database.close()
+
+
+async def test_it_writes_ahead_and_waits_for_the_disk(tmp_path: Path):
+    database = Database(tmp_path / "tracker.db")
+    database.start()
+    pragmas = await database.write(
+        lambda db: (db.execute("PRAGMA journal_mode").fetchone()[0], db.execute("PRAGMA synchronous").fetchone()[0])
+    )
+    assert pragmas == ("wal", 2)
+    await database.close()
+
+
+async def test_changes_that_wait_together_are_committed_together(tmp_path: Path):
+    commits: list[int] = []
+    database = Database(tmp_path / "tracker.db", lambda changes, seconds: commits.append(changes))
+    waiting = [asyncio.ensure_future(database.write(insert(f"peer {number:03}"))) for number in range(100)]
+    await asyncio.sleep(0)
+    database.start()
+    assert len(await asyncio.gather(*waiting)) == 100
+    assert commits == [100]
+    await database.close()
+
+
+async def test_a_refused_change_leaves_no_trace_and_does_not_touch_the_others(tmp_path: Path):
+    database = Database(tmp_path / "tracker.db")
+
+    def write_then_refuse(db):
+        insert("refused")(db)
+        raise Refused("no")
+
+    def write_then_stumble(db):
+        insert("stumbled")(db)
+        raise ZeroDivisionError
+
+    work = [insert("ada"), write_then_refuse, insert("ben"), write_then_stumble, insert("cleo")]
+    waiting = [asyncio.ensure_future(database.write(each)) for each in work]
+    await asyncio.sleep(0)
+    database.start()
+    outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [str, Refused, str, ZeroDivisionError, str]
+    assert await database.read(peers) == ["ada", "ben", "cleo"]
+    await database.close()
+
+
+async def test_the_disks_trouble_is_told_to_all_who_waited_and_passes(tmp_path: Path):
+    database = Database(tmp_path / "tracker.db")
+
+    def full(db):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    waiting = [asyncio.ensure_future(database.write(each)) for each in (insert("ada"), full, insert("ben"))]
+    await asyncio.sleep(0)
+    database.start()
+    outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+    assert all(isinstance(outcome, Busy) for outcome in outcomes)
+    assert "disk is full" not in str(outcomes)
+    assert await database.read(peers) == []
+    await database.write(insert("ada"))
+    assert await database.read(peers) == ["ada"]
+    await database.close()
+
+
+async def test_closing_writes_what_waits(tmp_path: Path):
+    database = Database(tmp_path / "tracker.db")
+    waiting = [asyncio.ensure_future(database.write(insert(f"peer {number}"))) for number in range(3)]
+    await asyncio.sleep(0)
+    database.start()
+    await database.close()
+    assert len(await asyncio.gather(*waiting)) == 3
+
+
+def test_a_file_that_is_no_database_is_said_with_what_to_do(tmp_path: Path):
+    (tmp_path / "tracker.db").write_bytes(b"not a database, but long enough to be looked at" * 50)
+    with pytest.raises(SettingsError, match="cannot be used") as refused:
+        Database(tmp_path / "tracker.db")
+    assert refused.value.fix
+
+
+def test_a_database_of_a_newer_program_is_left_alone(tmp_path: Path):
+    with sqlite3.connect(tmp_path / "tracker.db") as newer:
+        newer.execute(f"PRAGMA user_version={SCHEMA_VERSION + 1}")
+    with pytest.raises(SettingsError, match="newer axon-tracker"):
+        Database(tmp_path / "tracker.db")

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.peers.capability import Capability, Need, why_not
+from axonp2p.table.records import Row
+from axonp2p.wire.envelope import Signed
+from tests.fakes import NOW, key_of, make_offer, make_row
+from tracker.table_index import REMEMBERED_S, TableIndex, entry_of
+
+KEYS = [key_of(f"peer {number}") for number in range(12)]
+
+
+def index_of() -> TableIndex:
+    return TableIndex(random.Random(7))
+
+
+def put(index: TableIndex, key: PrivateKey, offer: Capability | None, now: float = NOW, **changes: Any) -> None:
+    row = make_row(key, now=now, **({"capability": None} if offer is None else {}), **changes)
+    # The index never looks at signatures: they were checked at the door.
+    signed: Signed[Row] = Signed(signer=key.peer_id, payload=str(row.sequence).encode(), signature=b"s" * 64)
+    index.put(entry_of(signed, row, offer, now), now)
+
+
+def found(index: TableIndex, need: Need | None = None, count: int = 200, now: float = NOW) -> set[str]:
+    return {signed.signer for signed in index.find(need or Need(), count, now).rows}
+
+
+def test_who_fits_is_found():
+    index = index_of()
+    put(index, KEYS[0], make_offer(cores=2))
+    put(index, KEYS[1], make_offer(cores=8))
+    answer = index.find(Need(cores=4), 10, NOW)
+    assert [signed.signer for signed in answer.rows] == [KEYS[1].peer_id]
+    assert (answer.fitting, answer.alive) == (1, 2)
+
+
+def test_a_newer_row_replaces_and_an_older_one_does_not():
+    index = index_of()
+    put(index, KEYS[0], make_offer(cores=2), sequence=5)
+    put(index, KEYS[0], make_offer(cores=8), sequence=4)
+    assert not found(index, Need(cores=4))
+    put(index, KEYS[0], make_offer(cores=8), sequence=6)
+    assert found(index, Need(cores=4))
+    assert len(index) == 1
+
+
+def test_a_withdrawn_peer_is_not_found_and_its_number_is_kept():
+    index = index_of()
+    put(index, KEYS[0], make_offer(), sequence=5)
+    put(index, KEYS[0], None, sequence=6)
+    assert not found(index)
+    assert index.alive(NOW) == 0
+    assert index.offer_of(KEYS[0].peer_id, NOW) is None
+    put(index, KEYS[0], make_offer(), sequence=5)
+    assert not found(index)
+
+
+def test_an_expired_row_is_no_row_and_is_forgotten_later():
+    index = index_of()
+    put(index, KEYS[0], make_offer(), expires=int(NOW) + 60)
+    assert found(index, now=NOW + 59)
+    assert not found(index, now=NOW + 60)
+    assert index.alive(NOW + 60) == 0
+    assert KEYS[0].peer_id in index
+    index.advance(NOW + REMEMBERED_S)
+    assert KEYS[0].peer_id not in index
+
+
+def test_a_renewed_row_outlives_the_one_before():
+    index = index_of()
+    put(index, KEYS[0], make_offer(), sequence=1, expires=int(NOW) + 60)
+    put(index, KEYS[0], make_offer(), now=NOW + 30, sequence=2, expires=int(NOW) + 120)
+    assert found(index, now=NOW + 90)
+    assert not found(index, now=NOW + 120)
+
+
+def test_a_peer_that_does_not_know_its_address_yet_lives_but_is_not_found():
+    index = index_of()
+    put(index, KEYS[0], make_offer(), addresses=[])
+    assert index.alive(NOW) == 1
+    assert index.offer_of(KEYS[0].peer_id, NOW) is not None
+    assert not found(index)
+
+
+def test_a_sample_has_no_favourites():
+    index = index_of()
+    for number, key in enumerate(KEYS):
+        put(index, key, make_offer(memory_mb=1000 + number % 3))
+    seen = Counter(peer for _ in range(600) for peer in found(index, count=3))
+    assert set(seen) == {key.peer_id for key in KEYS}
+    assert min(seen.values()) > 600 * 3 / len(KEYS) / 2
+
+
+def test_announcing_without_pause_fills_no_memory():
+    index = index_of()
+    put(index, KEYS[0], make_offer())
+    for sequence in range(2, 2000):
+        put(index, KEYS[1], make_offer(), sequence=sequence)
+    assert len(index._times) < 100
+    assert len(found(index)) == 2
+    assert not found(index, now=NOW + 600)
+
+
+def test_peers_alike_share_a_class():
+    index = index_of()
+    for number, key in enumerate(KEYS):
+        put(index, key, make_offer(gflops=float(number), disk_mb=number, free=1 + number % 2))
+    assert len(index._classes) == 1
+    for key in KEYS:
+        put(index, key, None, sequence=2)
+    assert not index._classes
+
+
+offers = st.builds(
+    make_offer,
+    cores=st.integers(1, 3),
+    memory_mb=st.sampled_from([512, 1024]),
+    free=st.integers(0, 2),
+    gflops=st.floats(1, 100),
+    kinds=st.sampled_from([["train"], ["infer"], ["train", "infer"]]),
+    refuses=st.sampled_from(["", "paused"]),
+    packages=st.sampled_from([{}, {"numpy": "2.4.6"}, {"numpy": "1.0", "torch": "2.13.0"}]),
+)
+needs = st.builds(
+    Need,
+    kind=st.sampled_from(["train", "infer"]),
+    cores=st.integers(1, 3),
+    memory_mb=st.sampled_from([0, 1024]),
+    packages=st.sampled_from([[], ["numpy>=2"], ["torch"]]),
+)
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(range(len(KEYS))),
+        st.one_of(st.none(), offers),
+        st.integers(0, 6),
+        st.integers(1, 900),
+        st.integers(0, 300),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps, needs)
+def test_the_index_finds_what_a_plain_list_of_rows_would(steps, need: Need):
+    index, now = index_of(), NOW
+    plain: dict[str, tuple[int, float, Capability | None]] = {}
+    for number, offer, sequence, life, pause in steps:
+        key = KEYS[number]
+        now += pause
+        put(index, key, offer, now, sequence=sequence, expires=int(now) + life)
+        if key.peer_id not in plain or sequence > plain[key.peer_id][0]:
+            plain[key.peer_id] = (sequence, int(now) + life, offer)
+    alive = {peer: offer for peer, (_, expires, offer) in plain.items() if offer is not None and expires > now}
+    assert index.alive(now) == len(alive)
+    assert found(index, need, now=now) == {peer for peer, offer in alive.items() if not why_not(offer, need)}
+    index.advance(now + REMEMBERED_S)
+    assert len(index) == 0
+    assert not index._classes
+    assert not index._times
