@@ -33,6 +33,11 @@ HANDSHAKE_S = 10.0
 MOST_HANDSHAKES = 128
 MOST_HANDSHAKES_OF_ONE = 64
 """How many callers may be half way through a handshake at once, in all and from one IP address."""
+MOST_SESSIONS = 512
+MOST_SESSIONS_OF_ONE = 256
+"""How many sessions there may be at once, in all and from one IP address."""
+KEEP_ALIVE_S = 75
+"""How long a connection for short questions stays open unused; `HttpCaller` gives it up sooner."""
 
 
 class Listener:
@@ -44,7 +49,13 @@ class Listener:
         if errors_as_refusals not in app.middlewares:
             app.middlewares.append(errors_as_refusals)
         # auto_decompress would let a small body unfold past the cap it was held to.
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSE_S, auto_decompress=False)
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            shutdown_timeout=CLOSE_S,
+            keepalive_timeout=KEEP_ALIVE_S,
+            auto_decompress=False,
+        )
         self._server: asyncio.Server | None = None
         self._sessions: set[Session] = set()
         self._half_open: Counter[str] = Counter()
@@ -147,6 +158,9 @@ class Listener:
     async def _one_more_handshake(self, address: str) -> AsyncIterator[None]:
         if self._half_open.total() >= MOST_HANDSHAKES or self._half_open[address] >= MOST_HANDSHAKES_OF_ONE:
             raise Busy("too many callers are in their handshake", fix="try again in a few seconds")
+        of_one = sum(session.address == address for session in self._sessions)
+        if len(self._sessions) >= MOST_SESSIONS or of_one >= MOST_SESSIONS_OF_ONE:
+            raise Busy("too many sessions are open", fix="try again later, or elsewhere")
         self._half_open[address] += 1
         try:
             yield

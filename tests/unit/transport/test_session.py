@@ -146,6 +146,16 @@ async def test_half_open_handshakes_are_bounded_in_time_and_number(hosts, monkey
     await line.close()
 
 
+async def test_sessions_are_bounded_in_number(hosts, monkeypatch) -> None:
+    monkeypatch.setattr("axonp2p.transport.listener.MOST_SESSIONS_OF_ONE", 1)
+    host = await hosts.start(echo)
+    first = await host.dial()
+    with pytest.raises(Busy):
+        await host.dial()
+    second = await host.dial(local_address="127.0.0.2")
+    await asyncio.gather(first.close(), second.close())
+
+
 # --- messages ---
 
 
