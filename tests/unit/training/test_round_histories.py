@@ -1,0 +1,244 @@
+"""Whatever members do, in whatever order: what a job's training promises holds after every word."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from axonp2p.errors import JobFailed
+from axonp2p.training.messages import AdoptState, Prepared, Progress, RoundDone, StartRound, TaskFailed
+from axonp2p.training.phases import AT_REST, Phase
+from axonp2p.training.plan import TrainPlan
+from axonp2p.training.round import Rounds
+from axonp2p.training.round_messages import (
+    Action,
+    Event,
+    GiveUp,
+    LinkBroken,
+    MemberDropped,
+    MemberLost,
+    MemberReady,
+    MistakeReported,
+    ProgressHeard,
+    RoundAccepted,
+    RoundReported,
+    SetMembers,
+    StateAdoptedBy,
+    Tell,
+    Tick,
+    Trained,
+)
+
+SHARDS, ROUNDS, STEPS = 6, 3, 4
+ranks = st.integers(0, 5)
+once_in_a_while = st.integers(0, 5).map(lambda number: number == 5)
+"""Most of what happens is in order; a history of nothing but trouble is over before a round is accepted."""
+states = st.sampled_from([letter.encode() * 32 for letter in "ab"])
+
+
+def report(round: int, attempt: int, state: bytes) -> RoundDone:
+    return RoundDone(
+        round=round, attempt=attempt, state=state, loss=1.0, samples=8, flops=1, train_seconds=1.0,
+        exchange_seconds=1.0, sent_bytes=1, received_bytes=1, metrics={}, test_samples=1,
+    )  # fmt: skip
+
+
+class History(RuleBasedStateMachine):
+    """A job, its members' words, and a record of everything that was promised."""
+
+    @initialize(
+        members=st.integers(1, 6),
+        min_peers=st.integers(1, 3),
+        resumed=once_in_a_while,
+        first_round=st.integers(0, ROUNDS),
+        ready=st.booleans(),
+    )
+    def begin(self, members: int, min_peers: int, resumed: bool, first_round: int, ready: bool) -> None:
+        self.now = 100.0
+        self.min_peers = min_peers
+        self.first_round = first_round if resumed else 0
+        plan = TrainPlan(
+            "job", "task.py", SHARDS, ROUNDS, STEPS, 2, 0, self.first_round, b"r" * 32 if resumed else None
+        )
+        self.members = set(range(members))
+        self.told: set[int] = set()
+        self.reports: dict[int, RoundDone] = {}
+        self.adopting: dict[int, bytes] = {}
+        self.accepted: list[bytes] = []
+        self.current: tuple[int, int] | None = None
+        self.state: bytes | None = b"r" * 32 if resumed else None
+        self.over = False
+        self.rounds = Rounds(plan, {rank: f"peer{rank}" for rank in range(members)}, min_peers=min_peers)
+        self.check(self.rounds.begin(self.now))
+        if ready:
+            self.all_are_ready_alike()
+
+    def hear(self, event: Event, seconds: float = 0.5) -> None:
+        self.now += seconds
+        if isinstance(event, RoundReported) and event.rank in self.members:
+            done = event.done
+            if (done.round, done.attempt) == self.current:
+                self.reports.setdefault(event.rank, done)
+        self.check(self.rounds.heard(event, self.now))
+
+    # --- what members may do, rightly or not ---
+
+    @rule(now=once_in_a_while, rank=ranks, state=states)
+    def one_is_ready(self, now: bool, rank: int, state: bytes) -> None:
+        if now:
+            self.hear(MemberReady(rank, Prepared(state=state, parameters=1, values=1)))
+
+    @rule()
+    def all_are_ready_alike(self) -> None:
+        for rank in sorted(self.members):
+            self.hear(MemberReady(rank, Prepared(state=b"a" * 32, parameters=1, values=1)))
+
+    @rule()
+    def all_adopt(self) -> None:
+        for rank, state in sorted(self.adopting.items()):
+            self.adopting.pop(rank)
+            self.hear(StateAdoptedBy(rank, state))
+
+    @rule(rank=ranks, state=states | st.just(b"r" * 32))
+    def one_adopts(self, rank: int, state: bytes) -> None:
+        if self.rounds.phase is Phase.AGREEING:
+            self.hear(StateAdoptedBy(rank, state))
+
+    @rule(rank=ranks, state=st.sampled_from([b"a" * 32] * 4 + [b"b" * 32]))
+    def one_reports(self, rank: int, state: bytes) -> None:
+        if self.current:
+            self.hear(RoundReported(rank, report(*self.current, state)))
+
+    @rule(odd=st.none() | ranks, other=st.sampled_from([b"a" * 32, b"b" * 32, None]))
+    def all_report(self, odd: int | None, other: bytes | None) -> None:
+        """All say the same, but for one that says something else or is lost."""
+        before = self.current
+        for rank in sorted(self.members, key=lambda rank: (rank == odd and other is None, rank)):
+            if before is None or self.current != before or self.over:
+                return
+            if rank == odd and other is None:
+                self.hear(MemberLost(rank, "killed"))
+            else:
+                state = other if rank == odd and other else b"a" * 32
+                self.hear(RoundReported(rank, report(*before, state)))
+
+    @rule(rank=ranks, state=states)
+    def one_reports_the_attempt_before(self, rank: int, state: bytes) -> None:
+        if self.current and self.current[1]:
+            round, attempt = self.current
+            self.hear(RoundReported(rank, report(round, attempt - 1, state)))
+
+    @rule()
+    def one_reports_and_is_lost(self) -> None:
+        if self.current and len(self.members) > self.min_peers:
+            rank = min(self.members)
+            self.hear(RoundReported(rank, report(*self.current, b"a" * 32)))
+            self.hear(MemberLost(rank, "killed"))
+
+    @rule(now=once_in_a_while, rank=ranks, round=st.integers(0, ROUNDS), attempt=st.integers(0, 3), state=states)
+    def one_reports_anything(self, now: bool, rank: int, round: int, attempt: int, state: bytes) -> None:
+        if now:
+            self.hear(RoundReported(rank, report(round, attempt, state)))
+
+    @rule(rank=ranks, step=st.integers(0, STEPS))
+    def one_goes_on(self, rank: int, step: int) -> None:
+        if self.current:
+            round, attempt = self.current
+            self.hear(ProgressHeard(rank, Progress(round=round, attempt=attempt, step=step, loss=1.0, samples=step)))
+
+    @rule(now=once_in_a_while, rank=ranks)
+    def one_makes_a_mistake(self, now: bool, rank: int) -> None:
+        if now:
+            self.hear(MistakeReported(rank, TaskFailed(doing="loss()", traceback="ValueError")))
+
+    @rule(now=once_in_a_while, rank=ranks)
+    def one_is_lost(self, now: bool, rank: int) -> None:
+        if now:
+            self.hear(MemberLost(rank, "killed"))
+
+    @rule(now=once_in_a_while, rank=ranks, to=ranks)
+    def a_link_breaks(self, now: bool, rank: int, to: int) -> None:
+        if now:
+            self.hear(LinkBroken(rank, to, "cut"))
+
+    @rule(now=once_in_a_while, seconds=st.floats(0, 500))
+    def time_passes(self, now: bool, seconds: float) -> None:
+        if now:
+            self.hear(Tick(), seconds)
+
+    # --- what must hold ---
+
+    def check(self, said: list[Action]) -> None:
+        assert not (self.over and said)
+        orders: dict[int, StartRound] = {}
+        for action in said:
+            assert not self.over, "nothing is said after the end"
+            match action:
+                case SetMembers(members):
+                    self.told = set(members)
+                case MemberDropped(rank):
+                    self.members.remove(rank)
+                    self.reports.pop(rank, None)
+                case Tell(rank, StartRound() as order):
+                    orders[rank] = order
+                case Tell(rank, message):
+                    assert rank in self.members
+                    if isinstance(message, AdoptState):
+                        self.adopting[rank] = message.state
+                case RoundAccepted(round, reports, state):
+                    self.check_accepted(round, dict(reports), state)
+                case Trained(state, members):
+                    assert (set(members), state) == (self.members, self.state or state)
+                    assert len(self.accepted) == ROUNDS - self.first_round
+                    self.over = True
+                case GiveUp(error):
+                    assert isinstance(error, JobFailed)
+                    assert error.message
+                    self.over = True
+        if orders:
+            self.check_orders(orders)
+
+    def check_accepted(self, round: int, reports: dict[int, RoundDone], state: bytes) -> None:
+        assert round == self.first_round + len(self.accepted), "each round is accepted once, in order"
+        assert set(reports) == self.members
+        assert len(reports) >= self.min_peers
+        assert reports == self.reports, "it counts what was said, of this attempt"
+        assert {done.state for done in reports.values()} == {state}
+        self.accepted.append(state)
+        self.state = state
+
+    def check_orders(self, orders: dict[int, StartRound]) -> None:
+        assert set(orders) == self.members == self.told
+        assert len(orders) >= self.min_peers
+        (about,) = {(order.round, order.attempt) for order in orders.values()}
+        assert self.current is None or about > self.current
+        (state,) = {order.state for order in orders.values()}
+        assert self.state in (None, state), "it goes on from the last accepted state"
+        self.state = state
+        assert all(order.members == sorted(self.members) for order in orders.values())
+        assert sorted(shard for order in orders.values() for shard in order.shards) == list(range(SHARDS))
+        self.current = about
+        self.reports = {}
+
+    @invariant()
+    def every_wait_has_a_deadline(self) -> None:
+        assert (self.rounds.next_deadline() is None) == (self.rounds.phase in AT_REST) == self.over
+        assert set(self.rounds.members) == self.members
+
+    def teardown(self) -> None:
+        """Left alone, the job ends, by its deadlines only."""
+        if not hasattr(self, "rounds"):
+            return
+        for _ in range(40):
+            deadline = self.rounds.next_deadline()
+            if deadline is None:
+                break
+            self.now = max(self.now, deadline)
+            self.hear(Tick(), 0.0)
+        assert self.over
+        assert self.rounds.phase in (Phase.TRAINED, Phase.GIVEN_UP)
+
+
+TestHistories = History.TestCase
+TestHistories.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
