@@ -12,17 +12,15 @@ from typing import Any
 import safetensors.torch
 import torch
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from axonp2p.errors import TaskMistake
 from axonp2p.tensors import flat
 from axonp2p.training.batches import Batches, Shards
+from axonp2p.training.flops import FlopCounts
 from axonp2p.training.messages import Prepare, StartRound
 from axonp2p.training.outer_optimizer import State, first_state
 from axonp2p.training.plan import batch_indices, seed_for
 from axonp2p.training.task import Task, seed_all
-
-_MOST_SHAPES = 64
 
 
 @dataclass(frozen=True)
@@ -127,27 +125,6 @@ class LocalTrainer:
         return loss.item()
 
 
-class FlopCounts:
-    """Floating point operations of a step, counted once for each shape of batch."""
-
-    def __init__(self) -> None:
-        self._known: dict[object, int] = {}
-
-    def count(self, batch: Any, run: Callable[[], float]) -> tuple[float, int]:
-        """Run forward and backward passes; gives their loss and their operations."""
-        shape = _shape(batch)
-        flops = self._known.get(shape)
-        if flops is None and len(self._known) >= _MOST_SHAPES:
-            # Endlessly many shapes, as of texts of any length: what was counted stands for the rest.
-            flops = sum(self._known.values()) // len(self._known)
-        if flops is not None:
-            return run(), flops
-        with FlopCounterMode(display=False) as counter:
-            loss = run()
-        self._known[shape] = counter.get_total_flops()
-        return loss, self._known[shape]
-
-
 def evaluate(task: Task, model: nn.Module, datasets: Sequence[Any], batch: int) -> tuple[dict[str, float], int]:
     """The task's metrics, or the mean loss, over datasets, weighted by their samples; and how many samples."""
     model.eval()
@@ -182,13 +159,3 @@ def _mean_loss(task: Task, model: nn.Module, dataset: Any, batch: int) -> dict[s
             taken = batches.take(numbers)
         total += task.loss(model, taken).item() * len(numbers)
     return {"loss": total / len(batches)}
-
-
-def _shape(value: Any) -> object:
-    if isinstance(value, Tensor):
-        return value.shape
-    if isinstance(value, dict):
-        return tuple((key, _shape(part)) for key, part in value.items())
-    if isinstance(value, list | tuple):
-        return tuple(_shape(part) for part in value)
-    return type(value)
