@@ -28,6 +28,10 @@ class MeshMember:
     reservation: str = ""
     """Of the member's own lease; empty when it is the same as ours."""
 
+    def is_still(self, other: MeshMember) -> bool:
+        """Whether `other` is the same member, perhaps at other addresses: a peer hired anew starts from nothing."""
+        return (self.rank, self.peer, self.reservation) == (other.rank, other.peer, other.reservation)
+
 
 class Link:
     """The traffic with one member, over one session after another."""

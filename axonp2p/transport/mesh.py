@@ -80,7 +80,7 @@ class Mesh:
         self._rank = rank
         wanted = {member.rank: member for member in members if member.rank != rank}
         for other, link in list(self._links.items()):
-            if other not in wanted or wanted[other].peer != link.member.peer:
+            if other not in wanted or not link.member.is_still(wanted[other]):
                 self._drop(other)
         for other, member in wanted.items():
             if other in self._links:

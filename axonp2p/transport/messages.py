@@ -57,7 +57,7 @@ class Refusal(Message, tag=True, frozen=True):
 
 
 class JoinMesh(Message, tag=True, frozen=True):
-    """The first message of a link: I am a member of that reservation's job."""
+    """The first message of a link: I am in the job of that reservation, which is the listener's own."""
 
     reservation: Uuid
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -28,6 +29,7 @@ class Member:
         self.heard: asyncio.Queue[tuple[int, bytes]] = asyncio.Queue()
         self.losses: asyncio.Queue[tuple[int, str]] = asyncio.Queue()
         self.sessions: list[Session] = []
+        self.asked_for: list[str] = []
         self.dialled = asyncio.Event()
         self.open = asyncio.Event()
         self.open.set()
@@ -43,7 +45,8 @@ class Member:
     async def serve(self, session: Session) -> None:
         self.sessions.append(session)
         self.dialled.set()
-        await session.receive(JoinMesh)
+        join, _ = await session.receive(JoinMesh)
+        self.asked_for.append(join.reservation)
         if not self.mesh.is_member(session.peer):
             raise Refused("not on the roster")
         await self.mesh.adopt(session)
@@ -266,3 +269,21 @@ async def test_a_failing_worker_ends_the_link(job: Job) -> None:
     await job.members[0].mesh.send(1, b"a")
     assert (await job.members[0].losses.get())[0] == 1
     assert (await second.losses.get())[0] == 0
+
+
+async def test_a_member_hired_anew_starts_from_nothing_and_is_asked_for_by_its_own_reservation(job: Job, hosts) -> None:
+    await job.grow(2)
+    job.tell_all()
+    first, second = job.members
+    await first.mesh.send(1, b"old")
+    await second.hears(1)
+    await second.mesh.close()
+    await first.losses.get()
+    hired = "11111111-1111-4111-8111-111111111111"
+    job.roster[1] = replace(job.roster[1], reservation=hired)
+    second.mesh = Mesh(second.key, hired, second.deliver, second.lost, patience=QUICK)
+    job.tell_all()
+    await first.mesh.send(1, b"new")
+    assert await second.hears(1) == [(0, b"new")]
+    assert second.asked_for[0] == RESERVATION
+    assert second.asked_for[-1] == hired
