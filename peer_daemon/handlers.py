@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, Busy, MalformedMessage, Refused, Unreachable
+from axonp2p.errors import MalformedMessage, Refused, Unreachable
 from axonp2p.identity.peer_id import short
 from axonp2p.jobs.messages import FirstMessage, LeaseEnded, TakeLease
 from axonp2p.logs import get_logger
@@ -21,7 +21,6 @@ log = get_logger(__name__)
 
 FIRST_MESSAGE_S = 10.0
 """How long a caller may take to say what it wants."""
-MOST_SESSIONS = 256
 CLOSE_S = 10.0
 """How long the end of every lease may take, in seconds; then the kernel ends the workers together with the daemon."""
 
@@ -36,31 +35,10 @@ class Door:
         self._slots_changed = slots_changed
         self._running: dict[str, JobRunner] = {}
         self._leasing: set[asyncio.Task[None]] = set()
-        self._sessions = 0
         self._closing = False
 
     async def serve(self, session: Session) -> None:
-        """Have the conversation. What it raises is told to the caller as a refusal."""
-        if self._sessions >= MOST_SESSIONS:
-            raise Busy("this peer has too many sessions")
-        self._sessions += 1
-        try:
-            await self._serve(session)
-        except AxonError as error:
-            log.info("refused", reason=error.message, caller=short(session.peer), address=session.address)
-            raise
-        finally:
-            self._sessions -= 1
-
-    async def close(self, reason: str) -> None:
-        """Take nobody in any more and end every lease, telling the clients why."""
-        self._closing = True
-        for runner in self._running.values():
-            runner.stop(reason)
-        if self._leasing:
-            await asyncio.wait(self._leasing, timeout=CLOSE_S)
-
-    async def _serve(self, session: Session) -> None:
+        """Have the conversation. What it raises is told to the caller as a refusal (`Listener.serve_sessions`)."""
         try:
             async with asyncio.timeout(FIRST_MESSAGE_S):
                 first, payload = await session.receive(FirstMessage)
@@ -77,6 +55,14 @@ class Door:
             await lease
         else:
             await self._link(session, first)
+
+    async def close(self, reason: str) -> None:
+        """Take nobody in any more and end every lease, telling the clients why."""
+        self._closing = True
+        for runner in self._running.values():
+            runner.stop(reason)
+        if self._leasing:
+            await asyncio.wait(self._leasing, timeout=CLOSE_S)
 
     async def _lease(self, session: Session, ask: TakeLease) -> None:
         caller = Caller(key=session.peer, address=session.address)

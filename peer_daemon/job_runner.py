@@ -203,7 +203,8 @@ class JobRunner:
     async def _set_roster(self, roster: SetRoster) -> None:
         members = {member.rank: member for member in roster.members}
         mine = members.get(roster.rank)
-        if mine is None or mine.peer != self._place.key.peer_id:
+        me = (self._place.key.peer_id, self.lease.reservation)
+        if mine is None or (mine.peer, mine.reservation) != me:
             raise MalformedMessage("a roster on which this peer does not have the rank that it is given")
         if len(members) != len(roster.members) or len({member.peer for member in roster.members}) != len(members):
             raise MalformedMessage("a roster with the same rank or peer twice")

@@ -1,0 +1,181 @@
+"""A peer's door with everything real but the sandbox: its worker is played by the test."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from axonp2p.identity.certificate import make_certificate
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.jobs.messages import Member, TakeLease
+from axonp2p.peers.capability import Capability
+from axonp2p.reservation.token import Token
+from axonp2p.sandbox.channel import WorkerChannel
+from axonp2p.sandbox.child import WorkerEnd
+from axonp2p.sandbox.inside import Inside
+from axonp2p.transport.dialer import dial
+from axonp2p.transport.listener import Listener
+from axonp2p.transport.session import Session
+from axonp2p.wire.envelope import encode_signed
+from peer_daemon.handlers import Door
+from peer_daemon.job_runner import Workplace
+from peer_daemon.leases import Leases
+from peer_daemon.receipts_book import ReceiptsBook
+
+TRACKER = PrivateKey(b"t" * 32)
+CLIENT = PrivateKey(b"c" * 32)
+RESERVATION = "00000000-0000-4000-8000-000000000001"
+OFFER = Capability(
+    cores=2, memory_mb=1024, disk_mb=512, gflops=1, slots=1, free=1, python="3.11", packages={}, kinds=["train"]
+)
+
+
+class ShiftedClock:
+    """The machine's clock, set forward or back."""
+
+    def __init__(self):
+        self.ahead = 0.0
+
+    def now(self):
+        return time.time() + self.ahead
+
+    def monotonic(self):
+        return time.monotonic()
+
+
+class PlayedWorker:
+    """The inside end is the test's; it ends when it is killed or when the test says so."""
+
+    def __init__(self, channel: WorkerChannel, inside: Inside, folder: Path):
+        self.channel = channel
+        self.inside = inside
+        self.folder = folder
+        self.started = time.monotonic()
+        self.killed = False
+        self._ended: asyncio.Future[WorkerEnd] = asyncio.get_running_loop().create_future()
+
+    async def hear(self):
+        return await asyncio.to_thread(self.inside.receive)
+
+    def end(self, reason: str, limit: str = ""):
+        self.inside.close()
+        self._ended.set_result(WorkerEnd(reason, limit, "last words"))
+
+    async def wait(self):
+        return await asyncio.shield(self._ended)
+
+    async def kill(self):
+        self.killed = True
+        self.channel.close()
+        if not self._ended.done():
+            self.end("was ended by this peer")
+        return await self.wait()
+
+    def log(self):
+        return b"x" * 300_000
+
+
+class OnePeer:
+    """A door that listens on a free port of this machine."""
+
+    def __init__(self, key: PrivateKey, folder: Path):
+        self.key = key
+        self.folder = folder
+        self.clock = ShiftedClock()
+        self.workers: asyncio.Queue[PlayedWorker] = asyncio.Queue()
+        self.told_free: list[int] = []
+        self._told = asyncio.Condition()
+
+    async def __aenter__(self):
+        self.folder.mkdir()
+        (self.folder / "jobs").mkdir()
+        self.leases = Leases(self.key.peer_id, OFFER, check_address=True)
+        self.leases.trust(TRACKER.peer_id)
+        self.book = ReceiptsBook(self.folder / "receipts.db", self.key)
+        place = Workplace(self.key, self.folder / "jobs", self.book, self._start_worker)
+        self.door = Door(self.leases, place, self.clock, self._slots_changed)
+        self.certificate = make_certificate(self.key, self.folder / "certificate.pem")
+        app = web.Application()
+        self.listener = Listener(self.key, self.certificate, app)
+        self.listener.serve_sessions(app, self.door.serve)
+        await self.listener.start("127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *_):
+        await self.door.close("the test is over")
+        await self.listener.stop()
+        self.book.close()
+
+    @property
+    def address(self):
+        return f"127.0.0.1:{self.listener.port}"
+
+    def member(self, rank: int, reservation: str = RESERVATION) -> Member:
+        return Member(
+            rank=rank,
+            peer=self.key.peer_id,
+            name=f"peer-{rank}",
+            reservation=reservation,
+            addresses=[self.address],
+            certificate=self.certificate.fingerprint,
+        )
+
+    async def dial(self, key: PrivateKey = CLIENT) -> Session:
+        return await dial(
+            key, [self.address], fingerprint=self.certificate.fingerprint, peer=self.key.peer_id, called="the peer"
+        )
+
+    async def has_told(self, free: int):
+        """Wait until that many slots are free."""
+        async with asyncio.timeout(10), self._told:
+            await self._told.wait_for(lambda: self.told_free and self.told_free[-1] == free)
+
+    def _slots_changed(self):
+        self.told_free.append(self.leases.free())
+        self._telling = asyncio.create_task(self._tell())
+
+    async def _tell(self):
+        async with self._told:
+            self._told.notify_all()
+
+    async def _start_worker(self, folder, limits):
+        ours, theirs = socket.socketpair()
+        worker = PlayedWorker(await WorkerChannel.open(ours), Inside(theirs.detach()), folder)
+        await self.workers.put(worker)
+        return worker
+
+
+def take_lease(*peers: OnePeer, reservation: str = RESERVATION, seconds: int = 60) -> TakeLease:
+    now = int(time.time())
+    token = Token(
+        uuid=reservation,
+        issuer=TRACKER.peer_id,
+        client=CLIENT.peer_id,
+        client_address="127.0.0.1",
+        peers=[peer.key.peer_id for peer in peers],
+        kinds=["train"],
+        not_before=now,
+        expires=now + seconds,
+    )
+    return TakeLease(token=encode_signed(TRACKER, token), job="digits", kind="train", cores=1, memory_mb=256)
+
+
+@pytest.fixture
+async def make_peer(tmp_path):
+    async with AsyncExitStack() as peers:
+        count = 0
+
+        async def make() -> OnePeer:
+            nonlocal count
+            count += 1
+            peer = OnePeer(PrivateKey(bytes([count]) * 32), tmp_path / f"peer-{count}")
+            return await peers.enter_async_context(peer)
+
+        make.take_lease = take_lease
+        yield make
