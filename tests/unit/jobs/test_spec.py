@@ -1,0 +1,198 @@
+"""job.toml: what it may say, and how a mistake in it is named."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from axonp2p.errors import JobFileWrong
+from axonp2p.jobs.job_file_keys import SECTIONS
+from axonp2p.jobs.spec import JobSpec, NeedSpec, TrainSpec, need_of, parse_spec, read_spec, with_peers
+
+FULL = """\
+# A comment
+name = "digits"
+kind = "train"
+task = "task.py"
+data = ["digits.csv.gz", "more/*.csv"]
+
+[need]
+peers = 6
+min-peers = 2
+cores = 2
+memory = "1.5 GB"
+gpu-memory = "512 MB"
+packages = ["scikit-learn>=1.4"]
+max-rtt = "0.1 s"
+
+[train]
+rounds = 20
+steps = 10
+batch = 16
+seed = 3
+"""
+
+
+def wrong(text: str) -> tuple[str, str]:
+    """Message and fix, for a file that is not right."""
+    with pytest.raises(JobFileWrong) as caught:
+        parse_spec(text, "my-job/job.toml")
+    assert caught.value.exit_code == 9
+    return caught.value.message, caught.value.fix
+
+
+def test_every_key_is_read() -> None:
+    assert parse_spec(FULL, "job.toml") == JobSpec(
+        name="digits",
+        data=["digits.csv.gz", "more/*.csv"],
+        need=NeedSpec(
+            peers=6, min_peers=2, cores=2, memory=1536, gpu_memory=512, packages=["scikit-learn>=1.4"], max_rtt=100
+        ),
+        train=TrainSpec(rounds=20, steps=10, batch=16, seed=3),
+    )
+
+
+def test_only_the_name_is_required() -> None:
+    spec = parse_spec('name = "x"', "job.toml")
+    assert spec == JobSpec(name="x")
+    assert (spec.need.peers, spec.need.min_peers, spec.need.memory, spec.need.max_rtt) == (4, 1, 1024, 250)
+
+
+def test_need_of_is_the_map_that_a_query_carries() -> None:
+    assert need_of(parse_spec(FULL, "")) == {
+        "kind": "train",
+        "cores": 2,
+        "memory_mb": 1536,
+        "gpu_memory_mb": 512,
+        "packages": ["scikit-learn>=1.4"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "fix"),
+    [
+        ('peers = "4"', 'peers: expected int, got str ("4")', "peers = 4"),
+        ('peers = "many"', 'peers: expected int, got str ("many")', "peers = 4"),
+        ("peers = true", "peers: expected int, got bool (true)", "peers = 4"),
+        ("peers = 4.5", "peers: expected int, got float (4.5)", "peers = 4"),
+        ("peers = 0", "peers: expected 1 to 64, got 0", "peers = 1"),
+        ("peers = 65", "peers: expected 1 to 64, got 65", "peers = 64"),
+        ("min-peers = 9", "min-peers: 9 is more than peers, which is 4", "min-peers = 4"),
+        ("memory = true", "memory: expected int or text with a unit, got bool (true)", 'memory = "1 GB"'),
+        (
+            'memory = "1 TB"',
+            'memory: expected a number with MB or MiB or GB or GiB, got str ("1 TB")',
+            'memory = "1 GB"',
+        ),
+        ("max-rtt = 0", "max-rtt: expected 1 to 60000 ms, got 0", 'max-rtt = "250 ms"'),
+        ('packages = "numpy"', 'packages: expected a list, got str ("numpy")', 'packages = ["numpy"]'),
+        ('packages = ["no way!"]', "packages: expected a requirement", 'packages = ["scikit-learn>=1.4"]'),
+        ("packages = [3]", "packages: expected a requirement", 'packages = ["scikit-learn>=1.4"]'),
+        ("min_peers = 2", "min_peers: unknown key. Did you mean min-peers?", "write min-peers"),
+        ("gpu_mem = 2", "gpu_mem: unknown key. Did you mean gpu-memory?", "write gpu-memory"),
+        ("rounds = 2", "rounds: unknown key. Did you mean rounds, in [train]?", "write rounds, in [train]"),
+        ("task = 2", "task: unknown key. Did you mean task, above every section?", "write task, above every section"),
+        ("zzz = 2", "zzz: unknown key.", "remove it; docs/jobs.md lists every key"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line_and_what_would_be_right(line: str, message: str, fix: str) -> None:
+    said, mended = wrong(f'name = "x"\n\n[need]\n# four of them\n{line}\n')
+    assert said.startswith(f"my-job/job.toml, line 5: {message}"), said
+    assert mended == fix
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "name: a job needs a name"),
+        ('name = "two words"', "line 1: name: expected at most 59 letters"),
+        (f'name = "{"x" * 60}"', "line 1: name: expected at most 59 letters"),
+        ("name = 3", "line 1: name: expected str, got int (3)"),
+        ('name = "x"\nkind = "infer"', 'line 2: kind: expected "train", got "infer"'),
+        ('name = "x"\ntask = "../task.py"', 'line 2: task: "../task.py": it must not have'),
+        ('name = "x"\ndata = ["/etc/passwd"]', 'line 2: data: "/etc/passwd": it must be relative'),
+        ('name = "x"\n[ned]\npeers = 3', "line 2: ned: unknown key. Did you mean [need]?"),
+        ('name = "x"\nneed = 3', "line 2: need: expected a section, got 3"),
+        ('name = "x"\n\n[[train]]\nsteps = 3', "line 3: train: expected a section"),
+        ('name = "x"\nneed.peers = 0', "line 2: peers: expected 1 to 64"),
+        ('name = "x"\nneed = { peers = 0 }', "line 2: peers: expected 1 to 64"),
+        ('name = "x"\n"peers" = 3', "line 2: peers: unknown key. Did you mean peers, in [need]?"),
+        ('name = "x"\n[train]\nseed = -1', "line 3: seed: expected 0 to"),
+        ('name = "x"\n[train\n', "line 2: not TOML"),
+        ('name = "x"\nname = "y"', "line 2: not TOML"),
+        ('name = "x', "line 1: not TOML"),
+    ],
+)
+def test_other_mistakes(text: str, message: str) -> None:
+    said, fix = wrong(text)
+    assert message in said
+    assert fix
+
+
+def mistake_in(text: str) -> JobFileWrong | None:
+    try:
+        parse_spec(text, "job.toml")
+    except JobFileWrong as error:
+        return error
+    return None
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_job_or_a_named_mistake(text: str) -> None:
+    if error := mistake_in(text):
+        assert re.match(r"job\.toml(, line \d+)?: ", error.message)
+        assert error.fix
+
+
+VALUES = st.one_of(
+    st.integers(-5, 2**60),
+    st.booleans(),
+    st.floats(allow_nan=False),
+    st.text("ab1 .", max_size=5).map(repr),
+    st.just("[]"),
+)
+
+
+@given(st.sampled_from([(section, key) for section, keys in SECTIONS.items() for key in keys]), VALUES)
+def test_any_value_of_any_key_is_read_or_a_named_mistake_at_its_line(place: tuple[str, str], value: object) -> None:
+    section, key = place
+    shown = str(value).lower() if isinstance(value, bool) else str(value)
+    head = "" if key == "name" else 'name = "x"\n'
+    text = head + (f"[{section}]\n" if section else "") + f"{key} = {shown}\n"
+    if error := mistake_in(text):
+        assert f"line {text.count(chr(10))}: " in error.message
+        assert error.fix
+
+
+def test_another_number_of_peers_is_checked_like_the_file() -> None:
+    spec = parse_spec(FULL, "job.toml")
+    assert with_peers(spec, 3).need.peers == 3
+    with pytest.raises(JobFileWrong, match="fewer than min-peers"):
+        with_peers(spec, 1)
+    with pytest.raises(JobFileWrong, match="expected 1 to 64"):
+        with_peers(spec, 100)
+
+
+def test_a_folder_without_a_job_file(tmp_path: Path) -> None:
+    with pytest.raises(JobFileWrong, match="cannot be read") as caught:
+        read_spec(tmp_path / "nowhere")
+    assert "axon init" in caught.value.fix
+
+
+def test_a_folder_with_a_job_file(tmp_path: Path) -> None:
+    (tmp_path / "job.toml").write_text(FULL)
+    assert read_spec(tmp_path).name == "digits"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b'name = "x"\n# \xff\n', "line 2: not UTF-8"), (b"#" * 70_000, "more than 65536 bytes")],
+)
+def test_a_job_file_that_is_no_text(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "job.toml").write_bytes(content)
+    with pytest.raises(JobFileWrong, match=message):
+        read_spec(tmp_path)
