@@ -25,6 +25,8 @@ class JobAccount:
         self.record = record
         self._clock = clock
         self._watch = watch
+        self.names_lost: list[str] = []
+        """Peers that left in this life of the job."""
 
     def tell(self, event: Event) -> None:
         """Show an event, and keep it unless the next moment makes it worthless."""
@@ -43,10 +45,12 @@ class JobAccount:
             self.change(state=step(self.record.state, state), **fields)
 
     def joined(self, peers: list[PeerRecord], reservations: list[str], tracker: str) -> None:
-        """These peers are hired. Those of an earlier life of the job stay on the record, as lost."""
+        """These peers are hired. Those of an earlier life of the job stay on the record, for their credits."""
+        again = {peer.peer for peer in peers}
         before = [
-            msgspec.structs.replace(peer, lost=peer.lost or "the job was stopped and resumed")
+            msgspec.structs.replace(peer, lost=peer.lost or "the job was resumed without it")
             for peer in self.record.peers
+            if peer.peer not in again
         ]
         known = [*self.record.reservations, *reservations]
         self.change(peers=before + peers, reservations=known, tracker=tracker)
@@ -58,6 +62,7 @@ class JobAccount:
             for peer in self.record.peers
         ]
         self.change(peers=peers)
+        self.names_lost.append(name)
         self.tell(PeerLost(peer=name, round=self.record.round, reason=reason, left=left))
 
     def finished_round(self, event: RoundFinished, round_bytes: int, credits: dict[str, float]) -> None:

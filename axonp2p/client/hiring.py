@@ -19,8 +19,13 @@ from axonp2p.peers.selection import MOST_CANDIDATES, Candidate, Distance, Shortl
 from axonp2p.reservation.reserving import reserve
 from axonp2p.reservation.token import LONGEST_S, new_uuid
 from axonp2p.table.records import Row
-from axonp2p.table.tracker_client import query
+from axonp2p.table.tracker_client import Found, query
 from axonp2p.transport.http_caller import HttpCaller
+
+LOOKS = 3
+"""How often at most the table is asked for one job."""
+PAUSE_S = 1.0
+"""Between two looks, when there were too few peers but others live."""
 
 
 @dataclass(frozen=True)
@@ -55,28 +60,32 @@ class Hiring:
 
     async def hire(self) -> None:
         """Fill `hired`. Raises `NobodyFits`, `TrackerUnreachable`, or a tracker's refusal."""
-        for count in (how_many_to_ask(self._wish.wanted), MOST_CANDIDATES):
-            fitting = await self._look(count)
+        count = how_many_to_ask(self._wish.wanted)
+        for look in range(LOOKS):
+            found = await self._look(count)
             await self._take()
-            # A second, larger look only when the first did not show all that there are.
-            if len(self.hired) >= self._wish.wanted or fitting <= count:
+            if len(self.hired) >= self._wish.wanted or look == LOOKS - 1:
+                break
+            if found.fitting > len(found.rows):
+                count = MOST_CANDIDATES  # there are more than were shown
+            elif found.alive > found.fitting:
+                # A peer whose last job has just ended needs a moment to tell the tracker that it is free.
+                await asyncio.sleep(PAUSE_S)
+            else:
                 break
         if len(self.hired) < self._wish.at_least:
             raise self._shortlist.nobody_fits(hired=len(self.hired), needed=self._wish.at_least)
 
-    async def _look(self, count: int) -> int:
-        """Put peers that the table knows on the shortlist; gives back how many fit there in all."""
-
-        async def ask(caller: HttpCaller) -> tuple[list[Row], int, int]:
-            found = await query(caller, as_map(self._wish.need), count, now=self._clock.now())
-            return found.rows, found.fitting, found.alive
-
-        tracker, (rows, fitting, alive) = await self._trackers.first(ask)
-        self._see(PeersFound(tracker=tracker.called, alive=alive, fitting=fitting, looked_at=len(rows)))
-        candidates = self._shortlist.worth_measuring([found for row in rows if (found := self._candidate(row))])
-        if candidates:
+    async def _look(self, count: int) -> Found:
+        """Put peers that the table knows on the shortlist."""
+        need = as_map(self._wish.need)
+        tracker, found = await self._trackers.first(lambda caller: query(caller, need, count, now=self._clock.now()))
+        looked_at = len(found.rows)
+        self._see(PeersFound(tracker=tracker.called, alive=found.alive, fitting=found.fitting, looked_at=looked_at))
+        rows = [candidate for row in found.rows if (candidate := self._candidate(row))]
+        if candidates := self._shortlist.worth_measuring(rows):
             await self._measure(candidates)
-        return fitting
+        return found
 
     def _candidate(self, row: Row) -> Candidate | None:
         if row.capability is None or row.peer == self._key.peer_id:

@@ -252,7 +252,7 @@ class JobRun:
             credits=credits,
             receipts=kept,
             peers=list(crew.present.values()),
-            lost=[peer.name for peer in record.peers if peer.lost],
+            lost=self._account.names_lost,
         )
 
     async def _leave(
