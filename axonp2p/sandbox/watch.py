@@ -49,13 +49,10 @@ class Verdict:
 
 
 def verdict(sample: Sample, limits: Limits) -> Verdict | None:
-    """Which limit the sample is over, or None."""
+    """Which limit the sample is over, or None. Processes come first: while they multiply, every moment counts."""
     tasks = task_limit(limits.processes, limits.cores)
     files = FILES + limits.scratch_mb * FILES_PER_MB
     printed = limits.log_bytes * PRINTED_PER_KEPT
-    if sample.memory_bytes > limits.memory_mb * MIB:
-        used = sample.memory_bytes // MIB
-        return Verdict("memory", f"used {used} MiB of memory where {limits.memory_mb} MiB are allowed")
     if sample.tasks > tasks:
         return Verdict("processes", f"ran more than the {tasks} processes and threads that are allowed")
     if limits.cpu_seconds and sample.cpu_seconds > limits.cpu_seconds:
@@ -64,6 +61,9 @@ def verdict(sample: Sample, limits: Limits) -> Verdict | None:
         return Verdict("files", f"made more than the {files} files in /tmp that are allowed")
     if sample.printed_bytes > printed:
         return Verdict("output", f"printed more than the {printed // MIB} MiB that are allowed")
+    if sample.memory_bytes > limits.memory_mb * MIB:
+        used = sample.memory_bytes // MIB
+        return Verdict("memory", f"used {used} MiB of memory where {limits.memory_mb} MiB are allowed")
     return None
 
 
@@ -140,6 +140,7 @@ class Watch:
         self._limits = limits
         self._printed_bytes = printed_bytes
         self._verdict: Verdict | None = None
+        self._trusted_samples = self._trusted_bytes = 0
         self._enough = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"watch-{first.pid}", daemon=True)
 
@@ -168,8 +169,14 @@ class Watch:
         found = verdict(sample, self._limits)
         if found is None or found.limit != "memory":
             return found
+        if self._trusted_samples and sample.memory_bytes <= self._trusted_bytes:
+            self._trusted_samples -= 1
+            return None
         exact = sampler.exact_memory_bytes()
-        return found if exact is None else verdict(replace(sample, memory_bytes=exact), self._limits)
+        judged = found if exact is None else verdict(replace(sample, memory_bytes=exact), self._limits)
+        # Children that share much memory are over the limit in every quick sum: look closely once a second only.
+        self._trusted_samples, self._trusted_bytes = 10, sample.memory_bytes + 16 * MIB
+        return judged
 
 
 def descendants(first: int, enough: int) -> list[int]:

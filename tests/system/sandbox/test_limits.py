@@ -1,0 +1,138 @@
+"""A job uses no more than it may, and the limit that it passed is named."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+import psutil
+import pytest
+
+from axonp2p.sandbox.limits import Limits
+
+
+async def test_memory_of_one_process_ends_in_a_memory_error_at_the_latest(sandboxed: Any) -> None:
+    task = """
+        try:
+            held = bytearray(2**30)
+        except MemoryError:
+            answer("MemoryError")
+    """
+    assert await sandboxed.answer(task) == "MemoryError"
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "held = []\nwhile True: held.append(bytearray(2**20))",
+        """
+        import os, time
+        for _ in range(10):
+            if os.fork() == 0:
+                held = os.urandom(40 * 2**20)
+                time.sleep(60)
+        time.sleep(60)
+        """,
+        """
+        import mmap, time
+        held = [mmap.mmap(-1, 2**26) for _ in range(8)]
+        for part in held:
+            part[:] = bytes([1]) * 2**26
+        time.sleep(60)
+        """,
+    ],
+    ids=["one", "many children", "shared mappings"],
+)
+async def test_too_much_memory_ends_the_worker_and_is_named(sandboxed: Any, task: str) -> None:
+    # A process may reserve some more than it may use: the sum over all is what counts.
+    end = await sandboxed.end(task)
+    if "bytearray" in task and "MemoryError" in end.log_tail:
+        return  # it was so slow that its own limit came first
+    assert end.limit == "memory"
+    assert "where 200 MiB are allowed" in end.reason
+
+
+async def test_children_that_share_memory_are_not_counted_twice(sandboxed: Any) -> None:
+    task = """
+        import os, time
+        held = os.urandom(80 * 2**20)
+        for _ in range(4):
+            if os.fork() == 0:
+                time.sleep(60)
+        time.sleep(1)
+        answer("alive")
+    """
+    assert await sandboxed.answer(task) == "alive"
+
+
+async def test_a_fork_bomb_is_contained(sandboxed: Any) -> None:
+    task = """
+        import os
+        answer("lit")
+        while True:
+            try:
+                os.fork()
+            except OSError:
+                pass
+    """
+    async with sandboxed.worker(task) as worker:
+        await worker.channel.receive()
+        try:
+            async with asyncio.timeout(5):
+                end = await worker.wait()
+        except TimeoutError:
+            # The kernel kept it from growing, which it does not do for root.
+            assert os.geteuid() != 0
+            assert len(psutil.Process(worker.pid).children(recursive=True)) <= 24
+        else:
+            assert end.limit == "processes"
+
+
+async def test_processor_time_is_limited(sandboxed: Any) -> None:
+    limits = Limits(cores=1, memory_mb=200, scratch_mb=16, cpu_seconds=1)
+    end = await sandboxed.end("while True: pass", limits)
+    assert end.limit == "cpu"
+
+
+async def test_limits_cannot_be_raised_again(sandboxed: Any) -> None:
+    task = """
+        import resource
+        raised = []
+        for what in (resource.RLIMIT_DATA, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_CORE):
+            soft, hard = resource.getrlimit(what)
+            try:
+                resource.setrlimit(what, (hard + 1, hard + 1))
+                raised.append(what)
+            except (ValueError, OSError):
+                pass
+        answer(raised)
+    """
+    assert await sandboxed.answer(task) == []
+
+
+async def test_what_is_printed_is_kept_head_and_tail(sandboxed: Any) -> None:
+    task = """
+        import sys
+        print("the beginning")
+        for _ in range(1000):
+            print("x" * 1000)
+        print("\\x1b[31mthe end", file=sys.stderr)
+    """
+    limits = Limits(cores=1, memory_mb=200, scratch_mb=16, log_bytes=10_000)
+    async with sandboxed.worker(task, limits) as worker:
+        end = await worker.wait()
+        log = worker.log().decode()
+    assert end.reason == "ended with exit code 0"
+    assert end.limit == ""
+    assert end.log_tail.endswith("�[31mthe end\n")
+    assert log.startswith("the beginning\n")
+    assert "bytes left out" in log
+    assert len(log) < 10_100
+
+
+async def test_a_flood_of_output_is_ended(sandboxed: Any) -> None:
+    limits = Limits(cores=1, memory_mb=200, scratch_mb=16, log_bytes=4096)
+    end = await sandboxed.end("while True: print('x' * 10_000)", limits)
+    assert end.limit == "output"
+    assert len(end.log_tail) <= 4000

@@ -1,0 +1,228 @@
+"""A job reaches nothing: no network, no files, no processes, no rights."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import axonp2p
+from axonp2p.sandbox.command_line import variables
+from axonp2p.sandbox.environment import find_environment
+
+CHECKOUT = Path(axonp2p.__file__).resolve().parent.parent
+
+# --- the network ---
+
+
+async def test_no_network_is_reachable_not_even_this_machine(sandboxed: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket(socket.AF_UNIX) as local:
+        local.bind(f"\0axon-test-{os.getpid()}")
+        local.listen()
+        task = f"""
+            import socket
+            def tried(family, address):
+                try:
+                    socket.socket(family).connect(address)
+                except OSError as error:
+                    return error.strerror
+                return "connected"
+            answer({{
+                "interfaces": [name for _, name in socket.if_nameindex()],
+                "loopback": tried(socket.AF_INET, ("127.0.0.1", {listener.getsockname()[1]})),
+                "outside": tried(socket.AF_INET, ("192.0.2.1", 80)),
+                "outside six": tried(socket.AF_INET6, ("2001:db8::1", 80)),
+                "abstract": tried(socket.AF_UNIX, "\\0axon-test-{os.getpid()}"),
+            }})
+        """
+        assert await sandboxed.answer(task) == {
+            "interfaces": ["lo"],
+            "loopback": "Connection refused",
+            "outside": "Network is unreachable",
+            "outside six": "Network is unreachable",
+            "abstract": "Connection refused",
+        }
+
+
+# --- files ---
+
+
+async def test_only_python_and_the_job_can_be_seen(sandboxed: Any, tmp_path: Path) -> None:
+    hidden = [Path.home(), CHECKOUT, tmp_path, "/etc/shadow", "/etc/hostname", "/sys", "/var", "/run", "/usr/bin"]
+    task = f"""
+        import os
+        folders = "/ /etc /axon /proc /dev /tmp /job".split()
+        seen = {{folder: sorted(os.listdir(folder)) for folder in folders}}
+        hidden = [path for path in {list(map(str, hidden))!r} if os.path.exists(path)]
+        answer([seen, hidden, open("/etc/passwd").read()])
+    """
+    seen, hidden_but_seen, passwd = await sandboxed.answer(task)
+    assert hidden_but_seen == []
+    assert set(seen["/"]) <= set("axon dev etc job lib lib32 lib64 packages proc python tmp usr".split())  # noqa: SIM905
+    assert seen["/etc"] == ["group", "ld.so.cache", "nsswitch.conf", "passwd"]
+    assert seen["/axon"] == ["axonp2p"]
+    assert seen["/proc"] == ["cpuinfo", "meminfo"]
+    assert seen["/dev"] == ["full", "null", "random", "shm", "urandom", "zero"]
+    assert seen["/tmp"] == []
+    assert seen["/job"] == ["probe.py", "task.py"]
+    assert passwd == "axon:x:65534:65534::/tmp:/none\n"
+
+
+async def test_nothing_can_be_written_but_tmp(sandboxed: Any) -> None:
+    task = """
+        import os, sys
+        def tried(path):
+            try:
+                open(path, "w").close()
+            except OSError as error:
+                return error.strerror
+            return "written"
+        folders = "/ /etc /dev /job /axon /axon/axonp2p /usr/lib /proc /packages /python /tmp".split()
+        folders += [path for path in sys.path if path.startswith("/packages")]
+        found = {folder: tried(folder + "/x") for folder in folders}
+        found["task"] = tried("/job/task.py")
+        found["passwd"] = tried("/etc/passwd")
+        answer(found)
+    """
+    found = await sandboxed.answer(task)
+    assert found.pop("/tmp") == "written"
+    assert set(found.values()) <= {"Read-only file system", "No such file or directory"}
+    assert found["task"] == found["passwd"] == "Read-only file system"
+
+
+async def test_tmp_and_shared_memory_hold_their_size_together(sandboxed: Any) -> None:
+    task = """
+        import os
+        written, why = 0, []
+        for number in range(8):
+            with open(f"{'/tmp' if number % 2 else '/dev/shm'}/{number}", "wb", buffering=0) as file:
+                try:
+                    for _ in range(4):
+                        written += file.write(bytes(2**20))
+                except OSError as error:
+                    why.append(error.strerror)
+        answer([written, why])
+    """
+    written, why = await sandboxed.answer(task)
+    assert written <= 16 * 2**20
+    assert set(why) == {"No space left on device"}
+
+
+async def test_a_single_file_is_cut_at_its_limit(sandboxed: Any) -> None:
+    task = """
+        import os
+        try:
+            os.truncate(os.open("/tmp/x", os.O_CREAT | os.O_RDWR), 17 * 2**20)
+            answer("grown")
+        except OSError as error:
+            answer(error.strerror)
+    """
+    assert await sandboxed.answer(task) == "File too large"
+
+
+async def test_a_flood_of_empty_files_is_ended(sandboxed: Any) -> None:
+    task = """
+        for number in range(10**6):
+            open(f"/tmp/{number}", "w").close()
+    """
+    end = await sandboxed.end(task)
+    assert end.limit == "files"
+
+
+# --- processes, users and rights ---
+
+
+async def test_no_other_process_can_be_seen_or_signalled(sandboxed: Any) -> None:
+    task = f"""
+        import os, signal
+        def tried(pid, number):
+            try:
+                os.kill(pid, number)
+            except OSError as error:
+                return error.strerror
+            return "sent"
+        answer([
+            os.getpid() < 10,
+            tried({os.getpid()}, 0),
+            tried(-1, signal.SIGKILL),  # all but itself and the first
+            tried(1, signal.SIGKILL),
+            os.getsid(0) < 10,
+        ])
+    """
+    small, daemon, all_others, _, own_session = await sandboxed.answer(task)
+    assert small
+    assert own_session
+    assert daemon == "No such process"
+    assert all_others in ("sent", "No such process")
+
+
+async def test_no_right_is_left(sandboxed: Any) -> None:
+    task = """
+        import ctypes, os
+        libc = ctypes.CDLL(None, use_errno=True)
+        def tried(call, *arguments):
+            return "done" if getattr(libc, call)(*arguments) == 0 else os.strerror(ctypes.get_errno())
+        CLONE_NEWUSER, CLONE_NEWNS, PR_GET_NO_NEW_PRIVS, PR_CAPBSET_READ = 0x10000000, 0x20000, 39, 23
+        answer({
+            "ids": [os.getuid(), os.geteuid(), os.getgid(), *set(os.getgroups())],
+            "no new privileges": libc.prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0),
+            "bounding set": [n for n in range(41) if libc.prctl(PR_CAPBSET_READ, n, 0, 0, 0) == 1],
+            "new user namespace": tried("unshare", CLONE_NEWUSER),
+            "new mount namespace": tried("unshare", CLONE_NEWNS),
+            "mount": tried("mount", b"none", b"/tmp", b"tmpfs", 0, None),
+            "unmount": tried("umount2", b"/job", 2),
+            "chroot": tried("chroot", b"/tmp"),
+            "become root": tried("setuid", 0),
+            "rename the machine": tried("sethostname", b"x", 1),
+            "be nicer to itself": tried("setpriority", 0, 0, 0),
+            "nice": os.nice(0),
+        })
+    """
+    found = await sandboxed.answer(task)
+    assert set(found.pop("ids")) == {65534}
+    assert found.pop("no new privileges") == 1
+    assert found.pop("bounding set") == []
+    assert found.pop("nice") == 19
+    assert found.pop("new user namespace") in ("No space left on device", "Operation not permitted")
+    assert found.pop("be nicer to itself") == "Permission denied"
+    assert found.pop("become root") in ("Invalid argument", "Operation not permitted")
+    assert set(found.values()) == {"Operation not permitted"}
+
+
+async def test_only_the_channel_is_inherited(sandboxed: Any) -> None:
+    task = """
+        import os, stat, sys
+        found = {}
+        for number in range(256):
+            try:
+                found[number] = stat.S_IFMT(os.fstat(number).st_mode)
+            except OSError:
+                pass
+        answer([found, int(sys.argv[1]), os.read(0, 1).decode()])
+    """
+    secret = os.memfd_create("secret")
+    os.set_inheritable(secret, True)
+    found, channel, typed = await sandboxed.answer(task)
+    os.close(secret)
+    assert set(map(int, found)) == {0, 1, 2, channel}
+    assert typed == ""  # standard input is empty
+
+
+async def test_the_environment_is_made_from_nothing(sandboxed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_DAEMON", "swordfish")
+    async with sandboxed.worker("import os; answer(dict(os.environ)); import time; time.sleep(60)") as worker:
+        environment = json.loads((await worker.channel.receive())[1])
+        first = psutil.Process(worker.pid)
+        processes = [first, *first.children(recursive=True)]
+        # bubblewrap's own are the parents of the worker, and could be read from inside if there were a /proc.
+        assert not [process for process in processes if "swordfish" in str(process.environ())]
+        assert first.environ() == {}
+    expected = variables(find_environment(), sandboxed.LIMITS)
+    expected["PYTHONPATH"] += ":/job"
+    environment.pop("PWD", None)
+    assert environment == expected
