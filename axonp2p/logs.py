@@ -54,3 +54,6 @@ def configure_logs(*, level: str = "info", as_json: bool = False) -> None:
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     logging.getLogger("aiohttp.access").setLevel("WARNING")
+    if level != "debug":
+        # It tells, with a traceback each, of strangers who do not speak HTTP. Our own errors never get that far.
+        logging.getLogger("aiohttp.server").setLevel("CRITICAL")

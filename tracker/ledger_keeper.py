@@ -54,7 +54,7 @@ class LedgerKeeper:
         for receipt in new:
             self._books.add(receipt.client, receipt.peer, receipt.flops)
         if kept.reasons:
-            log.info("receipts refused", receipts=len(kept.reasons), first=next(iter(kept.reasons.values())))
+            log.debug("receipts refused", receipts=len(kept.reasons), first=next(iter(kept.reasons.values())))
         return kept
 
     async def balances(self, asked: BalancesAsked) -> Balances:

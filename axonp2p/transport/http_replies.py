@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from axonp2p.errors import (
     AxonError,
@@ -47,14 +48,22 @@ _STATUSES: tuple[tuple[type[AxonError], int], ...] = (
 
 
 async def read_message(request: web.Request, kind: type[T], limit: int) -> T:
-    """The body of a POST, which may have at most `limit` bytes. Raises `MessageTooLarge` or `MalformedMessage`."""
+    """The body of a POST, which may have at most `limit` bytes.
+
+    Raises `MessageTooLarge`, `MalformedMessage`, or `Unreachable` when the caller is gone before all of it came.
+    """
     if (request.content_length or 0) > limit:
         raise MessageTooLarge(f"a body of {request.content_length} bytes; at most {limit}")
     body = bytearray()
-    async for chunk in request.content.iter_any():
-        body += chunk
-        if len(body) > limit:
-            raise MessageTooLarge(f"a body of more than {limit} bytes")
+    try:
+        async for chunk in request.content.iter_any():
+            body += chunk
+            if len(body) > limit:
+                raise MessageTooLarge(f"a body of more than {limit} bytes")
+    except (web.RequestPayloadError, HttpProcessingError) as error:
+        raise MalformedMessage("a body that is not sent as HTTP has it") from error
+    except OSError as error:
+        raise Unreachable("the caller was lost before its body had come") from error
     return decode_as(bytes(body), kind, limit)
 
 
