@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -21,12 +23,15 @@ class Alone:
     """One such process; `with` it, and it is never left behind."""
 
     def __init__(self, folder: Path, arguments: Sequence[str]) -> None:
+        # torch leaves caches in the folder for temporary files, so it gets one that goes with it.
+        self._scratch = tempfile.TemporaryDirectory(prefix="axon-alone-")
         with no_interruption():
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", MODULE, str(folder), *arguments, "--json"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                env={**os.environ, "TMPDIR": self._scratch.name},
                 start_new_session=True,
                 preexec_fn=die_with_parent,
             )
@@ -40,6 +45,7 @@ class Alone:
         if self._process.poll() is None:
             self._process.kill()
         self._process.communicate()
+        self._scratch.cleanup()
 
     def answer(self) -> dict[str, Any]:
         """What it found. Raises `TaskMistake` with the user's own traceback, or the error that it ended with."""
