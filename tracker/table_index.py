@@ -26,16 +26,13 @@ REMEMBERED_S = LONGEST_LIFE_S + 2 * CLOCK_TOLERANCE_S
 """How long a row's number is remembered after it came, in seconds."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A row as it was signed, and what of it is needed to find it."""
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A row as it was signed, and no more of it: there may be very many."""
 
     signed: Signed[Row]
-    row: Row
-    offer: Capability | None
-    """None when the peer has withdrawn."""
+    sequence: int
     forget_at: float
-    """Unix time."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,10 @@ class Answer:
 
 @dataclass
 class _Class:
+    name: tuple[bytes, bool]
     offer: Capability
+    reachable: bool
+    """A peer learns its address from its first announce and tells it with the second."""
     peers: dict[PeerId, None] = field(default_factory=dict)
 
 
@@ -58,10 +58,9 @@ class TableIndex:
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-        self._entries: dict[PeerId, Entry] = {}
-        self._alive: set[PeerId] = set()
-        self._classes: dict[bytes, _Class] = {}
-        self._class_of: dict[PeerId, bytes] = {}
+        self._entries: dict[PeerId, _Entry] = {}
+        self._classes: dict[tuple[bytes, bool], _Class] = {}
+        self._class_of: dict[PeerId, _Class] = {}
         self._times: list[tuple[float, PeerId, int]] = []
 
     def __len__(self) -> int:
@@ -71,21 +70,23 @@ class TableIndex:
     def __contains__(self, peer: PeerId) -> bool:
         return peer in self._entries
 
-    def put(self, entry: Entry, now: float) -> None:
-        """Remember a row; an older one than the known is ignored."""
-        row = entry.row
+    def sequence_of(self, peer: PeerId) -> int | None:
+        """The number of the row that is remembered."""
+        entry = self._entries.get(peer)
+        return None if entry is None else entry.sequence
+
+    def put(self, signed: Signed[Row], row: Row, offer: Capability | None, *, forget_at: float, now: float) -> None:
+        """Remember a row, whose capability is `offer` (None: withdrawn); one not newer than the known is ignored."""
         known = self._entries.get(row.peer)
-        if known is not None and known.row.sequence >= row.sequence:
+        if known is not None and known.sequence >= row.sequence:
             return
         self._bury(row.peer)
-        self._entries[row.peer] = entry
-        if entry.offer is not None and row.expires > now:
-            self._alive.add(row.peer)
-            if row.addresses:  # a peer learns its address from its first announce and tells it with the second
-                self._join_class(row.peer, entry.offer)
-            self._look_again(row.expires, row)
+        self._entries[row.peer] = _Entry(signed, row.sequence, forget_at)
+        if offer is not None and row.expires > now:
+            self._join_class(row.peer, offer, bool(row.addresses))
+            self._look_again(row.expires, row.peer, row.sequence)
         else:
-            self._look_again(entry.forget_at, row)
+            self._look_again(forget_at, row.peer, row.sequence)
 
     def advance(self, now: float) -> None:
         """Let rows expire and be forgotten."""
@@ -98,27 +99,29 @@ class TableIndex:
             if entry.forget_at <= now:
                 del self._entries[peer]
             else:
-                self._look_again(entry.forget_at, entry.row)
+                self._look_again(entry.forget_at, peer, sequence)
 
     def alive(self, now: float) -> int:
         """How many peers have a row that is valid and not withdrawn."""
         self.advance(now)
-        return len(self._alive)
+        return len(self._class_of)
 
     def offer_of(self, peer: PeerId, now: float) -> Capability | None:
-        """What a living peer offers."""
+        """What a living peer offers, as far as a need can ask for it."""
         self.advance(now)
-        return self._entries[peer].offer if peer in self._alive else None
+        members = self._class_of.get(peer)
+        return None if members is None else members.offer
 
     def find(self, need: Need, count: int, now: float) -> Answer:
         """At most `count` rows whose peers meet `need` and can be reached, each as likely as any other."""
         self.advance(now)
-        fitting = [peer for each in self._classes.values() if not why_not(each.offer, need) for peer in each.peers]
+        classes = [each for each in self._classes.values() if each.reachable and not why_not(each.offer, need)]
+        fitting = [peer for each in classes for peer in each.peers]
         chosen = self._chance.sample(fitting, min(count, len(fitting)))
-        return Answer([self._entries[peer].signed for peer in chosen], len(fitting), len(self._alive))
+        return Answer([self._entries[peer].signed for peer in chosen], len(fitting), len(self._class_of))
 
-    def _look_again(self, when: float, row: Row) -> None:
-        heapq.heappush(self._times, (when, row.peer, row.sequence))
+    def _look_again(self, when: float, peer: PeerId, sequence: int) -> None:
+        heapq.heappush(self._times, (when, peer, sequence))
         if len(self._times) > 2 * len(self._entries) + 64:
             # Times of rows that were replaced pile up when somebody announces without pause.
             self._times = [time for time in self._times if self._is_of_today(time[1], time[2])]
@@ -126,9 +129,9 @@ class TableIndex:
 
     def _is_of_today(self, peer: PeerId, sequence: int) -> bool:
         entry = self._entries.get(peer)
-        return entry is not None and entry.row.sequence == sequence
+        return entry is not None and entry.sequence == sequence
 
-    def _join_class(self, peer: PeerId, offer: Capability) -> None:
+    def _join_class(self, peer: PeerId, offer: Capability, reachable: bool) -> None:
         # Sorted, so that two peers that list the same packages in another order are of one class.
         alike = msgspec.structs.replace(
             offer,
@@ -139,20 +142,14 @@ class TableIndex:
             python="",
             packages=dict(sorted(offer.packages.items())),
         )
-        name = encode(alike)
-        self._classes.setdefault(name, _Class(alike)).peers[peer] = None
-        self._class_of[peer] = name
+        name = (encode(alike), reachable)
+        members = self._classes.setdefault(name, _Class(name, alike, reachable))
+        members.peers[peer] = None
+        self._class_of[peer] = members
 
     def _bury(self, peer: PeerId) -> None:
-        self._alive.discard(peer)
-        name = self._class_of.pop(peer, None)
-        if name is not None:
-            members = self._classes[name].peers
-            del members[peer]
-            if not members:
-                del self._classes[name]
-
-
-def entry_of(signed: Signed[Row], row: Row, offer: Capability | None, now: float) -> Entry:
-    """An entry for a row that came at `now`."""
-    return Entry(signed=signed, row=row, offer=offer, forget_at=now + REMEMBERED_S)
+        members = self._class_of.pop(peer, None)
+        if members is not None:
+            del members.peers[peer]
+            if not members.peers:
+                del self._classes[members.name]

@@ -13,7 +13,7 @@ from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import Signed
 from tracker.admission import KnownRow, check_room, is_news
 from tracker.database import Database
-from tracker.table_index import Entry, TableIndex, entry_of
+from tracker.table_index import REMEMBERED_S, TableIndex
 
 log = get_logger(__name__)
 
@@ -38,7 +38,7 @@ class TableStore:
                 # Another version of this program took it. Its peer will announce again, in today's form.
                 log.warning("stored row not understood", peer=short(peer), reason=error.message)
                 continue
-            self.index.put(Entry(signed, row, offer, forget_at), now)
+            self.index.put(signed, row, offer, forget_at=forget_at, now=now)
         self.index.advance(now)
         return len(self.index)
 
@@ -48,16 +48,16 @@ class TableStore:
         Raises `StaleRow`, `MalformedMessage` when its capability cannot be read, and `Busy`.
         """
         offer = None if row.capability is None else read_capability(row.capability)
-        entry = entry_of(signed, row, offer, now)
+        forget_at = now + REMEMBERED_S
         stranger = row.peer not in self.index
         if stranger:
             check_room(len(self.index) + self._arriving)
         self._arriving += stranger
         try:
-            news = await self._database.write(lambda database: _store(database, entry))
+            news = await self._database.write(lambda database: _store(database, signed, row, forget_at))
         finally:
             self._arriving -= stranger
-        self.index.put(entry, now)
+        self.index.put(signed, row, offer, forget_at=forget_at, now=now)
         return news
 
     async def sweep(self, now: float) -> None:
@@ -70,14 +70,13 @@ class TableStore:
             log.info("rows forgotten", rows=forgotten)
 
 
-def _store(database: sqlite_utils.Database, entry: Entry) -> bool:
-    row, signed = entry.row, entry.signed
+def _store(database: sqlite_utils.Database, signed: Signed[Row], row: Row, forget_at: float) -> bool:
     known = database.execute("SELECT sequence, payload FROM rows WHERE peer = ?", [row.peer]).fetchone()
     if not is_news(row, signed.payload, KnownRow(*known) if known else None):
         return False
     database.execute(
         "INSERT OR REPLACE INTO rows (peer, sequence, payload, signature, forget_at) VALUES (?, ?, ?, ?, ?)",
-        [row.peer, row.sequence, signed.payload, signed.signature, entry.forget_at],
+        [row.peer, row.sequence, signed.payload, signed.signature, forget_at],
     )
     if known is None:
         log.info("peer announced", peer=short(row.peer), name=row.name)

@@ -87,7 +87,7 @@ async def test_a_row_signed_by_someone_else_is_refused(lab: Running):
         await announce(lab.caller, sign(OTHER, make_row(ADA, sequence=9)))
     with pytest.raises(BadSignature):
         await announce(lab.caller, msgspec.structs.replace(sign(OTHER, make_row(ADA, sequence=9)), signer=ADA.peer_id))
-    assert lab.tracker.table.index._entries[ADA.peer_id].row.sequence == 1
+    assert lab.tracker.table.index.sequence_of(ADA.peer_id) == 1
 
 
 async def test_a_row_above_its_cap_is_refused(lab: Running):

@@ -12,7 +12,7 @@ from axonp2p.peers.capability import Capability, Need, why_not
 from axonp2p.table.records import Row
 from axonp2p.wire.envelope import Signed
 from tests.fakes import NOW, key_of, make_offer, make_row
-from tracker.table_index import REMEMBERED_S, TableIndex, entry_of
+from tracker.table_index import REMEMBERED_S, TableIndex
 
 KEYS = [key_of(f"peer {number}") for number in range(12)]
 
@@ -25,7 +25,7 @@ def put(index: TableIndex, key: PrivateKey, offer: Capability | None, now: float
     row = make_row(key, now=now, **({"capability": None} if offer is None else {}), **changes)
     # The index never looks at signatures: they were checked at the door.
     signed: Signed[Row] = Signed(signer=key.peer_id, payload=str(row.sequence).encode(), signature=b"s" * 64)
-    index.put(entry_of(signed, row, offer, now), now)
+    index.put(signed, row, offer, forget_at=now + REMEMBERED_S, now=now)
 
 
 def found(index: TableIndex, need: Need | None = None, count: int = 200, now: float = NOW) -> set[str]:
