@@ -1,0 +1,32 @@
+"""`axon init NAME`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from client_cli.options import common
+
+
+@click.command("init")
+@click.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
+@common
+def command(folder: Path, home: Path | None, as_json: bool) -> None:
+    """Write a job folder NAME that works as it is, to be changed into your own."""
+    from client_cli.context import Context
+    from client_cli.job_template import write_job
+    from client_cli.render import columns
+
+    context = Context.of(home, as_json)
+    files = write_job(folder)
+    name = str(folder)
+    table = columns(["file", "what"], [[f"  {file}", what] for file, what in files.items()]).partition("\n")[2]
+    lines = [
+        f"Wrote {name}:",
+        table,
+        "Next:",
+        f"  {context.command('check', name)}",
+        f"  {context.command('submit', name)}",
+    ]
+    context.answer("\n".join(lines), {"folder": name, "files": list(files)})

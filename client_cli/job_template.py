@@ -1,0 +1,37 @@
+"""A first job folder, from the templates that ship with the program."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+
+from axonp2p.errors import JobFileWrong, SettingsError
+from axonp2p.jobs.spec import JOB_FILE, parse_spec
+
+FILES = {JOB_FILE: "what is to be done, and what it needs", "task.py": "the model, the data and the loss"}
+_NAME_IN_TEMPLATE = 'name = "my-job"'
+
+
+def write_job(folder: Path) -> dict[str, str]:
+    """Make `folder` with a job of its name; its files and what each is for.
+
+    Raises `JobFileWrong` when the name is none for a job, `SettingsError` when the folder is in use or cannot be made.
+    """
+    templates = resources.files("client_cli") / "templates"
+    texts = {name: (templates / name).read_text() for name in FILES}
+    name = folder.absolute().name
+    texts[JOB_FILE] = texts[JOB_FILE].replace(_NAME_IN_TEMPLATE, f"name = {json.dumps(name)}")
+    try:
+        parse_spec(texts[JOB_FILE], folder / JOB_FILE)
+    except JobFileWrong as error:
+        raise JobFileWrong(f"{name!r} cannot be a job's name", cause=error.message, fix="axon init my-job") from error
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise SettingsError(f"{folder} is there already, and is not empty", fix="choose another name")
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, text in texts.items():
+            (folder / file).write_text(text)
+    except OSError as error:
+        raise SettingsError(f"cannot write to {folder}: {error.strerror}", fix="choose another folder") from error
+    return FILES
