@@ -43,7 +43,11 @@ class Sequence:
         """The next number, kept on disk before it is used. Touches the disk; any number of threads may call."""
         with self._turn:
             self._last = max(self._last + 1, int(self._clock.now() * 1000))
-            write_whole(self._path, str(self._last).encode())
+            try:
+                write_whole(self._path, str(self._last).encode())
+            except OSError as error:
+                # A full disk does not silence the peer: the clock alone keeps the numbers growing.
+                log.warning("sequence not kept", path=str(self._path), reason=error.strerror)
             return self._last
 
 

@@ -125,7 +125,10 @@ class Peer:
         self._courier.nudge()
         if addresses := self._row.addresses:
             text = f"{self._key.peer_id} {addresses[0]}\n"
-            await asyncio.to_thread(write_whole, self._home / "ready", text.encode())
+            try:
+                await asyncio.to_thread(write_whole, self._home / "ready", text.encode())
+            except OSError as error:
+                log.warning("cannot write the ready file", reason=error.strerror)
 
 
 async def serve(home: Path, settings: PeerSettings) -> None:

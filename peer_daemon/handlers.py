@@ -16,6 +16,7 @@ from axonp2p.transport.messages import JoinMesh
 from axonp2p.transport.session import Session
 from peer_daemon.job_runner import JobRunner, Workplace
 from peer_daemon.leases import Leases
+from peer_daemon.memory import give_back
 
 log = get_logger(__name__)
 
@@ -80,6 +81,7 @@ class Door:
         log.info("lease ended", job=lease.job, client=short(lease.client), reason=reason or "the client ended it")
         with suppress(Unreachable):
             await session.send(LeaseEnded(reason=reason))
+        await asyncio.to_thread(give_back)
 
     async def _link(self, session: Session, join: JoinMesh) -> None:
         runner = self._running.get(join.reservation)

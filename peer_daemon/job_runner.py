@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,22 +19,9 @@ from axonp2p.errors import AxonError, MalformedMessage, PeerMisbehaved, Refused,
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import short
 from axonp2p.jobs.messages import (
-    PART_BYTES,
-    BundleManifest,
-    BundlePart,
-    BundleReceived,
-    ClientMessage,
-    EndLease,
-    FetchLog,
     FromWorker,
     LeaseTaken,
     LinkLost,
-    LogPart,
-    ReceiptSigned,
-    RosterSet,
-    SetRoster,
-    SignReceipt,
-    ToWorker,
     WorkerEnded,
     WorkerStarted,
 )
@@ -41,12 +29,11 @@ from axonp2p.logs import get_logger
 from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.child import WorkerEnd, start_worker
 from axonp2p.sandbox.limits import Limits
-from axonp2p.sandbox.messages import BundleReady, Control, FromMember, Started, ToMember, ToWorkerMessage
-from axonp2p.transport.link import MeshMember
+from axonp2p.sandbox.messages import Control, FromMember, Started, ToMember, ToWorkerMessage
 from axonp2p.transport.mesh import Mesh
-from axonp2p.transport.messages import refusal_of
 from axonp2p.transport.session import Session
 from peer_daemon.bundle_writer import BundleWriter
+from peer_daemon.client_side import ClientSide
 from peer_daemon.leases import Lease
 from peer_daemon.receipts_book import ReceiptsBook
 
@@ -105,7 +92,6 @@ class JobRunner:
         self._stop_reason: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._worker: Worker | None = None
         self._worker_fault = ""
-        self._epoch = -1
         self._lost_told: dict[int, float] = {}
 
     async def run(self, seconds: float) -> str:
@@ -119,7 +105,8 @@ class JobRunner:
             await self._session.send(
                 LeaseTaken(until=self.lease.until, cores=self.lease.cores, memory_mb=self.lease.memory_mb)
             )
-            client = asyncio.create_task(self._hear_client(worker))
+            side = ClientSide(self.lease, self._session, self._bundle, self.mesh, self._place.book)
+            client = asyncio.create_task(side.hear(partial(self._to_worker, worker), worker.log))
             hearing = [client, asyncio.create_task(self._hear_worker(worker))]
             return await self._until_the_end(client, seconds)
         except Unreachable:
@@ -173,74 +160,6 @@ class JobRunner:
         finally:
             await asyncio.to_thread(self._bundle.remove)
 
-    # --- the client's side ---
-
-    async def _hear_client(self, worker: Worker) -> None:
-        """Do what the client says, one message after the other, until it ends the lease."""
-        while True:
-            message, payload = await self._session.receive(ClientMessage)
-            match message:
-                case ToWorker():
-                    await self._to_worker(worker, Control(), payload)
-                case BundleManifest():
-                    await self._bundle_step(worker, await asyncio.to_thread(self._bundle.manifest, message))
-                case BundlePart():
-                    await self._bundle_step(worker, await asyncio.to_thread(self._bundle.part, message, payload))
-                case SetRoster():
-                    await self._set_roster(message)
-                case SignReceipt():
-                    await self._sign_receipt(message)
-                case FetchLog():
-                    await self._send_log(worker)
-                case EndLease():
-                    return
-
-    async def _bundle_step(self, worker: Worker, complete: bool) -> None:
-        if complete:
-            await self._to_worker(worker, BundleReady())
-            await self._session.send(BundleReceived())
-
-    async def _set_roster(self, roster: SetRoster) -> None:
-        members = {member.rank: member for member in roster.members}
-        mine = members.get(roster.rank)
-        me = (self._place.key.peer_id, self.lease.reservation)
-        if mine is None or (mine.peer, mine.reservation) != me:
-            raise MalformedMessage("a roster on which this peer does not have the rank that it is given")
-        if len(members) != len(roster.members) or len({member.peer for member in roster.members}) != len(members):
-            raise MalformedMessage("a roster with the same rank or peer twice")
-        if roster.epoch <= self._epoch:
-            raise MalformedMessage(f"a roster of epoch {roster.epoch} after one of epoch {self._epoch}")
-        self._epoch = roster.epoch
-        self.mesh.set_roster(
-            roster.rank,
-            [
-                MeshMember(
-                    rank=member.rank,
-                    peer=member.peer,
-                    name=member.name,
-                    addresses=member.addresses,
-                    certificate=member.certificate,
-                    reservation=member.reservation,
-                )
-                for member in roster.members
-            ],
-        )
-        await self._session.send(RosterSet(epoch=roster.epoch))
-
-    async def _sign_receipt(self, message: SignReceipt) -> None:
-        try:
-            doubly = await asyncio.to_thread(self._place.book.sign, message.receipt, self.lease)
-        except (Refused, PeerMisbehaved) as error:
-            log.warning("receipt refused", job=self.lease.job, reason=error.message)
-            await self._session.send(refusal_of(error))  # the lease goes on
-            return
-        await self._session.send(ReceiptSigned(receipt=doubly))
-
-    async def _send_log(self, worker: Worker) -> None:
-        text = memoryview(worker.log())
-        for offset in range(0, max(1, len(text)), PART_BYTES):
-            await self._session.send(LogPart(offset=offset, total=len(text)), text[offset : offset + PART_BYTES])
-
     # --- the worker's side ---
 
     async def _hear_worker(self, worker: Worker) -> None:
@@ -282,7 +201,7 @@ class JobRunner:
             # A rank that has left the roster, or cannot be reached: the coordinator decides what becomes of it.
             await self._link_lost(rank, error.message)
 
-    async def _to_worker(self, worker: Worker, message: ToWorkerMessage, payload: bytes | memoryview = b"") -> None:
+    async def _to_worker(self, worker: Worker, message: ToWorkerMessage, payload: bytes | memoryview) -> None:
         try:
             async with asyncio.timeout(STALLED_S):
                 await worker.channel.send(message, payload)

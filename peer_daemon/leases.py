@@ -27,6 +27,7 @@ class Lease:
     """A slot, lent. Memory and disk in MiB, `until` in Unix seconds."""
 
     reservation: str
+    peer: PeerId
     client: PeerId
     job: str
     until: int
@@ -70,6 +71,7 @@ class Leases:
         self._calendar.hold(token.uuid, token.client, now, token.expires)
         lease = Lease(
             reservation=token.uuid,
+            peer=self._peer,
             client=token.client,
             job=ask.job,
             until=token.expires,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from axonp2p.errors import Refused, SettingsError
 from axonp2p.identity.keys import PrivateKey
-from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.receipt import MOST_RECEIPTS, DoublySigned, Receipt, accept, open_receipt
 from axonp2p.wire.codec import decode, decode_as, encode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
@@ -46,12 +46,12 @@ class Waiting:
     doubly: DoublySigned
 
 
-def check_receipt(receipt: Receipt, lease: Lease, peer: PeerId, last: int) -> None:
-    """Raise `Refused` unless `receipt` is the next after number `last` for the work of `peer` under `lease` (pure)."""
+def check_receipt(receipt: Receipt, lease: Lease, last: int) -> None:
+    """Raise `Refused` unless `receipt` is the next after number `last` for the work under `lease` (pure)."""
     for what, said, right in (
         ("reservation", receipt.reservation, lease.reservation),
         ("client", receipt.client, lease.client),
-        ("peer", receipt.peer, peer),
+        ("peer", receipt.peer, lease.peer),
         ("job", receipt.job, lease.job),
         ("number", receipt.number, last + 1),
     ):
@@ -81,15 +81,18 @@ class ReceiptsBook:
         """
         signed: Signed[Receipt] = decode(envelope, Signed[Receipt], _ENVELOPE_LIMIT)
         receipt = open_receipt(signed)
-        with self._turn:
-            try:
+        try:
+            with self._alone():
                 return self._sign(envelope, signed, receipt, lease)
-            except sqlite3.Error as error:
-                raise Refused(f"this peer cannot keep the receipt: {error}") from error
+        except SettingsError as error:  # a full disk, say: our owner's business, but the client hears of it
+            raise Refused(f"this peer cannot keep the receipt: {error.cause}") from error
 
     def waiting(self) -> list[Waiting]:
-        """The oldest receipts that no tracker has acknowledged, as many as go into one message."""
-        with self._turn:
+        """The oldest receipts that no tracker has acknowledged, as many as go into one message.
+
+        Raises `SettingsError` when the file cannot be read.
+        """
+        with self._alone():
             rows = self._database.execute(
                 "SELECT * FROM receipts WHERE kept = 0 AND refused = '' ORDER BY rowid LIMIT ?", [MOST_RECEIPTS]
             )
@@ -99,8 +102,11 @@ class ReceiptsBook:
             ]
 
     def handed_in(self, receipts: Iterable[Waiting], refused: dict[int, str]) -> None:
-        """A tracker answered: it has `receipts`, but for those in `refused`, which it will never take (by index)."""
-        with self._turn, self._database:
+        """A tracker answered: it has `receipts`, but for those in `refused`, which it will never take (by index).
+
+        Raises `SettingsError` when the file cannot be written; then they are handed in again.
+        """
+        with self._alone(), self._database:
             for index, one in enumerate(receipts):
                 outcome = (0, refused[index][:500] or "refused") if index in refused else (1, "")
                 self._database.execute(
@@ -113,6 +119,14 @@ class ReceiptsBook:
         with self._turn:
             self._database.close()
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with self._turn:
+            try:
+                yield
+            except sqlite3.Error as error:
+                raise SettingsError("cannot keep receipts in receipts.db", cause=str(error)) from error
+
     def _sign(self, envelope: bytes, signed: Signed[Receipt], receipt: Receipt, lease: Lease) -> bytes:
         last = 0
         newest = self._database.execute(
@@ -124,7 +138,7 @@ class ReceiptsBook:
                 again: bytes = newest["doubly"]
                 return again
             last = newest["number"]
-        check_receipt(receipt, lease, self._key.peer_id, last)
+        check_receipt(receipt, lease, last)
         doubly = encode(accept(self._key, signed))
         with self._database:
             self._database.execute(

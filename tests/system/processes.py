@@ -49,6 +49,10 @@ class Processes:
         self._running[name].kill()
         self._running[name].wait()
 
+    def process(self, name: str) -> subprocess.Popen[bytes]:
+        """One of them, to look at or to signal."""
+        return self._running[name]
+
     def output(self, name: str) -> str:
         """What a process wrote."""
         return (self._base / f"{name}.out").read_text(errors="replace")

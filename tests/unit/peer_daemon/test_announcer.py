@@ -146,3 +146,8 @@ def test_numbers_grow_over_restarts_and_when_the_clock_goes_back(tmp_path, clock
     assert [again.next(), again.next()] == [first + 1, first + 2]
     (tmp_path / "sequence").write_text("rubbish")
     assert Sequence(tmp_path / "sequence", clock).next() == 996_400_000
+
+
+def test_a_full_disk_does_not_silence_a_peer(tmp_path, clock):
+    sequence = Sequence(tmp_path / "no-such-folder" / "sequence", clock)
+    assert [sequence.next(), sequence.next()] == [1_000_000_000, 1_000_000_001]

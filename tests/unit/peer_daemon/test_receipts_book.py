@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from axonp2p.errors import AxonError, BadSignature, Refused, TrackerUnreachable
+from axonp2p.errors import AxonError, BadSignature, Refused, SettingsError, TrackerUnreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.ledger.receipt import DoublySigned, Receipt, Receipts, ReceiptsKept, open_doubly_signed
 from axonp2p.wire.codec import decode_as
@@ -13,7 +13,7 @@ from peer_daemon.receipts_courier import ReceiptsCourier
 
 CLIENT, PEER, STRANGER = (PrivateKey(letter * 32) for letter in (b"c", b"p", b"s"))
 UUID = "00000000-0000-4000-8000-000000000001"
-LEASE = Lease(UUID, CLIENT.peer_id, "digits", until=10**9, cores=1, memory_mb=256, disk_mb=512)
+LEASE = Lease(UUID, PEER.peer_id, CLIENT.peer_id, "digits", until=10**9, cores=1, memory_mb=256, disk_mb=512)
 
 
 def receipt(number: int, **changes) -> Receipt:
@@ -119,3 +119,11 @@ async def test_what_no_tracker_took_waits(book):
     with pytest.raises(TrackerUnreachable):
         await ReceiptsCourier(book, [FakeTracker(away=True)]).hand_in_all()
     assert len(book.waiting()) == 1
+
+
+def test_a_file_that_cannot_be_used_is_no_bug(book):
+    book.close()
+    with pytest.raises(SettingsError):
+        book.waiting()
+    with pytest.raises(Refused, match="cannot keep"):
+        book.sign(encode_signed(CLIENT, receipt(1)), LEASE)

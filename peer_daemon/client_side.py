@@ -1,0 +1,109 @@
+"""What the client of a lease says, and what is done about it, one message after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from axonp2p.errors import PeerMisbehaved, Refused
+from axonp2p.jobs.messages import (
+    PART_BYTES,
+    BundleManifest,
+    BundlePart,
+    BundleReceived,
+    ClientMessage,
+    EndLease,
+    FetchLog,
+    LogPart,
+    ReceiptSigned,
+    RosterSet,
+    SetRoster,
+    SignReceipt,
+    ToWorker,
+)
+from axonp2p.logs import get_logger
+from axonp2p.sandbox.messages import BundleReady, Control, ToWorkerMessage
+from axonp2p.transport.link import MeshMember
+from axonp2p.transport.mesh import Mesh
+from axonp2p.transport.messages import refusal_of
+from axonp2p.transport.session import Session
+from peer_daemon.bundle_writer import BundleWriter
+from peer_daemon.leases import Lease
+from peer_daemon.receipts_book import ReceiptsBook
+from peer_daemon.roster import check_roster
+
+log = get_logger(__name__)
+
+TellWorker = Callable[[ToWorkerMessage, bytes | memoryview], Awaitable[None]]
+
+
+class ClientSide:
+    """The client's session, heard until it ends the lease."""
+
+    def __init__(self, lease: Lease, session: Session, bundle: BundleWriter, mesh: Mesh, book: ReceiptsBook) -> None:
+        self._lease = lease
+        self._session = session
+        self._bundle = bundle
+        self._mesh = mesh
+        self._book = book
+        self._epoch = -1
+
+    async def hear(self, tell_worker: TellWorker, read_log: Callable[[], bytes]) -> None:
+        """Do what the client says until it ends the lease; `tell_worker` and `read_log` reach the sandbox.
+
+        Raises `Unreachable`, `PeerMisbehaved` or `LimitReached`, which end the lease as well.
+        """
+        while True:
+            message, payload = await self._session.receive(ClientMessage)
+            match message:
+                case ToWorker():
+                    await tell_worker(Control(), payload)
+                case BundleManifest():
+                    await self._bundle_step(await asyncio.to_thread(self._bundle.manifest, message), tell_worker)
+                case BundlePart():
+                    complete = await asyncio.to_thread(self._bundle.part, message, payload)
+                    await self._bundle_step(complete, tell_worker)
+                case SetRoster():
+                    await self._set_roster(message)
+                case SignReceipt():
+                    await self._sign_receipt(message)
+                case FetchLog():
+                    await self._send_log(read_log())
+                case EndLease():
+                    return
+
+    async def _bundle_step(self, complete: bool, tell_worker: TellWorker) -> None:
+        if complete:
+            await tell_worker(BundleReady(), b"")
+            await self._session.send(BundleReceived())
+
+    async def _set_roster(self, roster: SetRoster) -> None:
+        check_roster(roster, peer=self._lease.peer, reservation=self._lease.reservation, epoch=self._epoch)
+        self._epoch = roster.epoch
+        members = [
+            MeshMember(
+                rank=member.rank,
+                peer=member.peer,
+                name=member.name,
+                addresses=member.addresses,
+                certificate=member.certificate,
+                reservation=member.reservation,
+            )
+            for member in roster.members
+        ]
+        self._mesh.set_roster(roster.rank, members)
+        await self._session.send(RosterSet(epoch=roster.epoch))
+
+    async def _sign_receipt(self, message: SignReceipt) -> None:
+        try:
+            doubly = await asyncio.to_thread(self._book.sign, message.receipt, self._lease)
+        except (Refused, PeerMisbehaved) as error:
+            log.warning("receipt refused", job=self._lease.job, reason=error.message)
+            await self._session.send(refusal_of(error))  # the lease goes on
+            return
+        await self._session.send(ReceiptSigned(receipt=doubly))
+
+    async def _send_log(self, whole: bytes) -> None:
+        text = memoryview(whole)
+        for offset in range(0, max(1, len(text)), PART_BYTES):
+            await self._session.send(LogPart(offset=offset, total=len(text)), text[offset : offset + PART_BYTES])
