@@ -8,7 +8,8 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.receipt import DoublySigned, Receipt, accept
 from axonp2p.peers.capability import Capability, as_map
-from axonp2p.reservation.token import ReserveRequest, new_uuid
+from axonp2p.reservation.reserving import new_uuid
+from axonp2p.reservation.token import ReserveRequest
 from axonp2p.table.records import Row
 from axonp2p.wire.envelope import Signed, sign
 

@@ -5,7 +5,6 @@ No certificate authority: who knows the fingerprint from a signed row (or from a
 
 from __future__ import annotations
 
-import base64
 import datetime
 import hashlib
 import os
@@ -19,7 +18,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from axonp2p.identity.keys import PrivateKey
 
-FINGERPRINT_BYTES = 32
 # Its trust comes from the pin, not from its dates; the dates only have to hold.
 _VALID_FROM = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
 _VALID_UNTIL = datetime.datetime(2124, 1, 1, tzinfo=datetime.UTC)
@@ -68,16 +66,3 @@ def make_certificate(key: PrivateKey, pem: Path) -> Certificate:
     with os.fdopen(descriptor, "wb") as file:
         file.write(private + certificate.public_bytes(serialization.Encoding.PEM))
     return Certificate(pem, hashlib.sha256(der).digest())
-
-
-def fingerprint_text(fingerprint: bytes) -> str:
-    """A fingerprint as 52 base32 letters, as it stands after the # of a tracker's address."""
-    return base64.b32encode(fingerprint).decode().rstrip("=").lower()
-
-
-def fingerprint_of_text(text: str) -> bytes:
-    """The 32 bytes behind `fingerprint_text`; ValueError when it is none."""
-    raw = base64.b32decode(text.upper() + "=" * (-len(text) % 8))
-    if len(raw) != FINGERPRINT_BYTES:
-        raise ValueError("a fingerprint has 52 letters out of a-z and 2-7")
-    return raw

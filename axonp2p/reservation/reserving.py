@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid as uuids
 from collections.abc import Sequence
 
 from axonp2p.errors import PeerMisbehaved
@@ -13,6 +14,11 @@ from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed, open_signed, sign
 
 RESERVE_PATH = "/v1/reserve"
 _ANSWER_LIMIT = Token.LIMIT + 2 * ENVELOPE_OVERHEAD
+
+
+def new_uuid() -> str:
+    """A random UUID (version 4), for a reservation."""
+    return str(uuids.uuid4())
 
 
 async def reserve(

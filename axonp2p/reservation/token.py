@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import uuid
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -57,11 +56,6 @@ class Reserved(Message, frozen=True):
     """A tracker's answer: the token, stored durably before it was sent."""
 
     token: Signed[Token]
-
-
-def new_uuid() -> str:
-    """A random UUID (version 4)."""
-    return str(uuid.uuid4())
 
 
 class Caller(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from axonp2p.errors import MalformedMessage, SettingsError
-from axonp2p.identity.certificate import fingerprint_of_text, fingerprint_text
+from axonp2p.identity.fingerprint import fingerprint_of_text, fingerprint_text
 
 _ADDRESS_FIX = "copy the whole address as `axon-tracker run` prints it: https://HOST:PORT#FINGERPRINT"
 _LISTEN_FIX = "write HOST:PORT, such as 0.0.0.0:7071; port 0 takes a free one"

@@ -52,7 +52,9 @@ def test_every_command_and_option_is_documented(program: str) -> None:
 
 def test_no_documented_command_is_missing() -> None:
     real = {name for program in PROGRAMS for name, _ in commands(program)}
-    titles = re.findall(r"^### `((?:axon|axon-peer|axon-tracker)(?: [a-z]+)+)", (DOCS / "commands.md").read_text(), re.M)
+    titles = re.findall(
+        r"^### `((?:axon|axon-peer|axon-tracker)(?: [a-z]+)+)", (DOCS / "commands.md").read_text(), re.M
+    )
     assert set(titles) == real
 
 
@@ -89,7 +91,10 @@ def _family() -> list[type]:
 
 def test_the_page_of_all_messages_is_what_the_code_says() -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "write_messages_page", "--check"], capture_output=True, text=True, timeout=60
+        [sys.executable, ROOT / "scripts" / "write_messages_page", "--check"],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
 

@@ -20,6 +20,8 @@ def test_room_descriptions_speak_and_import_nothing() -> None:
         for init in (ROOT / package).rglob("__init__.py"):
             text = init.read_text()
             assert text.startswith('"""'), f"{init} does not say what its room is for"
-            lines = [line for line in text.splitlines() if line.startswith(("import ", "from ")) and "__future__" not in line]
+            lines = [
+                line for line in text.splitlines() if line.startswith(("import ", "from ")) and "__future__" not in line
+            ]
             allowed = init == ROOT / "axonp2p" / "__init__.py"  # the library's face, loaded when it is asked for
             assert allowed or not lines, f"{init} imports"

@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives import serialization
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axonp2p.identity.certificate import fingerprint_of_text, fingerprint_text, make_certificate
+from axonp2p.identity.certificate import make_certificate
+from axonp2p.identity.fingerprint import fingerprint_of_text, fingerprint_text
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import public_key_of
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from axonp2p.ledger.balances import Books, credits_of, fold
 from axonp2p.ledger.receipt import BALANCES_LIMIT, MOST_BALANCES, Balance, Balances, Receipt
-from axonp2p.reservation.token import new_uuid
+from axonp2p.reservation.reserving import new_uuid
 from axonp2p.wire.codec import decode_as, encode
 from tests.fakes import key_of, make_receipt
 

@@ -15,7 +15,7 @@ from axonp2p.ledger.receipt import (
     open_doubly_signed,
     open_receipt,
 )
-from axonp2p.reservation.token import new_uuid
+from axonp2p.reservation.reserving import new_uuid
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import key_of, make_receipt, sign_both

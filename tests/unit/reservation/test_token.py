@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from axonp2p.errors import BadSignature, MalformedMessage, MessageTooLarge, TokenRefused
+from axonp2p.reservation.reserving import new_uuid
 from axonp2p.reservation.token import (
     CLOCK_TOLERANCE_S,
     LONGEST_S,
@@ -12,7 +13,6 @@ from axonp2p.reservation.token import (
     ReserveRequest,
     Token,
     check_token,
-    new_uuid,
 )
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import Signed, sign

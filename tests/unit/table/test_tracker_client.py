@@ -13,8 +13,8 @@ from axonp2p.errors import Busy, MalformedMessage, PeerMisbehaved, Refused, Stal
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.ledger.ledger_client import hand_in
 from axonp2p.ledger.receipt import ReceiptsKept
-from axonp2p.reservation.reserving import reserve
-from axonp2p.reservation.token import Reserved, Token, new_uuid
+from axonp2p.reservation.reserving import new_uuid, reserve
+from axonp2p.reservation.token import Reserved, Token
 from axonp2p.table.records import MOST_ROWS, Row, Rows
 from axonp2p.table.tracker_client import first_answer, query
 from axonp2p.transport.address import PinnedAddress

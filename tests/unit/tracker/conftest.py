@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from axonp2p.identity.keys import PrivateKey
-from axonp2p.reservation.reserving import reserve
-from axonp2p.reservation.token import Token, new_uuid
+from axonp2p.reservation.reserving import new_uuid, reserve
+from axonp2p.reservation.token import Token
 from axonp2p.settings import TrackerSettings
 from axonp2p.table.tracker_client import announce
 from axonp2p.transport.address import PinnedAddress

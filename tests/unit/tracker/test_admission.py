@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from axonp2p.errors import Busy, Refused, StaleRow
-from axonp2p.reservation.token import new_uuid
+from axonp2p.reservation.reserving import new_uuid
 from tests.fakes import NOW, key_of, make_offer, make_receipt, make_request, make_row
 from tracker.admission import (
     MOST_KNOWN_PEERS,

@@ -25,7 +25,8 @@ from axonp2p.ledger.balances import fold
 from axonp2p.ledger.ledger_client import balances, hand_in
 from axonp2p.ledger.receipt import Receipt, open_doubly_signed
 from axonp2p.peers.capability import Need, as_map
-from axonp2p.reservation.token import Token, new_uuid
+from axonp2p.reservation.reserving import new_uuid
+from axonp2p.reservation.token import Token
 from axonp2p.settings import TrackerSettings
 from axonp2p.table.records import Announced, Row, Rows
 from axonp2p.table.tracker_client import announce, query
