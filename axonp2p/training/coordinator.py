@@ -1,7 +1,8 @@
 """The client's side of training: carries out what `round.Rounds` decides, and sees hashes and counts, never tensors.
 
 Members' words come in through `heard`, `lost` and `link_lost` and wait in one inbox, so that one task alone moves the
-machine on. What a member says is decoded here, where a wrong word costs it its place.
+machine on. What a member says is decoded here, where a wrong word, or far too many, cost it its place. Reading never
+waits for the inbox: a daemon's answer to an order must not stand behind its worker's words.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, PeerMisbehaved
+from axonp2p.training.crew import Crew, RoundBegun, Sight, Standing
 from axonp2p.training.file_fetch import FileFetch
 from axonp2p.training.file_parts import cut
 from axonp2p.training.messages import (
@@ -53,51 +55,17 @@ from axonp2p.training.round_messages import (
 from axonp2p.wire.codec import Message, decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 
-INBOX_ROOM = 512
-"""Words of members that may wait; with more, their sessions are read no further until these are dealt with."""
+MOST_WAITING = 64
+"""Words of one member that may wait. An honest one says a handful a round, so more than that is misbehaviour."""
+MOST_PROGRESS = 8
+"""With so many waiting, word of its progress is not worth keeping."""
 FILE_SLACK = 64 * 1024 * 1024
 BYTES_A_VALUE = 16
 """Weights and momentum are 8 bytes a value; a file that is larger by far is no state of this model."""
 
 
-class Crew(Protocol):
-    """How the members are reached; the client's leases behind it."""
-
-    def tell(self, rank: int, frame: bytes) -> None:
-        """Post a frame for a member's worker, in order, without waiting. A member that has gone hears nothing."""
-        ...
-
-    async def send(self, rank: int, frame: bytes) -> None:
-        """The same for many large ones: returns when it is sent. Raises `Unreachable`."""
-        ...
-
-    async def set_members(self, ranks: Sequence[int]) -> None:
-        """Tell every member's daemon that these are the members, and wait until those that live know."""
-        ...
-
-
-@dataclass(frozen=True)
-class RoundBegun:
-    """The members were told to train."""
-
-    round: int
-    attempt: int
-
-
-Sight = MemberReady | RoundBegun | ProgressHeard | RoundAccepted | RoundRedone | MemberDropped
-"""What a coordinator shows while it works."""
-
-
-@dataclass(frozen=True)
-class Standing:
-    """Where a job stands: how many rounds are accepted, the state after the last of them, and who holds it."""
-
-    round: int
-    state: bytes | None
-    """None when no round was accepted here."""
-    members: list[int]
-    trained: bool = False
-    """Whether these are all rounds."""
+MemberWord = MemberReady | StateAdoptedBy | ProgressHeard | RoundReported | MistakeReported | LinkBroken
+"""What a member itself may say, and may say too often."""
 
 
 class Coordinator:
@@ -118,7 +86,8 @@ class Coordinator:
         self._clock = clock
         self._show = show
         self._start_state = start_state
-        self._inbox: asyncio.Queue[Event] = asyncio.Queue(INBOX_ROOM)
+        self._inbox: asyncio.Queue[Event] = asyncio.Queue()
+        self._waiting: Counter[int] = Counter()
         self._training = True
         self._leaving = False
         self._gone: set[int] = set()
@@ -141,21 +110,31 @@ class Coordinator:
         if isinstance(message, FilePart):
             if self._fetch:
                 await self._fetch.heard(rank, message, frame.payload)
-        elif self._training:
-            await self._inbox.put(_event(rank, message))
-
-    async def lost(self, rank: int, reason: str) -> None:
-        """A member has gone."""
-        self._gone.add(rank)
-        if self._training:
-            await self._inbox.put(MemberLost(rank, reason))
-        if self._fetch:
-            await self._fetch.lost(rank, reason)
+        elif not isinstance(message, Progress) or self._waiting[rank] < MOST_PROGRESS:
+            await self._put(_event(rank, message))
 
     async def link_lost(self, rank: int, to: int, reason: str) -> None:
         """A member cannot reach another."""
+        await self._put(LinkBroken(rank, to, reason))
+
+    async def lost(self, rank: int, reason: str) -> None:
+        """A member has gone."""
+        if rank in self._gone:
+            return
+        self._gone.add(rank)
         if self._training:
-            await self._inbox.put(LinkBroken(rank, to, reason))
+            self._inbox.put_nowait(MemberLost(rank, reason))
+        if self._fetch:
+            await self._fetch.lost(rank, reason)
+
+    async def _put(self, event: MemberWord) -> None:
+        if not self._training or event.rank in self._gone:
+            return
+        self._waiting[event.rank] += 1
+        if self._waiting[event.rank] > MOST_WAITING:
+            await self.lost(event.rank, "it broke the protocol: it says more than can be dealt with")
+        else:
+            self._inbox.put_nowait(event)
 
     @property
     def standing(self) -> Standing:
@@ -165,8 +144,7 @@ class Coordinator:
     def leave(self) -> None:
         """Let `train` end soon, with what is accepted by then."""
         self._leaving = True
-        if not self._inbox.full():
-            self._inbox.put_nowait(Tick())
+        self._inbox.put_nowait(Tick())
 
     # --- what is done about it ---
 
@@ -182,8 +160,6 @@ class Coordinator:
                 actions = self._rounds.heard(await self._next(), self._clock.monotonic())
         finally:
             self._training = False
-            while not self._inbox.empty():  # lets go of those who wait for room
-                self._inbox.get_nowait()
             for task in self._feeding.values():
                 task.cancel()
             await asyncio.gather(*self._feeding.values(), return_exceptions=True)
@@ -208,6 +184,8 @@ class Coordinator:
                 event = await self._inbox.get()
         except TimeoutError:
             return Tick()
+        if isinstance(event, MemberWord):
+            self._waiting[event.rank] -= 1
         if isinstance(event, MemberReady):
             self._values = max(self._values, event.prepared.values)
         if isinstance(event, MemberReady | ProgressHeard):
@@ -255,7 +233,7 @@ class Coordinator:
             await self.lost(rank, error.message)
 
 
-def _event(rank: int, message: Prepared | StateAdopted | Progress | RoundDone | TaskFailed) -> Event:
+def _event(rank: int, message: Prepared | StateAdopted | Progress | RoundDone | TaskFailed) -> MemberWord:
     match message:
         case Prepared():
             return MemberReady(rank, message)

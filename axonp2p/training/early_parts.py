@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from axonp2p.errors import PeerMisbehaved
-from axonp2p.tensors.frames import BYTES_A_VALUE
 from axonp2p.training.messages import SlicePart, StartRound
 
 
@@ -30,11 +29,10 @@ class _Kept:
 
 
 class EarlyParts:
-    """What came early, for a model of `values` float32 values."""
+    """What came early; of each sender at most `most_bytes`."""
 
-    def __init__(self, values: int) -> None:
-        # With two members, each sends half of the vector twice: its values of the other's slice and its own result.
-        self._most_bytes = (values + 2) * BYTES_A_VALUE
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
         self._kept: dict[int, _Kept] = {}
 
     def keep(self, sender: int, part: SlicePart, payload: bytes | memoryview) -> None:

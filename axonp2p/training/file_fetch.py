@@ -106,6 +106,8 @@ class FileFetch:
                 reasons.append(error.message)
             finally:
                 self._source = None
+                while not self._arrived.empty():  # lets go of a session that waits for room
+                    self._arrived.get_nowait()
         raise JobFailed(f"no peer could hand out the {self._wanted.what}", cause="; ".join(dict.fromkeys(reasons)))
 
     async def _download(self, target: Path, sha256: bytes | None) -> bytes:
@@ -113,6 +115,8 @@ class FileFetch:
         with target.open("wb") as file:
             while first is None or position < first.total:
                 part, payload = await self._next()
+                if first is None and part.offset:
+                    continue  # the rest of a file that it was asked for before, for its hash
                 first = first or part
                 fits = (part.offset, part.total, part.sha256) == (position, first.total, first.sha256)
                 if not fits or position + len(payload) > part.total or part.total > self._limit:

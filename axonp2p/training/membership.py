@@ -64,7 +64,8 @@ class Membership:
         self._trainer = trainer
         self._accepted = trainer.first_state()
         self._candidate: State | None = None
-        self._early = EarlyParts(trainer.layout.values)
+        # The most is sent by the other one of two: its values of our half, and the result of its own half.
+        self._early = EarlyParts((trainer.layout.values + 1) * BYTES_A_VALUE)
         self._exchange: SliceExchange | None = None
         self._wanted = (0, 0)
         """Parts of earlier rounds and attempts than this are of no use any more."""
@@ -134,8 +135,6 @@ class Membership:
         if self._rank not in start.members or len(set(start.members)) != len(start.members):
             raise MalformedMessage("a round whose members are twice in it, or without this one")
         self._go_on_from(start.state)
-        self._trainer.put_back()
-        self._exchange = None
         self._wanted = (start.round, start.attempt)
         local = self._trainer.train(self._accepted, start, _ProgressReports(self._mailbox, self._attention, start))
         if local is None:
@@ -176,12 +175,14 @@ class Membership:
                 self._take(exchange, *early)
             except PeerMisbehaved as error:
                 print(f"from member {early.sender}, not taken: {error.message}", file=sys.stderr)
-        while not exchange.complete:
-            if self._attention.ordered:
-                return None
-            self._attention.wait()
-        self._exchange = None
-        self._wanted = (start.round, start.attempt + 1)
+        try:
+            while not exchange.complete:
+                if self._attention.ordered:
+                    return None
+                self._attention.wait()
+        finally:
+            self._exchange = None
+            self._wanted = (start.round, start.attempt + 1)
         return exchange.mean()
 
     def _take(self, exchange: SliceExchange, sender: int, part: SlicePart, payload: bytes | memoryview) -> None:
@@ -198,7 +199,9 @@ class Membership:
         if self._candidate is not None and state == self._candidate.name:
             self._accepted = self._candidate
             self._trainer.accept()
-        elif state != self._accepted.name:
+        elif state == self._accepted.name:
+            self._trainer.put_back()
+        else:
             ours = self._accepted.name.hex()
             raise MalformedMessage(f"asked to go on from state {state.hex()[:12]}, but the accepted one is {ours[:12]}")
         self._candidate = None

@@ -42,7 +42,7 @@ class Task:
 
     def optimizer(self, model):
         """AdamW with a step that suits a transformer of this size."""
-        return torch.optim.AdamW(model.parameters(), lr=2e-3, betas=(0.9, 0.95))
+        return torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95))
 
 
 class ByteModel(nn.Module):

@@ -1,0 +1,54 @@
+"""What the digits example promises, with four members in this process and their real exchange."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from axonp2p.jobs.spec import read_spec
+from axonp2p.training.exchange import SliceExchange
+from axonp2p.training.local_trainer import LocalTrainer
+from axonp2p.training.messages import Prepare, StartRound
+from axonp2p.training.outer_optimizer import outer_step
+from axonp2p.training.plain_run import PlainRun
+from axonp2p.training.task import Task
+
+DIGITS = Path(__file__).parent.parent.parent.parent / "examples" / "digits"
+MEMBERS = [0, 1, 2, 3]
+
+
+def exchanged(start, locals_, batch):
+    """The mean that all members come to."""
+    most = start.steps * batch
+    meeting = {rank: SliceExchange(rank, start, local.delta, local.samples, most) for rank, local in locals_.items()}
+    waiting = [(rank, out) for rank, exchange in meeting.items() for out in exchange.outgoing()]
+    while waiting:
+        rank, out = waiting.pop()
+        waiting += [(out.to, said) for said in meeting[out.to].receive(rank, out.part, out.payload)]
+    return meeting[0].mean()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_four_members_read_digits_as_well_as_one_process(seed):
+    spec = read_spec(DIGITS)
+    plan, task = spec.train, Task(DIGITS, spec.task)
+    assert spec.need.peers == len(MEMBERS)
+    trainers = {}
+    for rank in MEMBERS:
+        order = Prepare(rank=rank, job="digits", task=spec.task, shards=4, batch=plan.batch, seed=seed)
+        trainers[rank] = LocalTrainer(task, order)
+    state = trainers[0].first_state()
+    for round in range(plan.rounds):
+        locals_ = {}
+        for rank, trainer in trainers.items():
+            start = StartRound(
+                round=round, attempt=0, state=state.name, members=MEMBERS, shards=[rank], steps=plan.steps
+            )
+            locals_[rank] = trainer.train(state, start, lambda *_: False)
+        state = outer_step(state, exchanged(start, locals_, plan.batch))
+    metrics, samples = trainers[0].evaluate(state, MEMBERS)
+    assert samples == 360
+    assert metrics["accuracy"] >= 0.95
+    alone = PlainRun(task, plan.batch, seed).train(plan.rounds * plan.steps * plan.batch * len(MEMBERS))
+    assert abs(metrics["accuracy"] - alone["accuracy"]) <= 0.02

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from axonp2p.tensors.flat import Layout
+from axonp2p.training.outer_optimizer import first_state, outer_step, state_from_file
+
+LAYOUT = Layout(parameters=4, float_buffers=2, integer_buffers=1, lengths=(4, 2, 1))
+
+
+def test_parameters_take_the_step_of_torchs_own_nesterov_sgd():
+    parameter = torch.nn.Parameter(torch.tensor([1.0, -2.0, 3.0, 0.5]))
+    sgd = torch.optim.SGD([parameter], lr=0.7, momentum=0.9, nesterov=True)
+    state = first_state(torch.cat([parameter.detach(), torch.zeros(3)]), LAYOUT)
+    chance = torch.Generator().manual_seed(5)
+    for _ in range(6):
+        mean = torch.cat([torch.randn(4, generator=chance), torch.zeros(3)])
+        parameter.grad = mean[:4].clone()
+        sgd.step()
+        state = outer_step(state, mean)
+        assert torch.allclose(state.weights[:4], parameter.detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_buffers_become_the_mean_of_all_members_and_integers_whole():
+    state = first_state(torch.tensor([0.0, 0, 0, 0, 1.0, 2.0, 10.0]), LAYOUT)
+    after = outer_step(state, torch.tensor([0.0, 0, 0, 0, 0.25, -0.5, -3.4]))
+    assert after.weights[4:].tolist() == [0.75, 2.5, 13.0]
+
+
+def test_the_same_step_gives_the_same_bits_everywhere():
+    chance = torch.Generator().manual_seed(1)
+    layout = Layout(1000, 10, 0, (1000, 10))
+    numbers = torch.rand(3, 1010, generator=chance)
+    state = outer_step(outer_step(first_state(numbers[0], layout), numbers[1]), numbers[2])
+    # Element by element in float64 with one rounding each: what IEEE 754 promises of every processor.
+    assert state.weights[17].item() == nesterov([float(row[17]) for row in numbers])
+
+
+def nesterov(numbers):
+    def rounded(value):
+        return torch.tensor(value, dtype=torch.float64).float().double().item()
+
+    # torch takes a number like 0.9 in the precision of the tensor that it multiplies.
+    rate, keep = rounded(0.7), rounded(0.9)
+    weight, momentum = numbers[0], 0.0
+    for gradient in numbers[1:]:
+        momentum = rounded(rounded(momentum * keep) + gradient)
+        step = rounded(rounded(rounded(momentum * keep) + gradient) * rate)
+        weight = rounded(weight - step)
+    return weight
+
+
+def test_a_state_is_named_by_its_bytes_and_comes_back_from_them():
+    state = outer_step(first_state(torch.arange(7.0), LAYOUT), torch.ones(7))
+    back = state_from_file(bytes(state.file), LAYOUT)
+    assert back.name == state.name
+    assert torch.equal(back.momentum, torch.ones(4))
+    assert len(state.file) == (7 + 4) * 4
+
+
+def test_a_state_of_another_model_is_refused():
+    with pytest.raises(ValueError, match="43 bytes, where this model has 44"):
+        state_from_file(bytes(43), LAYOUT)
