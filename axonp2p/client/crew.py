@@ -1,6 +1,6 @@
 """The leases of one job as the crew that the coordinator works with: by rank, each in its own time.
 
-Leases speak up by themselves (`LeaseListener`), the coordinator gives orders (`training.coordinator.Crew`), and each
+Leases speak up by themselves (`LeaseListener`), the coordinator gives orders (`training.crew.Crew`), and each
 needs the other; so the coordinator comes in later, through `work_for`.
 """
 
@@ -64,15 +64,15 @@ class LeasedCrew:
     # --- what the coordinator orders ---
 
     def tell(self, rank: int, frame: bytes) -> None:
-        """`training.coordinator.Crew`."""
+        """`training.crew.Crew`."""
         self.leases[rank].tell_worker(frame)
 
     async def send(self, rank: int, frame: bytes) -> None:
-        """`training.coordinator.Crew`."""
+        """`training.crew.Crew`."""
         await self.leases[rank].send_to_worker(frame)
 
     async def set_members(self, ranks: Sequence[int]) -> None:
-        """`training.coordinator.Crew`. Who does not answer is noticed as gone, not here."""
+        """`training.crew.Crew`. Who does not answer is noticed as gone, not here."""
         self._epoch += 1
         members = [self._member(rank) for rank in ranks]
         rosters = [SetRoster(epoch=self._epoch, rank=rank, members=members) for rank in ranks]
@@ -158,7 +158,7 @@ class LeasedCrew:
         self._logged.add(rank)
         lease = self.leases[rank]
         text = await lease.fetch_log()
-        await asyncio.to_thread(self._folder.write_log, lease.name, text)
+        await asyncio.to_thread(self._folder.add_log, lease.name, text)
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from axonp2p.client.events import Event, PeerHired, PeerRefused, PeersFound, Reserved, RttMeasured
-from axonp2p.client.lease import Lease, Promise, Wanted, take_lease
+from axonp2p.client.lease import Lease
+from axonp2p.client.lease_sides import Promise
+from axonp2p.client.taking import Wanted, take_lease
 from axonp2p.client.trackers import Trackers
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, Busy, MalformedMessage
@@ -16,8 +18,8 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.peers.capability import Need, as_map, read_capability
 from axonp2p.peers.rtt import Target, measure
 from axonp2p.peers.selection import MOST_CANDIDATES, Candidate, Distance, Shortlist, how_many_to_ask
-from axonp2p.reservation.reserving import reserve
-from axonp2p.reservation.token import LONGEST_S, new_uuid
+from axonp2p.reservation.reserving import new_uuid, reserve
+from axonp2p.reservation.token import LONGEST_S
 from axonp2p.table.records import Row
 from axonp2p.table.tracker_client import Found, query
 from axonp2p.transport.http_caller import HttpCaller
@@ -74,6 +76,7 @@ class Hiring:
             else:
                 break
         if len(self.hired) < self._wish.at_least:
+            await self._look_at_the_others()
             raise self._shortlist.nobody_fits(hired=len(self.hired), needed=self._wish.at_least)
 
     async def _look(self, count: int) -> Found:
@@ -86,6 +89,16 @@ class Hiring:
         if candidates := self._shortlist.worth_measuring(rows):
             await self._measure(candidates)
         return found
+
+    async def _look_at_the_others(self) -> None:
+        """For the error: what do those lack that the table did not even show?"""
+        any_free = as_map(Need(kind=self._wish.need.kind))
+        _, found = await self._trackers.first(
+            lambda caller: query(caller, any_free, MOST_CANDIDATES, now=self._clock.now())
+        )
+        self._shortlist.worth_measuring([other for row in found.rows if (other := self._candidate(row))])
+        not_shown = found.alive - found.fitting - len(self.hired)
+        self._shortlist.add_unseen(not_shown, "busy or taking no work now")
 
     def _candidate(self, row: Row) -> Candidate | None:
         if row.capability is None or row.peer == self._key.peer_id:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -16,29 +15,32 @@ from axonp2p.client.events import (
     Event,
     JobCancelled,
     JobEndedBadly,
-    JobFinished,
     JobLeft,
-    ReceiptsMissing,
     Reserved,
 )
+from axonp2p.client.files import not_writable
 from axonp2p.client.hiring import Hiring, Wish
-from axonp2p.client.job_store import ErrorRecord, PeerRecord, put_in_place, read_metrics
+from axonp2p.client.job_end import JobEnd
+from axonp2p.client.job_store import ErrorRecord, PeerRecord
 from axonp2p.client.lease import Lease
 from axonp2p.client.narrator import Narrator
 from axonp2p.client.receipts import ReceiptBook, ReceiptOffice
 from axonp2p.client.sending import read_parts
 from axonp2p.client.trackers import Trackers
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, Refused, TaskMistake, Unreachable
+from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, Refused, Unreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec, need_of
+from axonp2p.logs import get_logger
 from axonp2p.peers.capability import read_need
-from axonp2p.training.coordinator import Coordinator, Standing
+from axonp2p.training.coordinator import Coordinator
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round import Rounds
 from axonp2p.transport.address import PinnedAddress
+
+log = get_logger(__name__)
 
 RECEIPTS_S = 10.0
 """How long the last receipts may take at the end of a job."""
@@ -79,6 +81,10 @@ class JobRun:
             except AxonError as error:
                 self._failed(error)
                 raise
+            except OSError as error:
+                failure = not_writable(folder.path, error)
+                self._failed(failure)
+                raise failure from error
             except Exception as error:  # the edge of a supervised task: the job must not stay "training" for ever
                 self._failed(AxonError(f"a mistake in axon itself: {error!r}"))
                 raise
@@ -96,20 +102,23 @@ class JobRun:
 
     def cancel(self) -> None:
         """Stop now, keeping nothing that is not kept already."""
-        if self._cancelling or self._task is None:
+        if self._cancelling:
             return
         self._cancelling = True
-        # Once only: a second one would interrupt the giving back of leases.
-        self._task.cancel()
+        if self._task:
+            # Once only: a second one would interrupt the giving back of leases.
+            self._task.cancel()
 
     # --- the life of a job ---
 
     async def _live(self) -> Event:
+        if self._leaving or self._cancelling:  # before it had begun
+            return self._stopped()
         record = self._account.record
         self._account.folder.drop_metrics_from(record.kept_round)
         self._account.enter(JobState.FINDING, round=record.kept_round, error=None)
         book = ReceiptBook(self._means.key, record.id)
-        async with Trackers(self._means.trackers) as trackers, _office(book, self._means.clock) as office:
+        async with Trackers(self._means.trackers) as trackers, ReceiptOffice(book, self._means.clock) as office:
             hiring = Hiring(self._means.key, trackers, self._means.clock, self._wish(), self._tell)
             async with _ended(hiring.hired):
                 await hiring.hire()
@@ -203,91 +212,16 @@ class JobRun:
         self._coordinator = coordinator
         if self._leaving:
             coordinator.leave()
+        end = JobEnd(self._account, coordinator, crew, office, narrator)
         try:
             standing = await coordinator.train()
-        except TaskMistake:
-            await self._settle(crew, office, narrator)
-            raise
-        except JobFailed:
-            # Too few peers are left, but those hold what was done: it can be gone on with.
-            with contextlib.suppress(AxonError):
-                await self._keep_state(coordinator, crew)
-            await self._settle(crew, office, narrator)
-            raise
+        except JobFailed as error:
+            raise await end.failed(error) from error
         if not standing.trained:
-            return await self._leave(coordinator, crew, office, narrator)
-        return await self._finish(coordinator, crew, office, narrator)
+            return await end.left()
+        return await end.finished(self._began, self._means.clock)
 
-    # --- its ends ---
-
-    async def _finish(
-        self, coordinator: Coordinator, crew: LeasedCrew, office: ReceiptOffice, narrator: Narrator
-    ) -> Event:
-        folder = self._account.folder
-        arriving = folder.path / ".model.part"
-        settling = asyncio.create_task(self._settle(crew, office, narrator))
-        try:
-            sha256 = await coordinator.fetch("model", self._present(coordinator, crew), arriving)
-            await asyncio.to_thread(put_in_place, arriving, folder.model)
-            kept = await settling
-        finally:
-            arriving.unlink(missing_ok=True)
-            settling.cancel()
-        wire_bytes, credits = narrator.wire_bytes, narrator.credits()
-        self._account.enter(
-            JobState.FINISHED, model_sha256=sha256.hex(), wire_bytes=wire_bytes, credits=credits, kept_state=""
-        )
-        folder.state.unlink(missing_ok=True)
-        record, now = self._account.record, self._means.clock.monotonic()
-        return JobFinished(
-            job=record.id,
-            folder=str(folder.path),
-            rounds=record.round,
-            loss=record.loss or 0.0,
-            metrics=record.metrics,
-            samples=sum(int(row["samples"]) for row in read_metrics(folder.metrics)),
-            seconds=now - self._began,
-            first_step_s=(narrator.began or now) - self._began,
-            wire_bytes=wire_bytes,
-            credits=credits,
-            receipts=kept,
-            peers=list(crew.present.values()),
-            lost=self._account.names_lost,
-        )
-
-    async def _leave(
-        self, coordinator: Coordinator, crew: LeasedCrew, office: ReceiptOffice, narrator: Narrator
-    ) -> Event:
-        await self._keep_state(coordinator, crew)
-        await self._settle(crew, office, narrator)
-        return self._left()
-
-    async def _keep_state(self, coordinator: Coordinator, crew: LeasedCrew) -> None:
-        """Fetch what the accepted rounds led to, so that the job can go on from there with other peers."""
-        standing, folder = self._present(coordinator, crew), self._account.folder
-        if standing.state is None:
-            return
-        arriving = folder.path / ".state.part"
-        try:
-            sha256 = await coordinator.fetch("state", standing, arriving)
-            await asyncio.to_thread(put_in_place, arriving, folder.state)
-        finally:
-            arriving.unlink(missing_ok=True)
-        self._account.change(kept_state=sha256.hex(), kept_round=standing.round)
-
-    async def _settle(self, crew: LeasedCrew, office: ReceiptOffice, narrator: Narrator) -> int:
-        """Fetch logs and wait for the last receipts; how many receipts are kept by a tracker."""
-        settled, _ = await asyncio.gather(office.settle(RECEIPTS_S), crew.keep_logs())
-        if settled.unsigned or settled.not_taken:
-            reason = settled.reason or "their peers went away before they had signed"
-            self._account.tell(ReceiptsMissing(unsigned=settled.unsigned, not_taken=settled.not_taken, reason=reason))
-        self._account.change(wire_bytes=narrator.wire_bytes, credits=narrator.credits())
-        return settled.kept
-
-    def _present(self, coordinator: Coordinator, crew: LeasedCrew) -> Standing:
-        standing = coordinator.standing
-        members = [rank for rank in standing.members if rank in crew.present]
-        return dataclasses.replace(standing, members=members)
+    # --- ends without training ---
 
     def _stopped(self) -> Event:
         if self._leaving and not self._cancelling:
@@ -303,9 +237,10 @@ class JobRun:
     def _failed(self, error: AxonError) -> None:
         code, message, cause, fix = error.code, error.message, error.cause, error.fix
         shown = ErrorRecord(code=code, message=message, cause=cause, fix=fix)
-        self._account.enter(JobState.FAILED, error=shown)
         job = self._account.record.id
-        self._account.tell(JobEndedBadly(job=job, code=code, message=message, cause=cause, fix=fix))
+        with contextlib.suppress(OSError):  # the disk may be what failed
+            self._account.enter(JobState.FAILED, error=shown)
+            self._account.tell(JobEndedBadly(job=job, code=code, message=message, cause=cause, fix=fix))
 
 
 @contextlib.asynccontextmanager
@@ -315,12 +250,3 @@ async def _ended(leases: list[Lease]) -> AsyncIterator[None]:
         yield
     finally:
         await asyncio.gather(*(lease.end() for lease in leases))
-
-
-@contextlib.asynccontextmanager
-async def _office(book: ReceiptBook, clock: Clock) -> AsyncIterator[ReceiptOffice]:
-    office = ReceiptOffice(book, clock)
-    try:
-        yield office
-    finally:
-        await office.close()

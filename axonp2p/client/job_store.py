@@ -19,15 +19,15 @@ import contextlib
 import csv
 import fcntl
 import io
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
 from axonp2p.client.events import Event, as_line, from_line
+from axonp2p.client.files import in_order, not_writable, read_metrics, replacing
 from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
 from axonp2p.jobs.lifecycle import JobState
 
@@ -134,7 +134,7 @@ class JobFolder:
             with self.metrics.open("a", newline="") as file:
                 csv.DictWriter(file, columns, restval="").writerow(row)
             return
-        self._write_metrics(_ordered([*columns, *(key for key in row if key not in columns)]), [*rows, row])
+        self._write_metrics(in_order([*columns, *(key for key in row if key not in columns)]), [*rows, row])
 
     def _write_metrics(self, columns: list[str], rows: Sequence[Mapping[str, object]]) -> None:
         text = io.StringIO(newline="")
@@ -151,18 +151,24 @@ class JobFolder:
         if len(kept) < len(rows):
             self._write_metrics(list(rows[0]), kept)
 
-    def write_log(self, peer: str, log: bytes) -> None:
-        """The job's log of the peer with that name (as its row spells it: no slash, no leading dot)."""
+    def add_log(self, peer: str, log: bytes) -> None:
+        """Add the job's log of the peer with that name (as its row spells it: no slash, no leading dot)."""
         self.logs.mkdir(exist_ok=True)
-        with replacing(self.logs / f"{peer}.log") as file:
+        with (self.logs / f"{peer}.log").open("ab") as file:  # a job that was resumed had a log there before
             file.write(log)
 
     def keep_bundle(self, files: Sequence[tuple[str, Path]]) -> None:
-        """Copy the files (relative path, source) of the bundle, so that the job can go on when they have changed."""
-        for name, source in files:
-            target = self.bundle / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
+        """Copy the files (relative path, source) of the bundle, so that the job can go on when they have changed.
+
+        Raises `SettingsError`.
+        """
+        try:
+            for name, source in files:
+                target = self.bundle / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, target)
+        except OSError as error:
+            raise not_writable(self.path, error) from error
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -190,11 +196,18 @@ class JobStore:
         self._jobs = home / "jobs"
 
     def create(self, record: JobRecord) -> JobFolder:
-        """A new folder with its job.json."""
+        """A new folder with its job.json. Raises `SettingsError`."""
         folder = JobFolder(self._jobs / record.id)
-        folder.path.mkdir(parents=True, mode=0o700)
-        folder.write(record)
+        try:
+            folder.path.mkdir(parents=True, mode=0o700)
+            folder.write(record)
+        except OSError as error:
+            raise not_writable(folder.path, error) from error
         return folder
+
+    def has(self, job: str) -> bool:
+        """Whether there is a folder of that very name."""
+        return (self._jobs / job).exists()
 
     def find(self, job: str) -> JobFolder:
         """The folder of a job by its id, or by the beginning of it when that is clear. Raises `NotFound`."""
@@ -215,41 +228,3 @@ class JobStore:
 
     def _folders(self) -> list[Path]:
         return sorted(path.parent for path in self._jobs.glob("*/job.json"))
-
-
-def read_metrics(path: Path) -> list[dict[str, str]]:
-    """The lines of a metrics.csv; none when there is no file."""
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of `path` whole when all is written, or not at all."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with fresh.open("wb") as file:
-            yield file
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
-
-
-def put_in_place(fresh: Path, path: Path) -> None:
-    """Move a finished file to its place once the disk has it: after a power cut there is the old one or the new one."""
-    with fresh.open("rb") as file:
-        os.fsync(file.fileno())
-    fresh.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _ordered(columns: list[str]) -> list[str]:
-    first, last = ["round", "loss"], ["samples", "seconds", "bytes"]
-    between = [name for name in columns if name not in (*first, *last)]
-    return [name for name in (*first, *between, *last) if name in columns]

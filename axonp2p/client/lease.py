@@ -10,12 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Protocol
 
+from axonp2p.client.lease_sides import LeaseListener, Promise
 from axonp2p.client.posting import Posting
 from axonp2p.errors import AxonError, PeerMisbehaved, Unreachable
-from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.messages import (
     BundleManifest,
     BundlePart,
@@ -32,20 +30,15 @@ from axonp2p.jobs.messages import (
     RosterSet,
     SetRoster,
     SignReceipt,
-    TakeLease,
     ToWorker,
     WorkerEnded,
     WorkerStarted,
 )
 from axonp2p.logs import get_logger
-from axonp2p.reservation.token import Token
 from axonp2p.table.records import Row
-from axonp2p.transport.dialer import dial
-from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.messages import Refusal, error_of
 from axonp2p.transport.session import Session
-from axonp2p.wire.codec import Message, encode
-from axonp2p.wire.envelope import Signed
+from axonp2p.wire.codec import Message
 
 ANSWER_S = 30.0
 """How long a peer may take for a short answer. Nothing of a job's length is waited for with it."""
@@ -54,75 +47,6 @@ BUNDLE_CHECKED_S = 120.0
 LONGEST_LOG = 4 * 1024 * 1024
 
 log = get_logger(__name__)
-
-
-class LeaseListener(Protocol):
-    """Who is told what a leased peer says."""
-
-    async def worker_said(self, rank: int, payload: memoryview) -> None:
-        """The worker's words; awaited before more is read, which slows down a peer that says too much."""
-        ...
-
-    def receipt_signed(self, rank: int, receipt: bytes) -> None:
-        """A counter-signed receipt came back."""
-        ...
-
-    async def link_lost(self, rank: int, other: int, reason: str) -> None:
-        """The peer cannot reach the member with the rank `other`."""
-        ...
-
-    def peer_gone(self, rank: int, reason: str) -> None:
-        """The worker has ended or the peer is away; said once."""
-        ...
-
-
-@dataclass(frozen=True)
-class Promise:
-    """A reservation: the token for some peers, and the tracker that issued it and takes its receipts."""
-
-    uuid: str
-    token: Signed[Token]
-    tracker: HttpCaller
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What `TakeLease` asks for."""
-
-    job: str
-    kind: str
-    cores: int
-    memory_mb: int
-
-
-async def take_lease(
-    key: PrivateKey, row: Row, addresses: list[str], promise: Promise, wanted: Wanted, *, name: str
-) -> Lease:
-    """Dial the peer, prove our key, show the token. Raises `Unreachable`, `Refused` (`Busy`) or `PeerMisbehaved`."""
-    session = await dial(key, addresses, fingerprint=row.certificate, peer=row.peer, called=f"peer {name}")
-    try:
-        async with asyncio.timeout(ANSWER_S):
-            await session.send(
-                TakeLease(
-                    token=encode(promise.token),
-                    job=wanted.job,
-                    kind=wanted.kind,
-                    cores=wanted.cores,
-                    memory_mb=wanted.memory_mb,
-                )
-            )
-            answer, _ = await session.receive(PeerMessage)
-        if isinstance(answer, Refusal):
-            raise error_of(answer, f"peer {name}")
-        if not isinstance(answer, LeaseTaken):
-            raise PeerMisbehaved(f"peer {name} answered TakeLease with {type(answer).__name__}")
-    except TimeoutError as error:
-        await session.close()
-        raise Unreachable(f"peer {name} did not answer within {ANSWER_S:g} s") from error
-    except BaseException:
-        await session.close()
-        raise
-    return Lease(session, row, promise, answer, name=name)
 
 
 class Lease:
@@ -256,6 +180,10 @@ class Lease:
         except AxonError as error:
             await self._session.close()
             self._is_gone(error)
+        except Exception as error:  # the edge of a supervised task: a mistake of ours costs this lease, not the job
+            log.exception("a lease failed", peer=self.name)
+            await self._session.close()
+            self._is_gone(AxonError(f"a mistake in axon itself: {error!r}"))
 
     async def _heard(self, message: Message, payload: memoryview) -> None:
         match message:

@@ -12,7 +12,7 @@ from axonp2p.client.progress import Pace, summarise
 from axonp2p.client.receipts import ReceiptBook
 from axonp2p.clock import Clock
 from axonp2p.ledger.balances import credits_of
-from axonp2p.training.coordinator import RoundBegun, Sight
+from axonp2p.training.crew import RoundBegun, Sight
 from axonp2p.training.messages import RoundDone
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import MemberDropped, MemberReady, ProgressHeard, RoundAccepted, RoundRedone

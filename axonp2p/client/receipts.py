@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
 from axonp2p.client.lease import Lease
 from axonp2p.clock import Clock
@@ -104,7 +106,7 @@ class Settled:
 
 
 class ReceiptOffice:
-    """Asks for signatures and hands in what came back. `settle()`, or `close()`, ends it."""
+    """Asks for signatures and hands in what came back. Use it in an `async with`; `settle` at its end."""
 
     def __init__(self, book: ReceiptBook, clock: Clock) -> None:
         self.book = book
@@ -149,12 +151,19 @@ class ReceiptOffice:
                 await self._done.wait()
         except TimeoutError:
             log.warning("receipts are missing", unsigned=self.book.unsigned)
-        await self.close()
+        await self._stop()
         not_taken = self._refused + sum(len(waiting) for waiting in self._waiting.values())
         return Settled(self._kept, self.book.unsigned, not_taken, self._reason)
 
-    async def close(self) -> None:
-        """Hand in no more. Harmless when it is called twice."""
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stop()
+
+    async def _stop(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 

@@ -95,7 +95,7 @@ class Swarm:
         bundle = collect(source, spec)
         now = self._clock.now()
         record = JobRecord(
-            id=f"{spec.name}-{secrets.token_hex(2)}",
+            id=self._fresh_id(spec.name),
             name=spec.name,
             folder=str(source),
             spec=msgspec.to_builtins(spec),
@@ -157,6 +157,11 @@ class Swarm:
         return self._ask(lambda trackers: ask_credits(trackers, key, names, job_id))
 
     # --- how it works ---
+
+    def _fresh_id(self, name: str) -> str:
+        while self._store.has(job := f"{name}-{secrets.token_hex(2)}"):
+            pass
+        return job
 
     def _get_means(self) -> Means:
         if self._means is None:

@@ -48,12 +48,13 @@ class Shortlist:
         self._max_rtt_s = max_rtt_s
         self._waiting: list[tuple[float, Candidate]] = []
         self._seen: set[PeerId] = set()
+        self._unseen = 0
         self._reasons: Counter[str] = Counter()
 
     @property
     def seen(self) -> int:
         """How many different peers were looked at."""
-        return len(self._seen)
+        return len(self._seen) + self._unseen
 
     def worth_measuring(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         """Those among new candidates whose offer fits; the others are tallied and never seen again."""
@@ -94,6 +95,12 @@ class Shortlist:
     def refused(self, reason: str) -> None:
         """One that was taken from the list said no after all, or did not answer."""
         self._reasons[reason] += 1
+
+    def add_unseen(self, count: int, reason: str) -> None:
+        """So many more live, of which the table tells no more than the reason why they are not shown."""
+        if count > 0:
+            self._unseen += count
+            self._reasons[reason] += count
 
     def nobody_fits(self, *, hired: int, needed: int) -> NobodyFits:
         """The error that says with numbers why there are too few."""

@@ -1,0 +1,128 @@
+"""How a job ends well, or keeps what was done: weights, state, logs and receipts, fetched while peers are there."""
+
+from __future__ import annotations
+
+import asyncio
+
+from axonp2p.client.account import JobAccount
+from axonp2p.client.crew import LeasedCrew
+from axonp2p.client.events import Event, JobFinished, JobLeft, ReceiptsMissing
+from axonp2p.client.files import put_in_place, read_metrics
+from axonp2p.client.narrator import Narrator
+from axonp2p.client.receipts import ReceiptOffice
+from axonp2p.clock import Clock
+from axonp2p.errors import AxonError, TaskMistake
+from axonp2p.jobs.lifecycle import JobState
+from axonp2p.logs import get_logger
+from axonp2p.training.coordinator import Coordinator
+from axonp2p.training.crew import Standing
+
+RECEIPTS_S = 10.0
+"""How long the last receipts may take at the end of a job."""
+
+log = get_logger(__name__)
+
+
+class JobEnd:
+    """The ends that a job's training can come to. One of them is called, once, while the leases still hold."""
+
+    def __init__(
+        self,
+        account: JobAccount,
+        coordinator: Coordinator,
+        crew: LeasedCrew,
+        office: ReceiptOffice,
+        narrator: Narrator,
+    ) -> None:
+        self._account = account
+        self._coordinator = coordinator
+        self._crew = crew
+        self._office = office
+        self._narrator = narrator
+
+    async def finished(self, began: float, clock: Clock) -> Event:
+        """All rounds are trained: fetch the weights. Raises `JobFailed` when no peer can give them.
+
+        `began` is when this life of the job did, in monotonic seconds.
+        """
+        folder = self._account.folder
+        arriving = folder.path / ".model.part"
+        settling = asyncio.create_task(self._settle())
+        try:
+            sha256 = await self._coordinator.fetch("model", self._standing(), arriving)
+            await asyncio.to_thread(put_in_place, arriving, folder.model)
+            kept = await settling
+        finally:
+            arriving.unlink(missing_ok=True)
+            settling.cancel()
+        self._account.enter(JobState.FINISHED, model_sha256=sha256.hex(), kept_state="")
+        folder.state.unlink(missing_ok=True)
+        record, now = self._account.record, clock.monotonic()
+        return JobFinished(
+            job=record.id,
+            folder=str(folder.path),
+            rounds=record.round,
+            loss=record.loss or 0.0,
+            metrics=record.metrics,
+            samples=sum(int(row["samples"]) for row in read_metrics(folder.metrics)),
+            seconds=now - began,
+            first_step_s=(self._narrator.began or now) - began,
+            wire_bytes=record.wire_bytes,
+            credits=record.credits,
+            receipts=kept,
+            peers=list(self._crew.present.values()),
+            lost=self._account.names_lost,
+        )
+
+    async def left(self) -> Event:
+        """The client goes, to come back: fetch the state."""
+        await self._keep_state()
+        await self._settle()
+        record = self._account.record
+        self._account.enter(JobState.LEFT, round=record.kept_round)
+        return JobLeft(job=record.id, folder=str(self._account.folder.path), round=record.kept_round)
+
+    async def failed(self, error: AxonError) -> AxonError:
+        """Training was given up; the error to tell. Too few peers may be left, but those hold what was done."""
+        if not isinstance(error, TaskMistake):
+            await self._keep_state()
+        await self._settle()
+        record = self._account.record
+        if not record.kept_round or isinstance(error, TaskMistake):
+            return error
+        fix = f"axon resume {record.id}      (goes on after round {record.kept_round})"
+        return type(error)(error.message, cause=error.cause, fix=fix)
+
+    async def _keep_state(self) -> None:
+        """Fetch what the accepted rounds led to, so that the job can go on from there with other peers.
+
+        If no peer can give it, what was kept before stays.
+        """
+        standing, folder = self._standing(), self._account.folder
+        if standing.state is None or not standing.members:
+            return
+        arriving = folder.path / ".state.part"
+        try:
+            sha256 = await self._coordinator.fetch("state", standing, arriving)
+            await asyncio.to_thread(put_in_place, arriving, folder.state)
+        except AxonError as error:
+            log.warning("the accepted rounds could not be kept", reason=error.message, cause=error.cause)
+            return
+        finally:
+            arriving.unlink(missing_ok=True)
+        self._account.change(kept_state=sha256.hex(), kept_round=standing.round)
+
+    async def _settle(self) -> int:
+        """Fetch logs and wait for the last receipts; how many receipts are kept by a tracker."""
+        settled, _ = await asyncio.gather(self._office.settle(RECEIPTS_S), self._crew.keep_logs())
+        if settled.unsigned or settled.not_taken:
+            reason = settled.reason or "their peers went away before they had signed"
+            self._account.tell(ReceiptsMissing(unsigned=settled.unsigned, not_taken=settled.not_taken, reason=reason))
+        self._account.change(wire_bytes=self._narrator.wire_bytes, credits=self._narrator.credits())
+        return settled.kept
+
+    def _standing(self) -> Standing:
+        """As the coordinator sees it, without those that have gone since."""
+        standing, present = self._coordinator.standing, self._crew.present
+        members = [rank for rank in standing.members if rank in present]
+        return Standing(standing.round, standing.state, members, standing.trained)

@@ -1,0 +1,39 @@
+"""What stands on either side of a lease: the promise that it was taken on, and who is told what the peer says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from axonp2p.reservation.token import Token
+from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.wire.envelope import Signed
+
+
+class LeaseListener(Protocol):
+    """Who is told what a leased peer says."""
+
+    async def worker_said(self, rank: int, payload: memoryview) -> None:
+        """The worker's words; awaited before more is read, which slows down a peer that says too much."""
+        ...
+
+    def receipt_signed(self, rank: int, receipt: bytes) -> None:
+        """A counter-signed receipt came back."""
+        ...
+
+    async def link_lost(self, rank: int, other: int, reason: str) -> None:
+        """The peer cannot reach the member with the rank `other`."""
+        ...
+
+    def peer_gone(self, rank: int, reason: str) -> None:
+        """The worker has ended or the peer is away; said once."""
+        ...
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A reservation: the token for some peers, and the tracker that issued it and takes its receipts."""
+
+    uuid: str
+    token: Signed[Token]
+    tracker: HttpCaller

@@ -1,0 +1,56 @@
+"""Taking a lease: dial, prove our key, show the token, and hear yes or no."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from axonp2p.client.lease import ANSWER_S, Lease
+from axonp2p.client.lease_sides import Promise
+from axonp2p.errors import PeerMisbehaved, Unreachable
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.jobs.messages import LeaseTaken, PeerMessage, TakeLease
+from axonp2p.table.records import Row
+from axonp2p.transport.dialer import dial
+from axonp2p.transport.messages import Refusal, error_of
+from axonp2p.wire.codec import encode
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What `TakeLease` asks for."""
+
+    job: str
+    kind: str
+    cores: int
+    memory_mb: int
+
+
+async def take_lease(
+    key: PrivateKey, row: Row, addresses: list[str], promise: Promise, wanted: Wanted, *, name: str
+) -> Lease:
+    """Dial the peer, prove our key, show the token. Raises `Unreachable`, `Refused` (`Busy`) or `PeerMisbehaved`."""
+    session = await dial(key, addresses, fingerprint=row.certificate, peer=row.peer, called=f"peer {name}")
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            await session.send(
+                TakeLease(
+                    token=encode(promise.token),
+                    job=wanted.job,
+                    kind=wanted.kind,
+                    cores=wanted.cores,
+                    memory_mb=wanted.memory_mb,
+                )
+            )
+            answer, _ = await session.receive(PeerMessage)
+        if isinstance(answer, Refusal):
+            raise error_of(answer, f"peer {name}")
+        if not isinstance(answer, LeaseTaken):
+            raise PeerMisbehaved(f"peer {name} answered TakeLease with {type(answer).__name__}")
+    except TimeoutError as error:
+        await session.close()
+        raise Unreachable(f"peer {name} did not answer within {ANSWER_S:g} s") from error
+    except BaseException:
+        await session.close()
+        raise
+    return Lease(session, row, promise, answer, name=name)
