@@ -1,5 +1,8 @@
 """CONTAIN: a stranger's code behind a wall.
 
-`command_line` (pure) turns limits into a bubblewrap command; `child` runs it and watches it; `channel` is the one
-socket on which the worker inside and the daemon outside talk. Without bubblewrap there is no worker.
+`limits`, `command_line`, `verdict`, `log` and `diagnosis` decide: what a worker may use, the bubblewrap command for it,
+which limit it went over, what is kept of its output, and what mends a machine where bubblewrap fails. `environment`
+finds Python on this machine, `launch` starts the sandbox, `watch` sums up its processes ten times a second, `child`
+is the whole of it for the daemon. `channel` outside and `inside` within are the ends of the one socket between them.
+Without bubblewrap there is no worker.
 """

@@ -19,7 +19,8 @@ from axonp2p.sandbox.environment import find_environment
 from axonp2p.sandbox.launch import Launched, find_bubblewrap, launch, made_up_files
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.log import BoundedLog
-from axonp2p.sandbox.watch import Verdict, Watch
+from axonp2p.sandbox.verdict import Verdict
+from axonp2p.sandbox.watch import Watch
 
 LOG_TAIL = 4000
 """Characters of the log that the end of a worker carries."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from axonp2p.sandbox.environment import Environment
 from axonp2p.sandbox.limits import MIB, Limits
 
 NOBODY = 65534
@@ -19,6 +18,21 @@ FILES = {
 }
 """Files made up for the sandbox, so that none of the machine's is shown."""
 _DEVICES = ("null", "zero", "full", "random", "urandom")
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What is bound into the sandbox, read-only, and how Python is found in it."""
+
+    binds: tuple[tuple[str, str], ...]
+    """(path outside, path inside)"""
+    links: tuple[tuple[str, str], ...]
+    """(target, path inside)"""
+    python: str
+    """The interpreter's path inside."""
+    python_path: tuple[str, ...]
+    library_path: str
+    """Where the loader finds the interpreter's own library; "" where it knows."""
 
 
 @dataclass(frozen=True)

@@ -8,29 +8,14 @@ from __future__ import annotations
 import os
 import site
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import axonp2p
+from axonp2p.sandbox.command_line import Environment
 
 _LIBRARIES = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64")
 _FILES = ("/etc/ld.so.cache", "/proc/cpuinfo", "/proc/meminfo")
 """Single files: cpuinfo tells torch which instructions it may use; there is no other /proc."""
-
-
-@dataclass(frozen=True)
-class Environment:
-    """What is bound into the sandbox, read-only, and how Python is found in it."""
-
-    binds: tuple[tuple[str, str], ...]
-    """(path outside, path inside)"""
-    links: tuple[tuple[str, str], ...]
-    """(target, path inside)"""
-    python: str
-    """The interpreter's path inside."""
-    python_path: tuple[str, ...]
-    library_path: str
-    """Where the loader finds the interpreter's own library; "" where it knows."""
 
 
 def find_environment() -> Environment:

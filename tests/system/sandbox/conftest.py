@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -129,23 +131,28 @@ from axonp2p.sandbox.messages import Started
 
 channel = Inside(int(sys.argv[1]))
 channel.receive()
-os.fork() or os.setsid()
+if os.fork() == 0:
+    os.setsid()
+    time.sleep(600)
 channel.send(Started())
 time.sleep(600)
 """
 
 
 @pytest.fixture
-def start_daemon(tmp_path: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str], int]]]:
+def start_daemon() -> Iterator[Callable[..., tuple[subprocess.Popen[str], int]]]:
     """Starts a process that starts a worker; when "working", the worker has a child and ignores its channel.
 
     Gives back that process and the number of the sandbox's first. `before` are words such as setpriv and its options.
     """
-    (tmp_path / "stay.py").write_text(STAY)
+    # Not pytest's own folder, which other users may not enter.
+    job = Path(tempfile.mkdtemp(prefix="axon-test-"))
+    job.chmod(0o755)
+    (job / "stay.py").write_text(STAY)
     started: list[subprocess.Popen[str]] = []
 
     def start(worker_is: str, before: tuple[str, ...] = ()) -> tuple[subprocess.Popen[str], int]:
-        command = [*before, sys.executable, "-c", DAEMON, str(tmp_path), worker_is]
+        command = [*before, sys.executable, "-c", DAEMON, str(job), worker_is]
         daemon = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd="/")
         started.append(daemon)
         assert daemon.stdout is not None
@@ -155,3 +162,4 @@ def start_daemon(tmp_path: Path) -> Iterator[Callable[..., tuple[subprocess.Pope
     for daemon in started:
         daemon.kill()
         daemon.communicate()
+    shutil.rmtree(job)

@@ -40,11 +40,10 @@ def test_a_bubblewrap_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="this is an ordinary user already: all tests here show it")
-def test_it_works_for_an_ordinary_user(start_daemon: Any, tmp_path: Path) -> None:
+def test_it_works_for_an_ordinary_user(start_daemon: Any) -> None:
     ordinary = ("setpriv", "--reuid", "54321", "--regid", "54321", "--clear-groups", "env", "-i", "PATH=/usr/bin:/bin")
     if subprocess.run([*ordinary, sys.executable, "-c", "import axonp2p"], capture_output=True).returncode != 0:
         pytest.skip(f"an ordinary user may not read {Path(sys.executable).resolve()}")
-    tmp_path.chmod(0o755)
     _, first = start_daemon("working", ordinary)
     assert psutil.Process(first).uids().real == 54321
     assert psutil.Process(first).nice() == 19

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from axonp2p.sandbox.command_line import FILES, Descriptors, bubblewrap_command, variables
-from axonp2p.sandbox.environment import Environment
+from axonp2p.sandbox.command_line import FILES, Descriptors, Environment, bubblewrap_command, variables
 from axonp2p.sandbox.limits import Limits
 
 ENVIRONMENT = Environment(

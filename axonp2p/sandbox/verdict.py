@@ -1,0 +1,83 @@
+"""From what the processes of a sandbox use together to the limit that they went over. Decides only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from axonp2p.sandbox.limits import MIB, Limits, task_limit
+
+PRINTED_PER_KEPT = 1024
+"""A job may print this many times what is kept of its log."""
+FILES = 1000
+FILES_PER_MB = 64
+"""Files that a job may make, and more for each MiB of scratch: each costs about a KiB that no size counts."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the processes of a sandbox use together at one moment."""
+
+    memory_bytes: int = 0
+    tasks: int = 0
+    """Processes and threads."""
+    cpu_seconds: float = 0.0
+    """Of the living and of the ended ones."""
+    files: int = 0
+    """In /tmp."""
+    printed_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The limit that was passed, in one word, and in a sentence."""
+
+    limit: str
+    reason: str
+
+
+def verdict(sample: Sample, limits: Limits) -> Verdict | None:
+    """Which limit the sample is over, or None. Processes come first: while they multiply, every moment counts."""
+    tasks = task_limit(limits.processes, limits.cores)
+    files = FILES + limits.scratch_mb * FILES_PER_MB
+    printed = limits.log_bytes * PRINTED_PER_KEPT
+    if sample.tasks > tasks:
+        return Verdict("processes", f"ran more than the {tasks} processes and threads that are allowed")
+    if limits.cpu_seconds and sample.cpu_seconds > limits.cpu_seconds:
+        return Verdict("cpu", f"used more than the {limits.cpu_seconds} s of processor time that are allowed")
+    if sample.files > files:
+        return Verdict("files", f"made more than the {files} files in /tmp that are allowed")
+    if sample.printed_bytes > printed:
+        return Verdict("output", f"printed more than the {printed // MIB} MiB that are allowed")
+    if sample.memory_bytes > limits.memory_mb * MIB:
+        used = sample.memory_bytes // MIB
+        return Verdict("memory", f"used {used} MiB of memory where {limits.memory_mb} MiB are allowed")
+    return None
+
+
+def parse_status(text: str) -> tuple[int, int]:
+    """Bytes of memory, swapped or not, that is no cache of a file, and threads, from /proc/PID/status."""
+    memory = threads = 0
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name in ("RssAnon", "RssShmem", "VmSwap"):
+            memory += int(value.split()[0]) * 1024
+        elif name == "Threads":
+            threads = int(value)
+    return memory, threads
+
+
+def parse_ticks(text: str) -> int:
+    """Processor time of the process and of its children that it has seen end, from /proc/PID/stat."""
+    # The name, in brackets, may hold spaces and brackets.
+    fields = text.rpartition(")")[2].split()
+    return sum(map(int, fields[11:15]))
+
+
+def parse_exact(text: str) -> int:
+    """The same from /proc/PID/smaps_rollup, with pages that several processes share counted by their share."""
+    total = 0
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name in ("Pss_Anon", "Pss_Shmem", "SwapPss"):
+            total += int(value.split()[0]) * 1024
+    return total

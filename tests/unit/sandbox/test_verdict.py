@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from axonp2p.sandbox.limits import MIB, Limits
+from axonp2p.sandbox.verdict import Sample, parse_exact, parse_status, parse_ticks, verdict
+
+LIMITS = Limits(cores=2, memory_mb=100, scratch_mb=10, processes=8, cpu_seconds=60, log_bytes=4096)
+AT_THE_LIMIT = Sample(
+    memory_bytes=100 * MIB, tasks=16, cpu_seconds=60.0, files=1000 + 64 * 10, printed_bytes=4096 * 1024
+)
+
+
+def test_what_is_at_its_limits_may_go_on() -> None:
+    assert verdict(AT_THE_LIMIT, LIMITS) is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "change", "words"),
+    [
+        ("memory", {"memory_bytes": 101 * MIB}, "used 101 MiB of memory where 100 MiB are allowed"),
+        ("processes", {"tasks": 17}, "more than the 16 processes and threads"),
+        ("cpu", {"cpu_seconds": 60.1}, "more than the 60 s of processor time"),
+        ("files", {"files": 1641}, "more than the 1640 files"),
+        ("output", {"printed_bytes": 4096 * 1024 + 1}, "more than the 4 MiB"),
+    ],
+)
+def test_each_limit_is_named_when_it_is_passed(limit: str, change: dict[str, int], words: str) -> None:
+    found = verdict(replace(AT_THE_LIMIT, **change), LIMITS)
+    assert found is not None
+    assert found.limit == limit
+    assert words in found.reason
+
+
+def test_processor_time_has_no_limit_unless_one_is_set() -> None:
+    assert verdict(Sample(cpu_seconds=1e9), replace(LIMITS, cpu_seconds=0)) is None
+
+
+STATUS = """\
+Name:\tRssAnon: 99 kB
+VmRSS:\t  329536 kB
+RssAnon:\t  2048 kB
+RssFile:\t  103336 kB
+RssShmem:\t  1024 kB
+VmSwap:\t  512 kB
+Threads:\t3
+"""
+
+
+def test_memory_is_what_is_no_cache_of_a_file() -> None:
+    assert parse_status(STATUS) == ((2048 + 1024 + 512) * 1024, 3)
+
+
+def test_a_process_that_has_ended_uses_nothing() -> None:
+    assert parse_status("Name:\tpython\nState:\tZ (zombie)\nThreads:\t1\n") == (0, 1)
+
+
+def test_processor_time_includes_ended_children_and_no_name_confuses_it() -> None:
+    fields = " ".join(str(number) for number in range(4, 30))
+    assert parse_ticks(f"7 (a) R 1 (b c) R {fields}") == 14 + 15 + 16 + 17
+
+
+def test_the_exact_sum_shares_pages() -> None:
+    text = "Rss: 9999 kB\nPss: 5000 kB\nPss_Anon: 100 kB\nPss_File: 4000 kB\nPss_Shmem: 20 kB\nSwapPss: 3 kB\n"
+    assert parse_exact(text) == 123 * 1024
