@@ -38,24 +38,20 @@ def commands(program: str) -> Iterator[tuple[str, click.Command]]:
             yield name, command
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_every_command_and_option_is_documented(program: str) -> None:
-    page = (DOCS / "commands.md").read_text()
-    for name, command in commands(program):
-        section = re.search(rf"^### `{re.escape(name)}\b.*?(?=^##|\Z)", page, flags=re.MULTILINE | re.DOTALL)
-        assert section, f"docs/commands.md has no section for {name}"
-        for parameter in command.params:
-            if isinstance(parameter, click.Option) and not parameter.hidden:
-                assert f"`{parameter.opts[0]}" in section[0], f"{name} {parameter.opts[0]}"
-        assert command.help, f"{name} has no help text"
-
-
-def test_no_documented_command_is_missing() -> None:
-    real = {name for program in PROGRAMS for name, _ in commands(program)}
-    titles = re.findall(
-        r"^### `((?:axon|axon-peer|axon-tracker)(?: [a-z]+)+)", (DOCS / "commands.md").read_text(), re.M
+@pytest.mark.parametrize("script", ["write_messages_page", "write_commands_page"])
+def test_written_pages_are_what_the_code_says(script: str) -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / script, "--check"], capture_output=True, text=True, timeout=60
     )
-    assert set(titles) == real
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_command_and_option_says_what_it_is_for(program: str) -> None:
+    for name, command in commands(program):
+        assert command.help, name
+        for parameter in command.params:
+            assert not isinstance(parameter, click.Option) or parameter.hidden or parameter.help, (name, parameter.name)
 
 
 def test_every_setting_is_documented() -> None:
@@ -87,16 +83,6 @@ def _family() -> list[type]:
         found.append(kind)
         waiting.extend(kind.__subclasses__())
     return found
-
-
-def test_the_page_of_all_messages_is_what_the_code_says() -> None:
-    done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "write_messages_page", "--check"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def test_every_address_that_is_served_is_documented() -> None:
