@@ -109,7 +109,7 @@ def after(shown: Shown, event: events.Event) -> Shown:
 
 
 def _headline(loss: float, eta_s: float | None) -> str:
-    return f"loss {loss:.3f}" + (f"  ETA {duration_text(eta_s)}" if eta_s is not None else "")
+    return f"loss {loss:.3g}" + (f"  ETA {duration_text(eta_s)}" if eta_s is not None else "")
 
 
 def _facts(event: events.RoundFinished) -> str:

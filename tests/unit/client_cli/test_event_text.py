@@ -52,7 +52,7 @@ def test_lines_that_stay(event: events.Event, said: str) -> None:
 def test_the_bar_fills_with_rounds_and_the_fraction_of_the_one_that_runs() -> None:
     shown = after(after(Shown(), SUBMITTED), MIDWAY)
     assert (shown.done, shown.rounds, shown.doing) == (2.5, 20, "round 3/20")
-    assert shown.headline == "loss 1.400  ETA 31 s"
+    assert shown.headline == "loss 1.4  ETA 31 s"
     assert shown.peers == "heron 100 samples/s   otter 210 samples/s"
 
 

@@ -1,0 +1,285 @@
+"""`axon` as a new user meets it: a swarm, a job from the template, and everything that can be asked of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from safetensors.numpy import load_file
+
+from axonp2p.sandbox.child import why_no_sandbox
+
+no_sandbox = why_no_sandbox()
+pytestmark = [pytest.mark.sandbox, pytest.mark.skipif(bool(no_sandbox), reason=no_sandbox or "a sandbox can be had")]
+
+AXON = str(Path(sys.executable).parent / "axon")
+
+
+class Person:
+    """Somebody with a home and a folder to work in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.home = folder / "home"
+        self.environment = {**os.environ, "AXON_HOME": str(self.home), "COLUMNS": "100"}
+
+    def run(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [AXON, *words], capture_output=True, text=True, timeout=200, env=self.environment, cwd=self.folder
+        )
+        assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def ask(self, *words: str) -> dict[str, Any]:
+        """The one JSON object that a command answers with, and nothing beside it."""
+        done = self.run(*words, "--json")
+        answer: dict[str, Any] = json.loads(done.stdout)
+        assert done.stderr == ""
+        return answer
+
+    def begin(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [AXON, *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=self.environment,
+            cwd=self.folder,
+        )
+
+    def write_job(self, name: str, **changes: str) -> None:
+        """A job from the template, for two peers, with other changes in job.toml."""
+        self.run("init", name)
+        file = self.folder / name / "job.toml"
+        text = file.read_text()
+        for key, value in {"peers": "2", "rounds": "3", **changes}.items():
+            lines = [f"{key} = {value}" if line.startswith(f"{key} =") else line for line in text.splitlines()]
+            text = "\n".join(lines) + "\n"
+        file.write_text(text)
+
+
+def running_below(folder: Path) -> list[str]:
+    """Command lines of living processes that name `folder`."""
+    return [
+        line
+        for process in psutil.process_iter(["cmdline", "status"])
+        if str(folder) in (line := " ".join(process.info["cmdline"] or []))
+        and process.info["status"] != psutil.STATUS_ZOMBIE
+    ]
+
+
+@pytest.fixture(scope="module")
+def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+    """Somebody whose swarm of two peers is up."""
+    somebody = Person(tmp_path_factory.mktemp("person"))
+    answer = somebody.ask("swarm", "up", "-n", "2")
+    assert answer["peers"] == ["otter", "heron"]
+    yield somebody
+    somebody.run("swarm", "down")
+    assert running_below(somebody.folder) == []
+
+
+def test_a_new_user_gets_weights(person: Person) -> None:
+    person.write_job("first")
+    checked = person.ask("check", "first")
+    assert checked["peers_found"] == 2
+    assert checked["parameters"] > 0
+    told = person.run("submit", "first").stdout
+    assert "round=3/3 loss=" in told
+    assert "accuracy" in told
+    (job,) = [found for found in person.ask("jobs")["jobs"] if found["name"] == "first"]
+    assert (job["state"], job["round"]) == ("finished", 3)
+    assert f"axon fetch {job['id']} -o OUT" in told
+    person.run("fetch", job["id"], "-o", "out")
+    weights = load_file(person.folder / "out" / "model.safetensors")
+    assert sum(array.size for array in weights.values()) == checked["parameters"]
+    assert len((person.folder / "out" / "metrics.csv").read_text().splitlines()) == 4
+    assert {path.name for path in (person.folder / "out" / "logs").iterdir()} == {"heron.log", "otter.log"}
+    status = person.run("status", "first").stdout
+    assert "finished" in status
+    assert "otter" in status
+    balances = {entry["name"]: entry for entry in person.ask("credits", job["id"])["balances"]}
+    assert balances["otter"]["earned_flops"] + balances["heron"]["earned_flops"] == balances["you"]["owed_flops"] > 0
+    assert balances["you"]["receipts"] == 6
+
+
+def test_the_swarm_can_be_looked_at(person: Person) -> None:
+    status = person.ask("swarm", "status")
+    assert [process["name"] for process in status["processes"]] == ["tracker", "otter", "heron"]
+    assert status["running"] == 3
+    seen = person.ask("peers")["peers"]
+    assert [peer["name"] for peer in seen] == ["heron", "otter"]
+    assert all(peer["rtt_s"] > 0 for peer in seen)
+    assert "otter" in person.run("peers").stdout
+    for process in status["processes"]:
+        assert "torch" not in Path(f"/proc/{process['pid']}/maps").read_text()
+
+
+def test_a_second_swarm_in_the_same_home_is_refused_and_the_first_goes_on(person: Person) -> None:
+    refused = person.run("swarm", "up", code=6)
+    assert "error AX-606" in refused.stderr
+    assert person.ask("swarm", "status")["running"] == 3
+
+
+def test_json_is_one_object_and_nothing_else(person: Person) -> None:
+    person.write_job("quiet")
+    answer = person.ask("submit", "quiet")
+    assert answer["state"] == "finished"
+    assert answer["rounds"] == 3
+    assert answer["receipts"] == 6
+    assert set(answer["credits"]) == {"otter", "heron"}
+
+
+def test_a_mistake_in_the_task_comes_back_as_the_users_own_traceback(person: Person) -> None:
+    person.write_job("wrong")
+    task = person.folder / "wrong" / "task.py"
+    task.write_text(task.read_text().replace("(model(points), spirals)", "(model(points), spirls)"))
+    for command in ("check", "submit"):
+        failed = person.run(command, "wrong", code=1)
+        assert "error AX-102" in failed.stderr
+        assert "task.py" in failed.stderr
+        assert "NameError: name 'spirls' is not defined" in failed.stderr
+    error = json.loads(person.run("submit", "wrong", "--json", code=1).stderr)["error"]
+    assert error["code"] == "AX-102"
+    assert "otter" in error["message"] or "heron" in error["message"]
+
+
+def test_ctrl_c_without_a_terminal_leaves_the_job_to_be_resumed(person: Person) -> None:
+    person.write_job("long", rounds="300")
+    process = person.begin("submit", "long")
+    assert process.stdout
+    for line in process.stdout:
+        if line.startswith("round=4/"):
+            break
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, rest
+    (job,) = [found for found in person.ask("jobs")["jobs"] if found["name"] == "long"]
+    assert f"axon resume {job['id']}" in rest
+    assert job["state"] == "left"
+    assert job["round"] >= 4
+    answer = person.ask("resume", job["id"])
+    assert answer["state"] == "finished"
+    assert person.ask("status", job["id"])["round"] == 300
+
+
+def test_ctrl_c_on_a_terminal_asks(person: Person) -> None:
+    person.write_job("asked", rounds="5000")
+    with Terminal(person, "submit", "asked") as terminal:
+        terminal.wait_for("held-out accuracy")  # below the bar
+        terminal.type("\x03")
+        terminal.wait_for("Leave it, to be resumed; cancel it; or go on?")
+        terminal.type("on\r")
+        terminal.forget()
+        terminal.wait_for("ETA")
+        terminal.type("\x03")
+        terminal.wait_for("go on?")
+        terminal.type("cancel\r")
+        terminal.wait_for("Cancelled asked-")
+        assert terminal.exit_code() == 130
+    (job,) = [found for found in person.ask("jobs")["jobs"] if found["name"] == "asked"]
+    assert job["state"] == "cancelled"
+
+
+class Terminal:
+    """A command on a terminal of its own."""
+
+    def __init__(self, person: Person, *words: str) -> None:
+        self.seen = ""
+        self._pid, self._file = pty.fork()
+        if self._pid == 0:
+            os.chdir(person.folder)
+            os.execve(AXON, [AXON, *words], {**person.environment, "TERM": "xterm-256color"})
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._pid:
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+        os.close(self._file)
+
+    def type(self, text: str) -> None:
+        os.write(self._file, text.encode())
+
+    def forget(self) -> None:
+        self.seen = ""
+
+    def wait_for(self, text: str, seconds: float = 60) -> None:
+        deadline = time.monotonic() + seconds
+        while text not in self.seen:
+            ready, _, _ = select.select([self._file], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, f"never showed {text!r}: {self.seen[-2000:]!r}"
+            self.seen += os.read(self._file, 65536).decode(errors="replace")
+
+    def exit_code(self) -> int:
+        _, status = os.waitpid(self._pid, 0)
+        self._pid = 0
+        return os.waitstatus_to_exitcode(status)
+
+
+# --- swarms that do not come up, or go down -------------------------------------------------------
+
+
+def test_down_stops_all_of_it_and_may_be_said_twice(tmp_path: Path) -> None:
+    somebody = Person(tmp_path)
+    up = somebody.run("swarm", "up", "-n", "1")
+    assert "axon swarm down" in up.stdout
+    assert len(running_below(tmp_path)) == 2
+    assert somebody.ask("swarm", "down")["stopped"] == ["otter", "tracker"]
+    assert running_below(tmp_path) == []
+    assert somebody.ask("swarm", "down")["stopped"] == []
+    assert somebody.ask("swarm", "status") == {"trackers": [], "processes": [], "running": 0}
+
+
+def test_a_swarm_comes_up_again_where_one_was_killed(tmp_path: Path) -> None:
+    somebody = Person(tmp_path)
+    somebody.run("swarm", "up", "-n", "1")
+    for process in somebody.ask("swarm", "status")["processes"]:
+        os.kill(process["pid"], signal.SIGKILL)
+    assert somebody.ask("swarm", "status")["running"] == 0
+    somebody.run("swarm", "up", "-n", "1")
+    assert somebody.ask("swarm", "status")["running"] == 2
+    somebody.run("swarm", "down")
+
+
+def test_a_taken_port_is_said_and_nothing_is_left_running(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        failed = Person(tmp_path).run("swarm", "up", "--port", port, code=6)
+    assert "error AX-602" in failed.stderr
+    assert port in failed.stderr
+    assert failed.stderr.splitlines()[-1].startswith("fix: leave --port away")
+    assert running_below(tmp_path) == []
+    assert not (tmp_path / "home" / "swarm.json").exists()
+
+
+def test_a_home_that_cannot_be_used_is_said(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a file")
+    failed = Person(tmp_path).run("swarm", "up", code=9)
+    assert "error AX-601" in failed.stderr
+
+
+def test_interrupted_while_it_starts_it_leaves_nothing(tmp_path: Path) -> None:
+    process = Person(tmp_path).begin("swarm", "up", "-n", "3")
+    assert process.stdout
+    assert "tracker" in process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert running_below(tmp_path) == []
