@@ -1,0 +1,160 @@
+"""Receipts: numbered, signed by both, handed in, and never counted wrongly."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from axonp2p.client import receipts as receipts_module
+from axonp2p.client.receipts import ReceiptBook, ReceiptOffice
+from axonp2p.errors import BadSignature, MalformedMessage, PeerMisbehaved, TrackerUnreachable
+from axonp2p.ledger.receipt import DoublySigned, Receipt, ReceiptsKept, accept, open_receipt
+from axonp2p.reservation.reserving import new_uuid
+from axonp2p.training.messages import RoundDone
+from axonp2p.wire.codec import decode_as, encode
+from axonp2p.wire.envelope import Signed
+from tests.fakes import NOW, ManualClock, key_of
+
+CLIENT, OTTER, HERON = key_of("client"), key_of("otter"), key_of("heron")
+RESERVATION = new_uuid()
+
+
+def done(round: int, flops: int = 1000) -> RoundDone:
+    return RoundDone(
+        round=round, attempt=0, state=b"s" * 32, loss=1.0, samples=10, flops=flops, train_seconds=0.25,
+        exchange_seconds=0.1, sent_bytes=1, received_bytes=1, metrics={}, test_samples=0,
+    )  # fmt: skip
+
+
+def opened(data: bytes) -> Receipt:
+    signed: Signed[Receipt] = decode_as(data, Signed[Receipt], 2048)
+    return open_receipt(signed)
+
+
+def answer(data: bytes, key: Any = OTTER) -> bytes:
+    signed: Signed[Receipt] = decode_as(data, Signed[Receipt], 2048)
+    return encode(accept(key, signed))
+
+
+def test_receipts_count_from_one_for_each_peer_and_reservation() -> None:
+    book, other = ReceiptBook(CLIENT, "digits-1"), new_uuid()
+    places = [(RESERVATION, OTTER), (RESERVATION, OTTER), (RESERVATION, HERON), (other, OTTER), (RESERVATION, OTTER)]
+    numbers = [opened(book.write(uuid, key.peer_id, done(5), NOW)).number for uuid, key in places]
+    assert numbers == [1, 2, 1, 1, 3]
+    receipt = opened(book.write(RESERVATION, OTTER.peer_id, done(7, flops=42), NOW))
+    assert (receipt.client, receipt.peer, receipt.job) == (CLIENT.peer_id, OTTER.peer_id, "digits-1")
+    assert (receipt.round, receipt.flops, receipt.samples, receipt.milliseconds) == (7, 42, 10, 250)
+
+
+def test_only_what_was_sent_counts_and_only_once() -> None:
+    book = ReceiptBook(CLIENT, "digits-1")
+    data = book.write(RESERVATION, OTTER.peer_id, done(0), NOW)
+    assert (book.unsigned, book.flops) == (1, {})
+    back = answer(data)
+    book.signed(OTTER.peer_id, back)
+    assert (book.unsigned, book.flops) == (0, {OTTER.peer_id: 1000})
+    with pytest.raises(PeerMisbehaved):
+        book.signed(OTTER.peer_id, back)
+    assert book.flops == {OTTER.peer_id: 1000}
+
+
+def test_a_wrong_answer_is_the_peers_misbehaviour() -> None:
+    book = ReceiptBook(CLIENT, "digits-1")
+    data = book.write(RESERVATION, OTTER.peer_id, done(0), NOW)
+    with pytest.raises(BadSignature):
+        book.signed(OTTER.peer_id, answer(data, HERON))
+    with pytest.raises(MalformedMessage):
+        book.signed(OTTER.peer_id, b"rubbish")
+    with pytest.raises(PeerMisbehaved):
+        book.signed(HERON.peer_id, answer(data))
+    stranger = ReceiptBook(CLIENT, "digits-2").write(RESERVATION, OTTER.peer_id, done(0), NOW)
+    with pytest.raises(PeerMisbehaved):
+        book.signed(OTTER.peer_id, answer(stranger))
+    assert (book.unsigned, book.awaited) == (1, 1)
+    book.give_up(RESERVATION, OTTER.peer_id)
+    assert (book.unsigned, book.awaited) == (1, 0)
+
+
+class Peer:
+    """As much of a lease as the office needs, with a peer that signs at once or never."""
+
+    def __init__(self, key: Any, tracker: Any, *, signs: bool = True) -> None:
+        self.row = type("Row", (), {"peer": key.peer_id})
+        self.promise = type("Promise", (), {"uuid": RESERVATION, "tracker": tracker})
+        self.name, self.hung_up = "peer", False
+        self.office: Any = None
+        self._key, self._signs = key, signs
+
+    def ask_signature(self, receipt: bytes) -> None:
+        if self._signs:
+            self.office.signed(self, answer(receipt, self._key))
+
+
+@pytest.fixture
+def handed_in(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What a tracker was given: the first times `away` counts, it is away."""
+    taken: list[Any] = []
+
+    async def hand_in(tracker: dict[str, int], receipts: Sequence[DoublySigned]) -> ReceiptsKept:
+        if tracker["away"]:
+            tracker["away"] -= 1
+            raise TrackerUnreachable("the tracker does not answer")
+        taken.append(len(receipts))
+        return ReceiptsKept(new=len(receipts), known=0)
+
+    monkeypatch.setattr(receipts_module, "hand_in", hand_in)
+    monkeypatch.setattr(receipts_module, "GATHER_S", 0.01)
+    return taken
+
+
+class Tracker(dict[str, int]):
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+async def test_receipts_are_handed_in_together(handed_in: list[Any]) -> None:
+    async with ReceiptOffice(ReceiptBook(CLIENT, "digits-1"), ManualClock()) as office:
+        tracker = Tracker(away=0)
+        peers: list[Any] = [Peer(OTTER, tracker), Peer(HERON, tracker)]
+        for peer in peers:
+            peer.office = office
+            office.pay(peer, done(0))
+        settled = await office.settle(10)
+    assert handed_in == [2]
+    assert (settled.kept, settled.unsigned, settled.not_taken) == (2, 0, 0)
+
+
+async def test_a_tracker_that_is_away_is_asked_again(handed_in: list[Any]) -> None:
+    async with ReceiptOffice(ReceiptBook(CLIENT, "digits-1"), ManualClock()) as office:
+        peer: Any = Peer(OTTER, Tracker(away=2))
+        peer.office = office
+        office.pay(peer, done(0))
+        settled = await office.settle(10)
+    assert handed_in == [1]
+    assert (settled.kept, settled.not_taken) == (1, 0)
+
+
+async def test_what_is_missing_is_said_after_a_bounded_wait(handed_in: list[Any]) -> None:
+    async with ReceiptOffice(ReceiptBook(CLIENT, "digits-1"), ManualClock()) as office:
+        silent: Any = Peer(OTTER, Tracker(away=0), signs=False)
+        unheard: Any = Peer(HERON, Tracker(away=10**6))
+        for peer in (silent, unheard):
+            peer.office = office
+            office.pay(peer, done(0))
+        settled = await office.settle(0.2)
+    assert (settled.kept, settled.unsigned, settled.not_taken) == (0, 1, 1)
+    assert "does not answer" in settled.reason
+
+
+async def test_a_peer_that_has_gone_is_not_waited_for(handed_in: list[Any]) -> None:
+    async with ReceiptOffice(ReceiptBook(CLIENT, "digits-1"), ManualClock()) as office:
+        gone: Any = Peer(OTTER, Tracker(away=0), signs=False)
+        gone.office = office
+        office.pay(gone, done(0))
+        gone.hung_up = True
+        office.pay(gone, done(1))
+        async with asyncio.timeout(5):
+            settled = await office.settle(60)
+    assert settled.unsigned == 2

@@ -1,0 +1,40 @@
+"""Which trackers are asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from axonp2p.client.trackers import which_trackers
+from axonp2p.errors import SettingsError
+from axonp2p.settings import ClientSettings, Settings
+
+NONE = Settings()
+SET = Settings(client=ClientSettings(trackers=["https://set:1"]))
+
+
+def urls(*args: object) -> list[str]:
+    return [address.url for address in which_trackers(*args)]  # type: ignore[arg-type]
+
+
+def test_what_is_given_wins_over_settings_and_these_over_a_local_swarm(tmp_path: Path) -> None:
+    (tmp_path / "swarm.json").write_text('{"trackers": ["https://local:1"], "processes": [{"pid": 1}]}')
+    assert urls(["https://given:1", "https://given:2"], SET, tmp_path) == ["https://given:1", "https://given:2"]
+    assert urls([], SET, tmp_path) == ["https://set:1"]
+    assert urls([], NONE, tmp_path) == ["https://local:1"]
+
+
+def test_without_any_the_way_on_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="no tracker is known") as caught:
+        which_trackers([], NONE, tmp_path)
+    assert "--tracker" in caught.value.fix
+    assert "axon swarm up" in caught.value.fix
+
+
+def test_what_is_no_address_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError):
+        which_trackers(["http://plain:1"], NONE, tmp_path)
+    (tmp_path / "swarm.json").write_text("[")
+    with pytest.raises(SettingsError, match=r"swarm\.json cannot be read"):
+        which_trackers([], NONE, tmp_path)
