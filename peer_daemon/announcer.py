@@ -52,7 +52,7 @@ class Sequence:
 
 
 class Announcer:
-    """One supervised task, `run`; `free_slots` wakes it. `heard` is told every yes."""
+    """One supervised task, `run`; `free_slots` wakes it. `heard` is told every yes, and whose."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Announcer:
         row: OwnRow,
         sequence: Sequence,
         clock: Clock,
-        heard: Callable[[Announced], Awaitable[None]],
+        heard: Callable[[HttpCaller, Announced], Awaitable[None]],
     ) -> None:
         self._key = key
         self._trackers = trackers
@@ -120,7 +120,7 @@ class Announcer:
             self._changed.set()
         if first or was_away:
             log.info("announced", tracker=caller.called, free=self._row.free, again_in=round(answer.again_in))
-        await self._heard(answer)
+        await self._heard(caller, answer)
 
     async def _withdraw(self, index: int, row: Row) -> None:
         caller = self._trackers[index]

@@ -10,7 +10,7 @@ from pathlib import Path
 from aiohttp import web
 
 from axonp2p.clock import SystemClock
-from axonp2p.errors import AxonError, SettingsError, TrackerUnreachable
+from axonp2p.errors import SettingsError, TrackerUnreachable
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import short
@@ -76,7 +76,7 @@ class Peer:
         certificate = make_certificate(self._key, self._home / "certificate.pem")
         self._leases = Leases(self._key.peer_id, offer, check_address=self._settings.check_client_address)
         self._book = ReceiptsBook(self._home / "receipts.db", self._key)
-        self._courier = ReceiptsCourier(self._book, self._trackers)
+        self._courier = ReceiptsCourier(self._book)
         place = Workplace(self._key, self._home / "jobs", self._book)
         self._door = Door(self._leases, place, self._clock, self._slots_changed)
         app = web.Application()
@@ -89,7 +89,7 @@ class Peer:
         self._announcer = Announcer(self._key, self._trackers, self._row, sequence, self._clock, self._announced)
         log.info("peer", name=self._name, id=short(self._key.peer_id), port=port, version=version("axonp2p"))
         lent = {"cores": offer.cores, "memory_mb": offer.memory_mb, "slots": offer.slots, "gflops": offer.gflops}
-        log.info("lending", **lent, gpus=len(offer.gpus))
+        log.info("lending", **lent, gpus_seen=len(machine.gpus))
         self._tasks = [asyncio.create_task(self._announcer.run()), asyncio.create_task(self._courier.run())]
 
     async def until_broken(self) -> None:
@@ -108,7 +108,7 @@ class Peer:
         try:
             async with asyncio.timeout(_LAST_RECEIPTS_S):
                 await self._courier.hand_in_all()
-        except (AxonError, TimeoutError):
+        except TimeoutError:
             log.info("receipts kept for the next start")
         await self._listener.stop()
         await asyncio.gather(*(tracker.close() for tracker in self._trackers))
@@ -119,10 +119,10 @@ class Peer:
         self._announcer.free_slots(self._leases.free())
         self._courier.nudge()
 
-    async def _announced(self, answer: Announced) -> None:
+    async def _announced(self, caller: HttpCaller, answer: Announced) -> None:
         # Only who answers on the line that the owner's address pins gets to say yes here.
         self._leases.trust(answer.tracker)
-        self._courier.nudge()
+        self._courier.reached(answer.tracker, caller)
         if addresses := self._row.addresses:
             text = f"{self._key.peer_id} {addresses[0]}\n"
             try:

@@ -27,6 +27,8 @@ class Lease:
     """A slot, lent. Memory and disk in MiB, `until` in Unix seconds."""
 
     reservation: str
+    issuer: PeerId
+    """The tracker that signed the token, and that keeps the receipts."""
     peer: PeerId
     client: PeerId
     job: str
@@ -71,6 +73,7 @@ class Leases:
         self._calendar.hold(token.uuid, token.client, now, token.expires)
         lease = Lease(
             reservation=token.uuid,
+            issuer=token.issuer,
             peer=self._peer,
             client=token.client,
             job=ask.job,

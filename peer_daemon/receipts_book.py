@@ -1,4 +1,4 @@
-"""The peer's own copy of every receipt: checked, signed as well, kept, and handed in until a tracker has it.
+"""The peer's own copy of every receipt: checked, signed as well, kept, and handed in until the tracker has it.
 
 A client may forget to hand a receipt in; the peer, whose credit it is, does not. Plain sqlite3: sqlite-utils loads
 numpy, and pandas where there is one, which would double the memory of an idle daemon.
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from axonp2p.errors import Refused, SettingsError
 from axonp2p.identity.keys import PrivateKey
+from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.receipt import MOST_RECEIPTS, DoublySigned, Receipt, accept, open_receipt
 from axonp2p.wire.codec import decode, decode_as, encode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
@@ -26,20 +27,21 @@ _TABLE = """
     CREATE TABLE IF NOT EXISTS receipts (
         reservation TEXT NOT NULL,
         number INTEGER NOT NULL,
+        issuer TEXT NOT NULL,             -- the tracker that gave the reservation: no other can keep the receipt
         job TEXT NOT NULL,
         client TEXT NOT NULL,
         flops INTEGER NOT NULL,
         envelope BLOB NOT NULL,           -- as the client signed it: the same one again gets the same answer
         doubly BLOB NOT NULL,
-        kept INTEGER NOT NULL DEFAULT 0,  -- 1 once a tracker acknowledged it
-        refused TEXT NOT NULL DEFAULT '', -- why trackers will not take it; it is not handed in again
+        kept INTEGER NOT NULL DEFAULT 0,  -- 1 once the tracker acknowledged it
+        refused TEXT NOT NULL DEFAULT '', -- why the tracker will not take it; it is not handed in again
         PRIMARY KEY (reservation, number)
     )"""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A receipt that no tracker has acknowledged yet."""
+    """A receipt that its tracker has not acknowledged yet."""
 
     reservation: str
     number: int
@@ -87,14 +89,15 @@ class ReceiptsBook:
         except SettingsError as error:  # a full disk, say: our owner's business, but the client hears of it
             raise Refused(f"this peer cannot keep the receipt: {error.cause}") from error
 
-    def waiting(self) -> list[Waiting]:
-        """The oldest receipts that no tracker has acknowledged, as many as go into one message.
+    def waiting(self, issuer: PeerId) -> list[Waiting]:
+        """The oldest receipts that this tracker has not acknowledged, as many as go into one message.
 
         Raises `SettingsError` when the file cannot be read.
         """
         with self._alone():
             rows = self._database.execute(
-                "SELECT * FROM receipts WHERE kept = 0 AND refused = '' ORDER BY rowid LIMIT ?", [MOST_RECEIPTS]
+                "SELECT * FROM receipts WHERE issuer = ? AND kept = 0 AND refused = '' ORDER BY rowid LIMIT ?",
+                [issuer, MOST_RECEIPTS],
             )
             return [
                 Waiting(row["reservation"], row["number"], decode_as(row["doubly"], DoublySigned, _DOUBLY_LIMIT))
@@ -142,8 +145,11 @@ class ReceiptsBook:
         doubly = encode(accept(self._key, signed))
         with self._database:
             self._database.execute(
-                "INSERT INTO receipts (reservation, number, job, client, flops, envelope, doubly)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [receipt.reservation, receipt.number, receipt.job, receipt.client, receipt.flops, envelope, doubly],
+                "INSERT INTO receipts (reservation, number, issuer, job, client, flops, envelope, doubly)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    *(receipt.reservation, receipt.number, lease.issuer, receipt.job),
+                    *(receipt.client, receipt.flops, envelope, doubly),
+                ],
             )
         return doubly

@@ -67,7 +67,7 @@ def clock():
 def make_announcer(tmp_path, clock, trackers, host="0.0.0.0"):
     heard = []
 
-    async def hear(answer):
+    async def hear(caller, answer):
         heard.append(answer)
 
     row = OwnRow(KEY.peer_id, "otter", b"c" * 32, OFFER, (host, 7071))

@@ -11,9 +11,10 @@ from peer_daemon.leases import Lease
 from peer_daemon.receipts_book import ReceiptsBook
 from peer_daemon.receipts_courier import ReceiptsCourier
 
-CLIENT, PEER, STRANGER = (PrivateKey(letter * 32) for letter in (b"c", b"p", b"s"))
+CLIENT, PEER, STRANGER, TRACKER = (PrivateKey(letter * 32) for letter in (b"c", b"p", b"s", b"t"))
+ISSUER = TRACKER.peer_id
 UUID = "00000000-0000-4000-8000-000000000001"
-LEASE = Lease(UUID, PEER.peer_id, CLIENT.peer_id, "digits", until=10**9, cores=1, memory_mb=256, disk_mb=512)
+LEASE = Lease(UUID, ISSUER, PEER.peer_id, CLIENT.peer_id, "digits", until=10**9, cores=1, memory_mb=256, disk_mb=512)
 
 
 def receipt(number: int, **changes) -> Receipt:
@@ -44,7 +45,7 @@ def test_the_next_receipt_is_signed_and_kept(book, tmp_path):
         doubly = decode_as(book.sign(encode_signed(CLIENT, receipt(number)), LEASE), DoublySigned, 4096)
         assert open_doubly_signed(doubly).number == number
     again = ReceiptsBook(tmp_path / "receipts.db", PEER)
-    assert [one.number for one in again.waiting()] == [1, 2]
+    assert [one.number for one in again.waiting(ISSUER)] == [1, 2]
     assert again.sign(encode_signed(CLIENT, receipt(3)), LEASE)
     again.close()
 
@@ -52,7 +53,7 @@ def test_the_next_receipt_is_signed_and_kept(book, tmp_path):
 def test_the_same_receipt_again_gets_the_same_answer(book):
     envelope = encode_signed(CLIENT, receipt(1))
     assert book.sign(envelope, LEASE) == book.sign(envelope, LEASE)
-    assert len(book.waiting()) == 1
+    assert len(book.waiting(ISSUER)) == 1
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_the_same_receipt_again_gets_the_same_answer(book):
 def test_a_receipt_for_something_else_is_refused(book, changes):
     with pytest.raises(Refused):
         book.sign(encode_signed(CLIENT, receipt(**{"number": 1, **changes})), LEASE)
-    assert book.waiting() == []
+    assert book.waiting(ISSUER) == []
     assert book.sign(encode_signed(CLIENT, receipt(1)), LEASE)
 
 
@@ -84,7 +85,7 @@ def test_a_receipt_of_another_client_or_without_its_signature_is_refused(book):
         book.sign(encode_signed(STRANGER, receipt(1)), LEASE)
     with pytest.raises(AxonError):
         book.sign(encode_signed(CLIENT, receipt(1))[:-1], LEASE)
-    assert book.waiting() == []
+    assert book.waiting(ISSUER) == []
 
 
 class FakeTracker:
@@ -104,26 +105,40 @@ class FakeTracker:
         return ReceiptsKept(new=len(message.receipts) - len(self.refuses), known=0, reasons=self.refuses)
 
 
-async def test_what_a_tracker_has_is_not_handed_in_again(book):
+async def test_what_the_tracker_has_is_not_handed_in_again(book):
     for number in (1, 2, 3):
         book.sign(encode_signed(CLIENT, receipt(number)), LEASE)
-    away, there = FakeTracker(away=True), FakeTracker(refuses={"1": "the reservation is unknown"})
-    courier = ReceiptsCourier(book, [away, there])
+    tracker = FakeTracker(refuses={"1": "the reservation is unknown"})
+    courier = ReceiptsCourier(book)
+    courier.reached(ISSUER, tracker)
     await courier.hand_in_all()
     await courier.hand_in_all()
-    assert there.got == [1, 2, 3]
+    assert tracker.got == [1, 2, 3]
 
 
-async def test_what_no_tracker_took_waits(book):
+async def test_a_receipt_goes_to_the_tracker_that_gave_its_reservation_and_to_no_other(book):
     book.sign(encode_signed(CLIENT, receipt(1)), LEASE)
-    with pytest.raises(TrackerUnreachable):
-        await ReceiptsCourier(book, [FakeTracker(away=True)]).hand_in_all()
-    assert len(book.waiting()) == 1
+    other, right = FakeTracker(), FakeTracker()
+    courier = ReceiptsCourier(book)
+    courier.reached(STRANGER.peer_id, other)
+    await courier.hand_in_all()
+    assert len(book.waiting(ISSUER)) == 1
+    courier.reached(ISSUER, right)
+    await courier.hand_in_all()
+    assert (other.got, right.got) == ([], [1])
+
+
+async def test_what_the_tracker_did_not_take_waits(book):
+    book.sign(encode_signed(CLIENT, receipt(1)), LEASE)
+    courier = ReceiptsCourier(book)
+    courier.reached(ISSUER, FakeTracker(away=True))
+    await courier.hand_in_all()
+    assert len(book.waiting(ISSUER)) == 1
 
 
 def test_a_file_that_cannot_be_used_is_no_bug(book):
     book.close()
     with pytest.raises(SettingsError):
-        book.waiting()
+        book.waiting(ISSUER)
     with pytest.raises(Refused, match="cannot keep"):
         book.sign(encode_signed(CLIENT, receipt(1)), LEASE)
