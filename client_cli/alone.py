@@ -58,13 +58,13 @@ def read_answer(out: str, errors: str) -> dict[str, Any]:
     try:
         found = json.loads(out.rstrip().rpartition("\n")[2])
     except json.JSONDecodeError:
-        raise JobFailed(
-            "the task ended its process", cause=last_lines(errors), fix="look for exit() and for memory in task.py"
-        ) from None
+        found = None
+    if not isinstance(found, dict):
+        cause, fix = last_lines(errors), "look for exit() in task.py, and for what takes all memory"
+        raise JobFailed("the task ended its process without an answer", cause=cause, fix=fix)
     error = found.get("error")
     if error is None:
-        answer: dict[str, Any] = found
-        return answer
+        return found
     if "traceback" in error:
         raise TaskMistake(f"the task made a mistake in {error['doing']}", cause=error["traceback"], fix="mend task.py")
     kind = error_classes().get(error["code"], JobFailed)

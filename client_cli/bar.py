@@ -58,6 +58,8 @@ class Bar:
 
 def picture(shown: Shown) -> Group:
     """The bar, and below it what changes once a round and how fast each peer is."""
+    if not shown.doing:
+        return Group()
     row = Table.grid(padding=(0, 1))
     bar = ProgressBar(total=shown.rounds or 1, completed=shown.done, width=BAR_WIDTH)
     row.add_row(_line(shown.doing), bar, _line(shown.headline))

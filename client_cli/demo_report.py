@@ -123,7 +123,7 @@ def as_text(result: DemoResult) -> str:
     job, judgement, ledger = result.job, result.judgement, result.ledger
     held_out = f"held-out accuracy {percent_text(judgement.accuracy)}"
     unseen = f"({judgement.test_samples:,} samples that no peer trained on)" if judgement.test_samples else ""
-    paid = "   ".join(f"{name} {credits_text(amount)}" for name, amount in job.credits.items())
+    paid = "   ".join(f"{name} {credits_text(amount)}" for name, amount in sorted(job.credits.items()))
     same = "the same as the client's" if ledger.ok else "NOT the same as the client's"
     facts = {
         "bytes on the wire": f"{bytes_text(job.wire_bytes)}   "

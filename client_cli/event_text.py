@@ -19,7 +19,8 @@ from client_cli.render import (
 class Shown:
     """What stands in the bar and below it."""
 
-    doing: str = "looking for peers"
+    doing: str = ""
+    """Empty before there is a job."""
     done: float = 0.0
     """Rounds, with the fraction of the one that runs."""
     rounds: int = 0
@@ -53,7 +54,7 @@ def line_of(event: events.Event) -> str:
             others = f"Its shards go to the {plural(event.left, 'peer')} left." if event.left else "No peer is left."
             return f"{event.peer} left in round {event.round + 1}: {event.reason}. {others}"
         case events.RoundRedone():
-            return f"round {event.round + 1} starts again from the last accepted weights: {event.reason}"
+            return f"round {event.round + 1} starts again from the last accepted weights"
         case events.ReceiptsMissing():
             missing = f"{event.unsigned} not signed by their peer, {event.not_taken} not taken by a tracker"
             return f"warning: receipts are missing from the ledger: {missing} ({event.reason})"
@@ -77,7 +78,7 @@ def after(shown: Shown, event: events.Event) -> Shown:
     """What the bar shows once `event` has happened."""
     match event:
         case events.JobSubmitted():
-            return replace(shown, rounds=event.rounds, done=float(event.resumed_from_round))
+            return replace(shown, doing="looking for peers", rounds=event.rounds, done=float(event.resumed_from_round))
         case events.PeersFound():
             return replace(shown, doing="measuring round-trip times")
         case events.RttMeasured():

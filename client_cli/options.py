@@ -13,16 +13,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def common(command: F) -> F:
     """`--json`, `--home` and `--debug`: every command has them."""
-    debug = click.option(
-        "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error too.", callback=_read_in_main
-    )
     home = click.option(
         "--home",
         type=click.Path(path_type=Path, file_okay=False),
         help="Folder of key, settings and jobs (default: AXON_HOME, or the desktop's usual place).",
     )
+    return json_and_debug(home(command))
+
+
+def json_and_debug(command: F) -> F:
+    """The same without `--home`, for a command that means something else by it."""
+    # main() looks for both before anything is parsed, because they must hold for errors of parsing too.
+    debug = click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error too.")
     as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
-    return as_json(home(debug(command)))
+    return as_json(debug(command))
 
 
 def trackers(command: F) -> F:
@@ -35,8 +39,3 @@ def trackers(command: F) -> F:
         help="Address as axon-tracker run prints it; may be given more than once. "
         "Default: config.toml, else the swarm that axon swarm up started.",
     )(command)
-
-
-def _read_in_main(context: click.Context, option: click.Parameter, value: bool) -> bool:
-    # main() looks for it before anything is parsed, because it must hold for errors of parsing too.
-    return value

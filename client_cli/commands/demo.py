@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import common
+from client_cli.options import json_and_debug
 
 OUT = Path("demo-out")
 
@@ -23,11 +23,16 @@ OUT = Path("demo-out")
     show_default=True,
     help="Folder for weights, metrics and logs.",
 )
-@common
+@click.option(
+    "--home",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for the state of all processes, kept afterwards (default: a temporary one that is removed).",
+)
+@json_and_debug
 def command(peers: int, kill_one: bool, keep: bool, out: Path, home: Path | None, as_json: bool) -> int:
     """Train on handwritten digits with a whole swarm on this computer, and check what comes out.
 
-    Starts a tracker and peers as separate processes with sandboxes, trains, kills what it started, and leaves nothing
+    Starts a tracker and peers as separate processes with sandboxes, trains, stops what it started, and leaves nothing
     but the folder of results. With --json all but the answer goes to stderr.
     """
     from axonp2p.errors import JobFailed, SandboxMissing

@@ -1,0 +1,197 @@
+"""What the demo, a check, and the lists of jobs, peers and credits say."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from axonp2p.client.events import JobFinished
+from axonp2p.client.job_store import ErrorRecord, JobRecord, PeerRecord
+from axonp2p.client.looking import Credit, Credits, SeenPeer
+from axonp2p.jobs.lifecycle import JobState
+from axonp2p.jobs.spec import JobSpec, NeedSpec, TrainSpec
+from axonp2p.peers.capability import Capability
+from client_cli import check_text, demo_report, job_text, peer_text
+
+GOOD = demo_report.DemoResult(
+    job=JobFinished(
+        job="digits-7f3a", folder="/h", rounds=20, loss=0.1, metrics={"accuracy": 0.975}, samples=12800, seconds=9.0,
+        first_step_s=2.0, wire_bytes=3_100_000, credits={"otter": 0.25, "wren": 0.125}, receipts=30,
+        peers=["otter"], lost=["wren"],
+    ),
+    peers=4,
+    parameters=4810,
+    steps=10,
+    judgement=demo_report.Judgement(accuracy=0.975, baseline=0.97, test_samples=360),
+    ledger=demo_report.LedgerCheck({"otter": 0.25, "wren": 0.125}, {"otter": 0.25, "wren": 0.125}, 30, 10**9),
+    killed="wren",
+    out="demo-out",
+    seconds=12.0,
+)  # fmt: skip
+
+
+def spelled(*words: str) -> str:
+    return " ".join(["axon", *words])
+
+
+def test_a_good_demo_has_nothing_wrong_and_says_what_it_found() -> None:
+    assert demo_report.what_is_wrong(GOOD) == ""
+    text = demo_report.as_text(GOOD)
+    assert "held-out accuracy 97.5 % (360 samples that no peer trained on)   one process alone: 97.0 %" in text
+    assert "3.1 MB   (sending every gradient instead: 23.1 MB)" in text
+    assert "30 receipts at the tracker, the same as the client's" in text
+    assert "wren; the others went on" in text
+
+
+def test_the_demos_json_has_what_scripts_need() -> None:
+    data = json.loads(json.dumps(demo_report.as_data(GOOD)))
+    assert {
+        "accuracy",
+        "baseline_accuracy",
+        "peers",
+        "rounds",
+        "bytes_on_wire",
+        "credits",
+        "ledger_ok",
+        "seconds",
+    } <= set(data)
+    assert data["ok"] is True
+    assert data["credits"] == 0.375
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"judgement": demo_report.Judgement(0.94, 0.97, 360)}, "less than 95.0 %"),
+        ({"judgement": demo_report.Judgement(0.96, 0.97, 360)}, "the peers reported an accuracy of 97.5 %"),
+        ({"ledger": demo_report.LedgerCheck({"otter": 0.2}, {"otter": 0.25}, 30, 1)}, "ledger"),
+        ({"ledger": demo_report.LedgerCheck({}, {"otter": 0.25}, 0, 0)}, "ledger"),
+        ({"ledger": demo_report.LedgerCheck({}, {}, 0, 0)}, "ledger"),
+        ({"killed": "lynx"}, "lynx was killed"),
+    ],
+)
+def test_what_makes_a_demo_no_success(change: dict[str, Any], said: str) -> None:
+    assert said in demo_report.what_is_wrong(dataclasses.replace(GOOD, **change))
+
+
+def test_next_commands_of_a_kept_swarm_lead_to_it() -> None:
+    assert "axon swarm down" in demo_report.next_commands(True, spelled)
+    assert "axon swarm up && axon submit my-job" in demo_report.next_commands(False, spelled)
+
+
+TASK = {
+    "parameters": 4482, "train_samples": 2000, "test_samples": 500, "flops_per_sample": 1e6,
+    "metrics": {"accuracy": 0.5},
+}  # fmt: skip
+CHECKED = check_text.Checked(
+    JobSpec(name="x", need=NeedSpec(peers=4, min_peers=2), train=TrainSpec(rounds=10, steps=10, batch=10)),
+    files=2, bundle_bytes=2800, task=TASK, peers_found=4, trouble="",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (4, "4 wanted, 4 would take it now"),
+        (3, "only 3 would take it now: it can start with fewer"),
+        (1, "only 1 would take it now: fewer than the 2 that it needs"),
+        (None, "nobody was asked: no tracker is known"),
+    ],
+)
+def test_a_check_says_how_many_peers_would_take_the_job(found: int | None, said: str) -> None:
+    checked = dataclasses.replace(CHECKED, peers_found=found, trouble="no tracker is known")
+    assert said in check_text.as_text("x", checked, spelled)
+
+
+def test_a_check_estimates_the_work_from_the_step_it_counted() -> None:
+    assert CHECKED.flops == 4 * 10 * 10 * 10 * 10**6
+    data = json.loads(json.dumps(check_text.as_data(CHECKED)))
+    assert data["ok"] is True
+    assert data["credits"] == pytest.approx(4e9 * 200 / 86400e9)
+
+
+RECORD = JobRecord(
+    id="x-7f3a", name="x", folder="/x", spec={}, state=JobState.TRAINING, created=1000.0, updated=1001.0,
+    peers_wanted=2, rounds=20, round=5, loss=0.25, metrics={"accuracy": 0.9}, credits={"otter": 0.001},
+    peers=[
+        PeerRecord(name="otter", peer="o" * 52, rank=0, reservation="r", rtt_s=0.001),
+        PeerRecord(name="wren", peer="w" * 52, rank=1, reservation="r", rtt_s=0.002, lost="the line was cut"),
+    ],
+)  # fmt: skip
+
+
+def test_a_job_that_nobody_works_on_though_it_is_not_over_was_interrupted() -> None:
+    assert job_text.job_data(RECORD, at_work=True)["state"] == "training"
+    assert job_text.job_data(RECORD, at_work=False)["state"] == "interrupted"
+    finished = msgspec.structs.replace(RECORD, state=JobState.FINISHED)
+    assert job_text.job_data(finished, at_work=False)["state"] == "finished"
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (JobState.FINISHED, "axon fetch x-7f3a -o OUT"),
+        (JobState.LEFT, "axon resume x-7f3a"),
+        (JobState.FAILED, "axon resume x-7f3a"),
+        (JobState.CANCELLED, "left: the line was cut"),
+    ],
+)
+def test_a_status_ends_with_the_command_that_makes_sense(state: JobState, said: str) -> None:
+    record = msgspec.structs.replace(RECORD, state=state)
+    facts = job_text.job_data(record, at_work=False) | {"kept_in": "/h/jobs/x-7f3a"}
+    assert job_text.status_text(facts, spelled).splitlines()[-1].endswith(said)
+
+
+def test_a_failed_job_says_why() -> None:
+    error = ErrorRecord(code="AX-101", message="no peer is left", fix="submit again")
+    record = msgspec.structs.replace(RECORD, state=JobState.FAILED, error=error)
+    facts = job_text.job_data(record, at_work=False) | {"kept_in": "/h"}
+    assert "error AX-101: no peer is left\nfix: submit again" in job_text.status_text(facts, spelled)
+
+
+def test_a_line_a_job() -> None:
+    lines = job_text.jobs_text([job_text.job_data(RECORD, at_work=True)], now=1075.0).splitlines()
+    assert lines[1].split() == [
+        "x-7f3a", "training", "5/20", "0.25", "accuracy", "90.0", "%", "2", "0.00100", "1", "min", "15", "s", "ago",
+    ]  # fmt: skip
+
+
+def test_a_line_a_peer() -> None:
+    offer = Capability(
+        cores=1,
+        memory_mb=2048,
+        disk_mb=1,
+        gflops=41.2,
+        slots=2,
+        free=1,
+        python="3.11",
+        packages={"torch": "2"},
+        kinds=["train"],
+    )
+    text = peer_text.peers_text([SeenPeer("otter", "o" * 52, ("127.0.0.1:1",), offer, 0.0012)])
+    assert text.splitlines()[1].split() == [
+        "otter",
+        "oooooooo",
+        "1.2",
+        "ms",
+        "1",
+        "2,048",
+        "MiB",
+        "41",
+        "1",
+        "of",
+        "2",
+        "-",
+    ]
+    assert "axon-peer run" in peer_text.peers_text([])
+
+
+def test_balances_say_what_they_are_the_sum_of() -> None:
+    credit = Credit(name="you", key="o" * 52, earned=0.0, owed=0.0023, earned_flops=0, owed_flops=10**9, receipts=60)
+    text = peer_text.credits_table(Credits(tracker="tracker lab", receipts=60, balances=[credit]))
+    assert text.splitlines()[-1] == "sum of 60 receipts at tracker lab"
+    assert "0.00230" in text
