@@ -12,6 +12,9 @@ FILES = 1000
 FILES_PER_MB = 64
 """Files that a job may make, and more for each MiB of scratch: each costs about a KiB that no size counts."""
 
+SPARE_CORE_SECONDS = 10.0
+"""How far a job may run ahead of its cores, and 5 % more: helper threads that overlap for a moment are no offence."""
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -22,6 +25,8 @@ class Sample:
     """Processes and threads."""
     cpu_seconds: float = 0.0
     """Of the living and of the ended ones."""
+    seconds: float = 0.0
+    """Since the sandbox was started."""
     files: int = 0
     """In /tmp."""
     printed_bytes: int = 0
@@ -44,6 +49,9 @@ def verdict(sample: Sample, limits: Limits) -> Verdict | None:
         return Verdict("processes", f"ran more than the {tasks} processes and threads that are allowed")
     if limits.cpu_seconds and sample.cpu_seconds > limits.cpu_seconds:
         return Verdict("cpu", f"used more than the {limits.cpu_seconds} s of processor time that are allowed")
+    if sample.cpu_seconds > limits.cores * sample.seconds * 1.05 + SPARE_CORE_SECONDS:
+        used = sample.cpu_seconds / max(sample.seconds, 1.0)
+        return Verdict("cores", f"kept {used:.1f} cores busy where {limits.cores} are allowed")
     if sample.files > files:
         return Verdict("files", f"made more than the {files} files in /tmp that are allowed")
     if sample.printed_bytes > printed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -29,6 +30,7 @@ class Sampler:
         self._limits = limits
         self._tmp: int | None = None
         self._tasks_allowed = task_limit(limits.processes, limits.cores)
+        self._started = time.monotonic()
 
     def take(self, printed_bytes: int) -> Sample:
         """What they use now."""
@@ -41,7 +43,14 @@ class Sampler:
                 continue  # it ended meanwhile
             memory += used
             tasks += threads
-        return Sample(memory, tasks, ticks / _TICKS, self._files(), printed_bytes)
+        return Sample(
+            memory_bytes=memory,
+            tasks=tasks,
+            cpu_seconds=ticks / _TICKS,
+            seconds=time.monotonic() - self._started,
+            files=self._files(),
+            printed_bytes=printed_bytes,
+        )
 
     def exact_memory_bytes(self) -> int | None:
         """Memory with each page counted once however many processes share it; None where it cannot be known.

@@ -9,6 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
+from axonp2p.sandbox import verdict
 from axonp2p.sandbox.limits import Limits
 
 
@@ -93,6 +94,20 @@ async def test_processor_time_is_limited(sandboxed: Any) -> None:
     limits = Limits(cores=1, memory_mb=200, scratch_mb=16, cpu_seconds=1)
     end = await sandboxed.end("while True: pass", limits)
     assert end.limit == "cpu"
+
+
+async def test_cores_are_limited(sandboxed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdict, "SPARE_CORE_SECONDS", 0.2)
+    end = await sandboxed.end(
+        """
+        import os
+        os.fork()
+        os.fork()
+        while True: pass
+        """,
+        Limits(cores=1, memory_mb=200, scratch_mb=16),
+    )
+    assert end.limit == "cores"
 
 
 async def test_limits_cannot_be_raised_again(sandboxed: Any) -> None:

@@ -9,7 +9,7 @@ from axonp2p.sandbox.verdict import Sample, parse_exact, parse_status, parse_tic
 
 LIMITS = Limits(cores=2, memory_mb=100, scratch_mb=10, processes=8, cpu_seconds=60, log_bytes=4096)
 AT_THE_LIMIT = Sample(
-    memory_bytes=100 * MIB, tasks=16, cpu_seconds=60.0, files=1000 + 64 * 10, printed_bytes=4096 * 1024
+    memory_bytes=100 * MIB, tasks=16, cpu_seconds=60.0, seconds=30.0, files=1000 + 64 * 10, printed_bytes=4096 * 1024
 )
 
 
@@ -23,6 +23,7 @@ def test_what_is_at_its_limits_may_go_on() -> None:
         ("memory", {"memory_bytes": 101 * MIB}, "used 101 MiB of memory where 100 MiB are allowed"),
         ("processes", {"tasks": 17}, "more than the 16 processes and threads"),
         ("cpu", {"cpu_seconds": 60.1}, "more than the 60 s of processor time"),
+        ("cores", {"seconds": 20.0}, "kept 3.0 cores busy where 2 are allowed"),
         ("files", {"files": 1641}, "more than the 1640 files"),
         ("output", {"printed_bytes": 4096 * 1024 + 1}, "more than the 4 MiB"),
     ],
@@ -35,7 +36,11 @@ def test_each_limit_is_named_when_it_is_passed(limit: str, change: dict[str, int
 
 
 def test_processor_time_has_no_limit_unless_one_is_set() -> None:
-    assert verdict(Sample(cpu_seconds=1e9), replace(LIMITS, cpu_seconds=0)) is None
+    assert verdict(Sample(cpu_seconds=1e9, seconds=1e9), replace(LIMITS, cpu_seconds=0)) is None
+
+
+def test_a_moment_of_more_threads_than_cores_is_no_offence() -> None:
+    assert verdict(Sample(cpu_seconds=11.0, seconds=1.0), LIMITS) is None
 
 
 STATUS = """\
