@@ -225,15 +225,15 @@ class Lease:
         if answer and not answer.done():
             answer.set_result(None)
 
-    def _fail_answers(self, error: AxonError) -> None:
-        for answer in self._answers.values():
-            if not answer.done():
+    def _fail_answers(self, error: AxonError, *kinds: type[Message]) -> None:
+        for kind, answer in self._answers.items():
+            if not answer.done() and (not kinds or kind in kinds):
                 answer.set_exception(error)
 
     def _refused(self, error: AxonError) -> None:
         log.warning("refused by a peer", peer=self.name, reason=error.message)
         self._refusal = error
-        self._fail_answers(error)
+        self._fail_answers(error, BundleReceived, RosterSet)  # a log or an end is never refused
 
     def _is_gone(self, error: AxonError) -> None:
         error = self._refusal or error

@@ -1,0 +1,201 @@
+"""The client's end of a lease, against a peer on a real session."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from axonp2p.client.lease import Lease
+from axonp2p.client.lease_sides import Promise
+from axonp2p.client.taking import Wanted, take_lease
+from axonp2p.errors import Busy, PeerMisbehaved, Refused, Unreachable
+from axonp2p.jobs.messages import (
+    BundleFile,
+    BundleManifest,
+    BundlePart,
+    EndLease,
+    FromWorker,
+    LeaseEnded,
+    LogPart,
+    Member,
+    SetRoster,
+    TakeLease,
+    WorkerEnded,
+)
+from axonp2p.reservation.reserving import new_uuid
+from axonp2p.reservation.token import Token
+from axonp2p.transport.messages import refusal_of
+from axonp2p.transport.session import Session
+from axonp2p.wire.envelope import sign
+from tests.fakes import key_of
+from tests.unit.client.conftest import TAKEN, Daemon
+
+CLIENT = key_of("client")
+WANTED = Wanted(job="digits-1", kind="train", cores=2, memory_mb=512)
+
+
+class Ear:
+    """Remembers what a lease tells."""
+
+    def __init__(self) -> None:
+        self.said: list[bytes] = []
+        self.gone: list[str] = []
+        self.left = asyncio.Event()
+
+    async def worker_said(self, rank: int, payload: memoryview) -> None:
+        self.said.append(bytes(payload))
+
+    def receipt_signed(self, rank: int, receipt: bytes) -> None: ...
+
+    async def link_lost(self, rank: int, other: int, reason: str) -> None: ...
+
+    def peer_gone(self, rank: int, reason: str) -> None:
+        self.gone.append(reason)
+        self.left.set()
+
+
+def promise(*peers: str) -> Promise:
+    uuid, tracker = new_uuid(), key_of("tracker")
+    token = Token(
+        uuid=uuid, issuer=tracker.peer_id, client=CLIENT.peer_id, client_address="127.0.0.1",
+        peers=[key_of(name).peer_id for name in peers], kinds=["train"], not_before=0, expires=2**33,
+    )  # fmt: skip
+    return Promise(uuid, sign(tracker, token), None)  # type: ignore[arg-type]
+
+
+async def lease_from(peer: Any) -> Lease:
+    return await take_lease(CLIENT, peer.row(), peer.row().addresses, promise("otter"), WANTED, name="otter")
+
+
+async def test_a_lease_from_its_token_to_its_end(start_peer: Any) -> None:
+    daemon = Daemon(log=b"epoch 1\n")
+    lease = await lease_from(await start_peer("otter", daemon))
+    (asked,) = daemon.heard
+    assert isinstance(asked, TakeLease)
+    assert (asked.job, asked.cores, asked.memory_mb) == ("digits-1", 2, 512)
+
+    async def parts() -> AsyncIterator[tuple[BundlePart, bytes]]:
+        yield BundlePart(file=0, offset=0), b"ab"
+        yield BundlePart(file=0, offset=2), b"c"
+        yield BundlePart(file=1, offset=0), b"d"
+
+    files = [BundleFile(path="a", size=3, sha256=b"h" * 32), BundleFile(path="b", size=1, sha256=b"h" * 32)]
+    await lease.deliver(BundleManifest(files=files), parts())
+    assert daemon.files == {0: b"abc", 1: b"d"}
+
+    row = lease.row
+    member = Member(
+        rank=0, peer=row.peer, name=row.name, reservation=lease.promise.uuid, addresses=row.addresses,
+        certificate=row.certificate,
+    )  # fmt: skip
+    await lease.set_roster(SetRoster(epoch=1, rank=0, members=[member]))
+    lease.tell_worker(b"prepare")
+    await lease.send_to_worker(b"state")
+    assert await lease.fetch_log() == b"epoch 1\n"
+    assert daemon.heard[-3:-1] == [b"prepare", b"state"]
+    assert lease.wire_bytes > 0
+    assert lease.gone == ""
+    await lease.end()
+    assert daemon.ended
+    assert lease.hung_up
+    await lease.end()
+
+
+async def test_a_refusal_comes_back_as_its_error(start_peer: Any) -> None:
+    peer = await start_peer("otter", Daemon(refuse=Busy("every slot is taken")))
+    with pytest.raises(Busy, match="peer otter: every slot is taken"):
+        await lease_from(peer)
+
+
+async def test_another_answer_than_yes_or_no_is_misbehaviour(start_peer: Any) -> None:
+    async def serve(session: Session) -> None:
+        await session.receive(TakeLease)
+        await session.send(LeaseEnded())
+        await session.ended.wait()
+
+    with pytest.raises(PeerMisbehaved, match="answered TakeLease with LeaseEnded"):
+        await lease_from(await start_peer("otter", serve))
+
+
+async def test_the_worker_is_heard_and_its_end_told_once(start_peer: Any) -> None:
+    daemon, ear = Daemon(), Ear()
+    lease = await lease_from(await start_peer("otter", daemon))
+    assert daemon.session
+    lease.attach(3, ear)
+    await daemon.session.send(FromWorker(), b"prepared")
+    await daemon.session.send(WorkerEnded(reason="killed", limit="memory", log_tail="out of memory"))
+    await daemon.session.send(FromWorker(), b"from beyond")
+    await ear.left.wait()
+    assert await lease.fetch_log() == b"hello\n"  # the lease goes on, and the log can still be had
+    await lease.end()
+    assert ear.said == [b"prepared"]
+    assert ear.gone == ["its worker ended: killed"]
+
+
+async def test_a_line_that_is_cut_is_told_to_whoever_waits(start_peer: Any) -> None:
+    async def serve(session: Session) -> None:
+        await session.receive(TakeLease)
+        await session.send(TAKEN)
+        await session.receive(SetRoster)
+
+    lease, ear = await lease_from(await start_peer("otter", serve)), Ear()
+    lease.attach(0, ear)
+    row = lease.row
+    member = Member(
+        rank=0, peer=row.peer, name=row.name, reservation=lease.promise.uuid, addresses=[], certificate=row.certificate
+    )
+    with pytest.raises(Unreachable):
+        await lease.set_roster(SetRoster(epoch=1, rank=0, members=[member]))
+    await ear.left.wait()
+    assert len(ear.gone) == 1
+    assert lease.hung_up
+    late = Ear()
+    lease.attach(0, late)
+    assert late.gone == ear.gone
+    assert await lease.fetch_log() == b""
+    await lease.end()
+
+
+async def test_a_log_that_does_not_fit_together_ends_the_lease(start_peer: Any) -> None:
+    async def serve(session: Session) -> None:
+        await session.receive(TakeLease)
+        await session.send(TAKEN)
+        await session.send(LogPart(offset=0, total=2**30), b"x")
+        await session.ended.wait()
+
+    lease, ear = await lease_from(await start_peer("otter", serve)), Ear()
+    lease.attach(0, ear)
+    await ear.left.wait()
+    assert "does not fit together" in ear.gone[0]
+    await lease.end()
+
+
+async def test_the_owner_may_end_the_lease(start_peer: Any) -> None:
+    async def serve(session: Session) -> None:
+        await session.receive(TakeLease)
+        await session.send(TAKEN)
+        await session.send(LeaseEnded(reason="the owner is back"))
+        await session.ended.wait()
+
+    lease, ear = await lease_from(await start_peer("otter", serve)), Ear()
+    lease.attach(0, ear)
+    await ear.left.wait()
+    assert "the owner is back" in ear.gone[0]
+    await lease.end()
+
+
+async def test_a_refused_receipt_does_not_end_the_lease(start_peer: Any) -> None:
+    daemon, ear = Daemon(), Ear()
+    lease = await lease_from(await start_peer("otter", daemon))
+    assert daemon.session
+    lease.attach(0, ear)
+    await daemon.session.send(refusal_of(Refused("that receipt is wrong")))
+    await daemon.session.send(FromWorker(), b"goes on")
+    assert await lease.fetch_log() == b"hello\n"
+    assert ear.said == [b"goes on"]
+    assert not ear.gone
+    await lease.end()
+    assert isinstance(daemon.heard[-1], EndLease)

@@ -1,0 +1,130 @@
+"""Weights on their way home, when members behave and when they do not."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from axonp2p.errors import JobFailed
+from axonp2p.training import file_fetch
+from axonp2p.training.file_fetch import FileFetch
+from axonp2p.training.file_parts import cut
+from axonp2p.training.messages import FilePart, SendFile
+
+MODEL, OTHER = bytes(range(256)) * 4000, b"other" * 100_000
+STATE = hashlib.sha256(MODEL).digest()
+
+
+class Members:
+    """Members that send what they hold when they are asked, each in a task of its own."""
+
+    def __init__(self, *files: bytes, what: Literal["model", "state"] = "model") -> None:
+        self.files = dict(enumerate(files))
+        self.asked: list[int] = []
+        self.dies_after: dict[int, int] = {}
+        self.lies: set[int] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.fetch = FileFetch(SendFile(what=what, state=STATE), self.ask, limit=2**21)
+
+    def ask(self, rank: int, wanted: SendFile) -> None:
+        self.asked.append(rank)
+        self._tasks.append(asyncio.create_task(self._send(rank, wanted.what)))
+
+    async def _send(self, rank: int, what: Literal["model", "state"]) -> None:
+        data = self.files[rank]
+        sha256 = b"l" * 32 if rank in self.lies else hashlib.sha256(data).digest()
+        for number, (part, payload) in enumerate(cut(what, data, sha256)):
+            if number >= self.dies_after.get(rank, 10**9):
+                await self.fetch.lost(rank, f"member {rank} was killed")
+                return
+            await self.fetch.heard(rank, part, payload)
+
+    async def into(self, target: Path, members: Sequence[int] | None = None) -> bytes:
+        async with asyncio.timeout(20):
+            sha256 = await self.fetch.into(list(self.files) if members is None else members, target)
+            await asyncio.gather(*self._tasks)  # nobody is left waiting to be heard
+        return sha256
+
+
+async def test_one_member_is_believed_when_there_is_only_one(tmp_path: Path) -> None:
+    members = Members(MODEL)
+    assert await members.into(tmp_path / "model") == STATE
+    assert (tmp_path / "model").read_bytes() == MODEL
+
+
+async def test_two_members_are_compared_and_one_is_taken(tmp_path: Path) -> None:
+    members = Members(MODEL, MODEL, MODEL)
+    assert await members.into(tmp_path / "model") == STATE
+    assert (tmp_path / "model").read_bytes() == MODEL
+    assert sorted(members.asked) == [0, 1]
+
+
+@pytest.mark.parametrize("odd", [0, 1, 2])
+async def test_the_majority_is_taken_when_members_differ(tmp_path: Path, odd: int) -> None:
+    files = [MODEL, MODEL, MODEL]
+    files[odd] = OTHER
+    assert await Members(*files).into(tmp_path / "model") == STATE
+    assert (tmp_path / "model").read_bytes() == MODEL
+
+
+async def test_two_that_differ_cannot_be_decided(tmp_path: Path) -> None:
+    with pytest.raises(JobFailed, match="no majority"):
+        await Members(MODEL, OTHER).into(tmp_path / "model")
+
+
+async def test_a_member_that_dies_midway_is_replaced(tmp_path: Path) -> None:
+    members = Members(MODEL, MODEL, MODEL)
+    members.dies_after = {0: 2}
+    assert await members.into(tmp_path / "model") == STATE
+    assert (tmp_path / "model").read_bytes() == MODEL
+
+
+async def test_a_member_that_is_not_there_any_more_is_not_waited_for(tmp_path: Path) -> None:
+    members = Members(MODEL, MODEL)
+    await members.fetch.lost(1, "gone before")
+    members.dies_after = {1: 0}
+    assert await members.into(tmp_path / "model") == STATE
+
+
+async def test_bytes_without_their_hash_are_not_taken(tmp_path: Path) -> None:
+    members = Members(MODEL, MODEL, MODEL)
+    members.lies = {0}
+    assert await members.into(tmp_path / "model") == STATE
+    alone = Members(MODEL)
+    alone.lies = {0}
+    with pytest.raises(JobFailed, match="no peer could hand out the model"):
+        await alone.into(tmp_path / "model")
+
+
+async def test_a_state_must_have_the_hash_that_is_its_name(tmp_path: Path) -> None:
+    members = Members(OTHER, MODEL, what="state")
+    assert await members.into(tmp_path / "state") == STATE
+    assert members.asked == [0, 1]
+    with pytest.raises(JobFailed, match="no peer could hand out the state"):
+        await Members(OTHER, what="state").into(tmp_path / "state")
+    with pytest.raises(JobFailed):
+        await Members(what="state").into(tmp_path / "state")
+
+
+async def test_a_file_above_its_limit_is_not_taken(tmp_path: Path) -> None:
+    with pytest.raises(JobFailed, match="no peer could hand out"):
+        await Members(b"x" * (2**21 + 1)).into(tmp_path / "model")
+
+
+async def test_a_silent_member_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_fetch, "PATIENCE_S", 0.01)
+    fetch = FileFetch(SendFile(what="state", state=STATE), lambda rank, wanted: None, limit=100)
+    with pytest.raises(JobFailed, match="no peer could hand out"):
+        await fetch.into([0, 1], tmp_path / "state")
+
+
+async def test_what_was_not_asked_for_is_not_heard(tmp_path: Path) -> None:
+    members = Members(MODEL)
+    part = FilePart(what="state", offset=0, total=4, sha256=STATE)
+    await members.fetch.heard(0, part, memoryview(b"rest"))
+    assert await members.into(tmp_path / "model") == STATE
