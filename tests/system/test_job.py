@@ -25,7 +25,7 @@ from axonp2p.client.events import (
     RoundProgress,
 )
 from axonp2p.client.job import Job
-from axonp2p.errors import AxonError, NobodyFits, TaskMistake
+from axonp2p.errors import AxonError, JobFailed, NobodyFits, TaskMistake
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.sandbox.child import why_no_sandbox
 from tests.system.processes import Processes
@@ -67,7 +67,7 @@ class Task:
 """
 
 
-def write_job(folder: Path, *, peers: int, rounds: int, pause: float = 0.0, task: str = TASK) -> Path:
+def write_job(folder: Path, *, peers: int, rounds: int, pause: float = 0.0, task: str = TASK, least: int = 1) -> Path:
     folder.mkdir()
     (folder / "task.py").write_text(task.replace("PAUSE", str(pause)))
     (folder / "job.toml").write_text(
@@ -76,6 +76,7 @@ def write_job(folder: Path, *, peers: int, rounds: int, pause: float = 0.0, task
             task = "task.py"
             [need]
             peers = {peers}
+            min-peers = {least}
             memory = "800 MB"
             max-rtt = "5 s"
             [train]
@@ -228,6 +229,32 @@ def test_a_job_that_was_left_goes_on_where_it_was(swarm: axonp2p.Swarm, tmp_path
     assert last.samples == 12 * 2 * 5 * 16
     assert swarm.credits(job.id).receipts == 12 * 2
     assert any(isinstance(event, RoundProgress) for event in events)
+
+
+def test_with_too_few_peers_left_what_was_done_is_kept(
+    swarm: axonp2p.Swarm, processes: Processes, tmp_path: Path
+) -> None:
+    processes.start_peers("ibex")
+    job = swarm.submit(write_job(tmp_path / "line", peers=4, rounds=8, pause=0.02, least=4))
+    until(job, 2)
+    processes.kill("ibex")
+    with pytest.raises(JobFailed) as caught:
+        job.wait()
+    assert f"axon resume {job.id}" in caught.value.fix
+    kept = job.record.kept_round
+    assert kept >= 2
+
+    with pytest.raises(NobodyFits):  # only three are left
+        swarm.resume(job.id).wait()
+    assert job.record.kept_round == kept
+
+    processes.start_peers("tern")
+    events = list(swarm.resume(job.id).events())
+    assert [event.round for event in events if isinstance(event, RoundFinished)] == list(range(kept, 8))
+    last = events[-1]
+    assert isinstance(last, JobFinished)
+    assert last.samples == 8 * 4 * 5 * 16
+    processes.kill("tern")
 
 
 def test_too_few_peers_are_said_with_numbers(swarm: axonp2p.Swarm, tmp_path: Path) -> None:
