@@ -105,7 +105,7 @@ def _local_swarm(plan: DemoPlan, home: Path, say: Callable[[str], None]) -> Iter
             say(f"  tracker   ready after {seconds}   {address}")
         else:
             names = " ".join(process.name for process in record.processes[1:])
-            say(f"  peers     ready after {seconds}   {names}   each its own process, key, folder and sandbox; 1 core")
+            say(f"  peers     ready after {seconds}   {names}   (own process, key, folder, sandbox)")
 
     record = start_swarm(home, SwarmPlan(peers=plan.peers, bound_to_us=not plan.keep), told)
     done = False

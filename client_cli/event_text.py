@@ -106,6 +106,8 @@ def after(shown: Shown, event: events.Event) -> Shown:
                 facts=_facts(event),
                 peers=_speeds(event.samples_per_second),
             )
+        case events.JobFinished():
+            return replace(shown, doing="trained", done=float(event.rounds), headline=f"loss {event.loss:.3g}")
     return shown
 
 

@@ -23,7 +23,8 @@ from pathlib import Path
 
 import psutil
 
-from axonp2p.errors import AlreadyRunning, AxonError, SettingsError, Unreachable
+from axonp2p.errors import AlreadyRunning, AxonError, SandboxMissing, SettingsError, Unreachable
+from axonp2p.sandbox.child import why_no_sandbox
 from client_cli.child_errors import last_lines, why_it_ended
 from client_cli.interrupts import die_with_parent, no_interruption
 from client_cli.swarm_file import SwarmProcess, SwarmRecord, read_record, remove_record, running, write_record
@@ -50,9 +51,12 @@ class SwarmPlan:
 def start_swarm(home: Path, plan: SwarmPlan, told: Callable[[str, SwarmRecord], None] | None = None) -> SwarmRecord:
     """Start all processes in `home` and wait until each is ready; `told` hears "tracker" and then "peers".
 
-    Raises `AlreadyRunning` when a swarm runs in `home`, the error that a process ended with, or `Unreachable` when
-    they take too long; then nothing of it is left running.
+    Raises `SandboxMissing` when peers could run no job here, `AlreadyRunning` when a swarm runs in `home`, the error
+    that a process ended with, or `Unreachable` when they take too long; then nothing of it is left running.
     """
+    if reason := why_no_sandbox():
+        cause, _, fix = reason.partition("; mend it: ")
+        raise SandboxMissing("peers could run no job on this computer", cause=cause, fix=fix)
     with _alone_in(home):
         before = read_record(home)
         if before and any(running(process) for process in before.processes):

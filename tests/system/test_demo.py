@@ -63,7 +63,10 @@ def assert_nothing_left(folder: Path, output: str) -> None:
     assert not (folder / "home").exists()
     for port in re.findall(r"https://127\.0\.0\.1:(\d+)", output):
         with socket.socket() as listener:
-            listener.bind(("127.0.0.1", int(port)))  # nobody holds it any more
+            # Closed lines may linger in the kernel (TIME_WAIT); that nobody listens there any more is what counts.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", int(port)))
+            listener.listen()
 
 
 def read_until(process: subprocess.Popen[str], text: str) -> str:
@@ -143,6 +146,7 @@ def test_killed_outright_it_takes_its_processes_along(tmp_path: Path) -> None:
         read_until(process, "round=2/")
         running = psutil.Process(process.pid).children(recursive=True)
         assert len(running) >= 5
+        assert "libtorch" not in Path(f"/proc/{process.pid}/maps").read_text()
         process.kill()
         process.wait()
     _, alive = psutil.wait_procs(running, timeout=10)
