@@ -24,8 +24,8 @@ from axonp2p.ledger.balances import fold
 from axonp2p.ledger.ledger_client import balances, hand_in
 from axonp2p.ledger.receipt import MOST_RECEIPTS, DoublySigned, open_doubly_signed
 from axonp2p.peers.capability import Need, as_map
-from axonp2p.reservation.reserving import reserve
-from axonp2p.reservation.token import Token, new_uuid
+from axonp2p.reservation.reserving import new_uuid, reserve
+from axonp2p.reservation.token import Token
 from axonp2p.table.records import Row
 from axonp2p.table.tracker_client import announce, query
 from axonp2p.transport.address import PinnedAddress

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from axonp2p.errors import StaleRow, TrackerUnreachable
 from axonp2p.identity.keys import PrivateKey
@@ -117,25 +118,27 @@ async def test_it_withdraws_everywhere(tmp_path, clock):
     assert last.expires >= max(row.expires for row in trackers[0].rows[:-1])
 
 
-async def test_a_tracker_that_is_away_is_told_of_once(tmp_path, clock, capsys):
+async def test_a_tracker_that_is_away_is_told_of_once(tmp_path, clock):
     tracker = FakeTracker(clock)
     tracker.away = True
     announcer, heard = make_announcer(tmp_path, clock, [tracker], host="192.0.2.1")
-    for _ in range(3):
-        await announcer._announce(0)
-    assert capsys.readouterr().out.count("not announced") == 1
+    with capture_logs() as logs:
+        for _ in range(3):
+            await announcer._announce(0)
+    assert [line["event"] for line in logs] == ["not announced"]
     assert heard == []
 
 
 @pytest.mark.parametrize(("ahead", "words"), [(45.0, "45 s behind"), (-60.0, "60 s ahead of"), (20.0, "")])
-async def test_a_wrong_clock_is_noticed(tmp_path, clock, capsys, ahead, words):
+async def test_a_wrong_clock_is_noticed(tmp_path, clock, ahead, words):
     tracker = FakeTracker(clock, ahead=ahead)
     announcer, _ = make_announcer(tmp_path, clock, [tracker], host="192.0.2.1")
-    await announcer._announce(0)
-    await announcer._announce(0)
-    printed = capsys.readouterr().out
-    assert printed.count("AX-411") == bool(words)
-    assert words in printed
+    with capture_logs() as logs:
+        await announcer._announce(0)
+        await announcer._announce(0)
+    told = [line["event"] for line in logs if line["event"].startswith("AX-411")]
+    assert len(told) == bool(words)
+    assert words in "".join(told)
 
 
 def test_numbers_grow_over_restarts_and_when_the_clock_goes_back(tmp_path, clock):
