@@ -15,7 +15,7 @@ MOST_CHARACTERS = 15000
 
 
 class TaskCode:
-    """A block in which the task's code runs: `with TaskCode("loss()", folder): ...` may be entered any number of times."""
+    """A block in which the task's code runs: `with TaskCode("loss()", folder): ...`, entered any number of times."""
 
     def __init__(self, doing: str, folder: Path) -> None:
         self._doing = doing

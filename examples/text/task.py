@@ -16,7 +16,8 @@ HEADS = 4
 
 FILES = 120
 """How many files of the standard library are read: enough to learn from, and quick to load."""
-TEST_WINDOWS = 32
+TEST_WINDOWS = 16
+"""Enough to see progress; evaluating after each round should cost little beside training."""
 
 
 class Task:
