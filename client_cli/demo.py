@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from axonp2p.client.events import Event, JobFinished, PeerReady, RoundFinished
-from axonp2p.errors import JobFailed
+from axonp2p.errors import AlreadyRunning, JobFailed
 from axonp2p.jobs.spec import read_spec
 from client_cli.alone import Alone
 from client_cli.context import Context
@@ -52,13 +52,14 @@ def state_folder(given: Path | None, *, keep: bool) -> Iterator[Path]:
     if given is not None:
         yield given
         return
-    folder = Path(tempfile.mkdtemp(prefix="axon-demo-"))
-    done = False
+    folder, done = None, False
     try:
+        with no_interruption():
+            folder = Path(tempfile.mkdtemp(prefix="axon-demo-"))
         yield folder
         done = True
     finally:
-        if not (keep and done):
+        if folder is not None and not (keep and done):
             with no_interruption():
                 shutil.rmtree(folder)
 
@@ -107,13 +108,16 @@ def _local_swarm(plan: DemoPlan, home: Path, say: Callable[[str], None]) -> Iter
             names = " ".join(process.name for process in record.processes[1:])
             say(f"  peers     ready after {seconds}   {names}   (own process, key, folder, sandbox)")
 
-    record = start_swarm(home, SwarmPlan(peers=plan.peers, bound_to_us=not plan.keep), told)
-    done = False
+    done, ours = False, True
     try:
+        record = start_swarm(home, SwarmPlan(peers=plan.peers, bound_to_us=not plan.keep), told)
         yield record
         done = True
+    except AlreadyRunning:
+        ours = False  # what runs in this home is somebody else's
+        raise
     finally:
-        if not (plan.keep and done):
+        if ours and not (plan.keep and done):
             with no_interruption():
                 stop_swarm(home)
 

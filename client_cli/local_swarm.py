@@ -54,7 +54,9 @@ def start_swarm(home: Path, plan: SwarmPlan, told: Callable[[str, SwarmRecord], 
     Raises `SandboxMissing` when peers could run no job here, `AlreadyRunning` when a swarm runs in `home`, the error
     that a process ended with, or `Unreachable` when they take too long; then nothing of it is left running.
     """
-    if reason := why_no_sandbox():
+    with no_interruption():  # it makes files of its own
+        reason = why_no_sandbox()
+    if reason:
         cause, _, fix = reason.partition("; mend it: ")
         raise SandboxMissing("peers could run no job on this computer", cause=cause, fix=fix)
     with _alone_in(home):

@@ -59,7 +59,7 @@ def processes_of(folder: Path) -> list[str]:
 
 def assert_nothing_left(folder: Path, output: str) -> None:
     assert processes_of(folder) == []
-    assert list((folder / "tmp").iterdir()) == []
+    assert [str(path) for path in (folder / "tmp").rglob("*")] == []
     assert not (folder / "home").exists()
     for port in re.findall(r"https://127\.0\.0\.1:(\d+)", output):
         with socket.socket() as listener:
