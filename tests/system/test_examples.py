@@ -1,0 +1,47 @@
+"""The real jobs in `examples/` on real peers: `text`, shortened. `digits`, whole, is what test_demo.py trains."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import axonp2p
+from axonp2p.client.events import RoundFinished
+from axonp2p.sandbox.child import why_no_sandbox
+from tests.system.processes import Processes
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(bool(why_no_sandbox()), reason="no bubblewrap here"),
+]
+
+
+def shortened(source: Path, folder: Path, **numbers: int) -> Path:
+    """A copy of a job with other numbers in its job.toml."""
+    shutil.copytree(source, folder)
+    text = (folder / "job.toml").read_text()
+    for key, number in numbers.items():
+        text, found = re.subn(rf"(?m)^{key} = .*$", f"{key} = {number}", text)
+        assert found == 1, key
+    (folder / "job.toml").write_text(text)
+    return folder
+
+
+def test_text_learns_what_source_code_looks_like(tmp_path: Path) -> None:
+    folder = shortened(EXAMPLES / "text", tmp_path / "text", peers=2, rounds=3, steps=5, batch=4)
+    with Processes(tmp_path) as processes:
+        processes.start_peers("otter", "heron")
+        with axonp2p.Swarm(trackers=[processes.tracker], home=tmp_path / "client") as swarm:
+            job = swarm.submit(folder)
+            rounds = [event for event in job.events() if isinstance(event, RoundFinished)]
+            weights = job.fetch()
+    losses = [event.metrics["loss"] for event in rounds]
+    assert len(losses) == 3
+    assert losses[-1] < losses[0] < 5.6  # ln 256 = 5.55: what knowing nothing costs
+    assert 900_000 < sum(tensor.numel() for tensor in weights.values()) < 1_200_000
