@@ -70,7 +70,10 @@ def as_text(folder: str, checked: Checked, command: Callable[..., str]) -> str:
         "peers": _peers(checked),
     }
     told = pairs({name: fact for name, fact in facts.items() if fact}, indent="  ")
-    return f"{folder} is in order.\n{told}\nNext:\n  {command('submit', folder)}"
+    steps = [command("submit", folder)]
+    if checked.peers_found is None:
+        steps.insert(0, command("swarm", "up"))
+    return "\n".join([f"{folder} is in order.", told, "Next:", *(f"  {step}" for step in steps)])
 
 
 def _peers(checked: Checked) -> str:

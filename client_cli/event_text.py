@@ -37,7 +37,7 @@ def line_of(event: events.Event) -> str:
     match event:
         case events.JobSubmitted():
             begin = f"resumed {event.job} after round {event.resumed_from_round}" if event.resumed_from_round else ""
-            what = f"{plural(event.rounds, 'round')} on {plural(event.peers, 'peer')}"
+            what = f"{plural(event.rounds, 'round')} on up to {plural(event.peers, 'peer')}"
             return f"{begin or f'submitted {event.job}'}: {what}, bundle {bytes_text(event.bundle_bytes)}"
         case events.PeersFound():
             return f"{event.tracker} knows {plural(event.alive, 'peer')}, {event.fitting} fit this job"
@@ -129,10 +129,11 @@ def summary(event: events.JobFinished) -> str:
     """What a finished job came to, in a few lines."""
     metrics = "".join(f"   held-out {metric_text(name, value)}" for name, value in event.metrics.items())
     gone = f", {plural(len(event.lost), 'peer')} lost ({' '.join(event.lost)})" if event.lost else ""
+    paid = f"{credits_text(sum(event.credits.values()))} in all"
     lines = [
         f"Done in {duration_text(event.seconds)}.   loss {event.loss:.4g}{metrics}",
         f"  peers    {' '.join(event.peers)}{gone}",
         f"  samples  {event.samples:,}   bytes on the wire {bytes_text(event.wire_bytes)}",
-        f"  credits  {credits_text(sum(event.credits.values()))} for {plural(event.receipts, 'receipt')} in the ledger",
+        f"  credits  {paid}; {plural(event.receipts, 'receipt')} of this run in the ledger",
     ]
     return "\n".join(lines)

@@ -96,14 +96,21 @@ def _until_over(job: Job, coming: EventQueue, progress: Progress, *, may_ask: bo
 
 def _ask(job: Job) -> str:
     """What Ctrl-C on a terminal was meant to say; the job goes on meanwhile."""
-    choice = click.Choice(["leave", "cancel", "on"])
+    question = f"\n{job.id} goes on. Leave it, to be resumed; cancel it; or go on? (leave, cancel, on)"
     try:
-        answer: str = click.prompt(
-            f"\n{job.id} goes on. Leave it, to be resumed; cancel it; or go on?", type=choice, default="leave"
-        )
+        answer: str = click.prompt(question, value_proc=wish_of, default="leave")
     except (click.Abort, Terminated):
         return "leave"
     return answer
+
+
+def wish_of(text: str) -> str:
+    """One of the three words, or the beginning of one."""
+    begun = text.strip().lower()
+    for word in ("leave", "cancel", "on"):
+        if begun and word.startswith(begun):
+            return word
+    raise click.BadParameter("say leave, cancel or on")
 
 
 def _data(event: Event, state: str) -> dict[str, Any]:

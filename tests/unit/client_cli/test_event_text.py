@@ -37,7 +37,7 @@ def test_a_finished_round_is_one_line_of_pairs() -> None:
 @pytest.mark.parametrize(
     ("event", "said"),
     [
-        (SUBMITTED, "submitted digits-7f3a: 20 rounds on 4 peers, bundle 410 KB"),
+        (SUBMITTED, "submitted digits-7f3a: 20 rounds on up to 4 peers, bundle 410 KB"),
         (LOST, "wren left in round 11: the line was cut. Its shards go to the 3 peers left."),
         (events.PeerRefused(peer="otter", reason="busy"), "otter was not hired: busy"),
         (events.RttMeasured(seconds={"otter": 0.001}, too_far=[], unreachable={}), ""),
@@ -73,7 +73,7 @@ def test_a_summary_says_what_a_job_came_to() -> None:
     text = summary(DONE)
     assert "accuracy 96.7 %" in text
     assert "1 peer lost (wren)" in text
-    assert "0.00200 for 80 receipts" in text
+    assert "0.00200 in all; 80 receipts" in text
 
 
 def test_without_a_terminal_there_is_a_line_a_round_and_one_for_what_changes_the_course() -> None:
