@@ -10,20 +10,20 @@ before a process can be forgotten: after every single start. So a start that fai
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 from axonp2p.errors import AlreadyRunning, AxonError, SandboxMissing, SettingsError, Unreachable
+from axonp2p.files import locked
 from axonp2p.sandbox.child import why_no_sandbox
 from client_cli.child_errors import last_lines, why_it_ended
 from client_cli.interrupts import die_with_parent, no_interruption
@@ -232,11 +232,6 @@ def _ended(processes: Sequence[SwarmProcess], seconds: float) -> bool:
     return True
 
 
-@contextmanager
-def _alone_in(home: Path) -> Iterator[None]:
-    with (home / ".swarm-lock").open("wb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise AlreadyRunning(f"another axon swarm is at work in {home}", fix="try again in a moment") from error
-        yield
+def _alone_in(home: Path) -> AbstractContextManager[None]:
+    taken = f"another axon swarm is at work in {home}"
+    return locked(home / ".swarm-lock", taken, fix="try again in a moment")

@@ -6,13 +6,13 @@ time at which each process was created is kept beside its id, and a process coun
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
 import psutil
 
 from axonp2p.errors import SettingsError
+from axonp2p.files import write_whole
 
 FILE_NAME = "swarm.json"
 # The kernel counts in hundredths of a second; what is added to it, the time of boot, may be corrected by a few more.
@@ -52,10 +52,7 @@ def read_record(home: Path) -> SwarmRecord | None:
 
 def write_record(home: Path, record: SwarmRecord) -> None:
     """Replace the record in `home`, so that a reader sees the old one or the new one and nothing between."""
-    path = home / FILE_NAME
-    fresh = path.with_suffix(".new")
-    fresh.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
-    os.replace(fresh, path)
+    write_whole(home / FILE_NAME, msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
 
 
 def remove_record(home: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
 from importlib.metadata import version
 from pathlib import Path
@@ -11,6 +12,7 @@ from aiohttp import web
 
 from axonp2p.clock import SystemClock
 from axonp2p.errors import SettingsError, TrackerUnreachable
+from axonp2p.files import locked, write_whole
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import short
@@ -23,7 +25,6 @@ from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.http_replies import add_ping
 from axonp2p.transport.listener import Listener
 from peer_daemon.announcer import Announcer, Sequence
-from peer_daemon.files import lock_home, remove_leftovers, write_whole
 from peer_daemon.handlers import Door
 from peer_daemon.hardware import look_at_machine
 from peer_daemon.job_runner import Workplace
@@ -42,7 +43,7 @@ class Peer:
     """The whole daemon: `start`, `until_broken`, `stop`."""
 
     def __init__(self, home: Path, settings: PeerSettings) -> None:
-        """Raises `SettingsError` for settings that cannot work, `AlreadyRunning`, `KeyFileUnsafe`."""
+        """Raises `SettingsError` for settings that cannot work, `KeyFileUnsafe`."""
         if not settings.trackers:
             raise SettingsError(
                 "no tracker is configured, so nobody would find this peer",
@@ -54,7 +55,6 @@ class Peer:
         self._wishes = Wishes(settings.cores, settings.memory_mb, settings.disk_mb, settings.slots)
         self._wishes.check()
         addresses = [PinnedAddress.parse(text) for text in settings.trackers]
-        self._lock = lock_home(home)
         (home / "ready").unlink(missing_ok=True)
         self._key = load_or_create_key(home / "peer.key")
         self._name = name_of(settings.name, self._key.peer_id)
@@ -67,7 +67,7 @@ class Peer:
 
     async def start(self) -> None:
         """Look at the machine, listen, begin to announce. Raises `PortTaken` or `SettingsError`."""
-        await asyncio.to_thread(remove_leftovers, self._home / "jobs")
+        await asyncio.to_thread(_remove_leftovers, self._home / "jobs")
         machine = await look_at_machine(self._home, self._wishes)
         refuses = await asyncio.to_thread(why_no_sandbox)
         if refuses:
@@ -131,8 +131,23 @@ class Peer:
                 log.warning("cannot write the ready file", reason=error.strerror)
 
 
+def _remove_leftovers(jobs: Path) -> None:
+    """Remove what the jobs of a daemon that crashed left behind, and make the folder anew."""
+    shutil.rmtree(jobs, ignore_errors=True)
+    jobs.mkdir(mode=0o700, exist_ok=True)
+
+
 async def serve(home: Path, settings: PeerSettings) -> None:
-    """Run a peer until SIGTERM or SIGINT. Raises what makes it impossible."""
+    """Run a peer until SIGTERM or SIGINT. Raises what makes it impossible, `AlreadyRunning` too."""
+    with locked(
+        home / "lock",
+        f"a peer already runs with {home}",
+        fix="stop it first, or give this one its own folder: axon-peer run --home DIR --listen HOST:0",
+    ):
+        await _serve(home, settings)
+
+
+async def _serve(home: Path, settings: PeerSettings) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

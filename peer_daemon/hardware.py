@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
+from axonp2p.files import write_whole
 from axonp2p.logs import get_logger
 from axonp2p.peers.capability import Gpu
-from peer_daemon.files import write_whole
 from peer_daemon.offer import Distribution, Machine, Wishes, lent_cores, packages_worth_naming, with_gflops
 from peer_daemon.speed import thread_environment
 

@@ -13,11 +13,11 @@ import click
 import axonp2p
 from axonp2p.clock import SystemClock
 from axonp2p.console import run_program
+from axonp2p.files import locked, write_whole
 from axonp2p.identity.peer_id import short
 from axonp2p.logs import configure_logs, get_logger
 from axonp2p.settings import TrackerSettings, home_folder, read_settings, with_flags
 from tracker.app import Tracker
-from tracker.home import AddressFile, locked
 
 log = get_logger(__name__)
 
@@ -40,7 +40,11 @@ def run(listen: str | None, home: Path | None, json_logs: bool, debug: bool) -> 
     def body() -> None:
         folder = home_folder("tracker", home)
         settings = with_flags(read_settings(folder).tracker, listen=listen)
-        with locked(folder):
+        with locked(
+            folder / "lock",
+            f"a tracker already runs with {folder}",
+            fix="stop it, or give this one its own folder and port: axon-tracker run --home DIR --listen HOST:0",
+        ):
             asyncio.run(serve(folder, settings))
 
     sys.exit(run_program(body, debug=debug))
@@ -52,17 +56,17 @@ async def serve(home: Path, settings: TrackerSettings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    sign = AddressFile(home)
-    sign.remove()  # a killed tracker leaves it behind
+    sign = home / "address"
+    sign.unlink(missing_ok=True)  # a killed tracker leaves it behind
     tracker = Tracker(home, settings, SystemClock(), random.Random())
     try:
         address = await tracker.start()
-        sign.write(str(address))
+        write_whole(sign, f"{address}\n".encode())
         print(f"tracker {short(tracker.key.peer_id)}  {address}  metrics {address.url}/metrics", flush=True)
         await stopped.wait()
         log.info("tracker stops")
     finally:
-        sign.remove()
+        sign.unlink(missing_ok=True)
         await tracker.stop()
 
 

@@ -1,13 +1,10 @@
-"""How the client writes: a reader, or a crash, finds the old file or the new one and nothing between."""
+"""The files of a job's folder: metrics as people read them, weights that outlive a power cut."""
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 from axonp2p.errors import SettingsError
 
@@ -18,18 +15,6 @@ def read_metrics(path: Path) -> list[dict[str, str]]:
         return []
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
-
-
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of `path` whole when all is written, or not at all."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with fresh.open("wb") as file:
-            yield file
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def not_writable(path: Path, error: OSError) -> SettingsError:

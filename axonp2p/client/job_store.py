@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import fcntl
 import io
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,8 +26,9 @@ from typing import Any
 import msgspec
 
 from axonp2p.client.events import Event, as_line, from_line
-from axonp2p.client.files import in_order, not_writable, read_metrics, replacing
+from axonp2p.client.files import in_order, not_writable, read_metrics
 from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
+from axonp2p.files import locked, replacing
 from axonp2p.jobs.lifecycle import JobState
 
 
@@ -173,11 +173,8 @@ class JobFolder:
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """While this process works on the job. Raises `AlreadyRunning` when another does."""
-        with (self.path / ".held").open("wb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise AlreadyRunning(f"another program is at work on the job {self.path.name}") from error
+        taken = f"another program is at work on the job {self.path.name}"
+        with locked(self.path / ".held", taken, fix=f"axon status {self.path.name}"):
             yield
 
     def is_held(self) -> bool:

@@ -1,0 +1,55 @@
+"""Small files and locks: whoever reads finds the old file or the new one, and one process at a time holds a lock."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from axonp2p.errors import AlreadyRunning, SettingsError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the place of `path` whole when all is written, or not at all."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with fresh.open("wb") as file:
+            yield file
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put `content` in `path`, as `replacing` does."""
+    with replacing(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def locked(path: Path, taken: str, fix: str) -> Iterator[None]:
+    """Hold the lock `path`; the kernel lets go of it when the process dies, however it dies.
+
+    Raises `AlreadyRunning` with the message `taken` and the holder's pid when another process has it, and
+    `SettingsError` when the file cannot be made.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        message = f"cannot write to {path.parent}: {error.strerror}"
+        raise SettingsError(message, fix="choose another folder with --home DIR") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
+            raise AlreadyRunning(taken + (f" (pid {holder})" if holder.isdigit() else ""), fix=fix) from error
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
