@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,6 +57,12 @@ class Context:
         """A next command that works as it stands: with the same home when it is not the usual one."""
         usual = self.home == home_folder("client", None)
         return " ".join(["axon", *words, *([] if usual else ["--home", str(self.home)])])
+
+
+def how_to_activate() -> str:
+    """The shell's command for the virtual environment that this program runs in, when the shell does not find axon."""
+    script = Path(sys.prefix, "bin", "activate")
+    return f". {script}" if shutil.which("axon") is None and script.exists() else ""
 
 
 def on_terminal() -> bool:

@@ -141,9 +141,13 @@ def as_text(result: DemoResult) -> str:
     return "\n".join(lines)
 
 
-def next_commands(kept: bool, command: Callable[..., str]) -> str:
-    """What to do next; with a swarm that was kept, how to use it and how to stop it. `command` spells a command."""
-    rows = [("axon init my-job && axon check my-job", "your own model, tried out here")]
+def next_commands(kept: bool, command: Callable[..., str], activate: str = "") -> str:
+    """What to do next; with a swarm that was kept, how to use it and how to stop it.
+
+    `command` spells a command; `activate` makes the shell find our programs, where it does not yet.
+    """
+    rows = [(activate, "so that your shell finds axon")] if activate else []
+    rows += [("axon init my-job && axon check my-job", "your own model, tried out here")]
     if kept:
         rows += [(command("submit", "my-job"), "train it on this swarm"), (command("swarm", "down"), "stop the swarm")]
     else:

@@ -36,7 +36,7 @@ def command(peers: int, kill_one: bool, keep: bool, out: Path, home: Path | None
     but the folder of results. With --json all but the answer goes to stderr.
     """
     from axonp2p.errors import JobFailed
-    from client_cli.context import Context
+    from client_cli.context import Context, how_to_activate
     from client_cli.demo import DemoPlan, run_demo, state_folder
     from client_cli.demo_report import as_data, as_text, next_commands, what_is_wrong
     from client_cli.examples_folder import digits_folder
@@ -46,7 +46,7 @@ def command(peers: int, kill_one: bool, keep: bool, out: Path, home: Path | None
     with state_folder(home, keep=keep) as state, progress_on(sys.stderr if as_json else sys.stdout) as progress:
         context = Context.of(state, as_json)
         result = run_demo(plan, context, progress)
-    text = f"{as_text(result)}\n{next_commands(keep, context.command)}"
+    text = f"{as_text(result)}\n{next_commands(keep, context.command, how_to_activate())}"
     context.answer(text, as_data(result))
     if wrong := what_is_wrong(result):
         raise JobFailed(f"the demo ran, but {wrong}", fix=f"what happened stands in {out}/events.jsonl")

@@ -81,6 +81,8 @@ def test_what_makes_a_demo_no_success(change: dict[str, Any], said: str) -> None
 def test_next_commands_of_a_kept_swarm_lead_to_it() -> None:
     assert "axon swarm down" in demo_report.next_commands(True, spelled)
     assert "axon swarm up && axon submit my-job" in demo_report.next_commands(False, spelled)
+    assert "activate" not in demo_report.next_commands(False, spelled)
+    assert ". .venv/bin/activate " in demo_report.next_commands(False, spelled, ". .venv/bin/activate")
 
 
 TASK = {
