@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import socket
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from tracker.database import Database
 from tracker.issuer import Issuer
 from tracker.ledger_keeper import LedgerKeeper
 from tracker.metrics import Metrics
+from tracker.own_address import reachable_host
 from tracker.rate_limit import RateLimit
 from tracker.routes import Routes
 from tracker.table_index import TableIndex
@@ -91,19 +91,3 @@ class Tracker:
                 await self.issuer.sweep(now)
             except AxonError as error:
                 log.error("cannot sweep", reason=error.message)
-
-
-def reachable_host(host: str) -> str:
-    """The address that others should use for a listener at `host`: for "everywhere", that of the usual way out."""
-    wildcards = {"0.0.0.0": (socket.AF_INET, "192.0.2.1", "127.0.0.1"), "::": (socket.AF_INET6, "2001:db8::1", "::1")}  # noqa: S104
-    if host not in wildcards:
-        return host
-    family, somewhere, here = wildcards[host]
-    try:
-        # Connecting a UDP socket sends nothing: it only asks the kernel which way it would go.
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((somewhere, 9))
-            found: str = probe.getsockname()[0]
-            return found
-    except OSError:
-        return here

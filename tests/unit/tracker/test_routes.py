@@ -34,7 +34,7 @@ from axonp2p.wire.envelope import Signed, open_signed, sign
 from tests.fakes import NOW, ManualClock, key_of, make_offer, make_receipt, make_row, sign_both
 from tests.unit.tracker.conftest import Running, Start
 from tracker.admission import MOST_KNOWN_PEERS
-from tracker.app import Tracker, reachable_host
+from tracker.app import Tracker
 from tracker.issuer import KEPT_AFTER_END_S
 from tracker.rate_limit import BURST
 from tracker.table_index import REMEMBERED_S
@@ -431,9 +431,3 @@ async def test_unknown_addresses_get_a_typed_no(lab: Running):
 def test_an_announce_interval_out_of_range_is_refused(tmp_path):
     with pytest.raises(SettingsError, match="announce-every is 5 s"):
         Tracker(tmp_path, TrackerSettings(announce_every=5), ManualClock(), random.Random())
-
-
-def test_a_listener_on_every_address_tells_one_that_others_can_dial():
-    assert reachable_host("192.0.2.1") == "192.0.2.1"
-    assert reachable_host("0.0.0.0") not in ("", "0.0.0.0")
-    assert ":" in reachable_host("::")
