@@ -64,7 +64,7 @@ def line_of(event: events.Event) -> str:
 def round_line(event: events.RoundFinished) -> str:
     """One finished round as key=value pairs, for where there is no terminal."""
     fields = {"round": f"{event.round + 1}/{event.rounds}", "loss": f"{event.loss:.4g}"}
-    fields |= {name: f"{value:.4g}" for name, value in event.metrics.items()}
+    fields |= {name: f"{value:.4g}" for name, value in events.held_out(event.metrics).items()}
     fields |= {
         "samples/s": f"{sum(event.samples_per_second.values()):.0f}",
         "bytes": str(event.wire_bytes),

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from axonp2p.client.events import Event, PeerLost, RoundFinished, RoundProgress
+from axonp2p.client.events import Event, PeerLost, RoundFinished, RoundProgress, held_out
 from axonp2p.client.job_store import JobFolder, JobRecord, PeerRecord
 from axonp2p.clock import Clock
 from axonp2p.jobs.lifecycle import JobState, step
@@ -71,7 +71,7 @@ class JobAccount:
             {
                 "round": event.round + 1,
                 "loss": event.loss,
-                **event.metrics,
+                **held_out(event.metrics),
                 "samples": event.samples,
                 "seconds": round(event.seconds, 4),
                 "bytes": round_bytes,

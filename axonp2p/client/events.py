@@ -7,6 +7,7 @@ the job's `events.jsonl`. Peers appear by name. Times are in seconds, sizes in b
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import msgspec
 
@@ -219,6 +220,11 @@ AnyEvent = (
     | JobCancelled
     | JobEndedBadly
 )
+
+
+def held_out(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Held-out metrics under names that do not meet those of training: a task may well call one of its own "loss"."""
+    return {f"held_out_{name}": value for name, value in metrics.items()}
 
 
 def as_line(event: Event) -> bytes:

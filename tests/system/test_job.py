@@ -136,7 +136,7 @@ def test_a_job_ends_with_weights_metrics_logs_and_receipts(swarm: axonp2p.Swarm,
     with (out / "metrics.csv").open() as file:
         lines = list(csv.DictReader(file))
     assert [line["round"] for line in lines] == ["1", "2", "3", "4", "5", "6"]
-    assert set(lines[0]) == {"round", "loss", "error", "samples", "seconds", "bytes"}
+    assert set(lines[0]) == {"round", "loss", "held_out_error", "samples", "seconds", "bytes"}
     assert {int(line["samples"]) for line in lines} == {3 * 5 * 16}
     for name in ("heron", "lynx", "otter"):
         assert "evaluated on 40" in (out / "logs" / f"{name}.log").read_text()

@@ -17,8 +17,8 @@ MIDWAY = events.RoundProgress(
     round=2, rounds=20, fraction=0.5, loss=1.4, samples_per_second={"otter": 210.0, "heron": 99.5}, eta_s=31.0
 )
 FINISHED_ROUND = events.RoundFinished(
-    round=2, rounds=20, loss=1.412, metrics={"accuracy": 0.91}, samples=1280, samples_per_second={"otter": 210.0},
-    seconds=0.5, wire_bytes=310_000, credits=0.00172, eta_s=30.6,
+    round=2, rounds=20, loss=1.412, metrics={"accuracy": 0.91, "loss": 0.3}, samples=1280,
+    samples_per_second={"otter": 210.0}, seconds=0.5, wire_bytes=310_000, credits=0.00172, eta_s=30.6,
 )  # fmt: skip
 LOST = events.PeerLost(peer="wren", round=10, reason="the line was cut", left=3)
 DONE = events.JobFinished(
@@ -30,7 +30,10 @@ DONE = events.JobFinished(
 
 def test_a_finished_round_is_one_line_of_pairs() -> None:
     line = round_line(FINISHED_ROUND)
-    assert line == "round=3/20 loss=1.412 accuracy=0.91 samples/s=210 bytes=310000 credits=0.00172 eta=31s"
+    assert line == (
+        "round=3/20 loss=1.412 held_out_accuracy=0.91 held_out_loss=0.3"
+        " samples/s=210 bytes=310000 credits=0.00172 eta=31s"
+    )
     assert dict(pair.split("=") for pair in line.split())["round"] == "3/20"
 
 
@@ -58,7 +61,7 @@ def test_the_bar_fills_with_rounds_and_the_fraction_of_the_one_that_runs() -> No
 
 def test_what_changes_once_a_round_stays_during_the_next() -> None:
     shown = after(after(Shown(), FINISHED_ROUND), MIDWAY)
-    assert shown.facts == "held-out accuracy 91.0 %   310 KB on the wire   0.00172 credits"
+    assert shown.facts == "held-out accuracy 91.0 %   held-out loss 0.3   310 KB on the wire   0.00172 credits"
 
 
 def test_the_picture_has_no_line_wider_than_the_terminal() -> None:
