@@ -23,7 +23,7 @@ from axonp2p.errors import AxonError
 
 INTERRUPTED_EXIT = 130
 CLOSED_PIPE_EXIT = 141
-DOCS = "docs/errors.md"
+DOCS = "docs/errors.md#codes"
 
 
 def run_program(
@@ -77,7 +77,7 @@ def error_json(error: AxonError) -> str:
         "message": error.message,
         "cause": error.cause,
         "fix": error.fix,
-        "docs": f"{DOCS}#{error.code.lower()}",
+        "docs": DOCS,
     }
     return json.dumps({"error": told})
 

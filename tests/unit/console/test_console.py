@@ -49,7 +49,7 @@ def test_an_error_as_json(capsys: pytest.CaptureFixture[str]):
             "message": "no job x",
             "cause": "",
             "fix": "axon jobs",
-            "docs": "docs/errors.md#ax-501",
+            "docs": "docs/errors.md#codes",
         }
     }
     assert "\n" not in error_json(AxonError("two\nlines"))
