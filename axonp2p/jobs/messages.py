@@ -56,29 +56,38 @@ class LeaseTaken(Message, tag=True, frozen=True):
     """The slot is yours until `until` (Unix seconds); a worker is starting."""
 
     until: int
+    """Unix seconds."""
     cores: int
+    """What the job gets."""
     memory_mb: int
+    """MiB; the job is ended when it uses more."""
 
 
 class BundleFile(Message, frozen=True):
     """One file of a bundle: a relative path with forward slashes, its size and its SHA-256."""
 
     path: FileName
+    """Relative, with forward slashes."""
     size: Size
+    """Bytes."""
     sha256: Hash
+    """Of the whole file."""
 
 
 class BundleManifest(Message, tag=True, frozen=True):
     """The files that follow as parts, in this order."""
 
     files: Annotated[list[BundleFile], msgspec.Meta(min_length=1, max_length=MOST_FILES)]
+    """In the order in which they are sent."""
 
 
 class BundlePart(Message, tag=True, frozen=True):
     """The next bytes of a file, as payload: parts of a file come in order, files come in order."""
 
     file: Annotated[int, msgspec.Meta(ge=0, lt=MOST_FILES)]
+    """Its place in the manifest, from 0."""
     offset: Size
+    """Bytes from the start of the file."""
 
 
 class BundleReceived(Message, tag=True, frozen=True):
@@ -91,6 +100,7 @@ class Member(Message, frozen=True):
     rank: Rank
     peer: PeerId
     name: Annotated[str, msgspec.Meta(max_length=32)]
+    """For people's eyes."""
     reservation: Uuid
     """Of the lease that the member works under: a job whose busy peers were replaced has several."""
     addresses: Annotated[list[Address], msgspec.Meta(max_length=4)]
@@ -101,15 +111,18 @@ class SetRoster(Message, tag=True, frozen=True):
     """Who is in the job. Ranks stay the same for as long as a job lasts; who is missing has left."""
 
     epoch: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    """Grows with each roster of a job."""
     rank: Rank
     """The rank of the peer that this is sent to."""
     members: Annotated[list[Member], msgspec.Meta(min_length=1, max_length=MOST_MEMBERS)]
+    """The receiver is one of them."""
 
 
 class RosterSet(Message, tag=True, frozen=True):
     """The roster is in force: links from its members are accepted."""
 
     epoch: int
+    """Of the roster that is in force."""
 
 
 class ToWorker(Message, tag=True, frozen=True):
@@ -124,22 +137,27 @@ class WorkerStarted(Message, tag=True, frozen=True):
     """The worker runs and has loaded what it can before the bundle is there."""
 
     seconds: float
+    """From the start of the process."""
 
 
 class WorkerEnded(Message, tag=True, frozen=True):
     """The worker is gone; the lease goes on until it is ended."""
 
     reason: Text
+    """In a sentence."""
     limit: Annotated[str, msgspec.Meta(max_length=32)] = ""
     """The limit that it went over ("memory", "processes", "time", ...), or empty."""
     log_tail: Annotated[str, msgspec.Meta(max_length=4000)] = ""
+    """The end of what the job wrote."""
 
 
 class LinkLost(Message, tag=True, frozen=True):
     """This peer cannot reach the member with that rank."""
 
     rank: Rank
+    """Of the member that is out of reach."""
     reason: Text
+    """In a sentence."""
 
 
 class SignReceipt(Message, tag=True, frozen=True):
@@ -173,6 +191,7 @@ class LeaseEnded(Message, tag=True, frozen=True):
     """The slot is free again; worker and files are removed. The peer says it too when its owner ends the lease."""
 
     reason: Text = ""
+    """Empty when the client wished it."""
 
 
 FirstMessage = TakeLease | JoinMesh

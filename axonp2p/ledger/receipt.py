@@ -44,7 +44,9 @@ class DoublySigned(Message, frozen=True):
     """A receipt's envelope by the client and the peer's signature over that envelope."""
 
     receipt: Signed[Receipt]
+    """The client's envelope."""
     peer_signature: Annotated[bytes, msgspec.Meta(min_length=SIGNATURE_BYTES, max_length=SIGNATURE_BYTES)]
+    """The peer's, over the encoded envelope, for `axon/receipt-accepted/1`."""
 
 
 def accept(key: PrivateKey, receipt: Signed[Receipt]) -> DoublySigned:
@@ -80,6 +82,7 @@ class Receipts(Message, frozen=True):
     """Receipts for a tracker to keep."""
 
     receipts: Annotated[list[DoublySigned], msgspec.Meta(min_length=1, max_length=MOST_RECEIPTS)]
+    """In any order."""
 
 
 Index = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,3}\Z")]
@@ -90,7 +93,9 @@ class ReceiptsKept(Message, frozen=True):
     """A tracker's answer: how many are new, how many it had already, and why it will never take the others."""
 
     new: Annotated[int, msgspec.Meta(ge=0)]
+    """Stored now."""
     known: Annotated[int, msgspec.Meta(ge=0)]
+    """Stored before."""
     reasons: Annotated[dict[Index, Reason], msgspec.Meta(max_length=MOST_RECEIPTS)] = {}
     """Why, by the index of a receipt in the question, in decimal digits: keys of maps are text on the wire."""
 
@@ -104,6 +109,7 @@ class BalancesAsked(Message, frozen=True):
     """Balances of these keys, or of the `job` alone when it is named."""
 
     keys: Annotated[list[PeerId], msgspec.Meta(max_length=MOST_BALANCES)] = []
+    """Peers and clients; none means everyone in the job, or the largest earners."""
     job: Annotated[str, msgspec.Meta(max_length=64)] = ""
 
 
@@ -114,9 +120,13 @@ class Balance(Message, frozen=True):
     """What receipts add up to for one key, in FLOPs as decimal digits: a month of one GPU is more than 64 bits."""
 
     key: PeerId
+    """A peer's or a client's id."""
     earned: Total = "0"
+    """FLOPs of accepted work."""
     owed: Total = "0"
+    """FLOPs of work that it accepted."""
     receipts: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """How many its sums are made of."""
 
     @property
     def earned_flops(self) -> int:
@@ -133,5 +143,6 @@ class Balances(Message, frozen=True):
     """A tracker's answer, the largest earners first."""
 
     balances: Annotated[list[Balance], msgspec.Meta(max_length=MOST_BALANCES)]
+    """One for each key that has any."""
     receipts: Annotated[int, msgspec.Meta(ge=0)]
     """How many receipts these balances are the sum of."""

@@ -22,7 +22,9 @@ class Gpu(Message, frozen=True):
     """One graphics processor that jobs may use."""
 
     name: Label
+    """As its driver calls it."""
     memory_mb: Count
+    """MiB."""
 
 
 class Capability(Message, frozen=True):
@@ -41,10 +43,13 @@ class Capability(Message, frozen=True):
     free: Annotated[int, msgspec.Meta(ge=0, le=1024)]
     """How many of the slots nobody holds now."""
     python: Label
+    """Version of the interpreter that jobs run in."""
     packages: Annotated[dict[Label, Label], msgspec.Meta(max_length=32)]
+    """Version by name, lower case with dashes."""
     kinds: Annotated[list[Label], msgspec.Meta(max_length=8)]
     """Which kinds of job it takes: `train`."""
     gpus: Annotated[list[Gpu], msgspec.Meta(max_length=16)] = []
+    """Processors that jobs may use."""
     refuses: Annotated[str, msgspec.Meta(max_length=120)] = ""
     """Why the peer takes no work at present; empty when it does."""
 
@@ -56,6 +61,7 @@ class Need(Message, frozen=True):
     cores: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 1
     memory_mb: Count = 0
     gpu_memory_mb: Count = 0
+    """MiB on one processor; 0 when none is needed."""
     packages: Annotated[list[Annotated[str, msgspec.Meta(max_length=100)]], msgspec.Meta(max_length=16)] = []
     """Requirements as pip writes them: `numpy`, `scikit-learn>=1.4`."""
 

@@ -27,14 +27,21 @@ class Token(Signable, frozen=True):
     LIMIT: ClassVar[int] = 8192
 
     uuid: Uuid
+    """Names the reservation."""
     issuer: PeerId
+    """The tracker that signed it."""
     client: PeerId
+    """Who may use it."""
     client_address: Annotated[str, msgspec.Meta(max_length=45)]
     """The IP address that the reservation was asked from."""
     peers: Annotated[list[PeerId], msgspec.Meta(min_length=1, max_length=MOST_PEERS)]
+    """On whom."""
     kinds: Annotated[list[Kind], msgspec.Meta(min_length=1, max_length=8)]
+    """For which kinds of work."""
     not_before: int
+    """Unix seconds."""
     expires: int
+    """Unix seconds."""
 
 
 class ReserveRequest(Signable, frozen=True):
@@ -46,8 +53,11 @@ class ReserveRequest(Signable, frozen=True):
     uuid: Uuid
     """Chosen by the client, so that a request that is sent again gives the same token."""
     peers: Annotated[list[PeerId], msgspec.Meta(min_length=1, max_length=MOST_PEERS)]
+    """Whom to reserve."""
     kinds: Annotated[list[Kind], msgspec.Meta(min_length=1, max_length=8)]
+    """For which kinds of work."""
     seconds: Annotated[int, msgspec.Meta(ge=1, le=LONGEST_S)]
+    """For how long, from now on."""
     time: int
     """When it was signed: a tracker refuses one that is more than 30 s off."""
 
@@ -56,6 +66,7 @@ class Reserved(Message, frozen=True):
     """A tracker's answer: the token, stored durably before it was sent."""
 
     token: Signed[Token]
+    """As the tracker signed it."""
 
 
 class Caller(msgspec.Struct, frozen=True):

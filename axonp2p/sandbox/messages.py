@@ -20,8 +20,11 @@ class Start(Message, tag=True, frozen=True):
     cores: int
     memory_mb: int
     processes: int
+    """Processes, with some threads for each core."""
     open_files: int
+    """Open at a time, by each process."""
     file_mb: int
+    """The largest file that it may write, in MiB."""
     cpu_seconds: int = 0
     """0: no limit."""
 
@@ -42,12 +45,14 @@ class ToMember(Message, tag=True, frozen=True):
     """Worker to daemon: carry the payload to the member with that rank."""
 
     rank: Rank
+    """Of the receiver."""
 
 
 class FromMember(Message, tag=True, frozen=True):
     """Daemon to worker: the payload came from that rank, whose identity the daemon has checked."""
 
     rank: Rank
+    """Of the sender."""
 
 
 ToWorkerMessage = Start | BundleReady | Control | FromMember

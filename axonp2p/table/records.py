@@ -25,7 +25,9 @@ class Row(Signable, frozen=True):
 
     peer: PeerId
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=32, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z")]
+    """What people see; not unique."""
     sequence: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    """Higher than in every row before."""
     addresses: Annotated[list[Address], msgspec.Meta(max_length=4)]
     certificate: Fingerprint
     expires: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -54,6 +56,7 @@ class Announced(Message, frozen=True):
     """A tracker's answer to an announce: it is stored durably."""
 
     tracker: PeerId
+    """The tracker's id: from now on its tokens are accepted."""
     again_in: Annotated[float, msgspec.Meta(gt=0, le=3600)]
     """Seconds until the row should be announced again; it may be valid for twice that."""
     seen_from: str
@@ -71,12 +74,17 @@ class Query(Message, frozen=True):
     """Which peers meet a need? `need` is a `peers.capability.Need` as a map."""
 
     need: dict[str, Any]
+    """A `Need`."""
     count: Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)] = 50
+    """How many rows at the most."""
 
 
 class Rows(Message, frozen=True):
     """A random sample of the fitting rows, and how many fit and live in all."""
 
     rows: Annotated[list[Signed[Row]], msgspec.Meta(max_length=MOST_ROWS)]
+    """At most as many as asked for, each as its peer signed it."""
     fitting: int
+    """Living peers that meet the need."""
     alive: int
+    """Living peers."""

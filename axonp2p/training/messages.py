@@ -44,9 +44,13 @@ class Prepare(Message, tag=True, frozen=True):
     task: Annotated[str, msgspec.Meta(max_length=200)]
     """The task's file, relative to the bundle."""
     shards: Annotated[int, msgspec.Meta(ge=1, le=64)]
+    """Into how many the data is cut."""
     batch: Annotated[int, msgspec.Meta(ge=1, le=2**20)]
+    """Samples a local step."""
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    """Of the job: it fixes first weights, batches and dropout."""
     first_round: Count = 0
+    """Above 0 when a job is resumed."""
 
 
 class Prepared(Message, tag=True, frozen=True):
@@ -54,6 +58,7 @@ class Prepared(Message, tag=True, frozen=True):
 
     state: StateHash
     parameters: Count
+    """Trainable and frozen ones."""
     values: Count
     """float32 values in the weights, buffers included: the length of the exchanged vector."""
 
@@ -62,6 +67,7 @@ class GiveState(Message, tag=True, frozen=True):
     """Send your accepted state to the member with that rank, over the mesh."""
 
     to: Rank
+    """Rank of the member that lacks it."""
 
 
 class AdoptState(Message, tag=True, frozen=True):
@@ -69,6 +75,7 @@ class AdoptState(Message, tag=True, frozen=True):
 
     state: StateHash
     sender: Rank | None
+    """Who will send it."""
 
 
 class StateAdopted(Message, tag=True, frozen=True):
@@ -84,8 +91,11 @@ class StartRound(Message, tag=True, frozen=True):
     attempt: Count
     state: StateHash
     members: Annotated[list[Rank], msgspec.Meta(min_length=1, max_length=64)]
+    """Ranks of all who take part; number i owns slice i."""
     shards: Annotated[list[Rank], msgspec.Meta(min_length=1, max_length=64)]
+    """The receiver's."""
     steps: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+    """Local steps."""
 
 
 class Progress(Message, tag=True, frozen=True):
@@ -94,7 +104,9 @@ class Progress(Message, tag=True, frozen=True):
     round: Count
     attempt: Count
     step: Count
+    """Local steps done."""
     loss: float
+    """Mean over the local steps so far."""
     samples: Count
 
 
@@ -108,13 +120,19 @@ class RoundDone(Message, tag=True, frozen=True):
     """Mean over the local steps."""
     samples: Count
     flops: Count
+    """Floating point operations of the local steps, counted."""
     train_seconds: float
+    """Spent on local steps."""
     exchange_seconds: float
+    """Spent on exchange and outer step."""
     sent_bytes: Count
+    """To other members, in this round's exchange."""
     received_bytes: Count
+    """From other members, in this round's exchange."""
     metrics: Annotated[dict[Metric, float], msgspec.Meta(max_length=32)]
     """On this member's shards of the test split, of the new weights."""
     test_samples: Count
+    """How many samples the metrics are the mean of."""
 
 
 class TaskFailed(Message, tag=True, frozen=True):
@@ -123,12 +141,14 @@ class TaskFailed(Message, tag=True, frozen=True):
     doing: Annotated[str, msgspec.Meta(max_length=100)]
     """What the worker was doing: "loading task.py", "model()", "loss()", ..."""
     traceback: Annotated[str, msgspec.Meta(max_length=16000)]
+    """Only the frames of the task's own files."""
 
 
 class SendFile(Message, tag=True, frozen=True):
     """Send the accepted state: as `model` (safetensors of the state dict) or as `state` (to go on from later)."""
 
     what: Literal["model", "state"]
+    """Which file."""
     state: StateHash
 
 
@@ -136,6 +156,7 @@ class FilePart(Message, tag=True, frozen=True):
     """The next bytes of a file, as payload; parts come in order. Also how a state travels between members."""
 
     what: Literal["model", "state"]
+    """Which file."""
     offset: Count
     total: Count
     sha256: StateHash
@@ -151,6 +172,7 @@ class SlicePart(Message, tag=True, frozen=True):
     round: Count
     attempt: Count
     phase: Literal["gather", "result"]
+    """Own values, or the mean."""
     slice: Rank
     """The slice's owner."""
     offset: Count

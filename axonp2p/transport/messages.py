@@ -28,7 +28,9 @@ class Challenge(Message, tag=True, frozen=True):
 
     protocol: int
     nonce: Nonce
+    """Fresh for each session."""
     listener: PeerId
+    """The listener's id."""
 
 
 class Hello(Signable, frozen=True):
@@ -39,7 +41,9 @@ class Hello(Signable, frozen=True):
 
     protocol: int
     nonce: Nonce
+    """The challenge's."""
     listener: PeerId
+    """Whom the caller means to speak to."""
     certificate: Fingerprint
 
 
@@ -51,7 +55,9 @@ class Refusal(Message, tag=True, frozen=True):
     """No, with the reason: an error of the family, by its code (docs/errors.md)."""
 
     code: Annotated[str, msgspec.Meta(pattern=r"^AX-[0-9]{3}$")]
+    """Of docs/errors.md."""
     message: Text
+    """What happened, in a sentence."""
     cause: Text = ""
     fix: Text = ""
 
@@ -60,6 +66,7 @@ class JoinMesh(Message, tag=True, frozen=True):
     """The first message of a link: I am in the job of that reservation, which is the listener's own."""
 
     reservation: Uuid
+    """That of the listener's lease: members may have been reserved by different tokens."""
 
 
 class MeshJoined(Message, tag=True, frozen=True):

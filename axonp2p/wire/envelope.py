@@ -29,8 +29,11 @@ class Signed(Message, Generic[S], frozen=True):
     """An S that `signer` signed. Believe nothing in `payload` before `open_signed` returned."""
 
     signer: PeerId
+    """Whose key signed."""
     payload: bytes
+    """The bytes that were signed: a message of the purpose's type."""
     signature: Annotated[bytes, msgspec.Meta(min_length=SIGNATURE_BYTES, max_length=SIGNATURE_BYTES)]
+    """Ed25519, over the purpose, a NUL and the payload."""
 
 
 def sign(key: PrivateKey, message: S) -> Signed[S]:
