@@ -136,7 +136,7 @@ class FromWorker(Message, tag=True, frozen=True):
 class WorkerStarted(Message, tag=True, frozen=True):
     """The worker runs and has loaded what it can before the bundle is there."""
 
-    seconds: float
+    seconds: Annotated[float, msgspec.Meta(ge=0, le=1e9)]
     """From the start of the process."""
 
 

@@ -61,7 +61,7 @@ class Announced(Message, frozen=True):
     """Seconds until the row should be announced again; it may be valid for twice that."""
     seen_from: str
     """The IP address that the announce came from, as the tracker saw it."""
-    time: float
+    time: Annotated[float, msgspec.Meta(ge=0, le=2**53)]
     """The tracker's Unix time in seconds, so that a peer may notice a wrong clock."""
 
 

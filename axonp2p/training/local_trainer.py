@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -137,7 +138,10 @@ def evaluate(task: Task, model: nn.Module, datasets: Sequence[Any], batch: int) 
             for name, value in metrics.items():
                 sums[name] = sums.get(name, 0.0) + value * count
             samples += count
-    return {name: total / samples for name, total in sums.items()}, samples
+    means = {name: total / samples for name, total in sums.items()}
+    for name in [name for name, value in means.items() if not math.isfinite(value)]:
+        print(f"held-out {name} is {means.pop(name)}, so it is left out", file=sys.stderr)
+    return means, samples
 
 
 def model_file(model: nn.Module) -> bytes:

@@ -30,6 +30,9 @@ Rank = Annotated[int, msgspec.Meta(ge=0, lt=64)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 StateHash = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 Metric = Annotated[str, msgspec.Meta(max_length=40)]
+Number = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
+"""Finite: one member's nan would make the sums of all nan."""
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
 VALUES_A_PART = PAYLOAD_LIMIT // 16
 """float32 values in one part of a slice: 256 KiB, so that control messages slip between them."""
@@ -105,7 +108,7 @@ class Progress(Message, tag=True, frozen=True):
     attempt: Count
     step: Count
     """Local steps done."""
-    loss: float
+    loss: Number
     """Mean over the local steps so far."""
     samples: Count
 
@@ -116,20 +119,20 @@ class RoundDone(Message, tag=True, frozen=True):
     round: Count
     attempt: Count
     state: StateHash
-    loss: float
+    loss: Number
     """Mean over the local steps."""
     samples: Count
     flops: Count
     """Floating point operations of the local steps, counted."""
-    train_seconds: float
+    train_seconds: Seconds
     """Spent on local steps."""
-    exchange_seconds: float
+    exchange_seconds: Seconds
     """Spent on exchange and outer step."""
     sent_bytes: Count
     """To other members, in this round's exchange."""
     received_bytes: Count
     """From other members, in this round's exchange."""
-    metrics: Annotated[dict[Metric, float], msgspec.Meta(max_length=32)]
+    metrics: Annotated[dict[Metric, Number], msgspec.Meta(max_length=32)]
     """On this member's shards of the test split, of the new weights."""
     test_samples: Count
     """How many samples the metrics are the mean of."""

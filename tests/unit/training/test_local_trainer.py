@@ -142,6 +142,13 @@ def test_metrics_are_weighted_by_samples(tmp_path):
     assert made.evaluate(made.first_state(), [0, 1]) == ({"it": 0.25}, 4)
 
 
+def test_a_metric_that_is_no_finite_number_is_left_out_and_said(tmp_path, capsys):
+    text = TASK + "    def evaluate(self, model, dataset):\n        return {'good': 0.5, 'bad': float('inf')}\n"
+    made = trainer(tmp_path, text)
+    assert made.evaluate(made.first_state(), [0, 1]) == ({"good": 0.5}, 40)
+    assert "held-out bad is inf, so it is left out" in capsys.readouterr().err
+
+
 def test_no_test_data_means_no_metrics(tmp_path):
     made = trainer(tmp_path, TASK.replace("points = torch", "if split == 'test': return None\n        points = torch"))
     assert made.evaluate(made.first_state(), [0, 1]) == ({}, 0)
