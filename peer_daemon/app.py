@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import signal
 from importlib.metadata import version
@@ -72,6 +73,9 @@ class Peer:
         refuses = await asyncio.to_thread(why_no_sandbox)
         if refuses:
             log.warning("no job will run here", reason=refuses)
+        elif os.geteuid() == 0:
+            # The kernel does not hold root to a number of processes; the sandbox's watch does, a moment later.
+            log.warning("running as root: a fork bomb is stopped late", fix="run axon-peer as an ordinary user")
         offer = capability_of(machine, self._wishes, refuses)
         certificate = make_certificate(self._key, self._home / "certificate.pem")
         self._leases = Leases(self._key.peer_id, offer, check_address=self._settings.check_client_address)
