@@ -51,6 +51,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, name="axon", no_args_is_help=True)
+@click.version_option(package_name="axonp2p", prog_name="axon")
 def cli() -> None:
     """Train PyTorch models on machines that people lend.
 
