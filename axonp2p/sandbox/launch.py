@@ -18,6 +18,7 @@ from axonp2p.sandbox.command_line import FILES, Descriptors, bubblewrap_command
 from axonp2p.sandbox.diagnosis import INSTALL
 from axonp2p.sandbox.environment import find_environment
 from axonp2p.sandbox.limits import Limits
+from axonp2p.sandbox.priority import LOWEST
 
 START_TIMEOUT_S = 20.0
 ASK = "start axon-peer again: it tries the sandbox first and says what is missing"
@@ -34,7 +35,7 @@ class FirstProcess:
 
     def lower(self) -> None:
         """Everything else on the machine goes first, and is spared when memory runs out."""
-        os.setpriority(os.PRIO_PROCESS, self.pid, 19)
+        os.setpriority(os.PRIO_PROCESS, self.pid, LOWEST)
         Path(f"/proc/{self.pid}/oom_score_adj").write_text("1000", encoding="ascii")
 
     def kill(self) -> None:

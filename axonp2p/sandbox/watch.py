@@ -1,4 +1,4 @@
-"""Watches all processes of a sandbox together, several times a second, and says which limit they went over.
+"""Watches all processes of a sandbox together, several times a second; says which limit they went over.
 
 Kernel limits see one process each. What hides from them, such as many children with a little memory each, is seen in
 the sum. `verdict` decides; here is who looks and who acts.
@@ -16,6 +16,7 @@ import psutil
 
 from axonp2p.sandbox.launch import FirstProcess
 from axonp2p.sandbox.limits import MIB, Limits, task_limit
+from axonp2p.sandbox.priority import lower_sessions
 from axonp2p.sandbox.verdict import Sample, Verdict, parse_exact, parse_status, parse_ticks, verdict
 
 INTERVAL_S = 0.1
@@ -31,11 +32,14 @@ class Sampler:
         self._tmp: int | None = None
         self._tasks_allowed = task_limit(limits.processes, limits.cores)
         self._started = time.monotonic()
+        self.pids: list[int] = []
+        """What the last sample found."""
 
     def take(self, printed_bytes: int) -> Sample:
         """What they use now."""
         memory = tasks = ticks = 0
-        for pid in descendants(self._first, self._tasks_allowed):
+        self.pids = descendants(self._first, self._tasks_allowed)
+        for pid in self.pids:
             try:
                 used, threads = parse_status(_read(f"/proc/{pid}/status"))
                 ticks += parse_ticks(_read(f"/proc/{pid}/stat"))
@@ -123,6 +127,7 @@ class Watch:
         try:
             while self._verdict is None and not self._enough.wait(INTERVAL_S):
                 self._verdict = self._judge(sampler)
+                lower_sessions(sampler.pids)
             if self._verdict is not None:
                 self._first.kill()
         finally:

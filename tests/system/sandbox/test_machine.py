@@ -68,3 +68,29 @@ async def test_torch_trains_inside(sandboxed: Any) -> None:
     assert threads == 1
     # Without /proc/cpuinfo it would use the slowest instructions.
     assert capability == torch.backends.cpu.get_cpu_capability()
+
+
+def session_of(pid: int) -> str:
+    """The group of processes that this one is weighed with, and its nice value."""
+    return Path(f"/proc/{pid}/autogroup").read_text().strip()
+
+
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="this kernel does not group by session")
+async def test_a_job_stays_behind_also_in_a_session_of_its_own(sandboxed: Any) -> None:
+    task = """
+        import os, time
+        if os.fork() == 0:
+            os.setsid()
+            time.sleep(600)
+        answer("two sessions")
+        time.sleep(600)
+    """
+    async with sandboxed.worker(task) as worker, asyncio.timeout(60):
+        await worker.channel.receive()
+        while True:
+            found = psutil.Process(worker.pid).children(recursive=True)
+            groups = {session_of(process.pid) for process in found}
+            if len(groups) >= 2 and all(group.endswith(" nice 19") for group in groups):
+                break
+            await asyncio.sleep(0.05)
+    assert not session_of(os.getpid()).endswith(" nice 19")
