@@ -108,12 +108,12 @@ def packages_worth_naming(installed: Iterable[Distribution]) -> dict[str, str]:
             needed.update(_required(one.requires))
     named = [name for name in _ALWAYS if name in versions]
     named += sorted(name for name in versions if name not in needed and name not in _ALWAYS and name != "pip")
-    return {name[:64]: versions[name][:64] for name in named[:MOST_PACKAGES]}
+    return {name[:64]: versions[name][:64] for name in named}
 
 
 def fit(row: Row, capability: Capability) -> Row:
-    """`row` with `capability`, less the last packages when it would be larger than a row may be."""
-    packages = dict(capability.packages)
+    """`row` with `capability`, less the last packages when they are more, or larger, than a row may hold."""
+    packages = dict(list(capability.packages.items())[:MOST_PACKAGES])
     while True:
         lent = msgspec.structs.replace(capability, packages=packages)
         fitting = msgspec.structs.replace(row, capability=as_map(lent))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from axonp2p.errors import SettingsError
@@ -71,6 +71,7 @@ def test_the_first_of_two_versions_is_the_one_that_is_imported():
     assert packages_worth_naming([Distribution("a", "2", ()), Distribution("A", "1", ())]) == {"a": "2"}
 
 
+@example({f"package-{number}": "" for number in range(32)})
 @given(st.dictionaries(st.text("abcdefgh-", min_size=1, max_size=60), st.text("0123456789.", max_size=40), max_size=32))
 def test_a_row_is_never_larger_than_a_row_may_be(packages):
     machine = Machine(8, 16000, 50_000, 1e9, "3.11.7", {"torch": "2.13.0", **packages})
