@@ -22,6 +22,11 @@ class AxonError(Exception):
         self.cause = cause
         self.fix = fix
 
+    @property
+    def in_a_line(self) -> str:
+        """What happened and, in brackets, why; for a line among others."""
+        return f"{self.message} ({self.cause})" if self.cause else self.message
+
 
 # --- the person's settings, files or command line -------------------------------------------------
 

@@ -30,6 +30,18 @@ def write_whole(path: Path, content: bytes) -> None:
         file.write(content)
 
 
+def put_in_place(fresh: Path, path: Path) -> None:
+    """Move a finished file to its place once the disk has it: after a power cut there is the old one or the new one."""
+    with fresh.open("rb") as file:
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
 @contextmanager
 def locked(path: Path, taken: str, fix: str) -> Iterator[None]:
     """Hold the lock `path`; the kernel lets go of it when the process dies, however it dies.

@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 
 from axonp2p.client.job_store import JobRecord
+from axonp2p.jobs.lifecycle import is_over
 from client_cli.render import bytes_text, columns, credits_text, duration_text, metric_text, pairs
 
-OVER = ("finished", "failed", "cancelled", "left")
 INTERRUPTED = "interrupted"
 
 
 def job_data(record: JobRecord, *, at_work: bool) -> dict[str, Any]:
     """The facts of a job. One that no program works on, though it is not over, was interrupted."""
     facts: dict[str, Any] = msgspec.to_builtins(record)
-    if not at_work and facts["state"] not in OVER:
+    if not at_work and not is_over(record.state):
         facts["state"] = INTERRUPTED
     return facts
 

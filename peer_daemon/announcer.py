@@ -13,9 +13,10 @@ from axonp2p.errors import AxonError
 from axonp2p.files import write_whole
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.logs import get_logger
-from axonp2p.table.records import CLOCK_TOLERANCE_S, LONGEST_LIFE_S, Announced, Row
+from axonp2p.table.records import LONGEST_LIFE_S, Announced, Row
 from axonp2p.table.tracker_client import announce
 from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from axonp2p.wire.envelope import sign
 from peer_daemon.announce_rota import Rota
 from peer_daemon.own_row import OwnRow

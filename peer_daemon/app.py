@@ -12,7 +12,7 @@ from pathlib import Path
 from aiohttp import web
 
 from axonp2p.clock import SystemClock
-from axonp2p.errors import SettingsError, TrackerUnreachable
+from axonp2p.errors import SettingsError
 from axonp2p.files import locked, write_whole
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.key_file import load_or_create_key
@@ -21,6 +21,7 @@ from axonp2p.logs import get_logger
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.settings import PeerSettings
 from axonp2p.table.records import Announced
+from axonp2p.table.tracker_client import line_to
 from axonp2p.transport.address import PinnedAddress, parse_listen
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.http_replies import add_ping
@@ -60,10 +61,7 @@ class Peer:
         self._key = load_or_create_key(home / "peer.key")
         self._name = name_of(settings.name, self._key.peer_id)
         self._clock = SystemClock()
-        self._trackers = [
-            HttpCaller(address, called=f"tracker {address.host_port}", unreachable=TrackerUnreachable)
-            for address in addresses
-        ]
+        self._trackers = [line_to(address) for address in addresses]
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:

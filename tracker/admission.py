@@ -15,8 +15,9 @@ from axonp2p.errors import Busy, Refused, StaleRow
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.receipt import Receipt
 from axonp2p.peers.capability import Capability
-from axonp2p.reservation.token import CLOCK_TOLERANCE_S, ReserveRequest
+from axonp2p.reservation.token import ReserveRequest
 from axonp2p.table.records import Row
+from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from axonp2p.wire.codec import encode
 
 MOST_KNOWN_PEERS = 50_000

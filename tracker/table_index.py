@@ -18,7 +18,8 @@ import msgspec
 
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.peers.capability import Capability, Need, why_not
-from axonp2p.table.records import CLOCK_TOLERANCE_S, LONGEST_LIFE_S, Row
+from axonp2p.table.records import LONGEST_LIFE_S, Row
+from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed
 

@@ -1,9 +1,8 @@
-"""The files of a job's folder: metrics as people read them, weights that outlive a power cut."""
+"""The files of a job's folder: metrics as people read them, and what to say of a disk that takes no more."""
 
 from __future__ import annotations
 
 import csv
-import os
 from pathlib import Path
 
 from axonp2p.errors import SettingsError
@@ -23,18 +22,6 @@ def not_writable(path: Path, error: OSError) -> SettingsError:
         f"cannot write to {error.filename or path}: {error.strerror or error}",
         fix="free some space, or choose another home with --home DIR",
     )
-
-
-def put_in_place(fresh: Path, path: Path) -> None:
-    """Move a finished file to its place once the disk has it: after a power cut there is the old one or the new one."""
-    with fresh.open("rb") as file:
-        os.fsync(file.fileno())
-    fresh.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def in_order(columns: list[str]) -> list[str]:

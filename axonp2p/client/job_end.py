@@ -7,11 +7,12 @@ import asyncio
 from axonp2p.client.account import JobAccount
 from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import Event, JobFinished, JobLeft, ReceiptsMissing
-from axonp2p.client.files import put_in_place, read_metrics
+from axonp2p.client.files import read_metrics
 from axonp2p.client.narrator import Narrator
 from axonp2p.client.receipts import ReceiptOffice
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, TaskMistake
+from axonp2p.files import put_in_place
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.logs import get_logger
 from axonp2p.training.coordinator import Coordinator

@@ -102,10 +102,6 @@ class Lease:
         """Post a receipt for the peer to counter-sign."""
         self._posting.post(SignReceipt(receipt=receipt))
 
-    def tell_roster(self, roster: SetRoster) -> None:
-        """Post a roster without waiting until it is in force: what is posted next arrives after it anyway."""
-        self._posting.post(roster)
-
     async def set_roster(self, roster: SetRoster) -> None:
         """Send a roster and wait until it is in force. Raises `Unreachable`."""
         await self._ask(roster, RosterSet)
@@ -238,7 +234,7 @@ class Lease:
     def _is_gone(self, error: AxonError) -> None:
         error = self._refusal or error
         self._fail_answers(error)
-        self._lost(f"{error.message} ({error.cause})" if error.cause else error.message)
+        self._lost(error.in_a_line)
 
     def _lost(self, reason: str, *, tell: bool = True) -> None:
         if self._gone:

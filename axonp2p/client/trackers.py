@@ -9,9 +9,9 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from axonp2p.errors import SettingsError, TrackerUnreachable
+from axonp2p.errors import SettingsError
 from axonp2p.settings import Settings
-from axonp2p.table.tracker_client import first_answer
+from axonp2p.table.tracker_client import first_answer, line_to
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http_caller import HttpCaller
 
@@ -54,10 +54,7 @@ class Trackers:
     """Open lines to the trackers. Asked in order: the first that answers is enough."""
 
     def __init__(self, addresses: Iterable[PinnedAddress]) -> None:
-        self._callers = [
-            HttpCaller(address, called=f"tracker {address.host_port}", unreachable=TrackerUnreachable)
-            for address in addresses
-        ]
+        self._callers = [line_to(address) for address in addresses]
 
     async def __aenter__(self) -> Self:
         return self

@@ -10,7 +10,8 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 
 from axonp2p.jobs.file_names import why_bad_name
-from axonp2p.jobs.messages import MOST_FILES, MOST_MEMBERS
+from axonp2p.jobs.messages import MOST_FILES
+from axonp2p.wire.ranks import MOST_MEMBERS
 
 Rule = Callable[[Any], Any]
 """Takes what stands in the file, returns the value in our unit, raises `Wrong`."""

@@ -29,12 +29,11 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.messages import Address, Fingerprint, JoinMesh, Refusal, Text, Uuid
 from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
+from axonp2p.wire.ranks import MOST_MEMBERS, Rank
 
 MOST_FILES = 256
-MOST_MEMBERS = 64
 
 JobId = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-Rank = Annotated[int, msgspec.Meta(ge=0, lt=MOST_MEMBERS)]
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
 Hash = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 FileName = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]

@@ -9,12 +9,12 @@ import msgspec
 from axonp2p.errors import BadSignature, MalformedMessage
 from axonp2p.identity.keys import SIGNATURE_BYTES, PrivateKey, verify
 from axonp2p.identity.peer_id import PeerId, short
+from axonp2p.transport.messages import Uuid
 from axonp2p.wire.codec import Message, encode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signable, Signed, open_signed
 
 ACCEPT_PURPOSE = "axon/receipt-accepted/1"
 
-Uuid = Annotated[str, msgspec.Meta(min_length=36, max_length=36)]
 Amount = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 

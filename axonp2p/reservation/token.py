@@ -9,12 +9,12 @@ import msgspec
 
 from axonp2p.errors import TokenRefused
 from axonp2p.identity.peer_id import PeerId, short
+from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import Signable, Signed, open_signed
 
 MOST_PEERS = 64
 LONGEST_S = 24 * 3600
-CLOCK_TOLERANCE_S = 30
 
 Uuid = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z")]
 Kind = Annotated[str, msgspec.Meta(max_length=32)]

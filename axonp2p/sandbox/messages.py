@@ -5,13 +5,8 @@ Each is the header of a frame; payloads are carried, never read, by the daemon.
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import msgspec
-
 from axonp2p.wire.codec import Message
-
-Rank = Annotated[int, msgspec.Meta(ge=0, lt=64)]
+from axonp2p.wire.ranks import Rank
 
 
 class Start(Message, tag=True, frozen=True):

@@ -8,13 +8,12 @@ import msgspec
 
 from axonp2p.errors import BadSignature, MalformedMessage, StaleRow
 from axonp2p.identity.peer_id import PeerId, short
-from axonp2p.transport.messages import Address, Fingerprint
+from axonp2p.transport.messages import CLOCK_TOLERANCE_S, Address, Fingerprint
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import Signable, Signed, open_signed
 
 LONGEST_LIFE_S = 2 * 3600
 """No row may promise to be true for longer than this, in seconds."""
-CLOCK_TOLERANCE_S = 30
 
 
 class Row(Signable, frozen=True):

@@ -10,6 +10,7 @@ from axonp2p.errors import AxonError, Busy, PeerMisbehaved, Refused, TrackerUnre
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.table.records import MOST_ROWS, ROWS_LIMIT, Announced, Query, Row, Rows, open_row
+from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.wire.envelope import Signed
 
@@ -64,6 +65,11 @@ async def query(caller: HttpCaller, need: dict[str, Any], count: int, *, now: fl
     return Found(offered, answer.fitting, answer.alive, dropped)
 
 
+def line_to(tracker: PinnedAddress) -> HttpCaller:
+    """A line to a tracker, which people know by its address."""
+    return HttpCaller(tracker, called=f"tracker {tracker.host_port}", unreachable=TrackerUnreachable)
+
+
 async def first_answer(callers: Sequence[HttpCaller], ask: Callable[[HttpCaller], Awaitable[T]]) -> T:
     """Ask trackers in order; the first answer counts, and a refusal is an answer.
 
@@ -86,5 +92,4 @@ async def first_answer(callers: Sequence[HttpCaller], ask: Callable[[HttpCaller]
 
 
 def _reason(caller: HttpCaller, error: AxonError) -> str:
-    words = error.message if caller.called in error.message else f"{caller.called}: {error.message}"
-    return f"{words} ({error.cause})" if error.cause else words
+    return error.in_a_line if caller.called in error.message else f"{caller.called}: {error.in_a_line}"

@@ -60,7 +60,7 @@ MOST_WAITING = 64
 MOST_PROGRESS = 8
 """With so many waiting, word of its progress is not worth keeping."""
 FILE_SLACK = 64 * 1024 * 1024
-BYTES_A_VALUE = 16
+MOST_BYTES_A_VALUE = 16
 """Weights and momentum are 8 bytes a value; a file that is larger by far is no state of this model."""
 
 
@@ -168,7 +168,7 @@ class Coordinator:
         """Have a member send the file into `target`; its SHA-256. Raises `JobFailed` when none can."""
         assert standing.state is not None
         wanted = SendFile(what=what, state=standing.state)
-        limit = FILE_SLACK + BYTES_A_VALUE * self._values
+        limit = FILE_SLACK + MOST_BYTES_A_VALUE * self._values
         self._fetch = FileFetch(wanted, self._tell, limit)
         for rank in self._gone:
             await self._fetch.lost(rank, "it has gone")

@@ -21,7 +21,7 @@ STALL_FACTOR = 10.0
 """A round in which nobody finishes is taken for stuck after this many times what a round usually takes."""
 SLOWEST_BYTES_S = 125_000
 """1 Mbit/s: a link that moves a model more slowly than this is of no use for training it."""
-BYTES_A_VALUE = 8
+TRAVELLING_BYTES_A_VALUE = 8
 """What travels for each value: float32 there and back in an exchange, weights and momentum in a state."""
 
 
@@ -54,4 +54,4 @@ def stall_deadline(since: float, usual_s: float | None, patience: Patience) -> f
 
 def transfer_s(values: int) -> float:
     """Seconds that an exchange, or passing a state on, may take for a model of `values` float32 numbers."""
-    return values * BYTES_A_VALUE / SLOWEST_BYTES_S
+    return values * TRAVELLING_BYTES_A_VALUE / SLOWEST_BYTES_S

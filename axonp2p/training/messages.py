@@ -25,8 +25,8 @@ import msgspec
 
 from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
+from axonp2p.wire.ranks import MOST_MEMBERS, Rank
 
-Rank = Annotated[int, msgspec.Meta(ge=0, lt=64)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 StateHash = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 Metric = Annotated[str, msgspec.Meta(max_length=40)]
@@ -93,9 +93,9 @@ class StartRound(Message, tag=True, frozen=True):
     round: Count
     attempt: Count
     state: StateHash
-    members: Annotated[list[Rank], msgspec.Meta(min_length=1, max_length=64)]
+    members: Annotated[list[Rank], msgspec.Meta(min_length=1, max_length=MOST_MEMBERS)]
     """Ranks of all who take part; number i owns slice i."""
-    shards: Annotated[list[Rank], msgspec.Meta(min_length=1, max_length=64)]
+    shards: Annotated[list[Rank], msgspec.Meta(min_length=1, max_length=MOST_MEMBERS)]
     """The receiver's."""
     steps: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
     """Local steps."""

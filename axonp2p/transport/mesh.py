@@ -156,11 +156,11 @@ class Mesh:
                     await session.close()
                 flapping = dialled_again is not None and loop.time() - dialled_again < self._patience.steady
                 if flapping or isinstance(session.failure, PeerMisbehaved):
-                    return _reason(session.failure)
+                    return session.failure.in_a_line
                 dialled_again = loop.time()
                 session, received = await self._join(link)
         except AxonError as error:
-            return _reason(error)
+            return error.in_a_line
 
     async def _awaited(self, link: Link) -> str:
         """Wait to be dialled, again after each cut. Returns why no more."""
@@ -244,7 +244,3 @@ class Mesh:
 
 async def _finished(task: asyncio.Task[None]) -> None:
     await asyncio.gather(task, return_exceptions=True)
-
-
-def _reason(error: AxonError) -> str:
-    return f"{error.message} ({error.cause})" if error.cause else error.message

@@ -14,6 +14,8 @@ from axonp2p.wire.envelope import Signable
 
 NONCE_BYTES = 32
 HANDSHAKE_LIMIT = 1024
+CLOCK_TOLERANCE_S = 30
+"""How far the clocks of two sides may differ, in seconds."""
 
 Text = Annotated[str, msgspec.Meta(max_length=2000)]
 Uuid = Annotated[str, msgspec.Meta(min_length=36, max_length=36)]

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from axonp2p.client.events import JobLeft, PeerLost, RoundProgress, as_line, from_line
-from axonp2p.client.files import put_in_place, read_metrics
+from axonp2p.client.files import read_metrics
 from axonp2p.client.job_store import JobRecord, JobStore
 from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
-from axonp2p.files import replacing
+from axonp2p.files import put_in_place, replacing
 from axonp2p.jobs.lifecycle import JobState
 
 

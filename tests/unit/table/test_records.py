@@ -5,7 +5,8 @@ import pytest
 
 from axonp2p.errors import BadSignature, MalformedMessage, MessageTooLarge, StaleRow
 from axonp2p.reservation.token import ReserveRequest
-from axonp2p.table.records import CLOCK_TOLERANCE_S, LONGEST_LIFE_S, MOST_ROWS, ROWS_LIMIT, Row, Rows, open_row
+from axonp2p.table.records import LONGEST_LIFE_S, MOST_ROWS, ROWS_LIMIT, Row, Rows, open_row
+from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import NOW, key_of, make_request, make_row
