@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from axonp2p.errors import JobFailed, TaskMistake, error_classes
 from client_cli.child_errors import last_lines
@@ -19,33 +20,38 @@ from client_cli.interrupts import die_with_parent, no_interruption
 MODULE = "axonp2p.training.alone"
 
 
-class Alone:
-    """One such process; `with` it, and it is never left behind."""
-
-    def __init__(self, folder: Path, arguments: Sequence[str]) -> None:
-        # torch leaves caches in the folder for temporary files, so it gets one that goes with it.
-        self._scratch = tempfile.TemporaryDirectory(prefix="axon-alone-")
+@contextmanager
+def alone(folder: Path, arguments: Sequence[str]) -> Iterator[Alone]:
+    """One such process, never left behind: the block may end, or be interrupted, at any moment."""
+    scratch, process = None, None
+    try:
         with no_interruption():
-            self._process = subprocess.Popen(
+            # torch leaves caches in the folder for temporary files, so it gets one that goes with it.
+            scratch = tempfile.mkdtemp(prefix="axon-alone-")
+            process = subprocess.Popen(
                 [sys.executable, "-P", "-m", MODULE, str(folder), *arguments, "--json"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env={**os.environ, "TMPDIR": self._scratch.name},
+                env={**os.environ, "TMPDIR": scratch},
                 start_new_session=True,
                 preexec_fn=die_with_parent,
             )
+        yield Alone(process)
+    finally:
+        with no_interruption():
+            if process is not None:
+                process.kill()
+                process.communicate()
+            if scratch is not None:
+                shutil.rmtree(scratch)
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.communicate()
-        self._scratch.cleanup()
+class Alone:
+    """What runs in there."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
 
     def answer(self) -> dict[str, Any]:
         """What it found. Raises `TaskMistake` with the user's own traceback, or the error that it ended with."""

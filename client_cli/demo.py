@@ -20,7 +20,7 @@ import psutil
 from axonp2p.client.events import Event, JobFinished, PeerReady, RoundFinished
 from axonp2p.errors import AlreadyRunning, JobFailed
 from axonp2p.jobs.spec import read_spec
-from client_cli.alone import Alone
+from client_cli.alone import alone
 from client_cli.context import Context
 from client_cli.demo_report import DemoResult, Judgement, LedgerCheck
 from client_cli.interrupts import no_interruption
@@ -171,8 +171,8 @@ def _check_ledger(swarm: Swarm, job: Job) -> LedgerCheck:
 
 def _judge(plan: DemoPlan, samples: int) -> Judgement:
     with (
-        Alone(plan.folder, ["--weights", str(plan.out / "model.safetensors")]) as judge,
-        Alone(plan.folder, ["--samples", str(samples)]) as trainer,
+        alone(plan.folder, ["--weights", str(plan.out / "model.safetensors")]) as judge,
+        alone(plan.folder, ["--samples", str(samples)]) as trainer,
     ):
         judged, trained = judge.answer(), trainer.answer()
     return Judgement(

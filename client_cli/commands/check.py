@@ -23,15 +23,15 @@ def command(folder: Path, trackers: tuple[str, ...], home: Path | None, as_json:
     from axonp2p.errors import AxonError
     from axonp2p.jobs.bundle import collect
     from axonp2p.jobs.spec import read_spec
-    from client_cli.alone import Alone
+    from client_cli.alone import alone
     from client_cli.check_text import Checked, as_data, as_text
     from client_cli.context import Context
 
     context = Context.of(home, as_json)
     spec = read_spec(folder)
     bundle = collect(folder, spec)
-    with Alone(folder, ["--check"]) as alone:
-        task = alone.answer()
+    with alone(folder, ["--check"]) as checking:
+        task = checking.answer()
     found, trouble = None, ""
     try:
         with context.swarm(trackers) as swarm:
