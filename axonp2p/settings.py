@@ -26,6 +26,10 @@ class ClientSettings(_Section, frozen=True):
 
     trackers: list[str] = []
     """Addresses of trackers, as `axon-tracker run` prints them."""
+    dht: bool = True
+    """Whether the DHT is asked when trackers are slow or dead."""
+    dht_contacts: list[str] = []
+    """HOST:PORT (UDP) of DHT nodes to begin with, beside those that trackers and the last run name."""
 
 
 class PeerSettings(_Section, frozen=True):
@@ -47,6 +51,20 @@ class PeerSettings(_Section, frozen=True):
     """How many jobs at a time."""
     check_client_address: bool = True
     """Whether a client must call from the address in its token."""
+    issue_tokens: bool = True
+    """Whether this peer signs tokens for itself, so that work goes on when no tracker lives."""
+    dht: bool = True
+    """Whether it takes part in the DHT: as a node when others can reach it, else only by asking."""
+    dht_contacts: list[str] = []
+    """HOST:PORT (UDP) of DHT nodes to begin with, beside those that trackers and the last run name."""
+    lan: bool = True
+    """Whether it tells the local network of itself and looks for others there (zeroconf)."""
+    datasets: list[str] = []
+    """Names of data that lies on this machine, which jobs may ask for."""
+    upload_mbit: int = 0
+    """Mbit/s that this machine sends; 0 when you do not want to say."""
+    download_mbit: int = 0
+    """Mbit/s that this machine receives; 0 when you do not want to say."""
 
 
 class TrackerSettings(_Section, frozen=True):
@@ -54,6 +72,10 @@ class TrackerSettings(_Section, frozen=True):
 
     listen: str = "0.0.0.0:7070"
     """HOST:PORT that peers and clients reach; port 0 takes a free one."""
+    public_address: str = ""
+    """HOST:PORT that others are told, when it is not what `listen` says: behind a port forward, say."""
+    trackers: list[str] = []
+    """Addresses of other trackers to share the table with; more are learnt from them."""
     announce_every: int = 300
     """Seconds between a peer's announces (60 to 1200); a row is valid for twice that."""
 

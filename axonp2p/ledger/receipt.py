@@ -83,6 +83,10 @@ class Receipts(Message, frozen=True):
 
     receipts: Annotated[list[DoublySigned], msgspec.Meta(min_length=1, max_length=MOST_RECEIPTS)]
     """In any order."""
+    tokens: Annotated[list[bytes], msgspec.Meta(max_length=MOST_RECEIPTS)] = []
+    """Encoded `Signed[Token]` of reservations that this tracker may not know: another tracker's, or a peer's own."""
+    relayed: bool = False
+    """Whether another tracker passes them on: then they travel no further."""
 
 
 Index = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,3}\Z")]

@@ -50,6 +50,12 @@ class Capability(Message, frozen=True):
     """Which kinds of job it takes: `train`."""
     gpus: Annotated[list[Gpu], msgspec.Meta(max_length=16)] = []
     """Processors that jobs may use."""
+    datasets: Annotated[list[Label], msgspec.Meta(max_length=16)] = []
+    """Names of data that lies on the peer already."""
+    upload_mbit: Count = 0
+    """Mbit/s that it sends, as its owner says; 0 when that is not known."""
+    download_mbit: Count = 0
+    """Mbit/s that it receives, as its owner says; 0 when that is not known."""
     refuses: Annotated[str, msgspec.Meta(max_length=120)] = ""
     """Why the peer takes no work at present; empty when it does."""
 
@@ -64,6 +70,18 @@ class Need(Message, frozen=True):
     """MiB on one processor; 0 when none is needed."""
     packages: Annotated[list[Annotated[str, msgspec.Meta(max_length=100)]], msgspec.Meta(max_length=16)] = []
     """Requirements as pip writes them: `numpy`, `scikit-learn>=1.4`."""
+    disk_mb: Count = 0
+    """MiB."""
+    gflops: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 0
+    """Float32 matrix speed of the cores, as the peer measured it."""
+    datasets: Annotated[list[Label], msgspec.Meta(max_length=16)] = []
+    """Names of data that has to lie there already, all of them."""
+    upload_mbit: Count = 0
+    """Mbit/s; a peer that does not say what it sends does not meet it."""
+    download_mbit: Count = 0
+    """Mbit/s; a peer that does not say what it receives does not meet it."""
+    uptime_s: Count = 0
+    """For how long the tracker that is asked must have known the peer without a break, in seconds."""
 
 
 def read_capability(plain: dict[str, Any]) -> Capability:

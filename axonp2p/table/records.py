@@ -16,6 +16,16 @@ LONGEST_LIFE_S = 2 * 3600
 """No row may promise to be true for longer than this, in seconds."""
 
 
+Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+TrackerAddress = Annotated[
+    str,
+    msgspec.Meta(max_length=330, pattern=r"^https://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}(#[a-z2-7]{52})?\Z"),
+]
+"""As `axon-tracker run` prints it: https://HOST:PORT#FINGERPRINT."""
+Coordinate = Annotated[bytes, msgspec.Meta(max_length=12)]
+"""`peers.coordinates`: six half-precision floats (four dimensions, height, error), or nothing when it is unknown."""
+
+
 class Row(Signable, frozen=True):
     """One peer, as its own key describes it."""
 
@@ -33,6 +43,14 @@ class Row(Signable, frozen=True):
     """Unix time in seconds."""
     capability: dict[str, Any] | None
     """`peers.capability.Capability` as a map; None withdraws the peer."""
+    dht: Port = 0
+    """UDP port of its DHT node, on the hosts in `addresses`; 0 when it has none that others can reach."""
+    issues_tokens: bool = False
+    """Whether it signs tokens for itself (POST /v1/reserve at the peer), for when no tracker lives."""
+    coordinate: Coordinate = b""
+    """Where it stands in the network, as far as it knows."""
+    trackers: Annotated[list[TrackerAddress], msgspec.Meta(max_length=2)] = []
+    """Trackers that have the row: who reads it may learn of them."""
 
 
 def open_row(signed: Signed[Row], now: float) -> Row:
@@ -62,6 +80,8 @@ class Announced(Message, frozen=True):
     """The IP address that the announce came from, as the tracker saw it."""
     time: Annotated[float, msgspec.Meta(ge=0, le=2**53)]
     """The tracker's Unix time in seconds, so that a peer may notice a wrong clock."""
+    reached: bool | None = None
+    """Whether the tracker could call the peer at an address of its row; None while it has not tried."""
 
 
 QUERY_LIMIT = 4096
@@ -76,6 +96,8 @@ class Query(Message, frozen=True):
     """A `Need`."""
     count: Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)] = 50
     """How many rows at the most."""
+    near: Coordinate = b""
+    """Where the asker stands: the nearest by coordinate come first then; without it the sample is random."""
 
 
 class Rows(Message, frozen=True):
@@ -87,3 +109,63 @@ class Rows(Message, frozen=True):
     """Living peers that meet the need."""
     alive: int
     """Living peers."""
+
+
+class TrackerRow(Signable, frozen=True):
+    """One tracker, as its own key describes it: how trackers, peers and clients learn of others."""
+
+    PURPOSE: ClassVar[str] = "axon/tracker-row/1"
+    LIMIT: ClassVar[int] = 768
+
+    tracker: PeerId
+    """The tracker's id."""
+    address: TrackerAddress
+    """Where others reach it."""
+    sequence: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    """Higher than in every row before."""
+    expires: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    """Unix time in seconds."""
+    database: Annotated[str, msgspec.Meta(min_length=32, max_length=32, pattern=r"^[0-9a-f]+\Z")]
+    """Names the database: a tracker that lost its own has another one, and everything has to be told to it again."""
+
+
+MOST_TRACKERS = 16
+"""How many other trackers anyone remembers."""
+TRACKERS_LIMIT = MOST_TRACKERS * 1100
+
+
+class KnownTrackers(Message, frozen=True):
+    """A tracker's answer to GET /v1/trackers: itself and those that it is in touch with."""
+
+    trackers: Annotated[list[Signed[TrackerRow]], msgspec.Meta(max_length=MOST_TRACKERS)]
+    """Each as it signed itself."""
+
+
+MOST_CONTACTS = 20
+CONTACTS_LIMIT = 8192
+
+
+class Contacts(Message, frozen=True):
+    """A tracker's answer to GET /v1/contacts: where living DHT nodes are, from different networks where it can."""
+
+    contacts: Annotated[list[Address], msgspec.Meta(max_length=MOST_CONTACTS)]
+    """HOST:PORT, UDP."""
+
+
+class Report(Signable, frozen=True):
+    """Somebody could not reach a peer that the table shows. The tracker looks for itself before it believes it."""
+
+    PURPOSE: ClassVar[str] = "axon/report/1"
+    LIMIT: ClassVar[int] = 512
+
+    peer: PeerId
+    """Who did not answer."""
+    time: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    """When it was signed, Unix seconds; at most 30 s off."""
+
+
+class ReportHeard(Message, frozen=True):
+    """A tracker's answer to a report."""
+
+    checking: bool
+    """Whether it looks for itself now; no when it knows already, or does not believe this reporter any more."""
