@@ -1,28 +1,31 @@
-"""A real tracker and real peers as processes of a test: started, killed and cleared away by id."""
+"""Real trackers and real peers as processes of a test: started, killed and cleared away by id."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 START_S = 120
+_LENT = ["--cores", "1", "--memory", "1200"]
 
 
 class Processes:
-    """One tracker, and peers by name. Use it in a `with`: nothing that it started outlives it."""
+    """Trackers and peers by name. Use it in a `with`: nothing that it started outlives it."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, first_tracker: str = "tracker") -> None:
+        """`first_tracker` is started at once; an empty name starts none."""
         self._base = base
+        self._first = first_tracker
         self._running: dict[str, subprocess.Popen[bytes]] = {}
-        self.tracker = ""
+        self.trackers: dict[str, str] = {}
+        """Their addresses, by name; that of one which was killed stays."""
 
     def __enter__(self) -> Processes:
-        home = self._base / "tracker"
-        self._start("tracker", "tracker.main", ["run", "--listen", "127.0.0.1:0", "--home", str(home)])
-        self._wait("tracker", home / "address")
-        self.tracker = (home / "address").read_text().strip()
+        if self._first:
+            self.start_tracker(self._first)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -35,12 +38,39 @@ class Processes:
                 process.kill()
                 process.wait()
 
-    def start_peers(self, *names: str) -> None:
-        """Start peers with one slot of one core each, and wait until the tracker knows them."""
+    @property
+    def tracker(self) -> str:
+        """The address of the first tracker."""
+        return next(iter(self.trackers.values()))
+
+    def start_tracker(
+        self, name: str, *, knows: Sequence[str] = (), listen: str = "", inside: Sequence[str] = ()
+    ) -> None:
+        """Start a tracker that knows those at the addresses `knows`; one that ran before listens where it did.
+
+        `inside` stands before its command line (`Network.inside`).
+        """
+        home = self._base / name
+        if not listen:
+            known = self.trackers.get(name)
+            listen = known.partition("#")[0].removeprefix("https://") if known else "127.0.0.1:0"
+        (home / "address").unlink(missing_ok=True)
+        others = [word for address in knows for word in ("--tracker", address)]
+        self._start(name, "tracker.main", ["run", "--listen", listen, "--home", str(home), *others], inside)
+        self._wait(name, home / "address")
+        self.trackers[name] = (home / "address").read_text().strip()
+
+    def empty(self, name: str) -> None:
+        """Take a dead tracker's database away; its key and certificate stay, so it is the same tracker."""
+        for file in (self._base / name).glob("tracker.db*"):
+            file.unlink()
+
+    def start_peers(self, *names: str, listen: str = "127.0.0.1:0", inside: Sequence[str] = ()) -> None:
+        """Start peers with one slot of one core each, told of every tracker, and wait until one of those knows them."""
+        told = [word for address in self.trackers.values() for word in ("--tracker", address)]
         for name in names:
-            home = self._base / name
-            options = ["--tracker", self.tracker, "--home", str(home), "--listen", "127.0.0.1:0", "--name", name]
-            self._start(name, "peer_daemon.main", ["run", *options, "--cores", "1", "--memory", "1200"])
+            options = [*told, "--home", str(self._base / name), "--listen", listen, "--name", name, *_LENT]
+            self._start(name, "peer_daemon.main", ["run", *options], inside)
         for name in names:
             self._wait(name, self._base / name / "ready")
 
@@ -57,9 +87,9 @@ class Processes:
         """What a process wrote."""
         return (self._base / f"{name}.out").read_text(errors="replace")
 
-    def _start(self, name: str, module: str, arguments: list[str]) -> None:
-        with (self._base / f"{name}.out").open("wb") as out:
-            command = [sys.executable, "-m", module, *arguments]
+    def _start(self, name: str, module: str, arguments: list[str], inside: Sequence[str]) -> None:
+        with (self._base / f"{name}.out").open("ab") as out:
+            command = [*inside, sys.executable, "-m", module, *arguments]
             self._running[name] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
 
     def _wait(self, name: str, sign: Path) -> None:

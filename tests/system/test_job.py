@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import itertools
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,63 +28,13 @@ from axonp2p.errors import AxonError, JobFailed, NobodyFits, TaskMistake
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.sandbox.child import why_no_sandbox
 from tests.system.processes import Processes
+from tests.system.small_job import TASK, write_job
 
 pytestmark = [
     pytest.mark.sandbox,
     pytest.mark.timeout(600),
     pytest.mark.skipif(bool(why_no_sandbox()), reason="no bubblewrap here"),
 ]
-
-TASK = """
-import time
-
-import torch
-from torch import nn
-from torch.utils.data import TensorDataset
-
-
-class Task:
-    def model(self):
-        return nn.Linear(2, 1)
-
-    def data(self, split, shard, shards):
-        inputs = torch.linspace(-1, 1, 240).reshape(120, 2)[shard::shards]
-        return TensorDataset(inputs, inputs @ torch.tensor([[2.0], [-1.0]]) + 0.5)
-
-    def loss(self, model, batch):
-        time.sleep(PAUSE)
-        inputs, wanted = batch
-        return nn.functional.mse_loss(model(inputs), wanted)
-
-    def optimizer(self, model):
-        return torch.optim.SGD(model.parameters(), lr=0.2)
-
-    def evaluate(self, model, dataset):
-        inputs, wanted = dataset.tensors
-        print("evaluated on", len(inputs))
-        return {"error": nn.functional.mse_loss(model(inputs), wanted).item()}
-"""
-
-
-def write_job(folder: Path, *, peers: int, rounds: int, pause: float = 0.0, task: str = TASK, least: int = 1) -> Path:
-    folder.mkdir()
-    (folder / "task.py").write_text(task.replace("PAUSE", str(pause)))
-    (folder / "job.toml").write_text(
-        textwrap.dedent(f"""
-            name = "line"
-            task = "task.py"
-            [need]
-            peers = {peers}
-            min-peers = {least}
-            memory = "800 MB"
-            max-rtt = "5 s"
-            [train]
-            rounds = {rounds}
-            steps = 5
-            batch = 16
-        """)
-    )
-    return folder
 
 
 @pytest.fixture(scope="module")
