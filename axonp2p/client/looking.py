@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from axonp2p.client.trackers import Trackers
 from axonp2p.clock import Clock
@@ -14,14 +15,27 @@ from axonp2p.ledger.ledger_client import balances
 from axonp2p.peers.capability import Capability, Need, as_map, read_capability
 from axonp2p.peers.rtt import Target, measure
 from axonp2p.table.records import MOST_ROWS, Row
+from axonp2p.table.sightings import SourceAnswer
 from axonp2p.table.tracker_client import query
 
 MOST_KEYS = 200
 
 
+class PeerState(StrEnum):
+    """Whether a peer would take a job now."""
+
+    FREE = "free"
+    BUSY = "busy"
+    """Every slot is taken."""
+    REFUSING = "refusing"
+    """It takes no work at present; `SeenPeer.offer.refuses` says why."""
+    SILENT = "silent"
+    """It was called and did not answer."""
+
+
 @dataclass(frozen=True)
 class SeenPeer:
-    """One peer as a tracker's table shows it."""
+    """One peer as the shared table shows it."""
 
     name: str
     peer: PeerId
@@ -29,6 +43,29 @@ class SeenPeer:
     offer: Capability
     rtt_s: float | None = None
     """Measured from here; None when it was not, or the peer did not answer."""
+    state: PeerState = PeerState.FREE
+    why_silent: str = ""
+    """Why it did not answer."""
+    age_s: float | None = None
+    """How long ago it signed its row, by its own clock; None when its sequence number is no time."""
+    sources: tuple[str, ...] = ()
+    """Who had the row: `tracker HOST:PORT`, `dht`."""
+    stale: tuple[str, ...] = ()
+    """Sources that had only an older row."""
+    estimate_s: float | None = None
+    """Round trip by coordinates; None while this client or the peer has none."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """All that every source says, for `axon peers` and `axon doctor`."""
+
+    peers: list[SeenPeer]
+    """By name."""
+    answers: list[SourceAnswer]
+    """One a source, with its trouble when it said nothing."""
+    silent: dict[PeerId, str]
+    """Peers that the DHT named but that did not give their row, with the reason."""
 
 
 @dataclass(frozen=True)
