@@ -79,6 +79,11 @@ class Processes:
         self._running[name].kill()
         self._running[name].wait()
 
+    def stop(self, name: str) -> None:
+        """SIGTERM, and wait until it has said goodbye."""
+        self._running[name].terminate()
+        self._running[name].wait(30)
+
     def process(self, name: str) -> subprocess.Popen[bytes]:
         """One of them, to look at or to signal."""
         return self._running[name]

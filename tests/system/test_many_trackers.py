@@ -1,0 +1,146 @@
+"""Several trackers and many peers: trackers die one by one in the middle of jobs, come back empty, are cut apart."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import axonp2p
+from axonp2p.client.events import JobFinished, PeerHired, Reserved, RoundFinished
+from axonp2p.client.job import Job
+from axonp2p.sandbox.child import why_no_sandbox
+from tests.system.network import Network, why_not
+from tests.system.processes import Processes
+from tests.system.small_job import write_job
+
+pytestmark = pytest.mark.timeout(600)
+
+PEERS = ["otter", "heron", "lynx", "wren", "vole", "swift", "newt", "tern", "hare", "robin", "mole", "crane"]
+NO_NETWORK = why_not()
+PATIENCE_S = 60.0
+"""How long a loaded machine may take for what takes a few seconds on a quiet one."""
+
+ROWS = """
+import asyncio, json, sys, time
+from axonp2p.errors import AxonError
+from axonp2p.peers.capability import Need, as_map
+from axonp2p.table.tracker_client import line_to, query
+from axonp2p.transport.address import PinnedAddress
+
+async def main():
+    tables = []
+    for text in sys.argv[1:]:
+        line = line_to(PinnedAddress.parse(text))
+        found = await query(line, as_map(Need()), 200, now=time.time())
+        tables.append({row.name: row.sequence for row in found.rows})
+        await line.close()
+    print(json.dumps(tables))
+
+asyncio.run(main())
+"""
+"""Prints for each tracker the number of every peer's row, by the peer's name."""
+
+
+def tables(*trackers: str, inside: list[str] | None = None) -> list[dict[str, int]]:
+    command = [*(inside or []), sys.executable, "-c", ROWS, *trackers]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    found: list[dict[str, int]] = json.loads(done.stdout)
+    return found
+
+
+def until(what: Callable[[], bool], why: str) -> float:
+    """Seconds until it is so."""
+    began = time.monotonic()
+    while not what():
+        assert time.monotonic() - began < PATIENCE_S, why
+        time.sleep(0.2)
+    return time.monotonic() - began
+
+
+def begun(job: Job) -> None:
+    """Follow the job until it trains."""
+    for event in job.events():
+        if isinstance(event, RoundFinished):
+            return
+    pytest.fail(f"{job.id} ended before a round was finished")
+
+
+@pytest.mark.sandbox
+@pytest.mark.skipif(bool(why_no_sandbox()), reason=why_no_sandbox() or "a sandbox can be had")
+def test_no_job_fails_while_the_trackers_die_one_by_one_and_one_comes_back_empty(tmp_path: Path) -> None:
+    with Processes(tmp_path, first_tracker="one") as processes:
+        processes.start_tracker("two", knows=[processes.tracker])
+        processes.start_tracker("three", knows=[processes.tracker])
+        processes.start_peers(*PEERS)
+        trackers = list(processes.trackers.values())
+        until(lambda: all(sorted(rows) == sorted(PEERS) for rows in tables(*trackers)), "not every tracker knows all")
+        with axonp2p.Swarm(trackers=trackers, home=tmp_path / "client") as swarm:
+            jobs = []
+            for number, victim in enumerate([*processes.trackers, ""], 1):
+                jobs.append(swarm.submit(write_job(tmp_path / f"job-{number}", peers=3, rounds=12, pause=0.1, least=3)))
+                begun(jobs[-1])
+                if victim:
+                    processes.kill(victim)
+            for job in jobs:
+                events = list(job.events())
+                assert isinstance(events[-1], JobFinished), events[-1]
+                assert not events[-1].lost
+            self_issued = [event for event in jobs[-1].events() if isinstance(event, Reserved)]
+            assert len([event for event in jobs[-1].events() if isinstance(event, PeerHired)]) == 3
+            assert self_issued
+
+            processes.empty("two")
+            processes.start_tracker("two")
+            until(lambda: sorted(tables(processes.trackers["two"])[0]) == sorted(PEERS), "the table stays empty")
+            owed = 3 * 12 * len(jobs)
+            until(lambda: sum(swarm.credits(job.id).receipts for job in jobs) == owed, "receipts are missing")
+
+
+@pytest.mark.skipif(bool(NO_NETWORK), reason=NO_NETWORK or "network namespaces can be had")
+def test_trackers_that_were_cut_apart_are_equal_again_soon_after(tmp_path: Path) -> None:
+    with Network() as network, Processes(tmp_path, first_tracker="") as processes:
+        left, right = network.inside("left"), network.inside("right")
+        processes.start_tracker("one", listen=f"{network.host('left', 0)}:7070", inside=left)
+        processes.start_tracker(
+            "two", listen=f"{network.host('right', 0)}:7070", inside=right, knows=[processes.tracker]
+        )
+        processes.start_tracker(
+            "three", listen=f"{network.host('right', 1)}:7070", inside=right, knows=[processes.tracker]
+        )
+        one, two, three = processes.trackers.values()
+        for number, name in enumerate(PEERS[:8]):
+            half = ("left", "right")[number % 2]
+            host = network.host(half, 10 + number)
+            processes.start_peers(name, listen=f"{host}:7071", inside=network.inside(half))
+        until(
+            lambda: all(sorted(rows) == sorted(PEERS[:8]) for rows in tables(one, two, three, inside=left)),
+            "never equal",
+        )
+
+        network.cut()
+        processes.stop("otter")  # in the left half
+        processes.stop("heron")  # in the right half
+        processes.start_peers("hare", listen=f"{network.host('left', 50)}:7071", inside=left)
+        processes.start_peers("robin", listen=f"{network.host('right', 50)}:7071", inside=right)
+        until(lambda: {"hare"} == {"hare", "otter"} & set(tables(one, inside=left)[0]), "left does not change")
+        until(
+            lambda: all({"robin"} == {"robin", "heron"} & set(rows) for rows in tables(two, three, inside=right)),
+            "right does not change",
+        )
+        assert "robin" not in tables(one, inside=left)[0]
+
+        network.heal()
+        wanted = sorted({*PEERS[:8], "hare", "robin"} - {"otter", "heron"})
+
+        def equal() -> bool:
+            first, *others = tables(one, two, three, inside=left)
+            return sorted(first) == wanted and all(rows == first for rows in others)
+
+        until(equal, "the tables stay different")
