@@ -56,6 +56,17 @@ def _whole(least: int, most: int, example: int) -> Rule:
     return rule
 
 
+def _number(most: float, example: str) -> Rule:
+    def rule(value: Any) -> float:
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise _wrong(f"expected a number, {_shown(value)}", example)
+        if not 0 <= value <= most:
+            raise _wrong(f"expected 0 to {most:g}, got {value}", example)
+        return float(value)
+
+    return rule
+
+
 def _measured(units: dict[str, int], least: int, most: int, example: str) -> Rule:
     """A number of the first unit, or text with a unit; `units` says how many of the first unit each one is."""
     base = next(iter(units))
@@ -121,6 +132,15 @@ def _list_of(rule: Rule, most: int, example: str) -> Rule:
 _MEMORY = {"MB": 1, "MiB": 1, "GB": 1024, "GiB": 1024}
 """In MiB: people who write "1 GB" of memory mean 1024 of them."""
 
+_BANDWIDTH = {"Mbit": 1, "Gbit": 1000}
+"""In Mbit/s."""
+
+_DATASET = _text(
+    r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
+    "names of at most 64 letters, digits, dots and dashes, a letter or digit first",
+    "imagenet-64",
+)
+
 # A job's id is its name, a dash and four characters, and an id has at most 64.
 _NAME = _text(
     r"[A-Za-z0-9][A-Za-z0-9._-]{0,58}", "at most 59 letters, digits, dots and dashes, a letter or digit first", "my-job"
@@ -139,7 +159,13 @@ SECTIONS: dict[str, dict[str, Rule]] = {
         "cores": _whole(1, 4096, 1),
         "memory": _measured(_MEMORY, 1, 2**30, '"1 GB"'),
         "gpu-memory": _measured(_MEMORY, 0, 2**30, '"8 GB"'),
+        "disk": _measured(_MEMORY, 0, 2**30, '"4 GB"'),
+        "gflops": _number(1e9, "20"),
         "packages": _list_of(_requirement, 16, "scikit-learn>=1.4"),
+        "datasets": _list_of(_DATASET, 16, "imagenet-64"),
+        "upload": _measured(_BANDWIDTH, 0, 2**20, '"10 Mbit"'),
+        "download": _measured(_BANDWIDTH, 0, 2**20, '"50 Mbit"'),
+        "uptime": _measured({"s": 1, "min": 60, "h": 3600, "d": 86400}, 0, 366 * 86400, '"2 h"'),
         "max-rtt": _measured({"ms": 1, "s": 1000}, 1, 60_000, '"250 ms"'),
     },
     "train": {

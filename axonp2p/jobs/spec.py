@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,20 @@ class NeedSpec(msgspec.Struct, frozen=True, kw_only=True):
     """MiB."""
     gpu_memory: int = 0
     """MiB; 0 means that no GPU is needed."""
+    disk: int = 0
+    """MiB."""
+    gflops: float = 0.0
+    """Float32 matrix speed of the cores, as the peer measured it."""
     packages: list[str] = []
     """Requirements as pip writes them."""
+    datasets: list[str] = []
+    """Names of data that lies on the peer already."""
+    upload: int = 0
+    """Mbit/s; 0 means that it does not matter."""
+    download: int = 0
+    """Mbit/s; 0 means that it does not matter."""
+    uptime: int = 0
+    """For how long a tracker must have known the peer without a break, in seconds."""
     max_rtt: int = 250
     """Milliseconds."""
 
@@ -127,12 +140,51 @@ def with_peers(spec: JobSpec, peers: int) -> JobSpec:
 
 def need_of(spec: JobSpec) -> dict[str, Any]:
     """What each peer must offer, as the map that a query carries (`peers.capability.Need`)."""
+    return _as_query(spec.kind, spec.need)
+
+
+def need_in_words(words: Iterable[str], kind: str = "train") -> dict[str, Any]:
+    """The same map from words as a person types them: `cores=4`, `memory=8 GB`, `packages=numpy,torch>=2`.
+
+    What is not named is not asked for. Raises `JobFileWrong` naming the word.
+    """
+    plain: dict[str, Any] = {}
+    for word in words:
+        key, sign, text = word.partition("=")
+        value: Any = text.strip()
+        if key in ("packages", "datasets"):
+            value = [part.strip() for part in text.split(",") if part.strip()]
+        elif re.fullmatch(r"\d+", value):
+            value = int(value)
+        elif re.fullmatch(r"\d+\.\d+", value):
+            value = float(value)
+        if not sign or key in _NO_NEED:
+            raise JobFileWrong(f"{word!r} says nothing of a need", fix="write KEY=VALUE, such as cores=4")
+        plain[key] = value
+    try:
+        checked = _checked("need", plain)
+    except Wrong as wrong:
+        raise JobFileWrong(f"{wrong.key}: {wrong.problem}", fix=wrong.fix.replace(" = ", "=")) from None
+    return _as_query(kind, NeedSpec(**({"memory": 0} | checked)))
+
+
+_NO_NEED = ("peers", "min-peers", "max-rtt")
+"""Keys of `[need]` that are about the job's choice, not about what one peer offers."""
+
+
+def _as_query(kind: str, need: NeedSpec) -> dict[str, Any]:
     return {
-        "kind": spec.kind,
-        "cores": spec.need.cores,
-        "memory_mb": spec.need.memory,
-        "gpu_memory_mb": spec.need.gpu_memory,
-        "packages": list(spec.need.packages),
+        "kind": kind,
+        "cores": need.cores,
+        "memory_mb": need.memory,
+        "gpu_memory_mb": need.gpu_memory,
+        "packages": list(need.packages),
+        "disk_mb": need.disk,
+        "gflops": need.gflops,
+        "datasets": list(need.datasets),
+        "upload_mbit": need.upload,
+        "download_mbit": need.download,
+        "uptime_s": need.uptime,
     }
 
 

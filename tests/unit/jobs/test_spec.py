@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from axonp2p.errors import JobFileWrong
 from axonp2p.jobs.job_file_keys import SECTIONS
-from axonp2p.jobs.spec import JobSpec, NeedSpec, TrainSpec, need_of, parse_spec, read_spec, with_peers
+from axonp2p.jobs.spec import (
+    JobSpec,
+    NeedSpec,
+    TrainSpec,
+    need_in_words,
+    need_of,
+    parse_spec,
+    read_spec,
+    with_peers,
+)
+from axonp2p.peers.capability import Need, read_need
 
 FULL = """\
 # A comment
@@ -69,6 +79,12 @@ def test_need_of_is_the_map_that_a_query_carries() -> None:
         "memory_mb": 1536,
         "gpu_memory_mb": 512,
         "packages": ["scikit-learn>=1.4"],
+        "disk_mb": 0,
+        "gflops": 0.0,
+        "datasets": [],
+        "upload_mbit": 0,
+        "download_mbit": 0,
+        "uptime_s": 0,
     }
 
 
@@ -166,6 +182,48 @@ def test_any_value_of_any_key_is_read_or_a_named_mistake_at_its_line(place: tupl
     if error := mistake_in(text):
         assert f"line {text.count(chr(10))}: " in error.message
         assert error.fix
+
+
+def test_what_a_peer_must_offer_can_be_asked_for_in_full() -> None:
+    spec = parse_spec(
+        """
+        name = "x"
+        [need]
+        disk = "4 GB"
+        gflops = 20
+        datasets = ["imagenet-64"]
+        upload = "10 Mbit"
+        download = "1 Gbit"
+        uptime = "2 h"
+        """,
+        "job.toml",
+    )
+    need = read_need(need_of(spec))
+    assert (need.disk_mb, need.gflops, need.datasets) == (4096, 20.0, ["imagenet-64"])
+    assert (need.upload_mbit, need.download_mbit, need.uptime_s) == (10, 1000, 7200)
+
+
+def test_a_need_can_be_typed_in_words() -> None:
+    need = read_need(need_in_words(["cores=4", "memory=8 GB", "packages=numpy,torch>=2", "gflops=1.5", "uptime=90"]))
+    assert need == Need(cores=4, memory_mb=8192, packages=["numpy", "torch>=2"], gflops=1.5, uptime_s=90)
+    assert read_need(need_in_words([])) == Need()
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("cores", "says nothing of a need"),
+        ("peers=3", "says nothing of a need"),
+        ("coers=3", "Did you mean cores?"),
+        ("cores=many", "expected int"),
+        ("datasets=../x", "names of at most 64"),
+    ],
+)
+def test_a_wrong_word_is_named(word: str, message: str) -> None:
+    with pytest.raises(JobFileWrong) as caught:
+        need_in_words([word])
+    assert message in caught.value.message
+    assert caught.value.fix
 
 
 def test_another_number_of_peers_is_checked_like_the_file() -> None:
