@@ -21,12 +21,17 @@ RECEIPTS_PATH = "/v1/receipts"
 BALANCES_PATH = "/v1/balances"
 
 
-async def hand_in(caller: HttpCaller, receipts: Sequence[DoublySigned]) -> ReceiptsKept:
+async def hand_in(
+    caller: HttpCaller, receipts: Sequence[DoublySigned], tokens: Sequence[bytes] = (), *, relayed: bool = False
+) -> ReceiptsKept:
     """Give receipts (1 to 200) to a tracker. What it counts as new or known it holds on disk.
 
-    Raises `MalformedMessage` when the answer does not account for every receipt, and what `HttpCaller.call` raises.
+    `tokens` (encoded `Signed[Token]`) belong to reservations that another tracker, or a peer, gave; `relayed` is for
+    trackers that pass receipts on. `ledger.parcel` finds how many of both fit. Raises `MalformedMessage` when the
+    answer does not account for every receipt, and what `HttpCaller.call` raises.
     """
-    kept = await caller.call(RECEIPTS_PATH, Receipts(receipts=list(receipts)), ReceiptsKept, RECEIPTS_KEPT_LIMIT)
+    asked = Receipts(receipts=list(receipts), tokens=list(tokens), relayed=relayed)
+    kept = await caller.call(RECEIPTS_PATH, asked, ReceiptsKept, RECEIPTS_KEPT_LIMIT)
     refused = kept.refused
     if kept.new + kept.known + len(refused) != len(receipts) or any(index >= len(receipts) for index in refused):
         raise MalformedMessage(f"{caller.called} does not account for all of {len(receipts)} receipts")
