@@ -8,6 +8,7 @@ limited              each source has so many requests a second
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from aiohttp import web
@@ -50,8 +51,10 @@ class Routes:
         self._clock = clock
         self._again_in = again_in
 
-    def application(self, metrics: Metrics, limit: RateLimit) -> web.Application:
-        """All of it as one aiohttp application."""
+    def application(
+        self, metrics: Metrics, limit: RateLimit, extra: Iterable[Callable[[web.Application], None]] = ()
+    ) -> web.Application:
+        """All of it as one aiohttp application. Each of `extra` adds the addresses of one more part."""
         app = web.Application(middlewares=[_counted(metrics), errors_as_refusals, _limited(limit, self._clock)])
         app.router.add_post("/v1/announce", self.announce)
         app.router.add_post("/v1/query", self.query)
@@ -61,6 +64,8 @@ class Routes:
         app.router.add_get("/v1/health", self.health)
         app.router.add_get("/metrics", _page_of(metrics))
         add_ping(app)
+        for add_routes in extra:
+            add_routes(app)
         return app
 
     async def announce(self, request: web.Request) -> web.Response:

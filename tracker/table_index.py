@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import heapq
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import msgspec
@@ -76,6 +77,23 @@ class TableIndex:
         entry = self._entries.get(peer)
         return None if entry is None else entry.sequence
 
+    def signed_of(self, peer: PeerId) -> Signed[Row] | None:
+        """The row that is remembered, as its peer signed it; also a withdrawn or expired one."""
+        entry = self._entries.get(peer)
+        return None if entry is None else entry.signed
+
+    def rows(self) -> Iterator[tuple[PeerId, int]]:
+        """Peer and number of every row that is remembered. The index must not change meanwhile."""
+        return ((peer, entry.sequence) for peer, entry in self._entries.items())
+
+    def mark_silent(self, peer: PeerId, sequence: int) -> bool:
+        """The row with this number is not found any more, until a newer one comes; returns whether it was known."""
+        entry = self._entries.get(peer)
+        if entry is None or entry.sequence != sequence:
+            return False
+        self._bury(peer)
+        return True
+
     def put(self, signed: Signed[Row], row: Row, offer: Capability | None, *, forget_at: float, now: float) -> None:
         """Remember a row, whose capability is `offer` (None: withdrawn); one not newer than the known is ignored."""
         known = self._entries.get(row.peer)
@@ -113,7 +131,7 @@ class TableIndex:
         members = self._class_of.get(peer)
         return None if members is None else members.offer
 
-    def find(self, need: Need, count: int, now: float) -> Answer:
+    def find(self, need: Need, count: int, now: float, near: bytes = b"") -> Answer:
         """At most `count` rows whose peers meet `need` and can be reached, each as likely as any other."""
         self.advance(now)
         classes = [each for each in self._classes.values() if each.reachable and not why_not(each.offer, need)]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
 import sqlite_utils
 
-from axonp2p.errors import MalformedMessage
-from axonp2p.identity.peer_id import short
+from axonp2p.errors import Busy, MalformedMessage, StaleRow
+from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.logs import get_logger
 from axonp2p.peers.capability import read_capability
 from axonp2p.table.records import Row
@@ -18,12 +21,22 @@ from tracker.table_index import REMEMBERED_S, TableIndex
 log = get_logger(__name__)
 
 
+class SeenRows(Protocol):
+    """What counts every row that was ever stored, for digests: `axonp2p.table.slots.Slots`."""
+
+    def add(self, peer: PeerId, sequence: int, payload: bytes) -> None:
+        """One more row, as its peer signed it."""
+
+
 class TableStore:
     """Announced rows."""
 
-    def __init__(self, database: Database, index: TableIndex) -> None:
+    def __init__(self, database: Database, index: TableIndex, slots: SeenRows | None = None) -> None:
         self._database = database
         self.index = index
+        self._slots = slots
+        self.on_news: Callable[[Signed[Row], Row], None] = lambda signed, row: None
+        """Told of each new row that was announced here (not of those in `keep_many`), once it is stored."""
         self._arriving = 0
 
     def load(self, now: float) -> int:
@@ -39,6 +52,8 @@ class TableStore:
                 log.warning("stored row not understood", peer=short(peer), reason=error.message)
                 continue
             self.index.put(signed, row, offer, forget_at=forget_at, now=now)
+            if self._slots is not None:
+                self._slots.add(row.peer, row.sequence, payload)
         self.index.advance(now)
         return len(self.index)
 
@@ -58,6 +73,25 @@ class TableStore:
         finally:
             self._arriving -= stranger
         self.index.put(signed, row, offer, forget_at=forget_at, now=now)
+        if news and self._slots is not None:
+            self._slots.add(row.peer, row.sequence, signed.payload)
+        if news:
+            self.on_news(signed, row)
+        return news
+
+    async def keep_many(self, rows: Iterable[tuple[Signed[Row], Row]], now: float) -> list[tuple[Signed[Row], Row]]:
+        """Store rows that `open_row` believed and another tracker sent; returns those that were new, stored by now.
+
+        One that cannot be kept (older than the known one, not understood, no room) is left out without a word.
+        """
+        news = []
+        for signed, row in rows:
+            try:
+                new = await self.keep(signed, row, now)
+            except (StaleRow, MalformedMessage, Busy):
+                continue
+            if new:
+                news.append((signed, row))
         return news
 
     async def sweep(self, now: float) -> None:
