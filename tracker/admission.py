@@ -118,20 +118,18 @@ def check_reservations(alive: int) -> None:
 
 @dataclass(frozen=True)
 class Promise:
-    """Whom a reservation that this tracker issued is about."""
+    """Whom a reservation is about."""
 
     client: PeerId
     peers: frozenset[PeerId]
 
 
-def is_new_receipt(receipt: Receipt, payload: bytes, promise: Promise | None, known: bytes | None) -> bool:
+def is_new_receipt(receipt: Receipt, payload: bytes, promise: Promise, known: bytes | None) -> bool:
     """Whether a receipt that both signed must be stored: no when it is. Raises `Refused`.
 
     `known` is what is stored under its reservation, peer and number. Numbers may come in any order, with gaps: each
     side hands in its own copies, and some wait for a tracker that is away.
     """
-    if promise is None:
-        raise Refused("this tracker did not issue its reservation")
     if receipt.client != promise.client:
         raise Refused("its reservation belongs to another client")
     if receipt.peer not in promise.peers:

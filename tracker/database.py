@@ -23,10 +23,11 @@ import sqlite_utils
 
 from axonp2p.errors import AxonError, Busy, SettingsError
 from axonp2p.logs import get_logger
+from tracker.ledger_tables import make_ledger_tables
 
 log = get_logger(__name__)
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 MOST_TOGETHER = 256
 """Changes in one commit."""
 MOST_WAITING = 4096
@@ -185,14 +186,7 @@ def _make_tables(database: sqlite_utils.Database) -> None:
             if_not_exists=True,
         )
         tokens.create_index(["source", "expires"], if_not_exists=True)
-        receipts = table("receipts")
-        receipts.create(
-            {"reservation": str, "peer": str, "number": int, "client": str, "job": str, "flops": int}
-            | {"payload": bytes, "client_signature": bytes, "peer_signature": bytes},
-            pk=("reservation", "peer", "number"),
-            if_not_exists=True,
-        )
-        receipts.create_index(["job"], if_not_exists=True)
+        make_ledger_tables(database)
         database.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
 

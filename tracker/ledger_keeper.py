@@ -1,9 +1,14 @@
-"""Receipts: checked, stored once, and summed up. The sums in memory are a fold over what is stored, kept in step."""
+"""Receipts: checked, stored once, and summed up. The sums in memory are a fold over what is stored, kept in step.
+
+A receipt names a reservation. Its token is one that this tracker gave, one that came with an earlier receipt, or one
+that comes with this one; a token from elsewhere is stored with the first receipt that it is good for, never alone.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import sqlite_utils
 
@@ -21,21 +26,47 @@ from axonp2p.ledger.receipt import (
 from axonp2p.logs import get_logger
 from axonp2p.reservation.token import Token
 from axonp2p.wire.codec import decode_as
+from axonp2p.wire.envelope import Signed
 from tracker.admission import Promise, is_new_receipt
 from tracker.database import Database
+from tracker.foreign_tokens import open_foreign_token
 
 log = get_logger(__name__)
 
-Opened = list[tuple[DoublySigned, Receipt | str]]
 _REASON_LENGTH = 300
 
 
+@dataclass(frozen=True)
+class _Promised:
+    """A reservation, by whoever gave it; `signed` when its token is not stored here yet."""
+
+    promise: Promise
+    signed: Signed[Token] | None = None
+    token: Token | None = None
+
+    def is_about(self, receipt: Receipt) -> bool:
+        return receipt.client == self.promise.client and receipt.peer in self.promise.peers
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """What was handed in, once its signatures were checked."""
+
+    receipts: list[tuple[DoublySigned, Receipt | str]]
+    """Each with what it says, or why it is not believed."""
+    promised: dict[str, list[_Promised]]
+    """By the UUID of the reservation."""
+    why_no_token: str
+    """Why one of the tokens is not believed; empty when all are."""
+
+
 class LedgerKeeper:
-    """Doubly signed receipts for reservations of this tracker."""
+    """Doubly signed receipts. `on_news` hears of new ones that no other tracker has passed on, once they are stored."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._books = Books()
+        self.on_news: Callable[[], None] = lambda: None
 
     def load(self) -> int:
         """Sum up what is stored; returns how many receipts."""
@@ -47,14 +78,22 @@ class LedgerKeeper:
         """How many are stored."""
         return self._books.receipts
 
-    async def keep(self, receipts: Sequence[DoublySigned]) -> ReceiptsKept:
-        """Store what is new; durable when this returns. Receipts are refused one by one, each with its reason."""
-        opened = await asyncio.to_thread(lambda: [(doubly, _open(doubly)) for doubly in receipts])
-        kept, new = await self._database.write(lambda database: _store(database, opened))
+    async def keep(
+        self, receipts: Sequence[DoublySigned], tokens: Sequence[bytes] = (), *, relayed: bool = False
+    ) -> ReceiptsKept:
+        """Store what is new; durable when this returns. Receipts are refused one by one, each with its reason.
+
+        `tokens` (encoded `Signed[Token]`) are those of reservations that may not be known here; `relayed` receipts
+        come from another tracker.
+        """
+        opened = await asyncio.to_thread(_open_all, receipts, tokens)
+        kept, new = await self._database.write(lambda database: _store(database, opened, relayed=relayed))
         for receipt in new:
             self._books.add(receipt.client, receipt.peer, receipt.flops)
         if kept.reasons:
             log.debug("receipts refused", receipts=len(kept.reasons), first=next(iter(kept.reasons.values())))
+        if new and not relayed:
+            self.on_news()
         return kept
 
     async def balances(self, asked: BalancesAsked) -> Balances:
@@ -75,6 +114,19 @@ def _answer(books: Books, asked: BalancesAsked) -> Balances:
     return Balances(balances=found, receipts=books.taking_part(keys))
 
 
+def _open_all(receipts: Iterable[DoublySigned], tokens: Iterable[bytes]) -> _Opened:
+    promised: dict[str, list[_Promised]] = {}
+    why_no_token = ""
+    for data in tokens:
+        try:
+            token, signed = open_foreign_token(data)
+        except (PeerMisbehaved, Refused) as error:
+            why_no_token = error.message
+            continue
+        promised.setdefault(token.uuid, []).append(_Promised(_promise_of(token), signed, token))
+    return _Opened([(doubly, _open(doubly)) for doubly in receipts], promised, why_no_token)
+
+
 def _open(doubly: DoublySigned) -> Receipt | str:
     try:
         return open_doubly_signed(doubly)
@@ -82,34 +134,61 @@ def _open(doubly: DoublySigned) -> Receipt | str:
         return error.message
 
 
-def _store(database: sqlite_utils.Database, opened: Opened) -> tuple[ReceiptsKept, list[Receipt]]:
-    promises: dict[str, Promise | None] = {}
+def _store(database: sqlite_utils.Database, opened: _Opened, *, relayed: bool) -> tuple[ReceiptsKept, list[Receipt]]:
+    known_here: dict[str, list[_Promised]] = {}
     new: list[Receipt] = []
     reasons: dict[str, str] = {}
-    for index, (doubly, receipt) in enumerate(opened):
+    for index, (doubly, receipt) in enumerate(opened.receipts):
         if isinstance(receipt, str):
             reasons[str(index)] = receipt[:_REASON_LENGTH]
             continue
-        if receipt.reservation not in promises:
-            promises[receipt.reservation] = _promise(database, receipt.reservation)
+        uuid = receipt.reservation
+        if uuid not in known_here:
+            known_here[uuid] = _stored_promises(database, uuid)
+        promised = _that_fits(receipt, [*known_here[uuid], *opened.promised.get(uuid, [])])
         try:
-            if is_new_receipt(
-                receipt, doubly.receipt.payload, promises[receipt.reservation], _known(database, receipt)
-            ):
-                _insert(database, doubly, receipt)
+            if promised is None:
+                raise Refused(_why_no_promise(opened.why_no_token))
+            if is_new_receipt(receipt, doubly.receipt.payload, promised.promise, _known(database, receipt)):
+                _insert(database, doubly, receipt, relayed=relayed)
+                _keep_token(database, promised)
                 new.append(receipt)
         except Refused as error:
             reasons[str(index)] = error.message[:_REASON_LENGTH]
-    known = len(opened) - len(new) - len(reasons)
+    known = len(opened.receipts) - len(new) - len(reasons)
     return ReceiptsKept(new=len(new), known=known, reasons=reasons), new
 
 
-def _promise(database: sqlite_utils.Database, reservation: str) -> Promise | None:
-    found = database.execute("SELECT payload FROM tokens WHERE uuid = ?", [reservation]).fetchone()
-    if found is None:
-        return None
-    token = decode_as(found[0], Token, Token.LIMIT)  # we signed it ourselves
+def _that_fits(receipt: Receipt, promises: Sequence[_Promised]) -> _Promised | None:
+    # A stranger may send a token of its own with somebody else's UUID: it must not stand in the way of the true one.
+    return next((one for one in promises if one.is_about(receipt)), promises[0] if promises else None)
+
+
+def _why_no_promise(why_no_token: str) -> str:
+    reason = "this tracker did not give its reservation, and no token of it came along"
+    return f"{reason} that can be believed: {why_no_token}" if why_no_token else reason
+
+
+def _promise_of(token: Token) -> Promise:
     return Promise(token.client, frozenset(token.peers))
+
+
+def _stored_promises(database: sqlite_utils.Database, reservation: str) -> list[_Promised]:
+    found = database.execute(
+        "SELECT payload FROM tokens WHERE uuid = ? UNION ALL SELECT payload FROM foreign_tokens WHERE uuid = ?",
+        [reservation, reservation],
+    )
+    # Their signatures were checked, or made, before they were stored.
+    return [_Promised(_promise_of(decode_as(payload, Token, Token.LIMIT))) for (payload,) in found]
+
+
+def _keep_token(database: sqlite_utils.Database, promised: _Promised) -> None:
+    token, signed = promised.token, promised.signed
+    if token is not None and signed is not None:
+        database.execute(
+            "INSERT OR IGNORE INTO foreign_tokens (uuid, issuer, client, payload, signature) VALUES (?, ?, ?, ?, ?)",
+            [token.uuid, token.issuer, token.client, signed.payload, signed.signature],
+        )
 
 
 def _known(database: sqlite_utils.Database, receipt: Receipt) -> bytes | None:
@@ -120,7 +199,7 @@ def _known(database: sqlite_utils.Database, receipt: Receipt) -> bytes | None:
     return found[0] if found else None
 
 
-def _insert(database: sqlite_utils.Database, doubly: DoublySigned, receipt: Receipt) -> None:
+def _insert(database: sqlite_utils.Database, doubly: DoublySigned, receipt: Receipt, *, relayed: bool) -> None:
     row = {
         "reservation": receipt.reservation,
         "peer": receipt.peer,
@@ -131,6 +210,7 @@ def _insert(database: sqlite_utils.Database, doubly: DoublySigned, receipt: Rece
         "payload": doubly.receipt.payload,
         "client_signature": doubly.receipt.signature,
         "peer_signature": doubly.peer_signature,
+        "relayed": int(relayed),
     }
     names, places = ", ".join(row), ", ".join(f":{name}" for name in row)
     database.execute(f"INSERT INTO receipts ({names}) VALUES ({places})", row)  # noqa: S608 (names of ours)

@@ -90,7 +90,7 @@ class Routes:
     async def receipts(self, request: web.Request) -> web.Response:
         """Receipts that both signed."""
         handed_in = await _read(request, Receipts, RECEIPTS_LIMIT)
-        return reply(await self._ledger.keep(handed_in.receipts))
+        return reply(await self._ledger.keep(handed_in.receipts, handed_in.tokens, relayed=handed_in.relayed))
 
     async def balances(self, request: web.Request) -> web.Response:
         """Sums over receipts."""

@@ -277,7 +277,7 @@ async def test_each_refused_receipt_has_its_reason_and_the_others_count(lab: Run
     assert (kept.new, kept.known) == (1, 1)
     words = {
         0: "another receipt has number 1",
-        1: "did not issue",
+        1: "did not give its reservation, and no token",
         2: "another client",
         3: "not in the reservation",
         4: "signature does not fit",
