@@ -24,8 +24,8 @@ log = get_logger(__name__)
 class SeenRows(Protocol):
     """What counts every row that was ever stored, for digests: `axonp2p.table.slots.Slots`."""
 
-    def add(self, peer: PeerId, sequence: int, payload: bytes) -> None:
-        """One more row, as its peer signed it."""
+    def add(self, peer: PeerId, sequence: int, expires: int, payload: bytes, before: bytes | None = None) -> None:
+        """One more row, as its peer signed it; `before` are the signed bytes of the row whose place it takes."""
 
 
 class TableStore:
@@ -53,7 +53,7 @@ class TableStore:
                 continue
             self.index.put(signed, row, offer, forget_at=forget_at, now=now)
             if self._slots is not None:
-                self._slots.add(row.peer, row.sequence, payload)
+                self._slots.add(row.peer, row.sequence, row.expires, payload)
         self.index.advance(now)
         return len(self.index)
 
@@ -72,11 +72,13 @@ class TableStore:
             news = await self._database.write(lambda database: _store(database, signed, row, forget_at))
         finally:
             self._arriving -= stranger
+        before = self.index.signed_of(row.peer)
         self.index.put(signed, row, offer, forget_at=forget_at, now=now)
-        if news and self._slots is not None:
-            self._slots.add(row.peer, row.sequence, signed.payload)
-        if news:
-            self.on_news(signed, row)
+        if news and self.index.signed_of(row.peer) is not before:  # else a newer one was quicker on its way here
+            if self._slots is not None:
+                old = before.payload if before is not None else None
+                self._slots.add(row.peer, row.sequence, row.expires, signed.payload, old)
+            self.on_news(signed, row, before)
         return news
 
     async def keep_many(self, rows: Iterable[tuple[Signed[Row], Row]], now: float) -> list[tuple[Signed[Row], Row]]:
