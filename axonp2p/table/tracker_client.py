@@ -7,17 +7,36 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from axonp2p.errors import AxonError, Busy, PeerMisbehaved, Refused, TrackerUnreachable, Unreachable
+from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
-from axonp2p.table.records import MOST_ROWS, ROWS_LIMIT, Announced, Query, Row, Rows, open_row
+from axonp2p.table.records import (
+    CONTACTS_LIMIT,
+    MOST_ROWS,
+    ROWS_LIMIT,
+    TRACKERS_LIMIT,
+    Announced,
+    Contacts,
+    KnownTrackers,
+    Query,
+    Report,
+    ReportHeard,
+    Row,
+    Rows,
+    TrackerRow,
+    open_row,
+)
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http_caller import HttpCaller
-from axonp2p.wire.envelope import Signed
+from axonp2p.wire.envelope import Signed, open_signed, sign
 
 log = get_logger(__name__)
 
 ANNOUNCE_PATH = "/v1/announce"
 QUERY_PATH = "/v1/query"
+REPORT_PATH = "/v1/report"
+TRACKERS_PATH = "/v1/trackers"
+CONTACTS_PATH = "/v1/contacts"
 ANNOUNCED_LIMIT = 1024
 
 T = TypeVar("T")
@@ -28,7 +47,7 @@ class Found:
     """What a tracker answered to a query, without what is not to be believed."""
 
     rows: list[Row]
-    """In random order, one a peer, none withdrawn."""
+    """In the tracker's order, one a peer, none withdrawn."""
     fitting: int
     """How many peers meet the need, by the tracker's word."""
     alive: int
@@ -42,13 +61,17 @@ async def announce(caller: HttpCaller, row: Signed[Row]) -> Announced:
     return await caller.call(ANNOUNCE_PATH, row, Announced, ANNOUNCED_LIMIT)
 
 
-async def query(caller: HttpCaller, need: dict[str, Any], count: int, *, now: float) -> Found:
+async def query(
+    caller: HttpCaller, need: dict[str, Any], count: int, *, now: float, near: bytes = b"", timeout_s: float = 10
+) -> Found:
     """At most `count` (and 200) peers that meet `need`, a `peers.capability.Need` as a map. `now` is Unix time.
 
-    Whether an offer truly meets the need is for the caller to check. Raises what `HttpCaller.call` raises.
+    With the coordinate `near` (`peers.coordinates`) the nearest come first, else the sample is random. Whether an
+    offer truly meets the need is for the caller to check. Raises what `HttpCaller.call` raises.
     """
     wanted = min(count, MOST_ROWS)
-    answer = await caller.call(QUERY_PATH, Query(need=need, count=wanted), Rows, ROWS_LIMIT)
+    question = Query(need=need, count=wanted, near=near)
+    answer = await caller.call(QUERY_PATH, question, Rows, ROWS_LIMIT, timeout_s=timeout_s)
     rows: dict[PeerId, Row] = {}
     dropped = 0
     for signed in answer.rows[:wanted]:
@@ -63,6 +86,32 @@ async def query(caller: HttpCaller, need: dict[str, Any], count: int, *, now: fl
             rows[row.peer] = row
     offered = [row for row in rows.values() if row.capability is not None]
     return Found(offered, answer.fitting, answer.alive, dropped)
+
+
+async def report(caller: HttpCaller, key: PrivateKey, peer: PeerId, *, now: float) -> ReportHeard:
+    """Tell a tracker that a peer which it shows did not answer. Raises what `HttpCaller.call` raises."""
+    said = sign(key, Report(peer=peer, time=int(now)))
+    return await caller.call(REPORT_PATH, said, ReportHeard, ANNOUNCED_LIMIT)
+
+
+async def known_trackers(caller: HttpCaller, *, now: float) -> list[TrackerRow]:
+    """Trackers that a tracker knows, itself too, each by its own signed word. Raises what `HttpCaller.call` raises."""
+    answer = await caller.call(TRACKERS_PATH, None, KnownTrackers, TRACKERS_LIMIT)
+    rows = []
+    for signed in answer.trackers:
+        try:
+            row = open_signed(signed, TrackerRow)
+        except PeerMisbehaved as error:
+            log.debug("tracker's row dropped", tracker=caller.called, reason=error.message)
+            continue
+        if row.tracker == signed.signer and row.expires > now:
+            rows.append(row)
+    return rows
+
+
+async def dht_contacts(caller: HttpCaller) -> list[str]:
+    """HOST:PORT (UDP) of living DHT nodes that a tracker knows. Raises what `HttpCaller.call` raises."""
+    return (await caller.call(CONTACTS_PATH, None, Contacts, CONTACTS_LIMIT)).contacts
 
 
 def line_to(tracker: PinnedAddress) -> HttpCaller:

@@ -1,0 +1,75 @@
+"""A peer's own row, asked of the peer itself: what the DHT holds of it is too short for a job to choose by."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+from axonp2p.errors import AxonError, BadSignature, Unreachable
+from axonp2p.identity.peer_id import PeerId, short
+from axonp2p.table.records import Row, open_row
+from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
+
+ROW_PATH = "/v1/row"
+TIMEOUT_S = 3.0
+"""For one address: it is one small question, of a machine that published itself minutes ago."""
+AT_ONCE = 16
+
+_ROW_LIMIT = Row.LIMIT + ENVELOPE_OVERHEAD
+
+
+class ShortRow(Protocol):
+    """What is needed of a compact row (`table.dht.compact`) to call its peer."""
+
+    @property
+    def peer(self) -> PeerId:
+        """Its id."""
+        ...
+
+    @property
+    def addresses(self) -> list[str]:
+        """HOST:PORT."""
+        ...
+
+    @property
+    def certificate(self) -> bytes:
+        """The fingerprint that must answer there."""
+        ...
+
+
+async def fetch_row(caller: HttpCaller, peer: PeerId, *, now: float) -> Row:
+    """The row that the peer at the end of this line has published. `now` is Unix time.
+
+    Raises `BadSignature` when it is another peer's, and what `HttpCaller.call` and `open_row` raise.
+    """
+    row = open_row(await caller.call(ROW_PATH, None, Signed[Row], _ROW_LIMIT), now)
+    if row.peer != peer:
+        raise BadSignature(f"{caller.called} answers with the row of {short(row.peer)}")
+    return row
+
+
+async def fetch_rows(peers: Sequence[ShortRow], *, now: float) -> dict[PeerId, Row | AxonError]:
+    """The rows of several peers, side by side; the reason instead where there is none. Raises nothing of the family."""
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(peer: ShortRow) -> Row | AxonError:
+        async with room:
+            return await _fetch(peer, now)
+
+    rows = await asyncio.gather(*(one(peer) for peer in peers))
+    return {peer.peer: row for peer, row in zip(peers, rows, strict=True)}
+
+
+async def _fetch(peer: ShortRow, now: float) -> Row | AxonError:
+    failure: AxonError = Unreachable(f"peer {short(peer.peer)} names no address")
+    for address in peer.addresses:
+        try:
+            pinned = PinnedAddress.of(address, peer.certificate)
+            async with HttpCaller(pinned, called=f"peer {short(peer.peer)}", timeout_s=TIMEOUT_S) as caller:
+                return await fetch_row(caller, peer.peer, now=now)
+        except AxonError as error:
+            failure = error
+    return failure

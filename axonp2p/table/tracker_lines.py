@@ -1,0 +1,130 @@
+"""Open lines to the trackers that are known, asked in the order of their health; what each call shows is remembered."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
+
+from axonp2p.clock import Clock
+from axonp2p.errors import AxonError, Busy, PeerMisbehaved, Refused, TrackerUnreachable, Unreachable
+from axonp2p.logs import get_logger
+from axonp2p.table.asking_order import NEXT_AFTER_S
+from axonp2p.table.tracker_client import line_to
+from axonp2p.table.tracker_health import TrackerHealth
+from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.http_caller import HttpCaller
+
+log = get_logger(__name__)
+
+T = TypeVar("T")
+Ask = Callable[[HttpCaller], Awaitable[T]]
+
+
+class TrackerLines:
+    """Lines are opened when they are first used; `close()` closes them, and a later call opens them again."""
+
+    def __init__(self, health: TrackerHealth, clock: Clock, chance: random.Random) -> None:
+        self.health = health
+        self._clock = clock
+        self._chance = chance
+        self._lines: dict[str, HttpCaller] = {}
+
+    def in_order(self) -> list[HttpCaller]:
+        """All trackers, the one to ask first before the others."""
+        return [self._line(address) for address in self.health.order(self._clock.now(), self._chance)]
+
+    def learn(self, addresses: Iterable[str]) -> None:
+        """Somebody names these trackers."""
+        for address in addresses:
+            if self.health.learn(address, self._clock.now()):
+                log.debug("tracker learnt", address=address)
+
+    async def ask(self, line: HttpCaller, ask: Ask[T]) -> T:
+        """Ask one tracker, and remember how it went. Raises what `ask` raises."""
+        began = self._clock.monotonic()
+        try:
+            answer = await ask(line)
+        except Busy:
+            self._mark(line, lambda address, now: self.health.busy(address, 0.0, now, self._chance.random()))
+            raise
+        except (Unreachable, PeerMisbehaved):
+            self._mark(line, self._failed)
+            raise
+        except Refused:
+            self._mark(line, self.health.answered)
+            raise
+        except asyncio.CancelledError:
+            # Another tracker was faster, or nobody waits any more: who took long is asked later the next time.
+            if self._clock.monotonic() - began > NEXT_AFTER_S:
+                self._mark(line, self._failed)
+            raise
+        seconds = self._clock.monotonic() - began
+        self._mark(line, lambda address, now: self.health.answered(address, now, seconds))
+        return answer
+
+    async def first(self, ask: Ask[T], *, next_after_s: float = NEXT_AFTER_S) -> tuple[HttpCaller, T]:
+        """The first answer, and the tracker that gave it. The next tracker is asked when one fails or is slow.
+
+        Raises `Refused` when a tracker said no and none said yes, else `TrackerUnreachable` naming each with its
+        reason.
+        """
+        waiting = self.in_order()
+        running: dict[asyncio.Task[T], HttpCaller] = {}
+        failures: list[tuple[HttpCaller, AxonError]] = []
+        try:
+            while waiting or running:
+                if waiting:
+                    line = waiting.pop(0)
+                    running[asyncio.create_task(self.ask(line, ask))] = line
+                timeout = next_after_s if waiting else None
+                done, _ = await asyncio.wait(running, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    line = running.pop(task)
+                    try:
+                        return line, task.result()
+                    except (Unreachable, PeerMisbehaved, Refused) as error:
+                        failures.append((line, error))
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+        raise why_none(failures)
+
+    async def close(self) -> None:
+        """Close every line."""
+        lines, self._lines = list(self._lines.values()), {}
+        await asyncio.gather(*(line.close() for line in lines))
+
+    def _line(self, address: str) -> HttpCaller:
+        if address not in self._lines:
+            self._lines[address] = line_to(PinnedAddress.parse(address))
+        return self._lines[address]
+
+    def _failed(self, address: str, now: float) -> None:
+        self.health.failed(address, now, self._chance.random())
+
+    def _mark(self, line: HttpCaller, mark: Callable[[str, float], object]) -> None:
+        address = str(line.address)
+        if address in self.health.addresses:  # it may have been forgotten meanwhile
+            mark(address, self._clock.now())
+
+
+def why_none(failures: Sequence[tuple[HttpCaller, AxonError]]) -> AxonError:
+    """The error that says why no tracker gave what was asked for."""
+    for _, error in failures:
+        if isinstance(error, Refused) and not isinstance(error, Busy):
+            return error
+    if not failures:
+        return TrackerUnreachable("no tracker to ask", fix="name one with --tracker https://HOST:PORT#FINGERPRINT")
+    return TrackerUnreachable(
+        "no tracker answers" if len(failures) > 1 else "the tracker does not answer",
+        cause="; ".join(reason_of(line, error) for line, error in failures),
+        fix="check that it runs (there: axon-tracker run), or name another with --tracker",
+    )
+
+
+def reason_of(line: HttpCaller, error: AxonError) -> str:
+    """Why a tracker gave no answer, naming it."""
+    return error.in_a_line if line.called in error.message else f"{line.called}: {error.in_a_line}"
