@@ -35,8 +35,11 @@ class TableStore:
         self._database = database
         self.index = index
         self._slots = slots
-        self.on_news: Callable[[Signed[Row], Row], None] = lambda signed, row: None
-        """Told of each new row that was announced here (not of those in `keep_many`), once it is stored."""
+        self.on_news: Callable[[Signed[Row], Row, Signed[Row] | None], None] = lambda signed, row, before: None
+        """Told of each new row that was announced here (not of those in `keep_many`), once it is stored.
+
+        The last argument is the row whose place it takes.
+        """
         self._arriving = 0
 
     def load(self, now: float) -> int:
@@ -57,7 +60,7 @@ class TableStore:
         self.index.advance(now)
         return len(self.index)
 
-    async def keep(self, signed: Signed[Row], row: Row, now: float) -> bool:
+    async def keep(self, signed: Signed[Row], row: Row, now: float, *, announced: bool = True) -> bool:
         """Store a row that `open_row` believed; returns whether it is new. It is durable when this returns.
 
         Raises `StaleRow`, `MalformedMessage` when its capability cannot be read, and `Busy`.
@@ -74,11 +77,13 @@ class TableStore:
             self._arriving -= stranger
         before = self.index.signed_of(row.peer)
         self.index.put(signed, row, offer, forget_at=forget_at, now=now)
-        if news and self.index.signed_of(row.peer) is not before:  # else a newer one was quicker on its way here
+        stands = self.index.signed_of(row.peer)
+        if news and stands is not None and stands.payload == signed.payload:  # else a newer one was quicker
             if self._slots is not None:
-                old = before.payload if before is not None else None
+                old = None if before is None else before.payload
                 self._slots.add(row.peer, row.sequence, row.expires, signed.payload, old)
-            self.on_news(signed, row, before)
+            if announced:
+                self.on_news(signed, row, before)
         return news
 
     async def keep_many(self, rows: Iterable[tuple[Signed[Row], Row]], now: float) -> list[tuple[Signed[Row], Row]]:
@@ -89,7 +94,7 @@ class TableStore:
         news = []
         for signed, row in rows:
             try:
-                new = await self.keep(signed, row, now)
+                new = await self.keep(signed, row, now, announced=False)
             except (StaleRow, MalformedMessage, Busy):
                 continue
             if new:
