@@ -1,4 +1,4 @@
-"""Ask a tracker for a token, and check that it is the one asked for."""
+"""Ask a tracker, or a peer for itself, for a token, and check that it is the one asked for."""
 
 from __future__ import annotations
 
@@ -30,16 +30,18 @@ async def reserve(
     kinds: Sequence[str],
     seconds: int,
     now: float,
+    issuer: PeerId = "",
 ) -> Signed[Token]:
     """A token for `peers`, valid for `seconds` from now on. The same `uuid` and wish again gives the same token.
 
-    `now` is Unix time. Raises `Refused` with the tracker's reason, `PeerMisbehaved` when it answers with another
-    token than the one asked for, and what `HttpCaller.call` raises.
+    `now` is Unix time. A peer issues tokens for itself alone: `issuer` names it then. Raises `Refused` with the
+    reason, `PeerMisbehaved` when the answer is another token than the one asked for, and what `HttpCaller.call` raises.
     """
     request = ReserveRequest(uuid=uuid, peers=list(peers), kinds=list(kinds), seconds=seconds, time=int(now))
     answer = await caller.call(RESERVE_PATH, sign(key, request), Reserved, _ANSWER_LIMIT)
     token = open_signed(answer.token, Token)
     asked = (uuid, key.peer_id, request.peers, request.kinds)
-    if token.issuer != answer.token.signer or (token.uuid, token.client, token.peers, token.kinds) != asked:
+    wrong_issuer = token.issuer != answer.token.signer or (issuer and token.issuer != issuer)
+    if wrong_issuer or (token.uuid, token.client, token.peers, token.kinds) != asked:
         raise PeerMisbehaved(f"{caller.called} answers with another token than the one asked for")
     return answer.token

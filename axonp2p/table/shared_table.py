@@ -2,26 +2,88 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from typing import Any
 
-from axonp2p.table.sightings import Sight
+from axonp2p.clock import Clock
+from axonp2p.errors import AxonError
+from axonp2p.logs import get_logger
+from axonp2p.table.asking import Asking, Question
+from axonp2p.table.dht_source import DhtSource
+from axonp2p.table.records import Row
+from axonp2p.table.sightings import DHT, Sight
+from axonp2p.table.tracker_client import dht_contacts, known_trackers
+from axonp2p.table.tracker_lines import TrackerLines
+from axonp2p.transport.address import join_host_port, split_host_port
+from axonp2p.transport.http_caller import HttpCaller
 
-DHT_AFTER_S = 0.3
-"""The DHT is asked when the trackers have not shown enough by then; at once when none is known."""
+log = get_logger(__name__)
 
 
 class SharedTable:
     """The table that several trackers and the DHT hold. `close()` it at the end."""
 
-    async def find(self, need: dict[str, Any], count: int, *, enough: int, near: bytes = b"") -> Sight:
+    def __init__(self, trackers: TrackerLines, dht: DhtSource | None, clock: Clock) -> None:
+        self.trackers = trackers
+        self.dht = dht
+        self._clock = clock
+        self._learning: asyncio.Task[None] | None = None
+
+    async def find(self, need: Mapping[str, Any], count: int, *, enough: int, near: bytes = b"") -> Sight:
         """Peers that meet `need` (a `peers.capability.Need` as a map), about `count` of them.
 
         Sources are asked until `enough` peers are seen, or all have said what they know; near ones come first when
-        the coordinate `near` is given. Raises `TrackerUnreachable`, naming each source with its reason, when no source
-        answers.
+        the coordinate `near` is given. When nobody shows a peer and no tracker answers, raises `TrackerUnreachable`
+        naming each source with its reason, or the refusal of a tracker.
         """
-        raise NotImplementedError
+        asking = Asking(Question(need, count, enough, near), self.trackers, self.dht, self._clock)
+        sight = await asking.run()
+        if not sight.rows and all(answer.source == DHT for answer in sight.heard):
+            raise asking.error
+        self._learn(sight)
+        return sight
 
-    async def survey(self, need: dict[str, Any], count: int) -> Sight:
+    async def survey(self, need: Mapping[str, Any], count: int) -> Sight:
         """Ask every source and wait for all of them, a bounded while. Raises nothing of the family."""
-        raise NotImplementedError
+        question = Question(need, count, enough=count + 1, at_once=True)
+        sight = await Asking(question, self.trackers, self.dht, self._clock).run()
+        self._learn(sight)
+        return sight
+
+    async def close(self) -> None:
+        """Close every line and the DHT's node. A later question opens them again."""
+        if self._learning:
+            self._learning.cancel()
+            await asyncio.gather(self._learning, return_exceptions=True)
+        await self.trackers.close()
+        if self.dht:
+            await self.dht.close()
+
+    # --- what answers teach, for the day when no tracker lives ---
+
+    def _learn(self, sight: Sight) -> None:
+        rows = [seen.row for seen in sight.rows]
+        self.trackers.learn(tracker for row in rows for tracker in row.trackers)
+        if self.dht:
+            self.dht.know(contact for row in rows for contact in dht_contacts_of(row))
+        told = {answer.source for answer in sight.heard}
+        line = next((line for line in self.trackers.in_order() if line.called in told), None)
+        if line and self._learning is None:  # once is enough: rows tell the rest
+            self._learning = asyncio.create_task(self._learn_from(line), name="learning of trackers and DHT nodes")
+
+    async def _learn_from(self, line: HttpCaller) -> None:
+        try:
+            others = await known_trackers(line, now=self._clock.now())
+            self.trackers.learn(other.address for other in others)
+            if self.dht:
+                self.dht.know(await dht_contacts(line))
+        except AxonError as error:
+            log.debug("nothing learnt", tracker=line.called, reason=error.message)
+
+
+def dht_contacts_of(row: Row) -> list[str]:
+    """HOST:PORT (UDP) of a peer's DHT node; empty when others cannot reach it."""
+    if not row.dht:
+        return []
+    return [join_host_port(split_host_port(address)[0], row.dht) for address in row.addresses]

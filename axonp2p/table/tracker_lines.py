@@ -64,13 +64,14 @@ class TrackerLines:
         self._mark(line, lambda address, now: self.health.answered(address, now, seconds))
         return answer
 
-    async def first(self, ask: Ask[T], *, next_after_s: float = NEXT_AFTER_S) -> tuple[HttpCaller, T]:
+    async def first(self, ask: Ask[T], *, next_after_s: float = NEXT_AFTER_S, before: str = "") -> tuple[HttpCaller, T]:
         """The first answer, and the tracker that gave it. The next tracker is asked when one fails or is slow.
 
+        The tracker with the address `before`, if it is known and not away, is asked before all others.
         Raises `Refused` when a tracker said no and none said yes, else `TrackerUnreachable` naming each with its
         reason.
         """
-        waiting = self.in_order()
+        waiting = sorted(self.in_order(), key=lambda line: str(line.address) != before or self._is_away(before))
         running: dict[asyncio.Task[T], HttpCaller] = {}
         failures: list[tuple[HttpCaller, AxonError]] = []
         try:
@@ -101,6 +102,9 @@ class TrackerLines:
         if address not in self._lines:
             self._lines[address] = line_to(PinnedAddress.parse(address))
         return self._lines[address]
+
+    def _is_away(self, address: str) -> bool:
+        return address not in self.health.addresses or self.health.is_away(address)
 
     def _failed(self, address: str, now: float) -> None:
         self.health.failed(address, now, self._chance.random())

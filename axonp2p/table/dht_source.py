@@ -1,0 +1,131 @@
+"""The DHT as one of the sources of the table: a node that only asks, started when it is first needed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from axonp2p.clock import Clock
+from axonp2p.errors import AxonError
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.logs import get_logger
+from axonp2p.table.dht.compact import CompactRow
+from axonp2p.table.dht.index_keys import Wanted
+from axonp2p.table.peer_client import fetch_rows
+from axonp2p.table.records import Row
+from axonp2p.table.sightings import DHT, SourceAnswer
+
+log = get_logger(__name__)
+
+MOST_CONTACTS = 200
+LISTEN = ("0.0.0.0", 0)  # noqa: S104 (a free port, on which nobody is served)
+
+
+class Node(Protocol):
+    """What is used of `table.dht.node.DhtNode`."""
+
+    async def listen(self, host: str, port: int) -> int:
+        """Open the UDP port."""
+        ...
+
+    async def bootstrap(self, contacts: Iterable[str]) -> int:
+        """How many nodes are known after these (HOST:PORT) were tried."""
+        ...
+
+    async def find(self, wanted: Wanted, count: int) -> list[CompactRow]:
+        """Compact rows that meet `wanted`, each verified."""
+        ...
+
+    def contacts(self, count: int) -> list[str]:
+        """HOST:PORT of nodes that answered."""
+        ...
+
+    async def stop(self) -> None:
+        """Close the port."""
+        ...
+
+
+@dataclass(frozen=True)
+class DhtAnswer:
+    """What the DHT said, and who of those that it named did not give their row."""
+
+    answer: SourceAnswer
+    silent: dict[PeerId, str]
+
+
+class DhtSource:
+    """Asks the DHT. `know` tells it of nodes at any time; `close` ends its node."""
+
+    def __init__(self, make_node: Callable[[], Node], clock: Clock, known: Iterable[str] = ()) -> None:
+        """`known`: HOST:PORT (UDP) of nodes to begin with."""
+        self._make_node = make_node
+        self._clock = clock
+        self._known = dict.fromkeys(known)
+        self._node: Node | None = None
+        self._joining = asyncio.Lock()
+
+    @property
+    def contacts(self) -> list[str]:
+        """Nodes to begin with the next time: those that answered, then those that were only heard of."""
+        living = self._node.contacts(MOST_CONTACTS) if self._node else []
+        return list(dict.fromkeys([*living, *self._known]))[:MOST_CONTACTS]
+
+    def know(self, contacts: Iterable[str]) -> None:
+        """There are DHT nodes at these HOST:PORT, somebody says. The newest word counts most."""
+        self._known = dict.fromkeys([*contacts, *self._known][:MOST_CONTACTS])
+
+    async def ask(self, need: Mapping[str, Any], count: int, seen: Callable[[], Mapping[PeerId, Row]]) -> DhtAnswer:
+        """Peers that meet `need` (as far as compact rows say), with their full rows.
+
+        The rows of those that `seen` knows by then are taken from there, the others' from the peers themselves.
+        Raises nothing of the family.
+        """
+        began = self._clock.monotonic()
+        try:
+            node = await self._joined()
+        except AxonError as error:
+            return DhtAnswer(self._nothing(began, error.in_a_line), {})
+        if node is None:
+            known = len(self._known)
+            trouble = f"none of {known} nodes answers" if known else "no node is known"
+            return DhtAnswer(self._nothing(began, f"the DHT cannot be asked: {trouble}"), {})
+        wanted = Wanted(need.get("cores", 1), need.get("memory_mb", 0), need.get("gpu_memory_mb", 0))
+        found = await node.find(wanted, count)
+        rows, silent = await self._full(found, seen())
+        answer = SourceAnswer(DHT, self._clock.monotonic() - began, tuple(rows), len(rows), len(found))
+        return DhtAnswer(answer, silent)
+
+    async def close(self) -> None:
+        """End the node. A later question starts another."""
+        node, self._node = self._node, None
+        if node:
+            self.know(node.contacts(MOST_CONTACTS))
+            await node.stop()
+
+    async def _joined(self) -> Node | None:
+        """The node, when it knows any other."""
+        async with self._joining:
+            if self._node is None:
+                if not self._known:
+                    return None
+                node = self._make_node()
+                await node.listen(*LISTEN)
+                self._node = node
+            if not self._node.contacts(1) and not await self._node.bootstrap(list(self._known)):
+                return None
+            return self._node
+
+    async def _full(
+        self, found: Sequence[CompactRow], seen: Mapping[PeerId, Row]
+    ) -> tuple[list[Row], dict[PeerId, str]]:
+        known = [row for short in found if (row := seen.get(short.peer)) and row.certificate == short.certificate]
+        at_hand = {row.peer for row in known}
+        fetched = await fetch_rows([short for short in found if short.peer not in at_hand], now=self._clock.now())
+        silent = {peer: row.in_a_line for peer, row in fetched.items() if isinstance(row, AxonError)}
+        rows = [row for row in fetched.values() if isinstance(row, Row) and row.capability is not None]
+        return [*known, *rows], silent
+
+    def _nothing(self, began: float, trouble: str) -> SourceAnswer:
+        return SourceAnswer(DHT, self._clock.monotonic() - began, trouble=trouble)
