@@ -1,0 +1,85 @@
+"""A look-up under way: asks whom `lookup.Lookup` names, and tells it what happened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from axonp2p.table.dht.calls import Ended
+from axonp2p.table.dht.contact import Contact, read_contacts
+from axonp2p.table.dht.lookup import Lookup
+from axonp2p.table.dht.protocol import DhtProtocol
+from axonp2p.table.dht.rpc import MOST_CONTACTS, Find, FindAnswer
+
+SEEDS = 20
+NODES_SIZE = 100
+"""Bytes of a question for contacts alone: three times as much holds eight of them."""
+RECORDS_SIZE = 410
+"""Bytes of a question for records too: three times as much is a full page."""
+
+Heard = Callable[[Contact, FindAnswer], None]
+
+
+class Crawl:
+    """One look-up in the network. Ends by itself, or when `stop` is called."""
+
+    def __init__(self, protocol: DhtProtocol, target: bytes, start: Callable[[], bytes] | None, heard: Heard) -> None:
+        """`start` gives a place in the set for each question when records are wanted too; `heard` gets each answer."""
+        self._protocol = protocol
+        self._target = target
+        self._start = start
+        self._heard = heard
+        table = protocol.router
+        table.touch(target, asyncio.get_running_loop().time())
+        known = table.nearest(target, SEEDS)
+        # When all of them rest, it is rather this machine that was away.
+        seeds = [contact for contact in known if protocol.usable(contact)] or known
+        self._lookup = Lookup(target, seeds, own_id=protocol.source_node.id)
+        self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def run(self) -> list[Contact]:
+        """Walk to the end; the nearest nodes that answered, nearest first."""
+        self._go_on()
+        try:
+            await self._end
+        finally:
+            self.stop()
+        return self._lookup.nearest
+
+    def stop(self) -> None:
+        """No further questions: what was wanted is there."""
+        if not self._end.done():
+            self._end.set_result(None)
+
+    def _go_on(self) -> None:
+        if self._end.done():
+            return
+        for contact in self._lookup.next():
+            self._ask(contact)
+        if self._lookup.done:
+            self.stop()
+
+    def _ask(self, contact: Contact) -> None:
+        def slow() -> None:
+            self._lookup.slow(contact)
+            self._go_on()
+
+        def end(ended: Ended) -> None:
+            answer = ended.answer
+            if isinstance(answer, FindAnswer):
+                named = read_contacts(answer.contacts, contact.ip, MOST_CONTACTS)
+                self._lookup.answered(contact, [one for one in named if self._protocol.usable(one)])
+                if not self._end.done():
+                    self._heard(contact, answer)
+            else:
+                self._lookup.failed(contact)
+            self._go_on()
+
+        token = self._protocol.token_of(contact.address)
+        question = Find(self._target, token, self._start() if self._start else b"")
+        size = 0 if token else RECORDS_SIZE if self._start else NODES_SIZE
+        self._protocol.ask(contact, question, end, slow, size)
+
+
+def drop(contact: Contact, answer: FindAnswer) -> None:
+    """For a look-up of which only the nodes matter."""

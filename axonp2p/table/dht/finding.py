@@ -1,0 +1,191 @@
+"""Reading the DHT: the row of one peer, or rows of peers that offer what is wanted."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from axonp2p.clock import Clock
+from axonp2p.errors import AxonError
+from axonp2p.identity.peer_id import PeerId, public_key_of
+from axonp2p.table.dht.compact import CompactRow, peek
+from axonp2p.table.dht.contact import Contact
+from axonp2p.table.dht.crawl import RECORDS_SIZE, Crawl
+from axonp2p.table.dht.depths import Depths
+from axonp2p.table.dht.index_keys import EVERYBODY, Wanted, classes_for, meets
+from axonp2p.table.dht.keys import DEEPEST, index_key, page_order, row_key
+from axonp2p.table.dht.protocol import DhtProtocol
+from axonp2p.table.dht.rpc import PLACE_BYTES, FindAnswer, Get, GetAnswer
+from axonp2p.table.dht.sample import Sample
+
+HOLDERS_OF_A_ROW = 3
+"""How many holders are heard before the newest of their rows is taken."""
+GRACE_S = 0.1
+"""How long the others are waited for once one holder has answered."""
+HOLDERS_AT_A_TIME = 4
+MOST_SETS_A_CLASS = 4
+CLASSES_AT_A_TIME = 3
+SMALL_NETWORK = 40
+"""Up to about this many nodes, the set of all rows is asked first: it alone is likely a whole answer."""
+
+
+class Enough:
+    """Rows that meet a need, until there are as many as wanted."""
+
+    def __init__(self, wanted: Wanted, count: int) -> None:
+        self.sample = Sample()
+        self._wanted = wanted
+        self._count = count
+
+    def fitting(self) -> list[CompactRow]:
+        """Those that meet the need."""
+        return [row for row in self.sample.rows() if meets(row, self._wanted)]
+
+    @property
+    def reached(self) -> bool:
+        """Whether there are as many as wanted."""
+        return len(self.fitting()) >= self._count
+
+
+@dataclass
+class _Holder:
+    """A node that holds more of a set than it has shown."""
+
+    contact: Contact
+    held: int
+    shown: int
+    place: bytes
+
+
+class Finder:
+    """Reads for this node's owner; shares what is known of depths with the writing side."""
+
+    def __init__(self, protocol: DhtProtocol, depths: Depths, clock: Clock) -> None:
+        self._protocol = protocol
+        self._depths = depths
+        self._clock = clock
+        self._chance = protocol.surroundings.chance
+
+    async def find_peer(self, peer: PeerId) -> CompactRow | None:
+        """The newest row of a peer among the first holders that answer; None when it left or nobody has one."""
+        public_key = public_key_of(peer)
+        key = row_key(public_key)
+        sample = Sample()
+        sample.add(self._at_home(key), self._clock.now())
+        holders = 0
+
+        def heard(contact: Contact, answer: FindAnswer) -> None:
+            nonlocal holders
+            sample.add(answer.records, self._clock.now())
+            if sample.of(public_key) is None or not answer.records:
+                return
+            holders += 1
+            if holders == 1:
+                asyncio.get_running_loop().call_later(GRACE_S, crawl.stop)
+            if holders >= HOLDERS_OF_A_ROW:
+                crawl.stop()
+
+        crawl = Crawl(self._protocol, key, lambda: bytes(PLACE_BYTES), heard)
+        await crawl.run()
+        row = sample.of(public_key)
+        return None if row is None or row.withdrawn else row
+
+    async def find(self, wanted: Wanted, count: int) -> list[CompactRow]:
+        """At most `count` rows that meet `wanted`, by chance; fewer when no more were found."""
+        enough = Enough(wanted, count)
+        for names in self._order(wanted):
+            await asyncio.gather(*(self._read_class(name, enough) for name in names))
+            if enough.reached:
+                break
+        rows = enough.fitting()
+        self._chance.shuffle(rows)
+        return rows[:count]
+
+    def _order(self, wanted: Wanted) -> list[list[str]]:
+        """Groups of classes, asked one group after another."""
+        classes = classes_for(wanted)
+        if wanted == Wanted():
+            return [[EVERYBODY]]
+        if self.network_size() <= SMALL_NETWORK:
+            return [[EVERYBODY], *_groups(classes)]
+        return [classes[:1], [EVERYBODY, *classes[1:CLASSES_AT_A_TIME]], *_groups(classes[CLASSES_AT_A_TIME:])]
+
+    def network_size(self) -> float:
+        """About how many nodes there are, from how dense they stand around this one."""
+        protocol = self._protocol
+        near = protocol.router.nearest(protocol.source_node.id, 8)
+        if len(near) < 8:
+            return float(len(near))
+        own = int.from_bytes(protocol.source_node.id)
+        return 8 * 2.0**160 / max(contact.long_id ^ own for contact in near)
+
+    async def _read_class(self, name: str, enough: Enough) -> None:
+        """Read sets of a class until there is enough; go deeper where they are crowded."""
+        depth = self._depths.of(name)
+        read: set[str] = set()
+        while not enough.reached and len(read) < min(MOST_SETS_A_CLASS, 2**depth):
+            shard = self._chance.getrandbits(depth) if depth else 0
+            bits = f"{shard:0{depth}b}" if depth else ""
+            if bits in read:
+                continue
+            split = await self._read_set(index_key(name, bits), enough)
+            if split and depth < DEEPEST:
+                depth += 1
+                read.clear()
+                self._depths.learn(name, depth)
+            else:
+                read.add(bits)
+
+    async def _read_set(self, key: bytes, enough: Enough) -> bool:
+        """Read one set from several holders, from different places; whether it is crowded."""
+        holders: list[_Holder] = []
+        splits = 0
+        enough.sample.add(self._at_home(key), self._clock.now())
+
+        def heard(contact: Contact, answer: FindAnswer) -> None:
+            nonlocal splits
+            if not answer.held:
+                return
+            splits += answer.split
+            enough.sample.add(answer.records, self._clock.now())
+            holders.append(_Holder(contact, answer.held, len(answer.records), self._after(answer.records)))
+            if enough.reached:
+                crawl.stop()
+
+        crawl = Crawl(self._protocol, key, lambda: self._chance.randbytes(PLACE_BYTES), heard)
+        await crawl.run()
+        crowded = splits * 2 > len(holders)
+        while not enough.reached and not crowded:
+            more = [holder for holder in holders if holder.shown < holder.held][:HOLDERS_AT_A_TIME]
+            if not more:
+                break
+            await asyncio.gather(*(self._read_page(holder, key, enough) for holder in more))
+        return crowded
+
+    async def _read_page(self, holder: _Holder, key: bytes, enough: Enough) -> None:
+        token = self._protocol.token_of(holder.contact.address)
+        answer = await self._protocol.asked(holder.contact, Get(key, token, holder.place), 0 if token else RECORDS_SIZE)
+        if not isinstance(answer, GetAnswer) or not answer.records:
+            holder.shown = holder.held
+            return
+        enough.sample.add(answer.records, self._clock.now())
+        holder.shown += len(answer.records)
+        holder.place = self._after(answer.records)
+
+    def _after(self, records: list[bytes]) -> bytes:
+        """The place behind the last row of a page; by chance when its last one is none."""
+        try:
+            place = int.from_bytes(page_order(peek(records[-1]).public_key)) + 1
+        except (AxonError, IndexError):
+            return self._chance.randbytes(PLACE_BYTES)
+        return (place & 0xFFFFFFFFFFFFFFFF).to_bytes(PLACE_BYTES)
+
+    def _at_home(self, key: bytes) -> list[bytes]:
+        """What this node holds itself under a key."""
+        page = self._protocol.storage.get(key, self._chance.randbytes(PLACE_BYTES), 64 * 1024, self._clock.now())
+        rows: list[bytes] = page.rows
+        return rows
+
+
+def _groups(classes: list[str]) -> list[list[str]]:
+    return [classes[at : at + CLASSES_AT_A_TIME] for at in range(0, len(classes), CLASSES_AT_A_TIME)]

@@ -1,0 +1,46 @@
+"""Rows as they come in from many holders: each checked, of each peer the newest (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+
+from axonp2p.errors import AxonError
+from axonp2p.table.dht.compact import CompactRow, open_compact
+
+
+class Sample:
+    """Peer -> its newest row among those that were heard and are true. A holder can hide a row, but make none up."""
+
+    def __init__(self) -> None:
+        self._rows: dict[bytes, tuple[CompactRow, bytes]] = {}
+        self.false = 0
+        """Records that were no row to be believed."""
+
+    def add(self, records: Iterable[bytes], now: float) -> None:
+        """Take in the sound ones among a stranger's records at `now` (Unix seconds)."""
+        for data in records:
+            try:
+                row = open_compact(data, now)
+            except AxonError:
+                self.false += 1
+                continue
+            known = self._rows.get(row.public_key)
+            if known is None or _newer(row, data, *known):
+                self._rows[row.public_key] = row, data
+
+    def of(self, public_key: bytes) -> CompactRow | None:
+        """The newest row of one peer, also when it withdraws it."""
+        known = self._rows.get(public_key)
+        return known[0] if known else None
+
+    def rows(self) -> list[CompactRow]:
+        """The newest row of each peer that has not left."""
+        return [row for row, _ in self._rows.values() if not row.withdrawn]
+
+
+def _newer(row: CompactRow, data: bytes, known: CompactRow, known_data: bytes) -> bool:
+    if row.sequence != known.sequence:
+        return row.sequence > known.sequence
+    # Two rows under one number: everybody keeps the same one, whichever came first.
+    return sha256(data).digest() < sha256(known_data).digest()

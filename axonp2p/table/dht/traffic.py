@@ -1,0 +1,31 @@
+"""What went in and out, by kind of datagram: for metrics, `axon doctor`, and tests that a quiet network is quiet."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+
+class Traffic:
+    """Datagrams and bytes by name (`find`, `find-answer`, `find-again` for a second sending...)."""
+
+    def __init__(self) -> None:
+        self.messages_out: Counter[str] = Counter()
+        self.messages_in: Counter[str] = Counter()
+        self.bytes_out: Counter[str] = Counter()
+        self.bytes_in: Counter[str] = Counter()
+        self.refusals: Counter[str] = Counter()
+        """What came in and was dropped: malformed, from a wrong address, or too much from one address."""
+
+    def sent(self, name: str, size: int) -> None:
+        """A datagram left."""
+        self.messages_out[name] += 1
+        self.bytes_out[name] += size
+
+    def heard(self, name: str, size: int) -> None:
+        """A sound datagram arrived."""
+        self.messages_in[name] += 1
+        self.bytes_in[name] += size
+
+    def refused(self, name: str) -> None:
+        """A datagram was dropped."""
+        self.refusals[name] += 1
