@@ -1,0 +1,57 @@
+"""A tracker calls whom it should, and is no weapon."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fakes import key_of, make_row
+from tracker.looks import BURST, LOOKS_A_SECOND, Looks, worth_calling
+
+ADA, BEN = key_of("ada"), key_of("ben")
+
+
+@pytest.mark.parametrize(
+    ("addresses", "source", "called"),
+    [
+        (["8.8.8.8:7071"], "1.1.1.1", ["8.8.8.8:7071"]),
+        (["127.0.0.1:7071"], "1.1.1.1", []),
+        (["10.0.0.5:7071", "8.8.8.8:7071"], "1.1.1.1", ["8.8.8.8:7071"]),
+        (["10.0.0.5:7071"], "10.0.0.9", ["10.0.0.5:7071"]),
+        (["127.0.0.1:7071"], "127.0.0.1", ["127.0.0.1:7071"]),
+        (["[::1]:7071", "[2606:4700::1]:1"], "2606:4700::2", ["[2606:4700::1]:1"]),
+        (["database.internal:5432"], "127.0.0.1", []),
+        (["8.8.8.8:70000"], "127.0.0.1", []),
+        (["127.0.0.1:7071"], "", []),
+        (["8.8.8.8:1", "8.8.8.8:2", "8.8.8.8:3"], "1.1.1.1", ["8.8.8.8:1", "8.8.8.8:2"]),
+    ],
+)
+def test_which_addresses_are_called(addresses: list[str], source: str, called: list[str]):
+    assert worth_calling(make_row(ADA, addresses=addresses), source) == called
+
+
+def test_a_place_is_looked_at_once():
+    looks = Looks()
+    row = make_row(ADA)
+    assert looks.wanted(row, 0.0)
+    assert not looks.wanted(row, 1.0)
+    assert looks.reached(row) is None
+    looks.found(row, True)
+    assert looks.reached(make_row(ADA, sequence=2)) is True
+    moved = make_row(ADA, sequence=3, addresses=["127.0.0.1:7072"])
+    assert looks.reached(moved) is None
+    assert looks.wanted(moved, 2.0)
+
+
+def test_only_so_many_looks_a_second():
+    looks = Looks()
+    rows = [make_row(ADA, peer=key_of(f"peer {number}").peer_id) for number in range(int(2 * BURST))]
+    assert sum(looks.wanted(row, 1.0) for row in rows) == BURST
+    assert sum(looks.wanted(row, 2.0) for row in rows) == LOOKS_A_SECOND
+
+
+def test_who_was_looked_at_first_is_forgotten_first():
+    looks = Looks(most=1)
+    looks.found(make_row(ADA), True)
+    looks.found(make_row(BEN), False)
+    assert looks.reached(make_row(ADA)) is None
+    assert looks.reached(make_row(BEN)) is False

@@ -1,0 +1,167 @@
+"""Receipts on their way to the other trackers, so that each of them knows every balance.
+
+A receipt is passed on by the tracker that it was handed in to, and travels no further. For every other tracker a cursor
+on the disk says up to which receipt it has been told. A tracker that lost its database has a new one, and so a new
+cursor: it is told everything, also what came from others, whose own trackers may be gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import sqlite_utils
+
+from axonp2p.errors import AxonError
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.ledger.ledger_client import hand_in
+from axonp2p.ledger.parcel import parcel_of
+from axonp2p.ledger.receipt import MOST_RECEIPTS, DoublySigned
+from axonp2p.logs import get_logger
+from axonp2p.reservation.token import Token
+from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.wire.codec import decode_as, encode
+from axonp2p.wire.envelope import Signed
+from tracker.database import Database
+
+log = get_logger(__name__)
+
+GATHER_S = 0.5
+"""So long is waited after news: the receipts of a round come within moments of each other."""
+LOOK_EVERY_S = 5.0
+"""Without news: for trackers that have come back."""
+
+
+@dataclass(frozen=True)
+class OtherTracker:
+    """Another tracker that seems to live, and the line to it."""
+
+    tracker: PeerId
+    database: str
+    """As its row names it."""
+    caller: HttpCaller
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """What comes next for one tracker."""
+
+    entries: list[tuple[int, DoublySigned, bytes]]
+    """Number, receipt, encoded token of its reservation."""
+    upto: int
+    """Where the cursor stands once all of them are told."""
+    moved: bool
+
+
+class ReceiptRelay:
+    """One supervised task, `run`; `nudge` sends it on its way."""
+
+    def __init__(self, database: Database, others: Callable[[], Iterable[OtherTracker]]) -> None:
+        self._database = database
+        self._others = others
+        self._news = asyncio.Event()
+        self._at_work: dict[PeerId, asyncio.Task[None]] = {}
+
+    def nudge(self) -> None:
+        """There are new receipts."""
+        self._news.set()
+
+    async def run(self) -> None:
+        """Pass on what is new, until cancelled; a slow tracker keeps none of the others waiting."""
+        try:
+            while True:
+                await self._wait_for_news()
+                for other in self._others():
+                    task = self._at_work.get(other.tracker)
+                    if task is None or task.done():
+                        self._at_work[other.tracker] = asyncio.create_task(self._tell(other), name="receipt relay")
+                self._at_work = {tracker: task for tracker, task in self._at_work.items() if not task.done()}
+        finally:
+            for task in self._at_work.values():
+                task.cancel()
+            await asyncio.gather(*self._at_work.values(), return_exceptions=True)
+
+    async def _wait_for_news(self) -> None:
+        try:
+            async with asyncio.timeout(LOOK_EVERY_S):
+                await self._news.wait()
+            await asyncio.sleep(GATHER_S)
+        except TimeoutError:
+            return
+        finally:
+            self._news.clear()
+
+    async def _tell(self, other: OtherTracker) -> None:
+        try:
+            while await self._tell_some(other):
+                pass
+        except AxonError as error:
+            log.debug("receipts not passed on", tracker=other.caller.called, reason=error.in_a_line)
+
+    async def _tell_some(self, other: OtherTracker) -> bool:
+        """Pass on one parcel; whether there may be more."""
+        waiting = await self._database.read(lambda database: _waiting_for(database, other))
+        if not waiting.entries:
+            if waiting.moved:
+                await self._database.write(lambda database: _advance(database, other, waiting.upto))
+            return False
+        parcel = parcel_of((doubly, token) for _, doubly, token in waiting.entries)
+        kept = await hand_in(other.caller, parcel.receipts, parcel.tokens, relayed=True)
+        for index, reason in kept.refused.items():
+            log.warning(
+                "receipt not taken", tracker=other.caller.called, number=waiting.entries[index][0], reason=reason
+            )
+        last = waiting.entries[len(parcel.receipts) - 1][0]
+        await self._database.write(lambda database: _advance(database, other, last))
+        log.info("receipts passed on", tracker=other.caller.called, receipts=len(parcel.receipts), new=kept.new)
+        return True
+
+
+def _waiting_for(database: sqlite_utils.Database, other: OtherTracker) -> _Waiting:
+    upto, whole_until = _cursor(database, other) or (0, _last(database))
+    last = _last(database)
+    found = database.execute(
+        "SELECT rowid, client, peer, reservation, payload, client_signature, peer_signature FROM receipts"
+        " WHERE rowid > ? AND rowid <= ? AND (relayed = 0 OR rowid <= ?) ORDER BY rowid LIMIT ?",
+        [upto, last, whole_until, MOST_RECEIPTS],
+    ).fetchall()
+    entries = []
+    for number, client, peer, reservation, payload, client_signature, peer_signature in found:
+        doubly = DoublySigned(
+            receipt=Signed(signer=client, payload=payload, signature=client_signature), peer_signature=peer_signature
+        )
+        entries.append((number, doubly, _token_of(database, reservation, client, peer)))
+    return _Waiting(entries, last, moved=last > upto)
+
+
+def _cursor(database: sqlite_utils.Database, other: OtherTracker) -> tuple[int, int] | None:
+    found: tuple[int, int] | None = database.execute(
+        "SELECT upto, whole_until FROM relays WHERE tracker = ? AND database = ?", [other.tracker, other.database]
+    ).fetchone()
+    return found
+
+
+def _last(database: sqlite_utils.Database) -> int:
+    return int(database.execute("SELECT coalesce(max(rowid), 0) FROM receipts").fetchone()[0])
+
+
+def _advance(database: sqlite_utils.Database, other: OtherTracker, upto: int) -> None:
+    _, whole_until = _cursor(database, other) or (0, _last(database))
+    database.execute("DELETE FROM relays WHERE tracker = ?", [other.tracker])
+    database.execute(
+        "INSERT INTO relays (tracker, database, upto, whole_until) VALUES (?, ?, ?, ?)",
+        [other.tracker, other.database, upto, whole_until],
+    )
+
+
+def _token_of(database: sqlite_utils.Database, reservation: str, client: PeerId, peer: PeerId) -> bytes:
+    found = database.execute(
+        "SELECT issuer, payload, signature FROM tokens WHERE uuid = ? AND client = ?"
+        " UNION ALL SELECT issuer, payload, signature FROM foreign_tokens WHERE uuid = ? AND client = ?",
+        [reservation, client, reservation, client],
+    )
+    for issuer, payload, signature in found:
+        if peer in decode_as(payload, Token, Token.LIMIT).peers:  # checked before it was stored
+            return encode(Signed[Token](signer=issuer, payload=payload, signature=signature))
+    return b""
