@@ -101,11 +101,11 @@ def _local_swarm(plan: DemoPlan, home: Path, say: Callable[[str], None]) -> Iter
 
     def told(what: str, record: SwarmRecord) -> None:
         seconds = duration_text(time.monotonic() - began)
-        if what == "tracker":
+        if what == "trackers":
             address = record.trackers[0].partition("#")[0]
             say(f"  tracker   ready after {seconds}   {address}")
         else:
-            names = " ".join(process.name for process in record.processes[1:])
+            names = " ".join(process.name for process in record.peers)
             say(f"  peers     ready after {seconds}   {names}   (own process, key, folder, sandbox)")
 
     done, ours = False, True
@@ -127,7 +127,7 @@ class _Watched:
 
     def __init__(self, plan: DemoPlan, record: SwarmRecord, progress: Progress) -> None:
         self._plan = plan
-        self._peers = record.processes[1:]
+        self._peers = record.peers
         self._progress = progress
         self.parameters = 0
         self.killed = ""

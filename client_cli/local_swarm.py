@@ -1,7 +1,7 @@
-"""A swarm on this computer: one tracker and some peers, each a real process with its own key, folder and sandbox.
+"""A swarm on this computer: trackers and peers, each a real process with its own key, folder and sandbox.
 
     HOME/swarm.json               what runs (client_cli/swarm_file.py)
-    HOME/tracker/                 the tracker's home, its output in output.log
+    HOME/tracker/ tracker-2/ ...  each tracker's home, its output in output.log
     HOME/peer-otter/ ...          each peer's home, the same
 
 Processes are stopped by id, and only those that the record names and the machine confirms. The record is written
@@ -27,7 +27,16 @@ from axonp2p.files import locked
 from axonp2p.sandbox.child import why_no_sandbox
 from client_cli.child_errors import last_lines, why_it_ended
 from client_cli.interrupts import die_with_parent, no_interruption
-from client_cli.swarm_file import SwarmProcess, SwarmRecord, read_record, remove_record, running, write_record
+from client_cli.swarm_file import (
+    SwarmProcess,
+    SwarmRecord,
+    is_tracker,
+    read_record,
+    remove_record,
+    running,
+    tracker_name,
+    write_record,
+)
 
 NAMES = (
     "otter", "heron", "lynx", "wren", "ibex", "newt", "tern", "vole", "hare", "kite", "mink", "toad",
@@ -43,13 +52,14 @@ class SwarmPlan:
     """What to start. `bound_to_us`: the processes die with this one, whatever kills it."""
 
     peers: int
+    trackers: int = 1
     port: int = 0
-    """The tracker's; 0 takes a free one."""
+    """The first tracker's; 0 takes a free one, as the others do."""
     bound_to_us: bool = False
 
 
 def start_swarm(home: Path, plan: SwarmPlan, told: Callable[[str, SwarmRecord], None] | None = None) -> SwarmRecord:
-    """Start all processes in `home` and wait until each is ready; `told` hears "tracker" and then "peers".
+    """Start all processes in `home` and wait until each is ready; `told` hears "trackers" and then "peers".
 
     Raises `SandboxMissing` when peers could run no job here, `AlreadyRunning` when a swarm runs in `home`, the error
     that a process ended with, or `Unreachable` when they take too long; then nothing of it is left running.
@@ -65,9 +75,9 @@ def start_swarm(home: Path, plan: SwarmPlan, told: Callable[[str, SwarmRecord], 
             raise AlreadyRunning(f"a swarm runs in {home} already", fix=f"axon swarm down --home {home}")
         write_record(home, SwarmRecord(trackers=[], processes=[]))
         try:
-            record = _start_tracker(home, plan)
+            record = _start_trackers(home, plan)
             if told:
-                told("tracker", record)
+                told("trackers", record)
             record = _start_peers(home, plan, record)
             if told:
                 told("peers", record)
@@ -114,36 +124,44 @@ def log_of(process: SwarmProcess) -> Path:
     return Path(process.home) / LOG_NAME
 
 
-def _start_tracker(home: Path, plan: SwarmPlan) -> SwarmRecord:
-    folder = home / "tracker"
-    sign = folder / "address"
-    arguments = ["tracker.main", "run", "--listen", f"127.0.0.1:{plan.port}"]
-    with no_interruption():
-        process = _start("tracker", folder, sign, arguments, bound_to_us=plan.bound_to_us)
-        record = SwarmRecord(trackers=[], processes=[process])
+def _start_trackers(home: Path, plan: SwarmPlan) -> SwarmRecord:
+    record = SwarmRecord(trackers=[], processes=[])
+    for number in range(plan.trackers):
+        folder = home / tracker_name(number)
+        sign = folder / "address"
+        arguments = ["tracker.main", "run", "--listen", f"127.0.0.1:{0 if number else plan.port}"]
+        # Each is told of those before it; the first ones hear of the others from them.
+        arguments += _options("--tracker", record.trackers)
+        with no_interruption():
+            process = _start(folder.name, folder, sign, arguments, bound_to_us=plan.bound_to_us)
+            record = SwarmRecord(trackers=record.trackers, processes=[*record.processes, process])
+            write_record(home, record)
+        _wait_for({process: sign})
+        record = SwarmRecord(trackers=[*record.trackers, sign.read_text().strip()], processes=record.processes)
         write_record(home, record)
-    _wait_for({process: sign})
-    record = SwarmRecord(trackers=[sign.read_text().strip()], processes=[process])
-    write_record(home, record)
     return record
 
 
 def _start_peers(home: Path, plan: SwarmPlan, record: SwarmRecord) -> SwarmRecord:
     memory = memory_share_mb(plan.peers, psutil.virtual_memory().total)
-    signs = {record.processes[0]: home / "tracker" / "address"}
+    signs = {process: Path(process.home) / "address" for process in record.processes}
     for name in friendly_names(plan.peers):
         folder = home / f"peer-{name}"
         sign = folder / "ready"
         arguments = ["peer_daemon.main", "run", "--name", name, "--listen", "127.0.0.1:0"]
-        arguments += ["--cores", "1", "--memory", str(memory), "--tracker", record.trackers[0]]
+        arguments += ["--cores", "1", "--memory", str(memory), *_options("--tracker", record.trackers)]
         with no_interruption():
             process = _start(name, folder, sign, arguments, bound_to_us=plan.bound_to_us)
             record = SwarmRecord(trackers=record.trackers, processes=[*record.processes, process])
             write_record(home, record)
         signs[process] = sign
-    # A peer writes its sign after a tracker has stored its row, so the tracker knows all of them by then.
+    # A peer writes its sign after a tracker has stored its row, so that tracker knows all of them by then.
     _wait_for(signs)
     return record
+
+
+def _options(name: str, values: Sequence[str]) -> list[str]:
+    return [word for value in values for word in (name, value)]
 
 
 def _start(name: str, folder: Path, sign: Path, arguments: Sequence[str], *, bound_to_us: bool) -> SwarmProcess:
@@ -161,7 +179,9 @@ def _start(name: str, folder: Path, sign: Path, arguments: Sequence[str], *, bou
             stderr=subprocess.STDOUT,
             # In a session of its own: a Ctrl-C on the terminal is for us, and we stop the swarm in order.
             start_new_session=True,
-            env={key: value for key, value in os.environ.items() if not key.startswith("AXON_")},
+            # Nothing of it leaves this computer: its peers do not speak to the local network.
+            env={key: value for key, value in os.environ.items() if not key.startswith("AXON_")}
+            | {"AXON_PEER_LAN": "false"},
             preexec_fn=die_with_parent if bound_to_us else None,
         )
     try:
@@ -194,7 +214,7 @@ def _too_slow(process: SwarmProcess) -> AxonError:
 
 
 def _called(process: SwarmProcess) -> str:
-    return "the tracker" if process.name == "tracker" else f"peer {process.name}"
+    return f"the {process.name}" if is_tracker(process) else f"peer {process.name}"
 
 
 def _log_text(process: SwarmProcess) -> str:
@@ -208,8 +228,7 @@ def _stop_all(home: Path) -> list[str]:
     record = read_record(home)
     if record is None:
         return []
-    tracker, peers = record.processes[:1], record.processes[1:]
-    stopped = [*_stop_some(peers), *_stop_some(tracker)]
+    stopped = [*_stop_some(record.peers), *_stop_some(record.tracker_processes)]
     remove_record(home)
     return stopped
 

@@ -23,7 +23,7 @@ class SwarmProcess(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One process of a local swarm."""
 
     name: str
-    """"tracker", or the name of a peer."""
+    """"tracker", "tracker-2" and so on, or the name of a peer."""
     pid: int
     started: float
     """Unix time in seconds at which the process was created."""
@@ -31,10 +31,30 @@ class SwarmProcess(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SwarmRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A local swarm: where its tracker is, and its processes, the tracker first."""
+    """A local swarm: where its trackers are, and its processes, the trackers first."""
 
     trackers: list[str]
     processes: list[SwarmProcess]
+
+    @property
+    def tracker_processes(self) -> list[SwarmProcess]:
+        """The trackers among its processes."""
+        return [process for process in self.processes if is_tracker(process)]
+
+    @property
+    def peers(self) -> list[SwarmProcess]:
+        """The peers among its processes."""
+        return [process for process in self.processes if not is_tracker(process)]
+
+
+def tracker_name(number: int) -> str:
+    """What the tracker with this number, from 0 on, is called."""
+    return "tracker" if number == 0 else f"tracker-{number + 1}"
+
+
+def is_tracker(process: SwarmProcess) -> bool:
+    """Whether it is one; no peer is called so."""
+    return process.name.partition("-")[0] == "tracker"
 
 
 def read_record(home: Path) -> SwarmRecord | None:

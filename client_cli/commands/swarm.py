@@ -22,15 +22,18 @@ def command() -> None:
 @command.command("up")
 @click.option("-n", "--peers", type=click.IntRange(1, 64), default=4, show_default=True, help="How many peers.")
 @click.option(
+    "--trackers", type=click.IntRange(1, 9), default=1, show_default=True, help="How many trackers share the table."
+)
+@click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=0,
     show_default=True,
-    help="The tracker's port; 0 takes a free one.",
+    help="The first tracker's port; 0 takes a free one.",
 )
 @common
-def up(peers: int, port: int, home: Path | None, as_json: bool) -> None:
-    """Start a tracker and N peers that run until `axon swarm down`."""
+def up(peers: int, trackers: int, port: int, home: Path | None, as_json: bool) -> None:
+    """Start trackers and N peers that run until `axon swarm down`."""
     from client_cli.context import Context
     from client_cli.local_swarm import SwarmPlan, start_swarm
 
@@ -39,16 +42,17 @@ def up(peers: int, port: int, home: Path | None, as_json: bool) -> None:
 
     def told(what: str, record: SwarmRecord) -> None:
         seconds = f"{time.monotonic() - began:.1f} s"
-        if what == "tracker":
-            context.say(f"  tracker   ready   {seconds}   {record.trackers[0]}")
+        if what == "trackers":
+            for process, address in zip(record.tracker_processes, record.trackers, strict=True):
+                context.say(f"  {process.name:<10}  ready   {seconds}   {address}")
         else:
-            context.say(f"  peers     ready   {seconds}   {' '.join(found.name for found in record.processes[1:])}")
+            context.say(f"  {'peers':<10}  ready   {seconds}   {' '.join(found.name for found in record.peers)}")
 
-    record = start_swarm(context.home, SwarmPlan(peers=peers, port=port), told)
+    record = start_swarm(context.home, SwarmPlan(peers=peers, trackers=trackers, port=port), told)
     lines = ["Next:", f"  {context.command('submit', 'FOLDER')}", f"  {context.command('swarm', 'down')}"]
     data = {
         "trackers": record.trackers,
-        "peers": [found.name for found in record.processes[1:]],
+        "peers": [found.name for found in record.peers],
         "home": str(context.home),
         "seconds": round(time.monotonic() - began, 3),
     }
@@ -75,8 +79,7 @@ def status(home: Path | None, as_json: bool) -> None:
         for process in record.processes
     ]
     text = columns(["name", "state", "pid", "home"], rows, right=(2,))
-    if record.trackers:
-        text += f"\ntracker's address: {record.trackers[0]}"
+    text += "".join(f"\n{process.name}: {url}" for process, url in zip(record.processes, record.trackers, strict=False))
     processes = [
         {"name": process.name, "running": alive[process.name], "pid": process.pid, "home": process.home}
         for process in record.processes
