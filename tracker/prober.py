@@ -16,6 +16,7 @@ from axonp2p.errors import AxonError, MalformedMessage, Refused
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.logs import get_logger
 from axonp2p.table.records import Report, ReportHeard, Row
+from axonp2p.table.tracker_client import REPORT_PATH
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.http_replies import read_message, reply
@@ -28,7 +29,6 @@ from tracker.table_index import TableIndex
 
 log = get_logger(__name__)
 
-REPORT_PATH = "/v1/report"
 TIMEOUT_S = 3.0
 """For one address."""
 AGAIN_AFTER_S = 2.0

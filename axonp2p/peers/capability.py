@@ -82,6 +82,8 @@ class Need(Message, frozen=True):
     """Mbit/s; a peer that does not say what it receives does not meet it."""
     uptime_s: Count = 0
     """For how long the tracker that is asked must have known the peer without a break, in seconds."""
+    also_taken: bool = False
+    """Also peers that have no free slot, or refuse work at present: for who looks around, not for who hires."""
 
 
 def read_capability(plain: dict[str, Any]) -> Capability:
@@ -115,9 +117,9 @@ def _read(plain: dict[str, Any], kind: type[T]) -> T:
 
 def why_not(offer: Capability, need: Need) -> str:
     """The first reason why `offer` does not meet `need`, or an empty text when it does."""
-    if offer.refuses:
+    if offer.refuses and not need.also_taken:
         return offer.refuses
-    if offer.free < 1:
+    if offer.free < 1 and not need.also_taken:
         return "every slot is taken"
     if need.kind not in offer.kinds:
         return f"does not take {need.kind} jobs"

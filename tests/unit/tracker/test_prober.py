@@ -16,6 +16,7 @@ from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.peers.capability import Need, read_capability
 from axonp2p.table.records import Report, ReportHeard, Row
+from axonp2p.table.tracker_client import REPORT_PATH
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.http_replies import add_ping, errors_as_refusals
@@ -23,7 +24,7 @@ from axonp2p.transport.listener import Listener
 from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import ManualClock, key_of, make_row
 from tracker import prober
-from tracker.prober import REPORT_PATH, Prober
+from tracker.prober import Prober
 from tracker.table_index import TableIndex
 
 ADA, BEN, CLIENT, OTHER = (key_of(name) for name in ("ada", "ben", "client", "other"))
