@@ -1,0 +1,148 @@
+"""The same small face over many nodes of either kind: of the package as it comes, and of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from kademlia.network import Server
+from kademlia.utils import digest
+
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.identity.peer_id import public_key_of
+from axonp2p.table.dht.compact import OFFERS_WORK, CompactRow, pack_addresses, sign_compact
+from axonp2p.table.dht.index_keys import Wanted, meets
+from axonp2p.table.dht.node import DhtNode
+from axonp2p.table.records import LONGEST_LIFE_S
+from tests.laboratory.home_links import Address
+
+EPOCH = 1_800_000_000
+WANTED = Wanted(cores=4, memory_mb=8192, tags=("torch2",))
+
+
+class LoopClock:
+    """Unix time that goes with the running loop's."""
+
+    def now(self) -> float:
+        return EPOCH + asyncio.get_running_loop().time()
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+class Swarm(Protocol):
+    """Nodes by number. Item number i is what node i tells the others of itself."""
+
+    name: str
+    addresses: list[Address]
+
+    async def join(self, host: str, port: int, known: Sequence[Address]) -> bool:
+        """One more node, which knows these; whether it found anybody."""
+
+    async def put(self, member: int) -> bool:
+        """The node tells the others of itself; whether anybody holds it now."""
+
+    async def get(self, member: int, item: int) -> bool:
+        """Whether it finds the item, in its newest version."""
+
+    def knows(self, member: int, item: int) -> bool:
+        """Whether it holds the item itself, so that asking for it would show nothing."""
+
+
+@dataclass
+class PlainSwarm:
+    """`kademlia` as it comes, beside which all is measured."""
+
+    chance: random.Random
+    name: str = "kademlia"
+    addresses: list[Address] = field(default_factory=list)
+    nodes: list[Any] = field(default_factory=list)
+    values: dict[int, bytes] = field(default_factory=dict)
+
+    async def join(self, host: str, port: int, known: Sequence[Address]) -> bool:
+        node = Server(node_id=self.chance.randbytes(20))
+        await node.listen(port, host)
+        self.nodes.append(node)
+        self.addresses.append(node.transport.get_extra_info("sockname")[:2])
+        return not known or bool(await node.bootstrap(list(known)))
+
+    async def put(self, member: int) -> bool:
+        self.values[member] = self.chance.randbytes(190)
+        return bool(await self.nodes[member].set(f"peer-{member}", self.values[member]))
+
+    async def get(self, member: int, item: int) -> bool:
+        return bool(await self.nodes[member].get(f"peer-{item}") == self.values[item])
+
+    def knows(self, member: int, item: int) -> bool:
+        return self.nodes[member].storage.get(digest(f"peer-{item}")) is not None
+
+
+@dataclass
+class AxonSwarm:
+    """Our nodes, each with the row of its peer."""
+
+    chance: random.Random
+    name: str = "axon"
+    addresses: list[Address] = field(default_factory=list)
+    nodes: list[DhtNode] = field(default_factory=list)
+    keys: list[PrivateKey] = field(default_factory=list)
+    rows: dict[int, CompactRow] = field(default_factory=dict)
+    """The newest row of each member."""
+
+    async def join(
+        self, host: str, port: int, known: Sequence[Address], key: PrivateKey | None = None, serves: bool = True
+    ) -> bool:
+        key = key or PrivateKey(self.chance.randbytes(32))
+        node = DhtNode(key, LoopClock(), random.Random(self.chance.random()), serves=serves)
+        port = await node.listen(host, port)
+        self.nodes.append(node)
+        self.keys.append(key)
+        self.addresses.append((host, port))
+        return not known or bool(await node.bootstrap([f"{host}:{port}" for host, port in known]))
+
+    async def put(self, member: int) -> bool:
+        row, signed = self.next_row(member)
+        held = await self.nodes[member].publish(signed)
+        if held:
+            self.rows[member] = row
+        return bool(held)
+
+    async def get(self, member: int, item: int) -> bool:
+        return await self.nodes[member].find_peer(self.keys[item].peer_id) == self.rows[item]
+
+    def knows(self, member: int, item: int) -> bool:
+        return member == item
+
+    async def query(self, member: int, count: int) -> tuple[int, bool]:
+        """How many fitting peers it finds, and whether all that was found is true."""
+        found = await self.nodes[member].find(WANTED, count)
+        return len({row.peer for row in found}), all(self.is_true(row) for row in found)
+
+    def is_true(self, row: CompactRow) -> bool:
+        """Whether a peer of this swarm said this, nothing newer since, and it fits."""
+        return row in self.rows.values() and meets(row, WANTED)
+
+    def next_row(self, member: int, key: PrivateKey | None = None) -> tuple[CompactRow, bytes]:
+        """A newer row of this member, and its signed form."""
+        key = key or self.keys[member]
+        old = self.rows.get(member)
+        shape = random.Random(member)  # what a machine is does not change
+        cores = shape.choice((2, 4, 4, 8, 8, 16))
+        host, port = self.addresses[member]
+        row = CompactRow(
+            public_key=public_key_of(key.peer_id),
+            packed_addresses=pack_addresses([f"{host}:{port}"]),
+            dht=port,
+            certificate=b"c" * 32,
+            sequence=old.sequence + 1 if old else 1,
+            expires=int(LoopClock().now()) + LONGEST_LIFE_S - 60,
+            cores=cores,
+            memory_mb=cores * shape.choice((1024, 2048, 2048, 4096)),
+            gpu_memory_mb=shape.choice((0, 0, 0, 12288)),
+            tags=("torch2",),
+            flags=OFFERS_WORK,
+        )
+        return row, sign_compact(key, row)
