@@ -42,6 +42,15 @@ def duration_text(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def age_text(seconds: float) -> str:
+    """252 -> "4 min": how old something is, roughly."""
+    whole = max(0, round(seconds))
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if whole >= 2 * size or (whole >= size and unit == "min"):
+            return f"{whole // size} {unit}"
+    return f"{whole} s"
+
+
 def credits_text(amount: float) -> str:
     """Three digits that count, never an exponent: 31.2, 0.00172; a small job earns very little."""
     if amount == 0:

@@ -22,7 +22,7 @@ def command(job: str, trackers: tuple[str, ...], home: Path | None, as_json: boo
     import msgspec
 
     from client_cli.context import Context
-    from client_cli.peer_text import credits_table
+    from client_cli.credits_table import credits_table
 
     context = Context.of(home, as_json)
     with context.swarm(trackers) as swarm:

@@ -1,0 +1,24 @@
+"""Balances as a table. Pure."""
+
+from __future__ import annotations
+
+from axonp2p.client.looking import Credits
+from axonp2p.identity.peer_id import short
+from client_cli.render import columns, credits_text, flops_text, plural
+
+
+def credits_table(credits: Credits) -> str:
+    """A line a key, and what they are the sum of."""
+    rows = [
+        [
+            balance.name,
+            short(balance.key),
+            credits_text(balance.earned),
+            credits_text(balance.owed),
+            flops_text(balance.earned_flops or balance.owed_flops),
+            str(balance.receipts),
+        ]
+        for balance in credits.balances
+    ]
+    table = columns(["who", "id", "earned", "owed", "work", "receipts"], rows, right=(2, 3, 4, 5))
+    return f"{table}\nsum of {plural(credits.receipts, 'receipt')} at {credits.tracker}"
