@@ -39,7 +39,16 @@ class PrivateKey:
 def verify(signer: PeerId, purpose: str, payload: bytes, signature: bytes) -> None:
     """Raise `BadSignature` unless `signer` signed `payload` for `purpose`."""
     try:
-        VerifyKey(public_key_of(signer)).verify(_bound(purpose, payload), signature)
+        public_key = public_key_of(signer)
+    except ValueError as error:
+        raise BadSignature(f"the signer of {purpose} has no key") from error
+    verify_by_key(public_key, purpose, payload, signature)
+
+
+def verify_by_key(public_key: bytes, purpose: str, payload: bytes, signature: bytes) -> None:
+    """`verify` for whoever has the 32 bytes of the key and no id."""
+    try:
+        VerifyKey(public_key).verify(_bound(purpose, payload), signature)
     except (BadSignatureError, ValueError) as error:
         raise BadSignature(f"the signature does not fit its signer for {purpose}") from error
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,6 +13,9 @@ from axonp2p.table.dht.keys import ID_BYTES
 
 _V4_BYTES = ID_BYTES + 4 + 2
 _V6_BYTES = ID_BYTES + 16 + 2
+_BROADCAST = ipaddress.IPv4Address("255.255.255.255")
+# Reading an address costs ten times what all else in a contact costs, and the same few hundred come again and again.
+_REMEMBERED = 16384
 
 
 class Host(NamedTuple):
@@ -79,7 +81,20 @@ def read_contacts(values: object, said_by: str, most: int) -> list[Contact]:
     Dropped is what is no contact, and a local address that a host elsewhere (`said_by`, an IP address) names: what
     stands in our own network is not for strangers to point at.
     """
-    raise NotImplementedError
+    if not isinstance(values, list | tuple):
+        return []
+    trusted = is_local(said_by)
+    found: list[Contact] = []
+    for value in values[:most]:
+        if not isinstance(value, bytes):
+            continue
+        try:
+            contact = Contact.unpack(value)
+        except MalformedMessage:
+            continue
+        if trusted or not is_local(contact.ip):
+            found.append(contact)
+    return found
 
 
 def network_of(host: str) -> bytes:
@@ -92,15 +107,31 @@ def is_local(host: str) -> bool:
     return read_host(host).local
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def host_of_packed(packed: bytes) -> str:
-    """The text of an address in 4 or 16 bytes. Raises `MalformedMessage` when it is none that a node may have."""
-    raise NotImplementedError
+    """The text of an address in 4 or 16 bytes. Raises `MalformedMessage` when it is none that a machine has."""
+    if len(packed) not in (4, 16):
+        raise MalformedMessage(f"an IP address has 4 or 16 bytes, not {len(packed)}")
+    return _facts_of(ipaddress.ip_address(packed)).text
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=_REMEMBERED)
 def read_host(host: str) -> Host:
     """What is to be known of an IP address.
 
     Raises `MalformedMessage` when it is none, or one that no single machine has (multicast, unspecified, broadcast).
     """
-    raise NotImplementedError
+    try:
+        # Without the zone of a link-local address: it means something on one machine only.
+        return _facts_of(ipaddress.ip_address(host.partition("%")[0]))
+    except ValueError as error:
+        raise MalformedMessage(f"{host[:64]!r} is no IP address") from error
+
+
+def _facts_of(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> Host:
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    if address.is_multicast or address.is_unspecified or address == _BROADCAST:
+        raise MalformedMessage(f"{address} is no machine's address")
+    packed = address.packed
+    return Host(str(address), packed, packed[: 3 if len(packed) == 4 else 6], not address.is_global)

@@ -8,7 +8,7 @@ ID_BYTES = 20
 DEEPEST = 24
 """The most bits by which a set may be split: 16 million shards."""
 
-_PAGE_ORDER_BYTES = 8
+PAGE_ORDER_BYTES = 8
 
 
 def node_id(public_key: bytes) -> bytes:
@@ -37,7 +37,13 @@ def page_order(public_key: bytes) -> bytes:
 
     It is the end of the hash whose beginning gives the shard, so that it is spread evenly inside every shard.
     """
-    return _digest(public_key)[-_PAGE_ORDER_BYTES:]
+    return _digest(public_key)[-PAGE_ORDER_BYTES:]
+
+
+def page_after(order: bytes) -> bytes:
+    """Where the next page begins when the last row of this one stands at `order`."""
+    place: int = (int.from_bytes(order) + 1) % 2 ** (8 * PAGE_ORDER_BYTES)
+    return place.to_bytes(PAGE_ORDER_BYTES)
 
 
 def _digest(data: bytes) -> bytes:
