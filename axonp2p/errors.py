@@ -96,6 +96,18 @@ class TrackerUnreachable(Unreachable):
     code = "AX-302"
 
 
+class DhtSilent(Unreachable):
+    """None of the known DHT nodes answers over UDP."""
+
+    code = "AX-304"
+
+
+class SwarmSplit(Unreachable):
+    """Trackers that should share one table see different peers."""
+
+    code = "AX-413"
+
+
 # --- a polite no ----------------------------------------------------------------------------------
 
 
@@ -129,6 +141,12 @@ class Busy(Refused):
 
     code = "AX-406"
     exit_code = 8
+
+
+class ClockWrong(Refused):
+    """The clocks of two sides differ by more than they may."""
+
+    code = "AX-411"
 
 
 class NobodyFits(Refused):

@@ -72,7 +72,7 @@ class Prober:
     def hear(self, signed: Signed[Report], source: str) -> bool:
         """Somebody at this IP address says that a peer does not answer; whether it is called now.
 
-        Raises `Refused` when the report was not signed just now, and what `open_signed` raises.
+        Raises `ClockWrong` when the report was not signed just now, and what `open_signed` raises.
         """
         report = open_signed(signed, Report)
         check_report_time(report, self._clock.now())

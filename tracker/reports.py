@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from axonp2p.errors import Refused
+from axonp2p.errors import ClockWrong
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.table.records import Report
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
@@ -58,10 +58,10 @@ class _Weight:
 
 
 def check_report_time(report: Report, now: float) -> None:
-    """Raise `Refused` when a report was not signed just now, so that an old one cannot be used again."""
+    """Raise `ClockWrong` when a report was not signed just now, so that an old one cannot be used again."""
     off = report.time - now
     if abs(off) > CLOCK_TOLERANCE_S:
-        raise Refused(
+        raise ClockWrong(
             f"the report was signed {abs(off):.0f} s {'in the future' if off > 0 else 'ago'}",
             cause=f"a tracker takes at most {CLOCK_TOLERANCE_S} s; the clocks may differ",
             fix="set this computer's clock: timedatectl set-ntp true",

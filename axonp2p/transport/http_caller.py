@@ -43,6 +43,10 @@ class HttpCaller:
         self._unreachable = unreachable
         self._client: aiohttp.ClientSession | None = None
         self._warm = False
+        self.sent = 0
+        """Bytes of messages, since the start; what HTTP and TLS add is not counted."""
+        self.received = 0
+        """The same for answers."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -73,6 +77,13 @@ class HttpCaller:
             return decode_as(body, answer, limit)
         except PeerMisbehaved as error:
             raise type(error)(f"{self.called}: {error.message}", cause=error.cause) from error
+
+    async def fetch(self, path: str, limit: int) -> bytes:
+        """GET what is no message of ours: JSON for operators, say. At most `limit` bytes. Raises as `call`."""
+        status, body = await self._exchange(path, None, limit, None)
+        if not 200 <= status < 300:
+            raise self._refusal(status, body)
+        return body
 
     async def round_trip(self) -> float:
         """Seconds of one GET on a connection that is already open. Raises as `call`."""
@@ -111,10 +122,12 @@ class HttpCaller:
             self._client = open_client(
                 self.address.fingerprint, local_address=self._local_address, timeout_s=self._timeout_s, connections=8
             )
+        data = None if message is None else encode(message)
+        self.sent += len(data or b"")
         async with self._client.request(
             "GET" if message is None else "POST",
             self.address.url + path,
-            data=None if message is None else encode(message),
+            data=data,
             headers=None if message is None else {"Content-Type": CONTENT_TYPE},
             ssl=client_context(verified=self.address.fingerprint is None),
             timeout=aiohttp.ClientTimeout(total=timeout_s or self._timeout_s),
@@ -122,6 +135,7 @@ class HttpCaller:
         ) as response:
             body = await self._read(response, limit if response.ok else REFUSAL_LIMIT)
             self._warm = True
+            self.received += len(body)
             return response.status, body
 
     async def _read(self, response: aiohttp.ClientResponse, limit: int) -> bytes:
