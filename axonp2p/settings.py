@@ -30,6 +30,8 @@ class ClientSettings(_Section, frozen=True):
     """Whether the DHT is asked when trackers are slow or dead."""
     dht_contacts: list[str] = []
     """HOST:PORT (UDP) of DHT nodes to begin with, beside those that trackers and the last run name."""
+    lan: bool = True
+    """Whether it looks for peers and trackers on the local network (zeroconf) when nobody else is known."""
 
 
 class PeerSettings(_Section, frozen=True):

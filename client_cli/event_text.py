@@ -40,7 +40,9 @@ def line_of(event: events.Event) -> str:
             what = f"{plural(event.rounds, 'round')} on up to {plural(event.peers, 'peer')}"
             return f"{begin or f'submitted {event.job}'}: {what}, bundle {bytes_text(event.bundle_bytes)}"
         case events.PeersFound():
-            return f"{event.tracker} knows {plural(event.alive, 'peer')}, {event.fitting} fit this job"
+            who = " and ".join(event.sources) or "nobody"
+            know = "knows" if len(event.sources) == 1 else "know"
+            return f"{who} {know} {plural(event.alive, 'peer')}, {event.fitting} fit this job"
         case events.PeerRefused():
             return f"{event.peer} was not hired: {event.reason}"
         case events.RttMeasured() if event.too_far or event.unreachable:

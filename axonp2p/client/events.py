@@ -32,11 +32,12 @@ class JobSubmitted(Event, frozen=True):
 
 
 class PeersFound(Event, frozen=True):
-    """A tracker answered."""
+    """The table answered."""
 
-    tracker: str
+    sources: list[str]
+    """Who did: `tracker HOST:PORT`, `dht`."""
     alive: int
-    """Peers that it knows."""
+    """Peers that the one among them knows that knows most."""
     fitting: int
     """Those among them that meet the need."""
     looked_at: int
@@ -49,13 +50,16 @@ class RttMeasured(Event, frozen=True):
     too_far: list[str]
     unreachable: dict[str, str]
     """With the reason."""
+    estimated: dict[str, float] = {}
+    """What coordinates said of the same distances before, where they said anything; seconds."""
 
 
 class Reserved(Event, frozen=True):
-    """A tracker signed a token for these peers."""
+    """A token was signed for these peers."""
 
     reservation: str
-    tracker: str
+    issuer: str
+    """`tracker HOST:PORT`, or `peer NAME` when the peer signed it for itself."""
     peers: list[str]
 
 

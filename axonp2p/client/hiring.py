@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from axonp2p.client.events import Event, PeerHired, PeerRefused, PeersFound, Reserved, RttMeasured
 from axonp2p.client.lease import Lease
 from axonp2p.client.lease_sides import Promise
+from axonp2p.client.promising import PromiseDesk
 from axonp2p.client.taking import Wanted, take_lease
-from axonp2p.client.trackers import Trackers
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, Busy, MalformedMessage
+from axonp2p.errors import AxonError, Busy, MalformedMessage, TokenRefused, TrackerUnreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId, short
+from axonp2p.logs import get_logger
 from axonp2p.peers.capability import Need, as_map, read_capability
+from axonp2p.peers.coordinates import Position, guess_between
 from axonp2p.peers.rtt import Target, measure
-from axonp2p.peers.selection import MOST_CANDIDATES, Candidate, Distance, Shortlist, how_many_to_ask
-from axonp2p.reservation.reserving import new_uuid, reserve
-from axonp2p.reservation.token import LONGEST_S
+from axonp2p.peers.selection import MOST_CANDIDATES, Candidate, Distance, Shortlist, how_many_to_ask, nearest_first
 from axonp2p.table.records import Row
-from axonp2p.table.tracker_client import Found, query
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.table.reporting import Reporter
+from axonp2p.table.shared_table import SharedTable
+from axonp2p.table.sightings import SeenRow, Sight
+
+log = get_logger(__name__)
 
 LOOKS = 3
 """How often at most the table is asked for one job."""
@@ -41,19 +44,29 @@ class Wish:
     max_rtt_s: float
 
 
+@dataclass(frozen=True)
+class Means:
+    """What every job of one client works with."""
+
+    key: PrivateKey
+    table: SharedTable
+    position: Position
+    """Where this client stands in the network, as its measurements tell."""
+    clock: Clock
+
+
 class Hiring:
     """One job's search for peers. `hire()` is called once."""
 
-    def __init__(
-        self, key: PrivateKey, trackers: Trackers, clock: Clock, wish: Wish, see: Callable[[Event], None]
-    ) -> None:
-        self._key = key
-        self._trackers = trackers
-        self._clock = clock
+    def __init__(self, means: Means, wish: Wish, see: Callable[[Event], None]) -> None:
+        self._means = means
         self._wish = wish
         self._see = see
+        self._desk = PromiseDesk(means.key, means.table.trackers, means.clock, wish.need.kind)
+        self._reporter = Reporter(means.key, means.table.trackers, means.clock)
         self._shortlist = Shortlist(wish.need, wish.max_rtt_s)
-        self._rows: dict[PeerId, Row] = {}
+        self._unmeasured: list[Candidate] = []
+        self._seen: dict[PeerId, SeenRow] = {}
         self._names: dict[PeerId, str] = {}
         self.distances: dict[PeerId, Distance] = {}
         """Of all candidates that were measured."""
@@ -61,16 +74,29 @@ class Hiring:
         """In the order of their ranks. Whoever calls `hire` ends them, also when it raises."""
 
     async def hire(self) -> None:
-        """Fill `hired`. Raises `NobodyFits`, `TrackerUnreachable`, or a tracker's refusal."""
-        count = how_many_to_ask(self._wish.wanted)
+        """Fill `hired`. Raises `NobodyFits`, `TrackerUnreachable`, or a tracker's refusal of the need."""
+        try:
+            await self._hire()
+        finally:
+            await self._reporter.close()
+
+    async def _hire(self) -> None:
+        count, enough = how_many_to_ask(self._wish.wanted), self._wish.wanted
         for look in range(LOOKS):
-            found = await self._look(count)
+            try:
+                sight = await self._look(count, enough)
+            except TrackerUnreachable:
+                if look == 0:
+                    raise
+                break  # those who were hired by then may be enough
             await self._take()
             if len(self.hired) >= self._wish.wanted or look == LOOKS - 1:
                 break
-            if found.fitting > len(found.rows):
+            if not sight.complete:
+                enough = MOST_CANDIDATES  # those who were shown first did not do: now everybody is asked
+            elif sight.fitting > len(sight.rows):
                 count = MOST_CANDIDATES  # there are more than were shown
-            elif found.alive > found.fitting:
+            elif sight.alive > sight.fitting:
                 # A peer whose last job has just ended needs a moment to tell the tracker that it is free.
                 await asyncio.sleep(PAUSE_S)
             else:
@@ -79,48 +105,63 @@ class Hiring:
             await self._look_at_the_others()
             raise self._shortlist.nobody_fits(hired=len(self.hired), needed=self._wish.at_least)
 
-    async def _look(self, count: int) -> Found:
-        """Put peers that the table knows on the shortlist."""
-        need = as_map(self._wish.need)
-        tracker, found = await self._trackers.first(lambda caller: query(caller, need, count, now=self._clock.now()))
-        looked_at = len(found.rows)
-        self._see(PeersFound(tracker=tracker.called, alive=found.alive, fitting=found.fitting, looked_at=looked_at))
-        rows = [candidate for row in found.rows if (candidate := self._candidate(row))]
-        if candidates := self._shortlist.worth_measuring(rows):
-            await self._measure(candidates)
-        return found
+    async def _look(self, count: int, enough: int) -> Sight:
+        """Note the peers that the table shows."""
+        means = self._means
+        sight = await means.table.find(as_map(self._wish.need), count, enough=enough, near=means.position.told)
+        sources = [answer.source for answer in sight.heard]
+        self._see(PeersFound(sources=sources, alive=sight.alive, fitting=sight.fitting, looked_at=len(sight.rows)))
+        for reason in sight.silent.values():
+            self._shortlist.refused("unreachable")
+            log.debug("a peer does not give its row", reason=reason)
+        known = [candidate for seen in sight.rows if (candidate := self._candidate(seen))]
+        self._unmeasured += self._shortlist.worth_measuring(known)
+        return sight
 
     async def _look_at_the_others(self) -> None:
         """For the error: what do those lack that the table did not even show?"""
         any_free = as_map(Need(kind=self._wish.need.kind))
-        _, found = await self._trackers.first(
-            lambda caller: query(caller, any_free, MOST_CANDIDATES, now=self._clock.now())
-        )
-        self._shortlist.worth_measuring([other for row in found.rows if (other := self._candidate(row))])
-        not_shown = found.alive - found.fitting - len(self.hired)
+        try:
+            sight = await self._means.table.find(any_free, MOST_CANDIDATES, enough=MOST_CANDIDATES)
+        except AxonError:
+            return  # then it is said without them
+        self._shortlist.worth_measuring([other for seen in sight.rows if (other := self._candidate(seen))])
+        not_shown = sight.alive - sight.fitting - len(self.hired)
         self._shortlist.add_unseen(not_shown, "busy or taking no work now")
 
-    def _candidate(self, row: Row) -> Candidate | None:
-        if row.capability is None or row.peer == self._key.peer_id:
+    def _candidate(self, seen: SeenRow) -> Candidate | None:
+        row = seen.row
+        if row.capability is None or row.peer == self._means.key.peer_id:
             return None
         try:
             offer = read_capability(row.capability)
         except MalformedMessage:
             return None
-        self._rows[row.peer] = row
+        self._seen[row.peer] = seen
         if row.peer not in self._names:
             taken = row.name in self._names.values()
             self._names[row.peer] = f"{row.name}-{short(row.peer)}" if taken else row.name
         return Candidate(row.peer, self._names[row.peer], offer)
 
-    async def _measure(self, candidates: list[Candidate]) -> None:
+    async def _measure_some(self, wanted: int) -> None:
+        """Measure as many as it may take to find `wanted` of them, the nearest by their coordinates first."""
+        rows = {candidate.peer: self._seen[candidate.peer].row for candidate in self._unmeasured}
+        here = self._means.position.told
+        guesses = {peer: guess_between(here, row.coordinate) for peer, row in rows.items()}
+        estimates = {peer: seconds for peer, seconds in guesses.items() if seconds is not None}
+        ranked = nearest_first(self._unmeasured, estimates)
+        count = how_many_to_ask(wanted)
+        candidates, self._unmeasured = ranked[:count], ranked[count:]
         targets = {
-            candidate.peer: Target(candidate.name, row.addresses, row.certificate)
+            candidate.peer: Target(candidate.name, rows[candidate.peer].addresses, rows[candidate.peer].certificate)
             for candidate in candidates
-            if (row := self._rows[candidate.peer])
         }
-        distances = await measure(targets)
+        distances = await measure(targets, enough=wanted, near_s=self._wish.max_rtt_s)
         self.distances |= distances
+        for peer, distance in distances.items():
+            if distance.seconds is not None:
+                self._means.position.heard(peer, distance.seconds, rows[peer].coordinate)
+        self._report_dead(distances)
         too_far = self._shortlist.add_measured(candidates, distances)
         names = self._names
         self._see(
@@ -128,17 +169,28 @@ class Hiring:
                 seconds={names[peer]: found.seconds for peer, found in distances.items() if found.seconds is not None},
                 too_far=[candidate.name for candidate in too_far],
                 unreachable={names[peer]: found.why_not for peer, found in distances.items() if found.seconds is None},
+                estimated={names[peer]: estimates[peer] for peer in distances if peer in estimates},
             )
         )
+
+    def _report_dead(self, distances: Mapping[PeerId, Distance]) -> None:
+        if all(distance.seconds is None for distance in distances.values()):
+            return  # then it is more likely our own line that is dead
+        for peer, distance in distances.items():
+            if distance.seconds is None and not distance.given_up:
+                self._reporter.report(peer, self._seen[peer].sources)
 
     async def _take(self) -> None:
         """Reserve and lease from the shortlist until there are enough or nobody is left on it."""
         while missing := self._wish.wanted - len(self.hired):
             chosen = self._shortlist.take(missing)
-            if not chosen:
+            if not chosen and not self._unmeasured:
                 return
-            promise = await self._reserve(chosen)
-            tasks = [asyncio.create_task(self._lease(candidate, promise)) for candidate in chosen]
+            if not chosen:
+                await self._measure_some(missing)
+                continue
+            promises = await self._promises(chosen)
+            tasks = [asyncio.create_task(self._lease(candidate, promises[candidate.peer])) for candidate in chosen]
             try:
                 await asyncio.gather(*tasks)
             finally:
@@ -147,27 +199,16 @@ class Hiring:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _reserve(self, chosen: list[Candidate]) -> Promise:
-        uuid = new_uuid()
-        peers = [candidate.peer for candidate in chosen]
+    async def _promises(self, chosen: list[Candidate]) -> dict[PeerId, Promise | AxonError]:
+        promises = await self._desk.promises([self._seen[candidate.peer] for candidate in chosen])
+        for uuid, (issuer, peers) in _by_reservation(promises).items():
+            self._see(Reserved(reservation=uuid, issuer=issuer, peers=[self._names[peer] for peer in peers]))
+        return promises
 
-        async def ask(caller: HttpCaller) -> Promise:
-            kinds = [self._wish.need.kind]
-            token = await reserve(
-                caller, self._key, peers, uuid=uuid, kinds=kinds, seconds=LONGEST_S, now=self._clock.now()
-            )
-            return Promise(uuid, token, caller)
-
-        tracker, promise = await self._trackers.first(ask)
-        names = [candidate.name for candidate in chosen]
-        self._see(Reserved(reservation=uuid, tracker=tracker.called, peers=names))
-        return promise
-
-    async def _lease(self, candidate: Candidate, promise: Promise) -> None:
-        need, row = self._wish.need, self._rows[candidate.peer]
-        wanted = Wanted(self._wish.job, need.kind, need.cores, need.memory_mb)
+    async def _lease(self, candidate: Candidate, promise: Promise | AxonError) -> None:
+        row = self._seen[candidate.peer].row
         try:
-            lease = await take_lease(self._key, row, row.addresses, promise, wanted, name=candidate.name)
+            lease = await self._lease_on(candidate, row, promise)
         except AxonError as error:
             self._shortlist.refused("busy" if isinstance(error, Busy) else error.message)
             self._see(PeerRefused(peer=candidate.name, reason=error.message))
@@ -176,3 +217,26 @@ class Hiring:
         self.hired.append(lease)
         taken = lease.taken
         self._see(PeerHired(peer=lease.name, rank=rank, cores=taken.cores, memory_mb=taken.memory_mb))
+
+    async def _lease_on(self, candidate: Candidate, row: Row, promise: Promise | AxonError) -> Lease:
+        if isinstance(promise, AxonError):
+            raise promise
+        need = self._wish.need
+        wanted = Wanted(self._wish.job, need.kind, need.cores, need.memory_mb)
+        try:
+            return await take_lease(self._means.key, row, row.addresses, promise, wanted, name=candidate.name)
+        except TokenRefused:
+            # It may not know the tracker that signed, or not know it yet; its own word it knows.
+            own = await self._desk.of_the_peer(row) if promise.tracker else None
+            if not isinstance(own, Promise):
+                raise
+        self._see(Reserved(reservation=own.uuid, issuer=own.issued_by, peers=[candidate.name]))
+        return await take_lease(self._means.key, row, row.addresses, own, wanted, name=candidate.name)
+
+
+def _by_reservation(promises: Mapping[PeerId, Promise | AxonError]) -> dict[str, tuple[str, list[PeerId]]]:
+    found: dict[str, tuple[str, list[PeerId]]] = {}
+    for peer, promise in promises.items():
+        if isinstance(promise, Promise):
+            found.setdefault(promise.uuid, (promise.issued_by, []))[1].append(peer)
+    return found

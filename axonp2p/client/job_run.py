@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass
 
 from axonp2p.client.account import JobAccount
 from axonp2p.client.crew import LeasedCrew
@@ -19,17 +18,14 @@ from axonp2p.client.events import (
     Reserved,
 )
 from axonp2p.client.files import not_writable
-from axonp2p.client.hiring import Hiring, Wish
+from axonp2p.client.hiring import Hiring, Means, Wish
 from axonp2p.client.job_end import JobEnd
 from axonp2p.client.job_store import ErrorRecord, PeerRecord
 from axonp2p.client.lease import Lease
 from axonp2p.client.narrator import Narrator
 from axonp2p.client.receipts import ReceiptBook, ReceiptOffice
 from axonp2p.client.sending import read_parts
-from axonp2p.client.trackers import Trackers
-from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, Refused, Unreachable
-from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec, need_of
@@ -38,21 +34,11 @@ from axonp2p.peers.capability import read_need
 from axonp2p.training.coordinator import Coordinator
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round import Rounds
-from axonp2p.transport.address import PinnedAddress
 
 log = get_logger(__name__)
 
 RECEIPTS_S = 10.0
 """How long the last receipts may take at the end of a job."""
-
-
-@dataclass(frozen=True)
-class Means:
-    """What every job of one client works with."""
-
-    key: PrivateKey
-    trackers: Sequence[PinnedAddress]
-    clock: Clock
 
 
 class JobRun:
@@ -118,8 +104,8 @@ class JobRun:
         self._account.folder.drop_metrics_from(record.kept_round)
         self._account.enter(JobState.FINDING, round=record.kept_round, error=None)
         book = ReceiptBook(self._means.key, record.id)
-        async with Trackers(self._means.trackers) as trackers, ReceiptOffice(book, self._means.clock) as office:
-            hiring = Hiring(self._means.key, trackers, self._means.clock, self._wish(), self._tell)
+        async with ReceiptOffice(book, self._means.table.trackers, self._means.clock) as office:
+            hiring = Hiring(self._means, self._wish(), self._tell)
             async with _ended(hiring.hired):
                 await hiring.hire()
                 self._join(hiring)
@@ -157,7 +143,7 @@ class JobRun:
             for rank, lease in enumerate(hiring.hired)
         ]
         reservations = list(dict.fromkeys(peer.reservation for peer in peers))
-        tracker = str(hiring.hired[0].promise.tracker.address)
+        tracker = next((lease.promise.tracker for lease in hiring.hired if lease.promise.tracker), "")
         self._account.joined(peers, reservations, tracker)
 
     async def _send_bundle(self, crew: LeasedCrew) -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from axonp2p.reservation.token import Token
-from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.wire.envelope import Signed
 
 
@@ -32,8 +31,11 @@ class LeaseListener(Protocol):
 
 @dataclass(frozen=True)
 class Promise:
-    """A reservation: the token for some peers, and the tracker that issued it and takes its receipts."""
+    """A reservation: the token for some peers, and who issued it."""
 
     uuid: str
     token: Signed[Token]
-    tracker: HttpCaller
+    issued_by: str
+    """`tracker HOST:PORT`, or `peer NAME` when the peer gave it for itself."""
+    tracker: str
+    """The address of the tracker that issued it; empty when a peer did."""

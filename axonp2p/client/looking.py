@@ -6,17 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from axonp2p.client.trackers import Trackers
 from axonp2p.clock import Clock
 from axonp2p.errors import MalformedMessage
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.balances import credits_of
 from axonp2p.ledger.ledger_client import balances
 from axonp2p.peers.capability import Capability, Need, as_map, read_capability
+from axonp2p.peers.coordinates import Position, guess_between
 from axonp2p.peers.rtt import Target, measure
-from axonp2p.table.records import MOST_ROWS, Row
-from axonp2p.table.sightings import SourceAnswer
-from axonp2p.table.tracker_client import query
+from axonp2p.peers.selection import Distance
+from axonp2p.table.records import LONGEST_LIFE_S, MOST_ROWS, Row
+from axonp2p.table.shared_table import SharedTable
+from axonp2p.table.sightings import SeenRow, SourceAnswer
+from axonp2p.table.tracker_lines import TrackerLines
+from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 
 MOST_KEYS = 200
 
@@ -93,22 +96,50 @@ class Credits:
     """The largest earners first."""
 
 
-async def look_for_peers(trackers: Trackers, need: Need, clock: Clock, *, measure_rtt: bool) -> list[SeenPeer]:
-    """Peers that a tracker says meet `need`, by name."""
-    _, found = await trackers.first(lambda caller: query(caller, as_map(need), MOST_ROWS, now=clock.now()))
-    distances = {}
+async def survey_peers(
+    table: SharedTable, need: Need, position: Position, clock: Clock, *, measure_rtt: bool
+) -> Survey:
+    """Peers that any source says meet `need`, by name. Raises `TrackerUnreachable` when no source answers."""
+    sight = await table.survey(as_map(need), MOST_ROWS)
+    distances: dict[PeerId, Distance] = {}
     if measure_rtt:
-        targets = {row.peer: Target(row.name, row.addresses, row.certificate) for row in found.rows}
-        distances = await measure(targets)
-    seen = []
-    for row in found.rows:
-        if offer := _offer(row):
-            rtt_s = distances[row.peer].seconds if measure_rtt else None
-            seen.append(SeenPeer(row.name, row.peer, tuple(row.addresses), offer, rtt_s))
-    return sorted(seen, key=lambda peer: (peer.name, peer.peer))
+        rows = [seen.row for seen in sight.rows]
+        distances = await measure({row.peer: Target(row.name, row.addresses, row.certificate) for row in rows})
+        for row in rows:
+            if seconds := distances[row.peer].seconds:
+                position.heard(row.peer, seconds, row.coordinate)
+    peers = [
+        _seen_peer(seen, offer, distances.get(seen.row.peer), position, clock.now())
+        for seen in sight.rows
+        if (offer := _offer(seen.row))
+    ]
+    return Survey(sorted(peers, key=lambda peer: (peer.name, peer.peer)), sight.answers, sight.silent)
 
 
-async def ask_credits(trackers: Trackers, client: PeerId, names: Mapping[PeerId, str], job: str) -> Credits:
+def _seen_peer(seen: SeenRow, offer: Capability, distance: Distance | None, position: Position, now: float) -> SeenPeer:
+    row = seen.row
+    state = PeerState.FREE if offer.free else PeerState.BUSY
+    if offer.refuses:
+        state = PeerState.REFUSING
+    if distance and distance.seconds is None:
+        state = PeerState.SILENT
+    age = now - row.sequence / 1000  # a peer counts in milliseconds of its clock, which nothing forces it to do
+    return SeenPeer(
+        name=row.name,
+        peer=row.peer,
+        addresses=tuple(row.addresses),
+        offer=offer,
+        rtt_s=distance.seconds if distance else None,
+        state=state,
+        why_silent=distance.why_not if distance else "",
+        age_s=max(0.0, age) if -CLOCK_TOLERANCE_S <= age <= LONGEST_LIFE_S + CLOCK_TOLERANCE_S else None,
+        sources=seen.sources,
+        stale=seen.stale,
+        estimate_s=guess_between(position.told, row.coordinate),
+    )
+
+
+async def ask_credits(trackers: TrackerLines, client: PeerId, names: Mapping[PeerId, str], job: str) -> Credits:
     """The balances of everyone in `job`, or of this client and the peers in `names` when no job is named."""
     keys = [] if job else [client, *sorted(names)][:MOST_KEYS]
     caller, answer = await trackers.first(lambda caller: balances(caller, keys, job))

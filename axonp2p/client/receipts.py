@@ -1,12 +1,14 @@
-"""Receipts: written for every accepted round, counter-signed by the peer, handed to the tracker, never waited for.
+"""Receipts: written for every accepted round, counter-signed by the peer, handed to a tracker, never waited for.
 
 `ReceiptBook` decides (pure): which receipt is next, whether what came back is what we signed. `ReceiptOffice` hands
-them in, in the background, and again while a tracker is away.
+them in, in the background: to the tracker that gave the reservation when it lives, else to any other, with the token.
+With none alive they are the peers' to hand in, who have their own copies.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -17,10 +19,11 @@ from axonp2p.errors import AxonError, PeerMisbehaved
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.ledger_client import hand_in
-from axonp2p.ledger.receipt import MOST_RECEIPTS, DoublySigned, Receipt, open_doubly_signed
+from axonp2p.ledger.parcel import parcel_of
+from axonp2p.ledger.receipt import DoublySigned, Receipt, open_doubly_signed
 from axonp2p.logs import get_logger
+from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.training.messages import RoundDone
-from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import Signed, sign
 
@@ -28,6 +31,10 @@ SIGNED_LIMIT = 4096
 GATHER_S = 0.5
 """Receipts of a round come back within moments of each other; so long is waited to hand them in together."""
 LONGEST_PAUSE_S = 30.0
+LAST_TRIES = 3
+"""So often in a row, at the end of a job, no tracker may answer; then its peers hand the receipts in later."""
+LAST_PAUSE_S = 0.5
+"""Between these tries."""
 
 log = get_logger(__name__)
 
@@ -108,10 +115,12 @@ class Settled:
 class ReceiptOffice:
     """Asks for signatures and hands in what came back. Use it in an `async with`; `settle` at its end."""
 
-    def __init__(self, book: ReceiptBook, clock: Clock) -> None:
+    def __init__(self, book: ReceiptBook, trackers: TrackerLines, clock: Clock) -> None:
         self.book = book
+        self._trackers = trackers
         self._clock = clock
-        self._waiting: dict[HttpCaller, list[DoublySigned]] = {}
+        self._waiting: dict[str, list[tuple[DoublySigned, bytes]]] = {}
+        """By the tracker that gave the reservation: receipts, and the token of each."""
         self._news = asyncio.Event()
         self._settling = asyncio.Event()
         self._done = asyncio.Event()
@@ -134,7 +143,8 @@ class ReceiptOffice:
         except PeerMisbehaved as error:
             log.warning("receipt refused", peer=lease.name, reason=error.message)
             return
-        self._waiting.setdefault(lease.promise.tracker, []).append(doubly)
+        promise = lease.promise
+        self._waiting.setdefault(promise.tracker, []).append((doubly, encode(promise.token)))
         self._news.set()
 
     def given_up(self, lease: Lease) -> None:
@@ -172,39 +182,43 @@ class ReceiptOffice:
             self._done.set()
 
     async def _hand_in_all(self) -> None:
-        pause = GATHER_S
+        pause, last_tries = GATHER_S, 0
         while True:
             await self._news.wait()
             self._news.clear()
-            await self._unless_settling(pause)
+            await self._unless_settling(pause, 0.05 if pause == GATHER_S else LAST_PAUSE_S)
             reached = [await self._hand_in(tracker) for tracker in list(self._waiting)]
             self._look_whether_done()
             if all(reached):
-                pause = GATHER_S
-            else:
-                pause = min(2 * pause, LONGEST_PAUSE_S)
-                self._news.set()
+                pause, last_tries = GATHER_S, 0
+                continue
+            pause = min(2 * pause, LONGEST_PAUSE_S)
+            last_tries += self._settling.is_set()
+            if last_tries >= LAST_TRIES and not self.book.awaited:
+                self._done.set()
+            self._news.set()
 
-    async def _unless_settling(self, seconds: float) -> None:
+    async def _unless_settling(self, seconds: float, at_least: float) -> None:
         """Wait, but hardly when the job is at its end."""
         try:
             async with asyncio.timeout(seconds):
                 await self._settling.wait()
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(at_least)
         except TimeoutError:
             return
 
-    async def _hand_in(self, tracker: HttpCaller) -> bool:
+    async def _hand_in(self, tracker: str) -> bool:
         waiting = self._waiting[tracker]
         while waiting:
-            batch = waiting[:MOST_RECEIPTS]
+            parcel = parcel_of(waiting)
+            ask = functools.partial(hand_in, receipts=parcel.receipts, tokens=parcel.tokens)
             try:
-                answer = await hand_in(tracker, batch)
+                _, answer = await self._trackers.first(ask, before=tracker)
             except AxonError as error:
-                self._reason = error.message
-                log.warning("receipts not taken", receipts=len(batch), reason=error.message)
+                self._reason = f"{error.in_a_line}; their peers keep them and hand them in when a tracker is back"
+                log.warning("receipts not taken", receipts=len(parcel.receipts), reason=error.message)
                 return False
-            del waiting[: len(batch)]
+            del waiting[: len(parcel.receipts)]
             self._kept += answer.new + answer.known
             self._refused += len(answer.refused)
             for reason in answer.refused.values():

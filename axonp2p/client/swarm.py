@@ -14,22 +14,24 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self
 
 import msgspec
 
 from axonp2p.client.account import JobAccount
 from axonp2p.client.event_feed import EventFeed
 from axonp2p.client.events import JobSubmitted
+from axonp2p.client.hiring import Means
 from axonp2p.client.job import Job
-from axonp2p.client.job_run import JobRun, Means
+from axonp2p.client.job_run import JobRun
 from axonp2p.client.job_store import JobFolder, JobRecord, JobStore
-from axonp2p.client.looking import Credits, SeenPeer, ask_credits, look_for_peers
+from axonp2p.client.looking import Credits, SeenPeer, Survey, ask_credits, survey_peers
 from axonp2p.client.loop_thread import LoopThread
-from axonp2p.client.trackers import Trackers, which_trackers
+from axonp2p.client.table_home import TableHome
+from axonp2p.client.trackers import nobody_known, which_trackers
 from axonp2p.clock import SystemClock
 from axonp2p.errors import AlreadyRunning, JobFailed, JobFileWrong
 from axonp2p.identity.key_file import load_or_create_key
@@ -41,8 +43,6 @@ from axonp2p.settings import home_folder, read_settings
 
 LEAVE_S = 60.0
 """How long jobs that run may take to be left when the swarm is closed."""
-
-T = TypeVar("T")
 
 
 class Swarm:
@@ -60,6 +60,7 @@ class Swarm:
         self._loop = LoopThread()
         self._running: dict[str, tuple[JobRun, EventFeed]] = {}
         self._means: Means | None = None
+        self._table_home: TableHome | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -77,7 +78,10 @@ class Swarm:
         try:
             for _, feed in waiting:
                 feed.wait_quietly(LEAVE_S)
+            if self._table_home:
+                self._loop.call(self._table_home.close())
         finally:
+            self._means = self._table_home = None
             self._loop.stop()
             self._running.clear()
 
@@ -140,21 +144,26 @@ class Swarm:
     # --- the swarm ---
 
     def peers(self, need: Need | str | Path | None = None, *, measure: bool = False) -> list[SeenPeer]:
-        """Peers that a tracker names: those that meet a need (or that of the job in a folder), or any that is free.
+        """Peers that the shared table shows: those that meet a need (or that of the job in a folder), or any.
 
-        With `measure`, their round-trip times too.
+        With `measure`, their round-trip times too. Raises `TrackerUnreachable` when no source answers.
         """
+        return self.survey(need, measure=measure).peers
+
+    def survey(self, need: Need | str | Path | None = None, *, measure: bool = False) -> Survey:
+        """The same with what each source said: all known trackers, and the DHT. Raises as `peers`."""
         if isinstance(need, str | Path):
             need = read_need(need_of(read_spec(Path(need))))
         wanted = need or Need()
-        return self._ask(lambda trackers: look_for_peers(trackers, wanted, self._clock, measure_rtt=measure))
+        means = self._get_means()
+        return self._loop.call(survey_peers(means.table, wanted, means.position, self._clock, measure_rtt=measure))
 
     def credits(self, job: str = "") -> Credits:
         """What the ledger of a tracker says: of this client and the peers of its jobs, or of one job alone."""
         names = {peer.peer: peer.name for record in self._store.records() for peer in record.peers}
-        key = self._get_means().key.peer_id
+        means = self._get_means()
         job_id = self._store.find(job).path.name if job else ""
-        return self._ask(lambda trackers: ask_credits(trackers, key, names, job_id))
+        return self._loop.call(ask_credits(means.table.trackers, means.key.peer_id, names, job_id))
 
     # --- how it works ---
 
@@ -165,16 +174,16 @@ class Swarm:
 
     def _get_means(self) -> Means:
         if self._means is None:
-            addresses = which_trackers(self._given, read_settings(self.home), self.home)
-            self._means = Means(load_or_create_key(self.home / "client.key"), addresses, self._clock)
+            settings = read_settings(self.home)
+            addresses = which_trackers(self._given, settings, self.home)
+            key = load_or_create_key(self.home / "client.key")
+            opened = TableHome(self.home, settings.client, addresses, self._clock)
+            if not self._loop.call(opened.knows_anybody()):
+                self._loop.call(opened.close())
+                raise nobody_known(self.home)
+            self._table_home = opened
+            self._means = Means(key, opened.table, opened.position, self._clock)
         return self._means
-
-    def _ask(self, ask: Callable[[Trackers], Coroutine[Any, Any, T]]) -> T:
-        async def with_trackers() -> T:
-            async with Trackers(self._get_means().trackers) as trackers:
-                return await ask(trackers)
-
-        return self._loop.call(with_trackers())
 
     def _start(self, means: Means, folder: JobFolder, record: JobRecord, spec: JobSpec) -> Job:
         bundle = _kept_bundle(folder, spec)

@@ -7,6 +7,7 @@ ones is the distance: queues and a busy loop here only ever add to it.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,10 +18,14 @@ from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http_caller import HttpCaller
 
 PINGS = 3
-AT_ONCE = 16
-"""Measured side by side; more would measure each other's handshakes."""
+AT_ONCE = 32
+"""Measured side by side; many more would measure each other's handshakes."""
 TIMEOUT_S = 5.0
 """For one address, all pings together."""
+LATECOMERS_S = 1.0
+"""How long to wait for one more answer when there are enough already."""
+
+_NOT_WAITED_FOR = Distance(None, f"no answer within {LATECOMERS_S:g} s of the others", given_up=True)
 
 
 @dataclass(frozen=True)
@@ -32,16 +37,39 @@ class Target:
     fingerprint: bytes
 
 
-async def measure(targets: Mapping[PeerId, Target]) -> dict[PeerId, Distance]:
-    """The distance of every target. Raises nothing of the family: who does not answer has a reason instead."""
+async def measure(
+    targets: Mapping[PeerId, Target], *, enough: int = 0, near_s: float = math.inf
+) -> dict[PeerId, Distance]:
+    """The distance of every target. Raises nothing of the family: who does not answer has a reason instead.
+
+    Once `enough` of them (none: all) have answered within `near_s` seconds, the others are waited for only shortly.
+    """
     room = asyncio.Semaphore(AT_ONCE)
 
     async def one(target: Target) -> Distance:
         async with room:
             return await _distance(target)
 
-    distances = await asyncio.gather(*(one(target) for target in targets.values()))
-    return dict(zip(targets, distances, strict=True))
+    tasks = {peer: asyncio.create_task(one(target)) for peer, target in targets.items()}
+    pending = set(tasks.values())
+    limit = None
+    try:
+        while pending:
+            done, pending = await asyncio.wait(pending, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                break
+            near = sum(_is_near(task, near_s) for task in tasks.values())
+            limit = LATECOMERS_S if enough and near >= enough else None
+        return {peer: task.result() if task.done() else _NOT_WAITED_FOR for peer, task in tasks.items()}
+    finally:
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+
+
+def _is_near(task: asyncio.Task[Distance], near_s: float) -> bool:
+    seconds = task.result().seconds if task.done() else None
+    return seconds is not None and seconds <= near_s
 
 
 async def _distance(target: Target) -> Distance:

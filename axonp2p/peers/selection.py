@@ -33,6 +33,8 @@ class Distance:
 
     seconds: float | None
     why_not: str = ""
+    given_up: bool = False
+    """Whether it was not waited for, because others had answered: then nothing is wrong with it but that."""
 
 
 def how_many_to_ask(wanted: int) -> int:

@@ -68,7 +68,7 @@ class Asking:
             await asyncio.gather(*self._running, return_exceptions=True)
         seconds = self._clock.monotonic() - began
         late = [SourceAnswer(source, seconds, trouble="not waited for") for source in self._running.values()]
-        return Sight(merged(self._answers), [*self._answers, *late], self._silent)
+        return Sight(merged(self._answers), [*self._answers, *late], self._silent, order.complete)
 
     @property
     def error(self) -> AxonError:

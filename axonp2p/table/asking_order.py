@@ -63,10 +63,14 @@ class AskingOrder:
         self._running.discard(source)
         self._next_at = now
 
+    @property
+    def complete(self) -> bool:
+        """Whether every source has answered or failed."""
+        return not self._running and not self._waiting and not self._dht_waits
+
     def over(self, now: float) -> bool:
         """Whether nothing more is to be waited for."""
-        nothing_left = not self._running and not self._waiting and not self._dht_waits
-        return self._enough or nothing_left or now >= self._until
+        return self._enough or self.complete or now >= self._until
 
     def wait(self, now: float) -> float:
         """Seconds until `start` or `over` may say something new by themselves."""

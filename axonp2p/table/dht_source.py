@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,13 +13,15 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.table.dht.compact import CompactRow
 from axonp2p.table.dht.index_keys import Wanted
+from axonp2p.table.dht.node_state import MOST_SAVED, SavedContact
 from axonp2p.table.peer_client import fetch_rows
 from axonp2p.table.records import Row
 from axonp2p.table.sightings import DHT, SourceAnswer
 
 log = get_logger(__name__)
 
-MOST_CONTACTS = 200
+AT_ONCE = 20
+"""Nodes that are greeted together when the first ones are looked for."""
 LISTEN = ("0.0.0.0", 0)  # noqa: S104 (a free port, on which nobody is served)
 
 
@@ -58,23 +60,38 @@ class DhtAnswer:
 class DhtSource:
     """Asks the DHT. `know` tells it of nodes at any time; `close` ends its node."""
 
-    def __init__(self, make_node: Callable[[], Node], clock: Clock, known: Iterable[str] = ()) -> None:
-        """`known`: HOST:PORT (UDP) of nodes to begin with."""
+    def __init__(
+        self,
+        make_node: Callable[[], Node],
+        clock: Clock,
+        saved: Iterable[SavedContact] = (),
+        look_around: Callable[[], Awaitable[Sequence[str]]] | None = None,
+    ) -> None:
+        """`saved`: nodes to begin with. `look_around` finds some (HOST:PORT, UDP) when none of those answers."""
         self._make_node = make_node
         self._clock = clock
-        self._known = dict.fromkeys(known)
+        self._look_around = look_around
+        self._known = {contact.address: contact.heard for contact in saved}
         self._node: Node | None = None
         self._joining = asyncio.Lock()
 
     @property
-    def contacts(self) -> list[str]:
-        """Nodes to begin with the next time: those that answered, then those that were only heard of."""
-        living = self._node.contacts(MOST_CONTACTS) if self._node else []
-        return list(dict.fromkeys([*living, *self._known]))[:MOST_CONTACTS]
+    def known(self) -> list[SavedContact]:
+        """Nodes to begin with the next time."""
+        self._note_living()
+        return [SavedContact(address, heard) for address, heard in self._known.items()]
 
     def know(self, contacts: Iterable[str]) -> None:
-        """There are DHT nodes at these HOST:PORT, somebody says. The newest word counts most."""
-        self._known = dict.fromkeys([*contacts, *self._known][:MOST_CONTACTS])
+        """There are DHT nodes at these HOST:PORT, somebody says now."""
+        self._known |= dict.fromkeys(contacts, self._clock.now())
+        newest = sorted(self._known.items(), key=lambda item: -item[1])
+        self._known = dict(newest[:MOST_SAVED])
+
+    async def look(self) -> Sequence[str]:
+        """Look around for nodes, if that may be done."""
+        found = await self._look_around() if self._look_around else []
+        self.know(found)
+        return found
 
     async def ask(self, need: Mapping[str, Any], count: int, seen: Callable[[], Mapping[PeerId, Row]]) -> DhtAnswer:
         """Peers that meet `need` (as far as compact rows say), with their full rows.
@@ -99,23 +116,33 @@ class DhtSource:
 
     async def close(self) -> None:
         """End the node. A later question starts another."""
+        self._note_living()
         node, self._node = self._node, None
         if node:
-            self.know(node.contacts(MOST_CONTACTS))
             await node.stop()
+
+    def _note_living(self) -> None:
+        if self._node:
+            self.know(self._node.contacts(MOST_SAVED))
 
     async def _joined(self) -> Node | None:
         """The node, when it knows any other."""
         async with self._joining:
-            if self._node is None:
-                if not self._known:
-                    return None
-                node = self._make_node()
-                await node.listen(*LISTEN)
-                self._node = node
-            if not self._node.contacts(1) and not await self._node.bootstrap(list(self._known)):
-                return None
-            return self._node
+            if self._node is not None and self._node.contacts(1):
+                return self._node
+            if await self._joins(list(self._known)):
+                return self._node
+            return self._node if await self._joins(await self.look()) else None
+
+    async def _joins(self, contacts: Sequence[str]) -> bool:
+        if contacts and self._node is None:
+            node = self._make_node()
+            await node.listen(*LISTEN)
+            self._node = node
+        for begin in range(0, len(contacts), AT_ONCE):
+            if self._node and await self._node.bootstrap(contacts[begin : begin + AT_ONCE]):
+                return True
+        return False
 
     async def _full(
         self, found: Sequence[CompactRow], seen: Mapping[PeerId, Row]

@@ -45,9 +45,12 @@ class SharedTable:
         return sight
 
     async def survey(self, need: Mapping[str, Any], count: int) -> Sight:
-        """Ask every source and wait for all of them, a bounded while. Raises nothing of the family."""
+        """Ask every source and wait for all of them, a bounded while. Raises as `find` when no source answers."""
         question = Question(need, count, enough=count + 1, at_once=True)
-        sight = await Asking(question, self.trackers, self.dht, self._clock).run()
+        asking = Asking(question, self.trackers, self.dht, self._clock)
+        sight = await asking.run()
+        if not sight.heard:
+            raise asking.error
         self._learn(sight)
         return sight
 

@@ -52,6 +52,8 @@ class Sight:
     """One a source that was asked, the first to answer first."""
     silent: dict[PeerId, str]
     """Peers that the DHT named but that did not give their row, with the reason."""
+    complete: bool
+    """Whether every source has answered or failed; no when there was enough before, or some took too long."""
 
     @property
     def heard(self) -> list[SourceAnswer]:

@@ -1,0 +1,114 @@
+"""From chosen peers to promises: one token for all from a tracker, or from each peer its own when no tracker helps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from axonp2p.client.lease_sides import Promise
+from axonp2p.clock import Clock
+from axonp2p.errors import AxonError, PeerMisbehaved, Refused, Unreachable
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.logs import get_logger
+from axonp2p.reservation.reserving import new_uuid, reserve
+from axonp2p.reservation.token import LONGEST_S
+from axonp2p.table.records import Row
+from axonp2p.table.sightings import SeenRow
+from axonp2p.table.tracker_lines import TrackerLines
+from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.http_caller import HttpCaller
+
+log = get_logger(__name__)
+
+NEXT_AFTER_S = 2.0
+"""A tracker writes a token to its disk first: the next one is asked later than for a mere question."""
+NOT_WILLING = "no tracker gives a token for it, and it issues none itself"
+
+_NO = (Unreachable, PeerMisbehaved, Refused)
+
+
+class PromiseDesk:
+    """Gets tokens for one client."""
+
+    def __init__(self, key: PrivateKey, trackers: TrackerLines, clock: Clock, kind: str) -> None:
+        self._key = key
+        self._trackers = trackers
+        self._clock = clock
+        self._kind = kind
+
+    async def promises(self, chosen: Sequence[SeenRow]) -> dict[PeerId, Promise | AxonError]:
+        """A promise for each of the chosen peers, or why there is none. Raises nothing of the family."""
+        found: dict[PeerId, Promise | AxonError] = {}
+        for peers in await self._at_trackers(chosen):
+            found |= peers
+        left = [seen.row for seen in chosen if seen.row.peer not in found]
+        own = await asyncio.gather(*(self.of_the_peer(row) for row in left))
+        return found | {row.peer: promise for row, promise in zip(left, own, strict=True)}
+
+    async def of_the_peer(self, row: Row) -> Promise | AxonError:
+        """A promise that the peer itself gives, or why it does not."""
+        if not row.issues_tokens:
+            return Unreachable(f"peer {row.name}: {NOT_WILLING}")
+        failure: AxonError = Unreachable(f"peer {row.name} names no address")
+        for address in row.addresses:
+            try:
+                pinned = PinnedAddress.of(address, row.certificate)
+                async with HttpCaller(pinned, called=f"peer {row.name}") as caller:
+                    return await self._reserve(caller, [row.peer], issuer=row.peer)
+            except _NO as error:
+                failure = error
+        return failure
+
+    async def _at_trackers(self, chosen: Sequence[SeenRow]) -> list[dict[PeerId, Promise | AxonError]]:
+        peers = [seen.row.peer for seen in chosen]
+        try:
+            _, promise = await self._trackers.first(
+                lambda caller: self._reserve(caller, peers), next_after_s=NEXT_AFTER_S
+            )
+            return [dict.fromkeys(peers, promise)]
+        except Refused as error:
+            # No single tracker knows them all: each is asked for those that it showed.
+            log.debug("no tracker gives one token for all", reason=error.message)
+            return await asyncio.gather(*(self._at(line, shown) for line, shown in self._by_tracker(chosen)))
+        except (Unreachable, PeerMisbehaved) as error:
+            log.debug("no tracker gives a token", reason=error.in_a_line)
+            return []
+
+    def _by_tracker(self, chosen: Iterable[SeenRow]) -> list[tuple[HttpCaller, list[PeerId]]]:
+        """Every peer once, at the healthiest tracker that showed it."""
+        shares: list[tuple[HttpCaller, list[PeerId]]] = []
+        left = {seen.row.peer: seen.sources for seen in chosen}
+        for line in self._trackers.in_order():
+            share = [peer for peer, sources in left.items() if line.called in sources]
+            if share:
+                shares.append((line, share))
+            for peer in share:
+                del left[peer]
+        return shares
+
+    async def _at(self, line: HttpCaller, peers: list[PeerId]) -> dict[PeerId, Promise | AxonError]:
+        try:
+            promise = await self._trackers.ask(line, lambda caller: self._reserve(caller, peers))
+        except _NO as error:
+            log.debug("a tracker gives no token", tracker=line.called, peers=len(peers), reason=error.in_a_line)
+            if not isinstance(error, Refused) or len(peers) == 1:
+                return {}
+            # One that cannot be reserved there shall not cost the others their token.
+            shares = await asyncio.gather(*(self._at(line, [peer]) for peer in peers))
+            return {peer: promise for share in shares for peer, promise in share.items()}
+        return dict.fromkeys(peers, promise)
+
+    async def _reserve(self, caller: HttpCaller, peers: list[PeerId], issuer: PeerId = "") -> Promise:
+        uuid = new_uuid()
+        token = await reserve(
+            caller,
+            self._key,
+            peers,
+            uuid=uuid,
+            kinds=[self._kind],
+            seconds=LONGEST_S,
+            now=self._clock.now(),
+            issuer=issuer,
+        )
+        return Promise(uuid, token, caller.called, "" if issuer else str(caller.address))
