@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import random
-from contextlib import suppress
 from pathlib import Path
 
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, SettingsError
+from axonp2p.errors import AxonError, Busy, SettingsError
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.logs import get_logger
 from axonp2p.settings import TrackerSettings
-from axonp2p.transport.address import PinnedAddress, parse_listen
+from axonp2p.table.records import Row
+from axonp2p.table.slots import Slots
+from axonp2p.transport.address import PinnedAddress, parse_listen, split_host_port
 from axonp2p.transport.listener import Listener
+from axonp2p.wire.envelope import Signed
+from tracker.arrivals import Arrivals
 from tracker.database import Database
 from tracker.issuer import Issuer
 from tracker.ledger_keeper import LedgerKeeper
 from tracker.metrics import Metrics
 from tracker.own_address import reachable_host
+from tracker.own_tracker_row import OwnTrackerRow, database_name
+from tracker.prober import Prober
 from tracker.rate_limit import RateLimit
+from tracker.receipt_relay import ReceiptRelay
+from tracker.replica import Replica
 from tracker.routes import Routes
+from tracker.sync import Synchronisation
+from tracker.sync_routes import SyncRoutes
 from tracker.table_index import TableIndex
 from tracker.table_store import TableStore
+from tracker.tracker_book import TrackerBook
 
 log = get_logger(__name__)
 
@@ -42,43 +52,77 @@ class Tracker:
                 fix=f"[tracker] announce-every: {_LEAST_AGAIN_S} to {_MOST_AGAIN_S}",
             )
         self._listen = parse_listen(settings.listen)
+        self._public = split_host_port(settings.public_address) if settings.public_address else None
+        self._others = [str(PinnedAddress.parse(text)) for text in settings.trackers]
         self.key = load_or_create_key(home / "tracker.key")
         self._clock = clock
+        self._chance = chance
         metrics = Metrics()
         self._database = Database(home / "tracker.db", metrics.committed)
-        self.table = TableStore(self._database, TableIndex(chance))
-        self.issuer = Issuer(self.key, self._database, self.table.index)
+        index, slots = TableIndex(chance), Slots()
+        self.table = TableStore(self._database, index, slots)
+        self.replica = Replica(index, slots)
+        self._arrivals = Arrivals(self.table, self.replica, clock)
+        self.issuer = Issuer(self.key, self._database, index)
         self.ledger = LedgerKeeper(self._database)
         metrics.watch(
-            rows_alive=lambda: self.table.index.alive(clock.now()),
-            rows=lambda: len(self.table.index),
+            rows_alive=lambda: index.alive(clock.now()),
+            rows=lambda: len(index),
             receipts=lambda: self.ledger.receipts,
         )
         self._limit = RateLimit()
+        self._prober = Prober(index, clock)
         routes = Routes(self.key.peer_id, self.table, self.issuer, self.ledger, clock, settings.announce_every)
+        shared = SyncRoutes(self._joined, self.replica, self._arrivals, self._limit, clock)
         self._certificate = make_certificate(self.key, home / "certificate.pem")
-        self._listener = Listener(self.key, self._certificate, routes.application(metrics, self._limit))
-        self._sweeper: asyncio.Task[None] | None = None
+        extra = [shared.add_routes, self._prober.add_routes]
+        self._listener = Listener(self.key, self._certificate, routes.application(metrics, self._limit, extra))
+        self._sync: Synchronisation | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> PinnedAddress:
         """Read what is stored, then listen. Returns the address that others reach. Raises `SettingsError`."""
         host, port = self._listen
         rows = await asyncio.to_thread(self.table.load, self._clock.now())
         receipts = await asyncio.to_thread(self.ledger.load)
+        name = self._database.load(database_name)
         self._database.start()
         port = await self._listener.start(host, port)
-        self._sweeper = asyncio.create_task(self._sweep_again_and_again(), name="sweeper")
-        address = PinnedAddress(reachable_host(host), port, self._certificate.fingerprint)
+        host, port = self._public or (reachable_host(host), port)
+        address = PinnedAddress(host, port, self._certificate.fingerprint)
+        self._share(address, name)
         log.info("tracker listens", at=address.host_port, rows=rows, receipts=receipts)
         return address
 
+    def _share(self, address: PinnedAddress, database: str) -> None:
+        """Join the other trackers, as the one at `address`."""
+        own = OwnTrackerRow(self.key, str(address), database)
+        book = TrackerBook(own.peer, own.address, self._others, self._chance)
+        self._sync = sync = Synchronisation(own, book, self.replica, self._arrivals, self._clock, self._chance)
+        relay = ReceiptRelay(self._database, sync.others)
+        self.table.on_news = self._heard
+        self.ledger.on_news = relay.nudge
+        tasks = {"sweeper": self._sweep_again_and_again(), "synchronisation": sync.run(), "receipt relay": relay.run()}
+        self._tasks = [asyncio.create_task(work, name=name) for name, work in tasks.items()]
+
+    def _joined(self) -> Synchronisation:
+        if self._sync is None:
+            raise Busy("this tracker starts just now", fix="ask again in a second")
+        return self._sync
+
+    def _heard(self, signed: Signed[Row], row: Row, before: Signed[Row] | None) -> None:
+        now = self._clock.now()
+        self.replica.announced(signed, before, now)
+        for address in row.trackers:
+            self._joined().book.hear_of(address, now)
+
     async def stop(self) -> None:
         """Answer nobody any more and close the database. Harmless when it never started."""
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._sweeper
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._listener.stop()
+        await self._prober.stop()
         await self._database.close()
 
     async def _sweep_again_and_again(self) -> None:

@@ -31,15 +31,22 @@ def main() -> None:
 @main.command()
 @click.option("--listen", metavar="HOST:PORT", help="Where peers and clients reach it; port 0 takes a free one.")
 @click.option("--home", type=click.Path(path_type=Path, file_okay=False), help="Folder for key, settings and database.")
+@click.option(
+    "--tracker",
+    "trackers",
+    metavar="ADDRESS",
+    multiple=True,
+    help="Another tracker to share the table with; repeatable.",
+)
 @click.option("--json-logs", is_flag=True, help="Write logs as JSON, one object a line.")
 @click.option("--debug", is_flag=True, help="Write more logs, and tracebacks of errors.")
-def run(listen: str | None, home: Path | None, json_logs: bool, debug: bool) -> None:
+def run(listen: str | None, home: Path | None, trackers: tuple[str, ...], json_logs: bool, debug: bool) -> None:
     """Run the tracker until it is stopped with Ctrl-C or SIGTERM."""
     configure_logs(level="debug" if debug else "info", as_json=json_logs)
 
     def body() -> None:
         folder = home_folder("tracker", home)
-        settings = with_flags(read_settings(folder).tracker, listen=listen)
+        settings = with_flags(read_settings(folder).tracker, listen=listen, trackers=list(trackers) or None)
         with locked(
             folder / "lock",
             f"a tracker already runs with {folder}",

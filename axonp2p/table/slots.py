@@ -5,10 +5,9 @@ different. Here a row counts in the ten seconds in which it was signed, for good
 stays in the digest of its slot. A slot stands still seconds after it ended, so closed slots of two holders differ only
 when one of them has missed something.
 
-A digest is the XOR of the names of rows, a name eight bytes of a hash. Whoever signs many rows can find some whose XOR is
-nothing, and so hide rows of its own from a comparison, no others: an honest row can only be hidden together with them,
-and only from whom it was not pushed to. (Discovery notes: Scuttlebutt compares versions by writer instead, which grows
-with the writers, of which there are as many here as rows.)
+A digest is the XOR of the names of rows, a name eight bytes of a hash. Whoever signs many rows can find some whose XOR
+is nothing, or that of an honest row, and so hide rows from a comparison until its own have left the table, though not
+from pushes. (Scuttlebutt compares versions by writer instead: here there are as many writers as rows.)
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import msgspec
 
+from axonp2p.identity.peer_id import PeerId
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import Signed
@@ -29,6 +30,8 @@ class Push(Message, frozen=True):
     """Whole rows."""
     renewals: Annotated[list[Annotated[bytes, msgspec.Meta(max_length=1024)]], msgspec.Meta(max_length=MOST_NEWS)]
     """Rows told by what has changed: slot (4 bytes) and name (8) of the row before, signature (64), changed fields."""
+    tracker: PeerId
+    """The sender's id."""
     missed: bool = False
     """Whether earlier pushes did not arrive: the receiver asks for what it lacks then."""
     waited: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 0

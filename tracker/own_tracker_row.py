@@ -1,0 +1,68 @@
+"""A tracker's row about itself, and the name of its database."""
+
+from __future__ import annotations
+
+import secrets
+
+import sqlite_utils
+
+from axonp2p.errors import BadSignature, StaleRow
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.identity.peer_id import short
+from axonp2p.table.records import TrackerRow
+from axonp2p.transport.messages import CLOCK_TOLERANCE_S
+from axonp2p.wire.envelope import Signed, open_signed, sign
+
+LIFE_S = 1800
+RENEWED_EVERY_S = 300
+
+
+def database_name(database: sqlite_utils.Database) -> str:
+    """32 random hexadecimal digits, the same for as long as the file lives. Blocks."""
+    with database.atomic():
+        database.execute("CREATE TABLE IF NOT EXISTS name (name TEXT)")
+        found = database.execute("SELECT name FROM name").fetchone()
+        if found is not None:
+            return str(found[0])
+        name = secrets.token_hex(16)
+        database.execute("INSERT INTO name VALUES (?)", [name])
+        return name
+
+
+class OwnTrackerRow:
+    """Signs the row anew when it gets old."""
+
+    def __init__(self, key: PrivateKey, address: str, database: str) -> None:
+        self.address = address
+        self.peer = key.peer_id
+        self._key = key
+        self._database = database
+        self._signed: Signed[TrackerRow] | None = None
+        self._signed_at = 0.0
+
+    def at(self, now: float) -> Signed[TrackerRow]:
+        """The row, valid for a while from `now` (Unix seconds) on."""
+        if self._signed is None or abs(now - self._signed_at) > RENEWED_EVERY_S:
+            row = TrackerRow(
+                tracker=self._key.peer_id,
+                address=self.address,
+                sequence=int(now * 1000),
+                expires=int(now) + LIFE_S,
+                database=self._database,
+            )
+            self._signed, self._signed_at = sign(self._key, row), now
+        return self._signed
+
+
+def open_tracker_row(signed: Signed[TrackerRow], now: float) -> TrackerRow:
+    """The row in an envelope when it is to be believed at `now`.
+
+    Raises `BadSignature` (also when another key signed it), `StaleRow` when it has expired, and what `open_signed`
+    raises.
+    """
+    row = open_signed(signed, TrackerRow)
+    if row.tracker != signed.signer:
+        raise BadSignature(f"a row of tracker {short(row.tracker)} was signed by {short(signed.signer)}")
+    if row.expires <= now - CLOCK_TOLERANCE_S:
+        raise StaleRow(f"the row of tracker {short(row.tracker)} has expired")
+    return row

@@ -1,0 +1,193 @@
+"""Keeps the table equal to those of the other trackers: tells them what is new, asks for what is missing.
+
+Once a second what was announced here goes to all that live; every few seconds one of them, by chance, is asked for what
+we lack, and one that comes back at once. One that is away is tried again and again, by saying who we are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+from axonp2p.clock import Clock
+from axonp2p.errors import AxonError, PeerMisbehaved, SettingsError
+from axonp2p.identity.peer_id import PeerId, short
+from axonp2p.logs import get_logger
+from axonp2p.table.records import KnownTrackers
+from tracker.arrivals import Arrivals
+from tracker.own_tracker_row import OwnTrackerRow
+from tracker.receipt_relay import OtherTracker
+from tracker.replica import Replica
+from tracker.sync_line import SyncLine
+from tracker.tracker_book import Known, TrackerBook
+
+log = get_logger(__name__)
+
+PUSH_EVERY_S = 1.0
+PULL_EVERY_S = 4.0
+AGAIN_AT_ONCE_S = 2.0
+"""A tracker is asked for everything at most so often, however often it says that we missed something."""
+LONGEST_PULL_S = 300.0
+MOST_PULLS = 2
+"""At a time: two that came back with the same rows would only double the work."""
+
+
+class Synchronisation:
+    """One supervised task, `run`, and those that it starts."""
+
+    def __init__(
+        self, own: OwnTrackerRow, book: TrackerBook, replica: Replica, arrivals: Arrivals, clock: Clock,
+        chance: random.Random,
+    ) -> None:  # fmt: skip
+        self.own = own
+        self.book = book
+        self._replica = replica
+        self._arrivals = arrivals
+        self._clock = clock
+        self._chance = chance
+        self.lines: dict[str, SyncLine] = {}
+        """By address."""
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._pull_room = asyncio.Semaphore(MOST_PULLS)
+        self._pulled_everything: dict[str, float] = {}
+
+    def books(self) -> KnownTrackers:
+        """Ourselves first, then those that live."""
+        now = self._clock.now()
+        return KnownTrackers(trackers=[self.own.at(now), *self.book.rows(now)])
+
+    def others(self) -> list[OtherTracker]:
+        """The living ones, with a line to each."""
+        return [
+            OtherTracker(known.tracker, known.row.database, self.lines[known.address].caller)
+            for known in self.book.living()
+            if known.row is not None and known.address in self.lines
+        ]
+
+    def called_by(self, tracker: PeerId, *, missed: bool) -> None:
+        """That tracker pushed to us; with `missed`, earlier pushes had not come."""
+        self.book.seen_alive(tracker)
+        known = next((known for known in self.book.living() if known.tracker == tracker), None)
+        if missed and known is not None:
+            self._pull_everything(known)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        try:
+            next_pull = 0.0
+            while True:
+                try:
+                    self._tick()
+                    if self._clock.monotonic() >= next_pull:
+                        next_pull = self._clock.monotonic() + PULL_EVERY_S * self._chance.uniform(0.75, 1.25)
+                        self._pull_from_one()
+                except Exception:  # the edge of a supervised task: the next round may go better
+                    log.exception("a round of the synchronisation failed")
+                await asyncio.sleep(PUSH_EVERY_S * self._chance.uniform(0.8, 1.0))
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            for line in self.lines.values():
+                await line.close()
+
+    def _tick(self) -> None:
+        now = self._clock.now()
+        news = self._replica.take_news()
+        self._close_forgotten()
+        to_introduce = {known.address for known in self.book.to_introduce(now)}
+        for known in self.book:
+            line = self._line(known)
+            if line is None:
+                continue
+            if known.lives:
+                line.add(news)
+            elif news:
+                line.give_up()
+            if known.address in to_introduce or (known.lives and line.has_news):
+                introduce = known.address in to_introduce
+                self._start(f"push {known.address}", known, self._tell(known, line, introduce=introduce))
+
+    def _line(self, known: Known) -> SyncLine | None:
+        line = self.lines.get(known.address)
+        if line is None:
+            try:
+                line = SyncLine(known.address, self.own.peer, self._replica, self._arrivals, self._clock)
+            except SettingsError:  # a peer's row may say anything; the settings were checked at the start
+                self.book.failed(known.address, self._clock.now())
+                return None
+            self.lines[known.address] = line
+        return line
+
+    def _close_forgotten(self) -> None:
+        for address in [address for address in self.lines if self.book.find(address) is None]:
+            self._start(f"close {address}", None, self.lines.pop(address).close())
+
+    async def _tell(self, known: Known, line: SyncLine, *, introduce: bool) -> None:
+        if introduce:
+            signed, row, others = await line.introduce(self.books())
+            now = self._clock.now()
+            came_back = self.book.answered(known.address, now)
+            changed = self.book.introduced(known.address, row, signed, now)
+            for other in others:
+                self.book.hear_of(other.address, now)
+            if changed:
+                self.book.tell_all()
+                known.introduced = now
+            if (came_back or changed) and self.book.find(known.address) is not None:
+                log.info("tracker found", tracker=short(row.tracker), at=line.address.host_port)
+                self._pull_everything(known)
+        if self.book.find(known.address) is not None:
+            await line.push()
+            self.book.answered(known.address, self._clock.now())
+
+    def _pull_from_one(self) -> None:
+        self._replica.forget(self._clock.now())
+        living = self.book.living()
+        if living:
+            known = self._chance.choice(living)
+            self._start(f"pull {known.address}", known, self._pull(known, everything=False))
+
+    def _pull_everything(self, known: Known) -> None:
+        now = self._clock.monotonic()
+        if now - self._pulled_everything.get(known.address, -AGAIN_AT_ONCE_S) >= AGAIN_AT_ONCE_S:
+            self._pulled_everything[known.address] = now
+            self._start(f"pull everything {known.address}", known, self._pull(known, everything=True))
+
+    async def _pull(self, known: Known, *, everything: bool) -> None:
+        line = self.lines.get(known.address)
+        if line is None:
+            return
+        async with self._pull_room, asyncio.timeout(LONGEST_PULL_S):
+            new = await line.pull(known.tracker, everything=everything)
+        if new:
+            log.info("rows fetched", tracker=short(known.tracker), rows=new)
+
+    def _start(self, name: str, known: Known | None, work: Coroutine[Any, Any, None]) -> None:
+        """Begin one piece of work unless the same is under way."""
+        if name in self._tasks:
+            work.close()
+            return
+        task = asyncio.create_task(self._supervised(known, work), name=name)
+        self._tasks[name] = task
+        task.add_done_callback(lambda _: self._tasks.pop(name, None))
+
+    async def _supervised(self, known: Known | None, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except (AxonError, TimeoutError) as error:
+            if known is None:
+                return
+            lived = known.lives
+            self.book.failed(known.address, self._clock.now())
+            with suppress(KeyError):
+                self.lines[known.address].give_up()
+            if lived:
+                reason = error.in_a_line if isinstance(error, AxonError) else "too slow"
+                level = log.warning if isinstance(error, PeerMisbehaved) else log.info
+                level("tracker lost", at=known.address.partition("#")[0], reason=reason)
+        except Exception:  # the edge of a task
+            log.exception("synchronisation failed")

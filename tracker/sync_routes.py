@@ -1,0 +1,136 @@
+"""What other trackers ask of this one: GET and POST /v1/trackers, POST /v1/push, POST /v1/sync; and GET /v1/status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+
+from axonp2p.clock import Clock
+from axonp2p.errors import AxonError, Refused
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.table.records import TRACKERS_LIMIT, KnownTrackers
+from axonp2p.table.sync_messages import ASKED_LIMIT, PUSH_LIMIT, Push, Pushed, SyncAsked
+from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.http_replies import read_message, reply
+from tracker.arrivals import Arrivals
+from tracker.own_tracker_row import open_tracker_row
+from tracker.rate_limit import RateLimit, plain_address
+from tracker.renewals import restore
+from tracker.replica import Replica
+from tracker.sync import Synchronisation
+from tracker.tracker_book import Known
+
+QUESTION_COSTS = 10.0
+"""One question of somebody who is no tracker that we know counts as so many requests."""
+STATUS_PATH = "/v1/status"
+
+
+class SyncRoutes:
+    """Answers. `sync` gives the synchronisation once the tracker listens."""
+
+    def __init__(
+        self, sync: Callable[[], Synchronisation], replica: Replica, arrivals: Arrivals, limit: RateLimit, clock: Clock
+    ) -> None:
+        self._sync = sync
+        self._replica = replica
+        self._arrivals = arrivals
+        self._limit = limit
+        self._clock = clock
+
+    def add_routes(self, app: web.Application) -> None:
+        """All of them."""
+        app.router.add_get("/v1/trackers", self._trackers)
+        app.router.add_post("/v1/trackers", self._introduce)
+        app.router.add_post("/v1/push", self._push)
+        app.router.add_post("/v1/sync", self._answer)
+        app.router.add_get(STATUS_PATH, self._status)
+
+    async def _trackers(self, request: web.Request) -> web.Response:
+        return reply(self._sync().books())
+
+    async def _introduce(self, request: web.Request) -> web.Response:
+        told = await read_message(request, KnownTrackers, TRACKERS_LIMIT)
+        now = self._clock.now()
+        sync = self._sync()
+        for place, signed in enumerate(told.trackers):
+            try:
+                row = open_tracker_row(signed, now)
+            except AxonError as error:
+                if place == 0:
+                    raise Refused("say first who you are", cause=error.message) from error
+                continue
+            # Nobody is believed to be where it says before it answered there.
+            sync.book.hear_of(row.address, now)
+            if place == 0:
+                sync.book.seen_alive(row.tracker)
+        return reply(sync.books())
+
+    async def _push(self, request: web.Request) -> web.Response:
+        push = await read_message(request, Push, PUSH_LIMIT)
+        known = self._is_from(request, push.tracker)
+        if not known:
+            self._charge(request, len(push.rows) + len(push.renewals))
+        restored = [restore(renewal, self._replica.slots, self._replica.index) for renewal in push.renewals]
+        rows = [*push.rows, *(signed for signed in restored if signed is not None)]
+        taken = await self._arrivals.take(rows)
+        if known:
+            for signed in rows:
+                self._replica.pushed(signed)
+            self._sync().called_by(push.tracker, missed=push.missed)
+        return reply(Pushed(new=taken.new, lacking=[place for place, signed in enumerate(restored) if signed is None]))
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        kind: Any = SyncAsked
+        asked: SyncAsked = await read_message(request, kind, ASKED_LIMIT)
+        if not self._is_from(request, None):
+            self._charge(request, QUESTION_COSTS)
+        return reply(self._replica.answer(asked, self._clock.now()))
+
+    def _is_from(self, request: web.Request, tracker: PeerId | None) -> bool:
+        """Whether a request comes from the address of a tracker that we know to live (`tracker`, if given)."""
+        source = plain_address(request.remote or "")
+        return any(
+            plain_address(PinnedAddress.parse(known.address).host) == source
+            for known in self._sync().book.living()
+            if tracker in (None, known.tracker)
+        )
+
+    def _charge(self, request: web.Request, cost: float) -> None:
+        self._limit.take(request.remote or "", self._clock.monotonic(), cost)
+
+    async def _status(self, request: web.Request) -> web.Response:
+        sync, now = self._sync(), self._clock.now()
+        return web.json_response(
+            {
+                "tracker": sync.own.peer,
+                "address": sync.own.address,
+                "alive": self._replica.index.alive(now),
+                "rows": len(self._replica.index),
+                "time": now,
+                "trackers": [_state(sync, known, now) for known in sync.book],
+            }
+        )
+
+
+def _state(sync: Synchronisation, known: Known, now: float) -> dict[str, Any]:
+    line = sync.lines.get(known.address)
+    return {
+        "address": known.address,
+        "tracker": known.tracker,
+        "configured": known.configured,
+        "lives": known.lives,
+        "failures": known.failures,
+        "answered_s_ago": _ago(now, known.answered or None),
+        "lag_s": None if line is None or line.lag is None else round(line.lag, 3),
+        "equal_s_ago": _ago(now, None if line is None else line.equal_at),
+        "fetched": 0 if line is None else line.fetched,
+        "pushed": 0 if line is None else line.pushed,
+        "bytes_sent": 0 if line is None else line.caller.sent,
+        "bytes_received": 0 if line is None else line.caller.received,
+    }
+
+
+def _ago(now: float, then: float | None) -> float | None:
+    return None if then is None else round(max(now - then, 0.0), 3)
