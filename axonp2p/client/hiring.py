@@ -120,9 +120,9 @@ class Hiring:
 
     async def _look_at_the_others(self) -> None:
         """For the error: what do those lack that the table did not even show?"""
-        any_free = as_map(Need(kind=self._wish.need.kind))
+        anybody = as_map(Need(kind=self._wish.need.kind, also_taken=True))
         try:
-            sight = await self._means.table.find(any_free, MOST_CANDIDATES, enough=MOST_CANDIDATES)
+            sight = await self._means.table.find(anybody, MOST_CANDIDATES, enough=MOST_CANDIDATES)
         except AxonError:
             return  # then it is said without them
         self._shortlist.worth_measuring([other for seen in sight.rows if (other := self._candidate(seen))])

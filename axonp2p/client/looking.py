@@ -11,7 +11,7 @@ from axonp2p.errors import MalformedMessage
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.balances import credits_of
 from axonp2p.ledger.ledger_client import balances
-from axonp2p.peers.capability import Capability, Need, as_map, read_capability
+from axonp2p.peers.capability import Capability, Need, as_map, read_capability, why_not
 from axonp2p.peers.coordinates import Position, guess_between
 from axonp2p.peers.rtt import Target, measure
 from axonp2p.peers.selection import Distance
@@ -111,7 +111,7 @@ async def survey_peers(
     peers = [
         _seen_peer(seen, offer, distances.get(seen.row.peer), position, clock.now())
         for seen in sight.rows
-        if (offer := _offer(seen.row))
+        if (offer := _offer(seen.row)) and not why_not(offer, need)
     ]
     return Survey(sorted(peers, key=lambda peer: (peer.name, peer.peer)), sight.answers, sight.silent)
 

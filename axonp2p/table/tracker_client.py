@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from axonp2p.errors import AxonError, Busy, PeerMisbehaved, Refused, TrackerUnreachable, Unreachable
+from axonp2p.errors import PeerMisbehaved, Refused, TrackerUnreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
@@ -38,8 +37,6 @@ REPORT_PATH = "/v1/report"
 TRACKERS_PATH = "/v1/trackers"
 CONTACTS_PATH = "/v1/contacts"
 ANNOUNCED_LIMIT = 1024
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -117,28 +114,3 @@ async def dht_contacts(caller: HttpCaller) -> list[str]:
 def line_to(tracker: PinnedAddress) -> HttpCaller:
     """A line to a tracker, which people know by its address."""
     return HttpCaller(tracker, called=f"tracker {tracker.host_port}", unreachable=TrackerUnreachable)
-
-
-async def first_answer(callers: Sequence[HttpCaller], ask: Callable[[HttpCaller], Awaitable[T]]) -> T:
-    """Ask trackers in order; the first answer counts, and a refusal is an answer.
-
-    One that cannot be reached, has no room, or does not speak as a tracker should, is passed over. Raises
-    `TrackerUnreachable` naming each with its reason when none is left.
-    """
-    reasons: list[str] = []
-    for caller in callers:
-        try:
-            return await ask(caller)
-        except (Unreachable, PeerMisbehaved, Busy) as error:
-            reasons.append(_reason(caller, error))
-    if not reasons:
-        raise TrackerUnreachable("no tracker to ask", fix="name one with --tracker https://HOST:PORT#FINGERPRINT")
-    raise TrackerUnreachable(
-        "no tracker answers" if len(reasons) > 1 else "the tracker does not answer",
-        cause="; ".join(reasons),
-        fix="check that it runs (there: axon-tracker run), or name another with --tracker",
-    )
-
-
-def _reason(caller: HttpCaller, error: AxonError) -> str:
-    return error.in_a_line if caller.called in error.message else f"{caller.called}: {error.in_a_line}"

@@ -1,4 +1,4 @@
-"""A tracker may lie: what a client believes of its answers, and which tracker it asks."""
+"""A tracker may lie: what a client believes of its answers."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from axonp2p.errors import Busy, MalformedMessage, PeerMisbehaved, Refused, StaleRow, TrackerUnreachable, Unreachable
+from axonp2p.errors import MalformedMessage, PeerMisbehaved
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.ledger.ledger_client import hand_in
 from axonp2p.ledger.receipt import ReceiptsKept
 from axonp2p.reservation.reserving import new_uuid, reserve
 from axonp2p.reservation.token import Reserved, Token
-from axonp2p.table.records import MOST_ROWS, Row, Rows
-from axonp2p.table.tracker_client import first_answer, query
+from axonp2p.table.records import MOST_ROWS, Contacts, KnownTrackers, ReportHeard, Row, Rows, TrackerRow
+from axonp2p.table.tracker_client import dht_contacts, known_trackers, query, report
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.http_replies import reply
@@ -138,57 +138,18 @@ async def test_a_tracker_must_account_for_every_receipt(who_says: Ask, answer: R
         await hand_in(await who_says(answer), [receipt])
 
 
-# --- which tracker is asked
+async def test_only_trackers_that_signed_for_themselves_are_believed(who_says: Ask):
+    def named(**changes: object) -> TrackerRow:
+        usual = {"tracker": ADA.peer_id, "address": "https://192.0.2.1:7070", "sequence": 1, "expires": int(NOW) + 60}
+        return TrackerRow(**(usual | {"database": "0" * 32} | changes))  # type: ignore[arg-type]
 
-
-def callers(*names: str) -> list[HttpCaller]:
-    return [HttpCaller(PinnedAddress("192.0.2.1", 1, bytes(32)), called=f"tracker {name}") for name in names]
-
-
-async def test_the_first_that_answers_is_enough():
-    asked: list[str] = []
-
-    async def ask(caller: HttpCaller) -> str:
-        asked.append(caller.called)
-        if caller.called == "tracker away":
-            raise Unreachable("cannot be reached")
-        return f"from {caller.called}"
-
-    assert await first_answer(callers("away", "lab", "spare"), ask) == "from tracker lab"
-    assert asked == ["tracker away", "tracker lab"]
-
-
-@pytest.mark.parametrize(
-    "error", [Unreachable("away"), TrackerUnreachable("away"), Busy("full"), MalformedMessage("?")]
-)
-async def test_who_cannot_help_is_passed_over(error: Exception):
-    async def ask(caller: HttpCaller) -> str:
-        if caller.called == "tracker one":
-            raise error
-        return "yes"
-
-    assert await first_answer(callers("one", "two"), ask) == "yes"
-
-
-@pytest.mark.parametrize("error", [Refused("no"), StaleRow("old")])
-async def test_a_refusal_is_an_answer(error: Refused):
-    async def ask(caller: HttpCaller) -> str:
-        assert caller.called == "tracker one"
-        raise error
-
-    with pytest.raises(type(error)):
-        await first_answer(callers("one", "two"), ask)
-
-
-async def test_when_none_answers_each_is_named_with_its_reason():
-    async def ask(caller: HttpCaller) -> str:
-        raise Unreachable(f"{caller.called} cannot be reached", cause="connection refused")
-
-    with pytest.raises(TrackerUnreachable, match="no tracker answers") as unreachable:
-        await first_answer(callers("one", "two"), ask)
-    assert unreachable.value.cause == (
-        "tracker one cannot be reached (connection refused); tracker two cannot be reached (connection refused)"
+    caller = await who_says(
+        KnownTrackers(trackers=[sign(ADA, named()), sign(OTHER, named()), sign(ADA, named(expires=int(NOW) - 1))])
     )
-    assert unreachable.value.fix
-    with pytest.raises(TrackerUnreachable, match="no tracker to ask"):
-        await first_answer([], ask)
+    assert await known_trackers(caller, now=NOW) == [named()]
+
+
+async def test_contacts_and_reports_are_short_questions(who_says: Ask):
+    assert await dht_contacts(await who_says(Contacts(contacts=["192.0.2.1:7071"]))) == ["192.0.2.1:7071"]
+    heard = await report(await who_says(ReportHeard(checking=True)), CLIENT, ADA.peer_id, now=NOW)
+    assert heard.checking
