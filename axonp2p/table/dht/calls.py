@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -70,6 +71,7 @@ class Calls:
         self._chance = chance
         self._loop = asyncio.get_running_loop()
         self._by_number: dict[bytes, _Waiting] = {}
+        self._slow_ones: Counter[Address] = Counter()
 
     def ask(
         self,
@@ -109,6 +111,10 @@ class Calls:
         self._timing.answered(sender, seconds)
         waiting.on_end(Ended(answer, seconds))
 
+    def suspects(self, address: Address) -> bool:
+        """Whether a question to it is past its soft limit just now: no other should wait for it."""
+        return address in self._slow_ones
+
     def stop(self) -> None:
         """End all that waits, as if nobody answered."""
         for waiting in {id(one): one for one in self._by_number.values()}.values():
@@ -116,6 +122,7 @@ class Calls:
             waiting.on_end(Ended(None))
 
     def _slow(self, waiting: _Waiting) -> None:
+        self._slow_ones[waiting.address] += 1
         number = self._chance.randbytes(ID_BYTES)
         now = self._loop.time()
         waiting.numbers[number] = now
@@ -135,5 +142,9 @@ class Calls:
     def _forget(self, waiting: _Waiting) -> None:
         if waiting.timer is not None:
             waiting.timer.cancel()
+        if len(waiting.numbers) > 1:
+            self._slow_ones[waiting.address] -= 1
+            if not self._slow_ones[waiting.address]:
+                del self._slow_ones[waiting.address]
         for number in waiting.numbers:
             self._by_number.pop(number, None)

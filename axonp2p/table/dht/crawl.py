@@ -54,8 +54,10 @@ class Crawl:
     def _go_on(self) -> None:
         if self._end.done():
             return
-        for contact in self._lookup.next():
-            self._ask(contact)
+        # Who is slow for another look-up takes no place here, so that there may be more to ask at once.
+        while contacts := self._lookup.next():
+            for contact in contacts:
+                self._ask(contact)
         if self._lookup.done:
             self.stop()
 
@@ -78,7 +80,10 @@ class Crawl:
         token = self._protocol.token_of(contact.address)
         question = Find(self._target, token, self._start() if self._start else b"")
         size = 0 if token else RECORDS_SIZE if self._start else NODES_SIZE
+        suspected = self._protocol.calls.suspects(contact.address)
         self._protocol.ask(contact, question, end, slow, size)
+        if suspected:
+            self._lookup.slow(contact)
 
 
 def drop(contact: Contact, answer: FindAnswer) -> None:

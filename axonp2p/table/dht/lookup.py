@@ -15,6 +15,7 @@ from enum import Enum
 from axonp2p.table.dht.contact import Contact, read_host
 
 ALPHA = 4
+MOST_ALPHAS = 3
 WIDTH = 8
 MOST_OF_A_NETWORK = 2
 MOST_FAILURES_OF_A_NETWORK = 4
@@ -62,15 +63,21 @@ class Lookup:
         self._failures: Counter[bytes] = Counter()
         self._asked = 0
         self._slow = 0
+        self._lost = 0
+        self._heard = 0
         for contact in seeds:
             self._learn(contact)
 
     def next(self) -> list[Contact]:
-        """Whom to ask now: as many as there are free places. They count as asked."""
-        free = self._alpha - self._asked
+        """Whom to ask now: as many as there are free places. They count as asked.
+
+        Where many are dead there are more places: one more for each that was lost, up to three times as many. And
+        whoever would be next if as many of the rest are dead is asked at once, too, instead of one soft limit later.
+        """
+        free = min(self._alpha + self._lost, MOST_ALPHAS * self._alpha) - self._asked
         if free <= 0:
             return []
-        chosen = [candidate for candidate in self._window() if candidate.state is _State.FRESH][:free]
+        chosen = [candidate for candidate in self._window(self._reach()) if candidate.state is _State.FRESH][:free]
         for candidate in chosen:
             candidate.state = _State.ASKED
         self._asked += len(chosen)
@@ -82,6 +89,7 @@ class Lookup:
         if candidate is None:
             return
         candidate.state = _State.ANSWERED
+        self._heard += 1
         for other in contacts:
             self._learn(other)
 
@@ -92,6 +100,7 @@ class Lookup:
             candidate.state = _State.SLOW
             self._asked -= 1
             self._slow += 1
+            self._lost += 1
 
     def failed(self, contact: Contact) -> None:
         """It did not answer, or nonsense."""
@@ -115,8 +124,15 @@ class Lookup:
         """Those that answered, nearest first, at most the width."""
         return [candidate.contact for candidate in self._window() if candidate.state is _State.ANSWERED]
 
-    def _window(self) -> list[_Candidate]:
+    def _reach(self) -> int:
+        """How many of the nearest to ask so that enough of them live, after the share that lived so far."""
+        if not self._lost:
+            return self._width
+        return min(2 * self._width, self._width * (self._heard + self._lost) // max(1, self._heard))
+
+    def _window(self, width: int = 0) -> list[_Candidate]:
         """The nearest that may still count, neither slow nor failed, and not more of a network than is fair."""
+        width = width or self._width
         window: list[_Candidate] = []
         of_network: Counter[bytes] = Counter()
         for candidate in self._nearest_first:
@@ -131,7 +147,7 @@ class Lookup:
                     continue
                 of_network[network] += 1
             window.append(candidate)
-            if len(window) == self._width:
+            if len(window) == width:
                 break
         return window
 
