@@ -120,17 +120,18 @@ class Position:
     def heard(self, who: str, rtt_s: float, coordinate: bytes) -> None:
         """A round trip to `who` (any name that stays the same) took so long; `coordinate` is what it told of itself.
 
-        A neighbour that tells none counts as one that knows nothing: the first two of a network begin that way.
+        A neighbour that tells none counts as one that knows nothing, and only for who knows nothing either: so the first
+        ones of a network begin.
         """
-        if not 0 < rtt_s <= LONGEST_RTT_S:
+        told = read_coordinate(coordinate)
+        if not 0 < rtt_s <= LONGEST_RTT_S or (told is None and self._heard >= ENOUGH):
             return
         samples = self._samples.pop(who, None) or deque(maxlen=SAMPLES)
         samples.append(rtt_s)
         self._samples[who] = samples
         if len(self._samples) > NEIGHBOURS:
             self._samples.popitem(last=False)
-        other = read_coordinate(coordinate) or ORIGIN
-        self._at = moved(self._at, other, min(samples), self._chance)
+        self._at = moved(self._at, told or ORIGIN, min(samples), self._chance)
         self._heard += 1
 
 

@@ -60,7 +60,7 @@ def _nowhere() -> bytes:
     return b""
 
 
-def _unheard(seconds: float, coordinate: bytes) -> None:
+def _unheard(seconds: float, coordinate: bytes, who: str) -> None:
     pass
 
 
@@ -75,10 +75,11 @@ class DhtNode:
         *,
         serves: bool,
         coordinate: Callable[[], bytes] = _nowhere,
-        on_rtt: Callable[[float, bytes], None] = _unheard,
+        on_rtt: Callable[[float, bytes, str], None] = _unheard,
     ) -> None:
         """`chance` must be `random.SystemRandom` outside of tests. With `serves` others may ask this node; without, it
-        only asks. `coordinate` gives what it tells of its place, `on_rtt` is told (seconds, the other's coordinate)."""
+        only asks. `coordinate` gives what it tells of its place, `on_rtt` is told each round trip (seconds, the
+        other's coordinate, its HOST:PORT)."""
         self._clock = clock
         self._chance = chance
         self._server = _Server(key, Surroundings(clock, chance, coordinate, on_rtt))

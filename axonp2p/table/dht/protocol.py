@@ -40,6 +40,7 @@ from axonp2p.table.dht.rpc import (
 )
 from axonp2p.table.dht.timing import Timing
 from axonp2p.table.dht.traffic import Traffic
+from axonp2p.transport.address import join_host_port
 
 TOKEN_LIFE_S = 240.0
 """A node's tokens hold for five to ten minutes."""
@@ -55,8 +56,8 @@ class Surroundings:
     """`random.SystemRandom` outside of tests: numbers and nonces must not be guessed."""
     coordinate: Callable[[], bytes]
     """Where this node stands in the network, as far as it knows."""
-    on_rtt: Callable[[float, bytes], None]
-    """Told each round trip in seconds with the other's coordinate."""
+    on_rtt: Callable[[float, bytes, str], None]
+    """Told each round trip in seconds with the other's coordinate and HOST:PORT."""
 
 
 class DhtProtocol(KademliaProtocol):  # type: ignore[misc]  # kademlia has no types
@@ -70,6 +71,7 @@ class DhtProtocol(KademliaProtocol):  # type: ignore[misc]  # kademlia has no ty
         self._paused = False
         self._gate = Gate()
         self._tokens: OrderedDict[Address, tuple[bytes, float]] = OrderedDict()
+        self._places: OrderedDict[Address, bytes] = OrderedDict()
         self.traffic = Traffic()
         self.timing = Timing()
         self.router = ContactTable(node.id, ksize, self._loop.time())
@@ -105,6 +107,8 @@ class DhtProtocol(KademliaProtocol):  # type: ignore[misc]  # kademlia has no ty
                 self.challenges.consider(contact)
             if isinstance(ended.answer, FindAnswer):
                 self._remember_token(contact.address, ended.answer.token)
+            if ended.seconds and contact.address in self._places:
+                self._measured(contact.address, ended.seconds)
             on_end(ended)
 
         self.calls.ask(contact.address, question, end, on_slow, size)
@@ -190,7 +194,15 @@ class DhtProtocol(KademliaProtocol):  # type: ignore[misc]  # kademlia has no ty
 
     def _on_proof(self, address: Address, answer: HiAnswer, seconds: float) -> None:
         self._remember_token(address, answer.token)
-        self.surroundings.on_rtt(seconds, answer.coordinate)
+        self._places.pop(address, None)
+        self._places[address] = answer.coordinate
+        if len(self._places) > MOST_TOKENS:
+            self._places.popitem(last=False)
+        if seconds:
+            self._measured(address, seconds)
+
+    def _measured(self, address: Address, seconds: float) -> None:
+        self.surroundings.on_rtt(seconds, self._places[address], join_host_port(*address))
 
     def _remember_token(self, address: Address, token: bytes) -> None:
         self._tokens.pop(address, None)
