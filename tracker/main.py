@@ -18,6 +18,7 @@ from axonp2p.identity.peer_id import short
 from axonp2p.logs import configure_logs, get_logger
 from axonp2p.settings import TrackerSettings, home_folder, read_settings, with_flags
 from tracker.app import Tracker
+from tracker.status import print_status
 
 log = get_logger(__name__)
 
@@ -55,6 +56,19 @@ def run(listen: str | None, home: Path | None, trackers: tuple[str, ...], json_l
             asyncio.run(serve(folder, settings))
 
     sys.exit(run_program(body, debug=debug))
+
+
+@main.command()
+@click.option("--home", type=click.Path(path_type=Path, file_okay=False), help="Folder of the tracker that is asked.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
+@click.option("--debug", is_flag=True, help="Print tracebacks of errors.")
+def status(home: Path | None, as_json: bool, debug: bool) -> None:
+    """Show the running tracker's table and how far each other tracker is behind."""
+
+    def body() -> None:
+        print_status(home_folder("tracker", home), as_json=as_json)
+
+    sys.exit(run_program(body, debug=debug, as_json=as_json))
 
 
 async def serve(home: Path, settings: TrackerSettings) -> None:

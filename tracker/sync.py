@@ -163,6 +163,7 @@ class Synchronisation:
             return
         async with self._pull_room, asyncio.timeout(LONGEST_PULL_S):
             new = await line.pull(known.tracker, everything=everything)
+        self.book.answered(known.address, self._clock.now())
         if new:
             log.info("rows fetched", tracker=short(known.tracker), rows=new)
 

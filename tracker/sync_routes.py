@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from aiohttp import web
 
 from axonp2p.clock import Clock
@@ -19,12 +20,12 @@ from tracker.own_tracker_row import open_tracker_row
 from tracker.rate_limit import RateLimit, plain_address
 from tracker.renewals import restore
 from tracker.replica import Replica
+from tracker.status import STATUS_PATH, OtherState, Status
 from tracker.sync import Synchronisation
 from tracker.tracker_book import Known
 
 QUESTION_COSTS = 10.0
 """One question of somebody who is no tracker that we know counts as so many requests."""
-STATUS_PATH = "/v1/status"
 
 
 class SyncRoutes:
@@ -102,34 +103,33 @@ class SyncRoutes:
 
     async def _status(self, request: web.Request) -> web.Response:
         sync, now = self._sync(), self._clock.now()
-        return web.json_response(
-            {
-                "tracker": sync.own.peer,
-                "address": sync.own.address,
-                "alive": self._replica.index.alive(now),
-                "rows": len(self._replica.index),
-                "time": now,
-                "trackers": [_state(sync, known, now) for known in sync.book],
-            }
+        status = Status(
+            tracker=sync.own.peer,
+            address=sync.own.address,
+            alive=self._replica.index.alive(now),
+            rows=len(self._replica.index),
+            time=now,
+            trackers=[_state(sync, known, now) for known in sync.book],
         )
+        return web.Response(body=msgspec.json.encode(status), content_type="application/json")
 
 
-def _state(sync: Synchronisation, known: Known, now: float) -> dict[str, Any]:
+def _state(sync: Synchronisation, known: Known, now: float) -> OtherState:
     line = sync.lines.get(known.address)
-    return {
-        "address": known.address,
-        "tracker": known.tracker,
-        "configured": known.configured,
-        "lives": known.lives,
-        "failures": known.failures,
-        "answered_s_ago": _ago(now, known.answered or None),
-        "lag_s": None if line is None or line.lag is None else round(line.lag, 3),
-        "equal_s_ago": _ago(now, None if line is None else line.equal_at),
-        "fetched": 0 if line is None else line.fetched,
-        "pushed": 0 if line is None else line.pushed,
-        "bytes_sent": 0 if line is None else line.caller.sent,
-        "bytes_received": 0 if line is None else line.caller.received,
-    }
+    return OtherState(
+        address=known.address,
+        tracker=known.tracker,
+        configured=known.configured,
+        lives=known.lives,
+        failures=known.failures,
+        answered_s_ago=_ago(now, known.answered or None),
+        lag_s=None if line is None or line.lag is None else round(line.lag, 3),
+        equal_s_ago=_ago(now, None if line is None else line.equal_at),
+        fetched=0 if line is None else line.fetched,
+        pushed=0 if line is None else line.pushed,
+        bytes_sent=0 if line is None else line.caller.sent,
+        bytes_received=0 if line is None else line.caller.received,
+    )
 
 
 def _ago(now: float, then: float | None) -> float | None:

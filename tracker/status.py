@@ -1,0 +1,137 @@
+"""`axon-tracker status`: what the tracker of this home says of itself and of the others, as text."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from axonp2p.errors import MalformedMessage, NotFound, TrackerUnreachable
+from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.foreign_errors import NETWORK_ERRORS, translated
+from axonp2p.transport.http_client import client_context, open_client
+
+STATUS_PATH = "/v1/status"
+WITHIN_S = 5.0
+MOST_BYTES = 64 * 1024
+
+
+class OtherState(msgspec.Struct, kw_only=True):
+    """What a tracker says of another one; times in seconds, None where nothing happened yet."""
+
+    address: str
+    tracker: str
+    """Its id; empty until it has introduced itself."""
+    configured: bool
+    """Whether the settings name it; else it was learnt."""
+    lives: bool
+    failures: int
+    """In a row."""
+    answered_s_ago: float | None
+    lag_s: float | None
+    """From storing a row here to its being stored there, in the last push."""
+    equal_s_ago: float | None
+    """Since nothing was found to be missing here."""
+    fetched: int
+    """Rows that were missing here."""
+    pushed: int
+    """Rows sent there."""
+    bytes_sent: int
+    bytes_received: int
+
+
+class Status(msgspec.Struct, kw_only=True):
+    """GET /v1/status."""
+
+    tracker: str
+    address: str
+    alive: int
+    """Peers that can be found."""
+    rows: int
+    """Rows remembered."""
+    time: float
+    trackers: list[OtherState]
+
+
+async def ask_status(address: PinnedAddress) -> Status:
+    """What the tracker at `address` answers. Raises `TrackerUnreachable` or `MalformedMessage`."""
+    client = open_client(address.fingerprint, local_address=None, timeout_s=WITHIN_S, connections=1)
+    context = client_context(verified=address.fingerprint is None)
+    try:
+        async with client, client.get(address.url + STATUS_PATH, ssl=context, allow_redirects=False) as answer:
+            body = await answer.content.read(MOST_BYTES)
+            while len(body) < MOST_BYTES and (more := await answer.content.read(MOST_BYTES - len(body))):
+                body += more
+            status = answer.status
+    except (*NETWORK_ERRORS, aiohttp.ClientError) as error:
+        raise translated(error, f"tracker {address.host_port}", TrackerUnreachable) from error
+    try:
+        return msgspec.json.decode(body, type=Status)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise MalformedMessage(f"tracker {address.host_port} does not tell its status (HTTP {status})") from error
+
+
+def print_status(home: Path, *, as_json: bool) -> None:
+    """Ask the tracker that runs with `home` and print. Raises `NotFound` when none does, and what asking raises."""
+    try:
+        text = (home / "address").read_text().strip()
+    except OSError as error:
+        raise NotFound(
+            f"no tracker runs with {home}",
+            cause="the file `address` is not there, which a tracker keeps while it runs",
+            fix="axon-tracker run, or name its folder with --home DIR",
+        ) from error
+    status = asyncio.run(ask_status(PinnedAddress.parse(text)))
+    if as_json:
+        print(json.dumps(msgspec.to_builtins(status)))
+    else:
+        print("\n".join(status_lines(status)))
+
+
+def status_lines(status: Status) -> list[str]:
+    """For people: the tracker in a line, then one line for each other tracker."""
+    living = sum(other.lives for other in status.trackers)
+    lines = [
+        f"tracker {status.tracker[:8]}  {status.address}",
+        f"peers {status.alive}  rows {status.rows}  trackers {living} of {len(status.trackers)} live",
+    ]
+    if not status.trackers:
+        alone = "No other tracker is known: when this one is lost, so is its table until peers announce again."
+        return [*lines, alone, "To share the table: axon-tracker run --tracker ADDRESS"]
+    names = ("tracker", "at", "state", "lag", "equal", "fetched", "pushed", "sent", "received")
+    return lines + _columns([names, *(_cells(other) for other in status.trackers)])
+
+
+def _cells(other: OtherState) -> tuple[str, ...]:
+    return (
+        other.tracker[:8] or "?",
+        other.address.partition("#")[0].removeprefix("https://"),
+        _state(other),
+        "-" if other.lag_s is None else f"{other.lag_s:.1f} s",
+        _ago(other.equal_s_ago),
+        str(other.fetched),
+        str(other.pushed),
+        f"{other.bytes_sent / 1000:.1f} kB",
+        f"{other.bytes_received / 1000:.1f} kB",
+    )
+
+
+def _state(other: OtherState) -> str:
+    if other.lives:
+        return "lives"
+    if other.answered_s_ago is None:
+        return "never answered"
+    return f"away for {other.answered_s_ago:.0f} s"
+
+
+def _ago(seconds: float | None) -> str:
+    return "never" if seconds is None else f"{seconds:.0f} s ago"
+
+
+def _columns(rows: list[Any]) -> list[str]:
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
