@@ -23,6 +23,7 @@ COMMANDS = (
     "fetch",
     "peers",
     "credits",
+    "doctor",
     "swarm",
     "version",
 )

@@ -12,7 +12,6 @@ import msgspec
 
 from axonp2p.client.looking import Survey
 from axonp2p.console import printable
-from axonp2p.errors import TrackerUnreachable
 from axonp2p.table.sightings import SourceAnswer
 from client_cli.context import Context
 from client_cli.peer_table import changes, state_text, survey_text
@@ -22,14 +21,8 @@ Look = Callable[[], Survey]
 
 
 def look_once(look: Look, context: Context, *, wide: bool) -> None:
-    """Show one look. Raises `TrackerUnreachable` when no source answers."""
+    """Show one look."""
     survey = look()
-    if all(answer.trouble for answer in survey.answers):
-        raise TrackerUnreachable(
-            "nobody who has the table answers",
-            cause="; ".join(f"{answer.source}: {answer.trouble}" for answer in survey.answers) or "no source is known",
-            fix="axon doctor   finds out why; or name another tracker with --tracker",
-        )
     context.answer(survey_text(survey, wide=wide), survey_data(survey))
 
 

@@ -1,0 +1,35 @@
+"""`axon doctor`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from client_cli.options import common
+from client_cli.options import trackers as trackers_option
+
+
+@click.command("doctor")
+@trackers_option
+@common
+def command(trackers: tuple[str, ...], home: Path | None, as_json: bool) -> int:
+    """Look for what is broken between you and the swarm, and say what mends it.
+
+    This computer, every tracker that is known, their clocks, whether they all see one swarm, and whether the DHT can be
+    reached. Ends with 1 when a check fails; a warning is no failure.
+    """
+    import asyncio
+
+    from axonp2p.clock import SystemClock
+    from axonp2p.logs import configure_logs
+    from client_cli.context import Context
+    from client_cli.doctor.checks import checks_of
+    from client_cli.doctor.look import look
+    from client_cli.doctor.report import broken, report_data, report_text
+
+    context = Context.of(home, as_json)
+    configure_logs(level="debug" if context.debug else "error")
+    checks = checks_of(asyncio.run(look(context.home, trackers, SystemClock())))
+    context.answer(report_text(checks), report_data(checks))
+    return 1 if broken(checks) else 0

@@ -1,0 +1,1 @@
+"""`axon doctor`: `facts` looks, `checks` and `split` judge, `report` says it."""

@@ -1,0 +1,198 @@
+"""From what was found to what is wrong, and what mends it (pure)."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from axonp2p.errors import (
+    AxonError,
+    ClockWrong,
+    DhtSilent,
+    KeyFileUnsafe,
+    SandboxMissing,
+    SettingsError,
+    SwarmSplit,
+    TrackerUnreachable,
+)
+from axonp2p.transport.messages import CLOCK_TOLERANCE_S
+from client_cli.doctor.facts import DhtFacts, Facts, MachineFacts, TrackerFacts
+from client_cli.doctor.split import groups_of
+from client_cli.render import bytes_text, plural
+
+LITTLE_DISK_BYTES = 2 * 10**9
+LITTLE_MEMORY_BYTES = 2 * 10**9
+NOTABLE_CLOCK_S = 5.0
+"""Less than what is refused, but more than clocks that are kept by NTP differ."""
+_SHOWN_NAMES = 4
+
+_SET_CLOCK = "sudo timedatectl set-ntp true"
+
+
+class State(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the doctor's answer."""
+
+    state: State
+    name: str
+    text: str
+    fix: str = ""
+    code: str = ""
+    """Of docs/errors.md; empty where no error has one."""
+
+
+def ok(name: str, text: str) -> Check:
+    """Nothing to mend."""
+    return Check(State.OK, name, text)
+
+
+def failed(name: str, error: AxonError) -> Check:
+    """Broken, as that error says."""
+    return Check(State.FAIL, name, error.in_a_line, error.fix, error.code)
+
+
+def checks_of(facts: Facts) -> list[Check]:
+    """Every check, in the order in which people should read them."""
+    answering = [tracker for tracker in facts.trackers if not tracker.trouble]
+    found = [*_machine(facts.machine), *_trackers(facts)]
+    if answering:
+        found += [*_clock(answering), _swarm(answering)]
+    return [*found, *_dht(facts.dht, answering)]
+
+
+def _machine(machine: MachineFacts) -> Iterable[Check]:
+    missing = [name for name, version in machine.versions.items() if not version]
+    versions = ", ".join(f"{name} {version}" for name, version in machine.versions.items() if version)
+    if missing:
+        fix = f"pip install {' '.join(missing)}"
+        yield Check(State.WARN, "versions", f"{versions}; missing: {', '.join(missing)}", fix)
+    else:
+        yield ok("versions", versions)
+    if machine.key_trouble:
+        yield failed("key", KeyFileUnsafe(machine.key_trouble, fix=machine.key_fix))
+    room = f"{bytes_text(machine.disk_free_bytes)} free at {machine.home}, {bytes_text(machine.memory_bytes)} memory"
+    if machine.disk_free_bytes < LITTLE_DISK_BYTES or machine.memory_bytes < LITTLE_MEMORY_BYTES:
+        yield Check(State.WARN, "room", room, f"make room, or name another folder with --home (now {machine.home})")
+    else:
+        yield ok("room", room)
+    if machine.sandbox_trouble:
+        cause, _, fix = machine.sandbox_trouble.partition("; mend it: ")
+        text = f"none can be had, so this computer can submit jobs but not lend itself ({cause})"
+        yield Check(State.WARN, "sandbox", text, fix, SandboxMissing.code)
+    else:
+        yield ok("sandbox", "a job can be locked up here")
+
+
+def _trackers(facts: Facts) -> Iterable[Check]:
+    if facts.settings_trouble and facts.dht.known and not facts.trackers:
+        yield Check(State.WARN, "trackers", f"{facts.settings_trouble}; the DHT alone is asked", facts.settings_fix)
+    elif facts.settings_trouble:
+        yield failed("trackers", SettingsError(facts.settings_trouble, fix=facts.settings_fix))
+    answering = [tracker for tracker in facts.trackers if not tracker.trouble]
+    if answering:
+        told = ", ".join(f"{tracker.name} ({tracker.rtt_s * 1000:.0f} ms)" for tracker in answering)
+        yield ok("trackers", f"{len(answering)} of {len(facts.trackers)} answer: {told}")
+    for tracker in facts.trackers:
+        if not tracker.trouble:
+            continue
+        if answering and not tracker.configured:
+            text = f"{tracker.name}, which another tracker named, does not answer: {tracker.trouble}"
+            yield Check(State.WARN, "trackers", text, "nothing, if it was shut down: it is forgotten after a week")
+        else:
+            error = TrackerUnreachable(f"{tracker.name} does not answer", cause=tracker.trouble, fix=_how(tracker))
+            yield failed("trackers", error)
+
+
+def _how(tracker: TrackerFacts) -> str:
+    return tracker.fix or "there: axon-tracker run    or, when it is gone for good, take it out of config.toml"
+
+
+def _clock(trackers: Sequence[TrackerFacts]) -> Iterable[Check]:
+    # This computer is one voice among the others: whose clock is far from the middle of all is wrong.
+    middle = statistics.median_low([0.0, *(tracker.clock_off_s for tracker in trackers)])
+    if len(trackers) == 1 and abs(trackers[0].clock_off_s) > NOTABLE_CLOCK_S:
+        only = trackers[0]
+        yield _clock_check(f"this computer's and {only.name}'s differ by {_off(only.clock_off_s)}", only.clock_off_s)
+        return
+    far = [tracker for tracker in trackers if abs(tracker.clock_off_s - middle) > NOTABLE_CLOCK_S]
+    if abs(middle) > NOTABLE_CLOCK_S:
+        yield _clock_check(f"this computer's is {_off(middle)} {'behind' if middle > 0 else 'ahead of'} others", middle)
+    elif not far:
+        yield ok("clock", f"{max((t.clock_off_s for t in trackers), key=abs):+.1f} s from the trackers'")
+    for tracker in far:
+        off = tracker.clock_off_s - middle
+        text = f"{tracker.name}'s is {_off(off)} {'ahead of' if off > 0 else 'behind'} everybody else's"
+        yield _clock_check(text, off, where=f"at {tracker.name}: ")
+
+
+def _clock_check(text: str, off: float, where: str = "") -> Check:
+    fix = where + _SET_CLOCK
+    if abs(off) > CLOCK_TOLERANCE_S:
+        return failed("clock", ClockWrong(f"{text}; more than {CLOCK_TOLERANCE_S} s are refused", fix=fix))
+    return Check(State.WARN, "clock", text, fix, ClockWrong.code)
+
+
+def _off(seconds: float) -> str:
+    return f"{abs(seconds):.0f} s"
+
+
+def _swarm(trackers: Sequence[TrackerFacts]) -> Check:
+    groups = groups_of(trackers)
+    if len(groups) == 1:
+        alive = max(tracker.alive for tracker in trackers)
+        seen_by = "" if len(trackers) == 1 else f", the same at all {len(trackers)} trackers"
+        if not alive:
+            return Check(State.WARN, "swarm", "no peer is known to any tracker", "lend a machine: axon-peer run")
+        return ok("swarm", f"{plural(alive, 'peer')}{seen_by}")
+    told = "; ".join(_group_text(group) for group in groups)
+    return failed(
+        "swarm",
+        SwarmSplit(
+            f"trackers see {len(groups)} different swarms: {told}",
+            fix="let the trackers reach each other (there: axon-tracker status shows whom one lacks; a firewall between"
+            " them, or a wrong public-address or trackers in its config.toml); until then name all: --tracker",
+        ),
+    )
+
+
+def _group_text(group: Sequence[TrackerFacts]) -> str:
+    trackers = " and ".join(tracker.name for tracker in group)
+    names = sorted({name for tracker in group for name in tracker.names.values()})
+    some = ", ".join(names[:_SHOWN_NAMES]) + (" ..." if len(names) > _SHOWN_NAMES else "")
+    count = max(tracker.alive for tracker in group)
+    return f"{trackers}: {plural(count, 'peer')}{f' ({some})' if names else ''}"
+
+
+def _dht(dht: DhtFacts, trackers: Sequence[TrackerFacts]) -> Iterable[Check]:
+    if not dht.wanted:
+        yield Check(
+            State.WARN, "dht", "switched off: nothing is found once every tracker is dead", "[client] dht = true"
+        )
+    elif dht.trouble:
+        yield failed("dht", DhtSilent(dht.trouble, fix="leave UDP sockets to this program"))
+    elif not dht.known:
+        if any(tracker.alive for tracker in trackers):
+            text = "no peer is a DHT node that others can reach: nothing is found once every tracker is dead"
+            yield Check(State.WARN, "dht", text, "on a peer: [peer] dht = true, and let UDP in on its port")
+        else:
+            yield ok("dht", "no node is known yet")
+    elif not dht.answering:
+        error = DhtSilent(
+            f"none of {plural(dht.known, 'node')} answers over UDP",
+            cause="UDP is blocked on this network" if trackers else "UDP is blocked here, or all of them are gone",
+            fix="let UDP out, and the answers in: sudo ufw allow out proto udp    (or the router's firewall);"
+            " without it nothing is found once every tracker is dead",
+        )
+        yield failed("dht", error)
+    else:
+        yield ok("dht", f"{plural(dht.answering, 'node')} answered over UDP, {dht.known} known before")

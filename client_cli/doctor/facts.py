@@ -1,0 +1,66 @@
+"""What `axon doctor` found out, before anything is judged (pure: values only)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from axonp2p.identity.peer_id import PeerId
+
+
+@dataclass(frozen=True)
+class TrackerFacts:
+    """What one tracker said, or why it said nothing."""
+
+    name: str
+    """HOST:PORT"""
+    configured: bool
+    """The owner named it; a tracker or a row did otherwise."""
+    trouble: str = ""
+    fix: str = ""
+    rtt_s: float = 0.0
+    clock_off_s: float = 0.0
+    """Its clock minus ours."""
+    version: str = ""
+    alive: int = 0
+    """Peers that it knows, by its word."""
+    peers: frozenset[PeerId] = frozenset()
+    """Those that it showed, all or a random part; without those whose rows are seconds old."""
+    names: dict[PeerId, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DhtFacts:
+    """What the DHT gave."""
+
+    wanted: bool
+    """Whether the settings want it."""
+    known: int = 0
+    """Nodes that trackers, the settings or the last run name."""
+    answering: int = 0
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class MachineFacts:
+    """This computer."""
+
+    home: str
+    versions: dict[str, str]
+    """Of Python and of the libraries; empty for one that is missing."""
+    key_trouble: str
+    key_fix: str
+    sandbox_trouble: str
+    disk_free_bytes: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All of it."""
+
+    machine: MachineFacts
+    trackers: list[TrackerFacts]
+    dht: DhtFacts
+    settings_trouble: str = ""
+    """Why no tracker is known, or why those of the settings cannot be read."""
+    settings_fix: str = ""

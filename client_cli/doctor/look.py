@@ -1,0 +1,171 @@
+"""Looks around for `axon doctor`: at this computer, at every tracker that is known, at the DHT. Judges nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import platform
+import random
+import shutil
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import msgspec
+import psutil
+
+import axonp2p
+from axonp2p.client.trackers import nobody_known, which_trackers
+from axonp2p.clock import Clock
+from axonp2p.errors import AxonError, KeyFileUnsafe, MalformedMessage, SettingsError
+from axonp2p.identity.key_file import load_or_create_key
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.peers.capability import Need, as_map
+from axonp2p.sandbox.child import why_no_sandbox
+from axonp2p.settings import ClientSettings, read_settings
+from axonp2p.table.dht.node import DhtNode
+from axonp2p.table.dht.node_state import load_state
+from axonp2p.table.records import MOST_ROWS
+from axonp2p.table.tracker_client import dht_contacts, known_trackers, line_to, query
+from axonp2p.table.tracker_file import read_health
+from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.http_caller import HttpCaller
+from client_cli.doctor.facts import DhtFacts, Facts, MachineFacts, TrackerFacts
+from client_cli.doctor.split import groups_of
+
+LIBRARIES = ("torch", "numpy", "safetensors", "aiohttp", "kademlia")
+HEALTH_PATH = "/v1/health"
+HEALTH_LIMIT = 4096
+LOOK_AGAIN_AFTER_S = 3.0
+"""Rows that are on their way between trackers arrive within this time."""
+TRACKER_WITHIN_S = 8.0
+DHT_WITHIN_S = 8.0
+
+
+class _Health(msgspec.Struct):
+    """What we read of a tracker's health page."""
+
+    time: float
+    version: str
+    alive: int
+
+
+@dataclasses.dataclass(frozen=True)
+class _Heard:
+    facts: TrackerFacts
+    contacts: list[str]
+    others: list[str]
+
+
+async def look(home: Path, given: Iterable[str], clock: Clock) -> Facts:
+    """Everything, side by side, in a bounded time. Raises `SettingsError` when config.toml cannot be read."""
+    settings = read_settings(home)
+    machine = asyncio.create_task(asyncio.to_thread(_look_at_machine, home))
+    trouble = fix = ""
+    configured: list[str] = []
+    try:
+        configured = [str(address) for address in which_trackers(given, settings, home)]
+    except SettingsError as error:
+        trouble, fix = error.in_a_line, error.fix
+    known = dict.fromkeys([*configured, *read_health(home / "trackers.json", configured, clock.now()).addresses])
+    if not known and not trouble:
+        nobody = nobody_known(home)
+        trouble, fix = nobody.message, nobody.fix
+    heard = await _ask_all(known, configured, clock)
+    learnt = {other: None for one in heard for other in one.others if other not in known}
+    heard += await _ask_all(learnt, configured, clock)
+    trackers = [one.facts for one in heard]
+    if len(groups_of([tracker for tracker in trackers if not tracker.trouble])) > 1:
+        await asyncio.sleep(LOOK_AGAIN_AFTER_S)
+        trackers = [one.facts for one in await _ask_all({**known, **learnt}, configured, clock)]
+    dht = await _look_at_dht(home, settings.client, [contact for one in heard for contact in one.contacts], clock)
+    return Facts(await machine, trackers, dht, trouble, fix)
+
+
+async def _ask_all(addresses: Iterable[str], configured: Iterable[str], clock: Clock) -> list[_Heard]:
+    named = set(configured)
+    return list(await asyncio.gather(*(_ask(address, address in named, clock) for address in addresses)))
+
+
+async def _ask(address: str, configured: bool, clock: Clock) -> _Heard:
+    pinned = PinnedAddress.parse(address)
+    facts = TrackerFacts(pinned.host_port, configured)
+    async with line_to(pinned) as line:
+        try:
+            async with asyncio.timeout(TRACKER_WITHIN_S):
+                return await _ask_everything(line, facts, clock)
+        except TimeoutError:
+            trouble, fix = f"no answer within {TRACKER_WITHIN_S:.0f} s", ""
+        except AxonError as error:
+            trouble, fix = error.in_a_line, error.fix
+    return _Heard(dataclasses.replace(facts, trouble=trouble, fix=fix), [], [])
+
+
+async def _ask_everything(line: HttpCaller, facts: TrackerFacts, clock: Clock) -> _Heard:
+    rtt_s = await line.round_trip()
+    asked = clock.now()
+    body = await line.fetch(HEALTH_PATH, HEALTH_LIMIT)
+    middle = (asked + clock.now()) / 2
+    try:
+        health = msgspec.json.decode(body, type=_Health)
+    except msgspec.DecodeError as error:
+        raise MalformedMessage(f"{line.called} does not answer as a tracker does") from error
+    found = await query(line, as_map(Need(also_taken=True)), MOST_ROWS, now=health.time)
+    others = [row.address for row in await known_trackers(line, now=health.time)]
+    told = dataclasses.replace(
+        facts,
+        rtt_s=rtt_s,
+        clock_off_s=health.time - middle,
+        version=health.version,
+        alive=found.fitting,
+        peers=frozenset(row.peer for row in found.rows),
+        names={row.peer: row.name for row in found.rows},
+    )
+    return _Heard(told, await dht_contacts(line), others)
+
+
+async def _look_at_dht(home: Path, settings: ClientSettings, told: Iterable[str], clock: Clock) -> DhtFacts:
+    if not settings.dht:
+        return DhtFacts(wanted=False)
+    saved = [contact.address for contact in load_state(home / "dht.json", clock.now())]
+    contacts = list(dict.fromkeys([*told, *settings.dht_contacts, *saved]))
+    if not contacts:
+        return DhtFacts(wanted=True)
+    node = DhtNode(PrivateKey.generate(), clock, random.SystemRandom(), serves=False)
+    try:
+        await node.listen("0.0.0.0", 0)  # noqa: S104 (a free port, on which nobody is served)
+    except AxonError as error:
+        return DhtFacts(wanted=True, known=len(contacts), trouble=error.in_a_line)
+    try:
+        async with asyncio.timeout(DHT_WITHIN_S):
+            answering = await node.bootstrap(contacts)
+    except TimeoutError:
+        answering = len(node.contacts(MOST_ROWS))
+    finally:
+        await node.stop()
+    return DhtFacts(wanted=True, known=len(contacts), answering=answering)
+
+
+def _look_at_machine(home: Path) -> MachineFacts:
+    versions = {"python": platform.python_version(), "axon": axonp2p.__version__}
+    for name in LIBRARIES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = ""
+    key_trouble = key_fix = ""
+    key = home / "client.key"
+    if key.exists():
+        try:
+            load_or_create_key(key)
+        except KeyFileUnsafe as error:
+            key_trouble, key_fix = error.in_a_line, error.fix
+    return MachineFacts(
+        home=str(home),
+        versions=versions,
+        key_trouble=key_trouble,
+        key_fix=key_fix,
+        sandbox_trouble=why_no_sandbox(),
+        disk_free_bytes=shutil.disk_usage(home).free,
+        memory_bytes=psutil.virtual_memory().total,
+    )
