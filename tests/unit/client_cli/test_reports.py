@@ -11,11 +11,10 @@ import pytest
 
 from axonp2p.client.events import JobFinished
 from axonp2p.client.job_store import ErrorRecord, JobRecord, PeerRecord
-from axonp2p.client.looking import Credit, Credits, SeenPeer
+from axonp2p.client.looking import Credit, Credits
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec, NeedSpec, TrainSpec
-from axonp2p.peers.capability import Capability
-from client_cli import check_text, demo_report, job_text, peer_text
+from client_cli import check_text, credits_table, demo_report, job_text
 
 GOOD = demo_report.DemoResult(
     job=JobFinished(
@@ -162,38 +161,8 @@ def test_a_line_a_job() -> None:
     ]  # fmt: skip
 
 
-def test_a_line_a_peer() -> None:
-    offer = Capability(
-        cores=1,
-        memory_mb=2048,
-        disk_mb=1,
-        gflops=41.2,
-        slots=2,
-        free=1,
-        python="3.11",
-        packages={"torch": "2"},
-        kinds=["train"],
-    )
-    text = peer_text.peers_text([SeenPeer("otter", "o" * 52, ("127.0.0.1:1",), offer, 0.0012)])
-    assert text.splitlines()[1].split() == [
-        "otter",
-        "oooooooo",
-        "1.2",
-        "ms",
-        "1",
-        "2,048",
-        "MiB",
-        "41",
-        "1",
-        "of",
-        "2",
-        "-",
-    ]
-    assert "axon-peer run" in peer_text.peers_text([])
-
-
 def test_balances_say_what_they_are_the_sum_of() -> None:
     credit = Credit(name="you", key="o" * 52, earned=0.0, owed=0.0023, earned_flops=0, owed_flops=10**9, receipts=60)
-    text = peer_text.credits_table(Credits(tracker="tracker lab", receipts=60, balances=[credit]))
+    text = credits_table.credits_table(Credits(tracker="tracker lab", receipts=60, balances=[credit]))
     assert text.splitlines()[-1] == "sum of 60 receipts at tracker lab"
     assert "0.00230" in text
