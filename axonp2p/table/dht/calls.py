@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from axonp2p.errors import MalformedMessage
+from axonp2p.table.dht.datagrams import decode_answer, encode_call
 from axonp2p.table.dht.rpc import (
     FRAME_BYTES,
     ID_BYTES,
@@ -20,14 +21,14 @@ from axonp2p.table.dht.rpc import (
     Answer,
     Call,
     Question,
-    decode_answer,
-    encode_call,
     name_of,
 )
 from axonp2p.table.dht.timing import HARD_LIMIT_S, Timing
 from axonp2p.table.dht.traffic import Traffic
 
 Address = tuple[str, int]
+
+UNANSWERED_WHEN_CUT_OFF = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,9 @@ class Ended:
 
     answer: Answer | None
     seconds: float = 0.0
+    telling: bool = True
+    """Whether a missing answer says something of the one who was asked: not when nobody else answered meanwhile, as
+    then it is rather this machine that is cut off."""
 
 
 @dataclass(slots=True)
@@ -72,6 +76,8 @@ class Calls:
         self._loop = asyncio.get_running_loop()
         self._by_number: dict[bytes, _Waiting] = {}
         self._slow_ones: Counter[Address] = Counter()
+        self._last_heard = -1.0
+        self._unanswered = 0
 
     def ask(
         self,
@@ -108,6 +114,8 @@ class Calls:
             self._traffic.refused(f"{name}-answer")
             waiting.on_end(Ended(None))
             return
+        self._last_heard = self._loop.time()
+        self._unanswered = 0
         self._timing.answered(sender, seconds)
         waiting.on_end(Ended(answer, seconds))
 
@@ -115,11 +123,16 @@ class Calls:
         """Whether a question to it is past its soft limit just now: no other should wait for it."""
         return address in self._slow_ones
 
+    @property
+    def cut_off(self) -> bool:
+        """Whether the last few questions, to whomever, all went unanswered."""
+        return self._unanswered >= UNANSWERED_WHEN_CUT_OFF
+
     def stop(self) -> None:
         """End all that waits, as if nobody answered."""
         for waiting in {id(one): one for one in self._by_number.values()}.values():
             self._forget(waiting)
-            waiting.on_end(Ended(None))
+            waiting.on_end(Ended(None, telling=False))
 
     def _slow(self, waiting: _Waiting) -> None:
         self._slow_ones[waiting.address] += 1
@@ -136,8 +149,11 @@ class Calls:
 
     def _failed(self, waiting: _Waiting) -> None:
         self._forget(waiting)
-        self._timing.silent(waiting.address, self._loop.time())
-        waiting.on_end(Ended(None))
+        self._unanswered += 1
+        telling = self._last_heard >= min(waiting.numbers.values())
+        if telling:
+            self._timing.silent(waiting.address, self._loop.time())
+        waiting.on_end(Ended(None, telling=telling))
 
     def _forget(self, waiting: _Waiting) -> None:
         if waiting.timer is not None:

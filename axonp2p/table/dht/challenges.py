@@ -18,7 +18,8 @@ from axonp2p.table.dht.routing_table import ContactTable
 from axonp2p.table.dht.rpc import HI_PURPOSE, NONCE_BYTES, Hi, HiAnswer, hi_payload
 from axonp2p.transport.address import join_host_port
 
-AT_A_TIME = 16
+CALLERS_AT_A_TIME = 16
+ANSWERED_AT_A_TIME = 48
 MOST_VOTES = 16
 
 
@@ -49,18 +50,22 @@ class Challenges:
         most = Counter(self._votes.values()).most_common(1)
         return most[0][0] if most else None
 
-    def consider(self, contact: Contact) -> None:
-        """Challenge a contact that was heard of, if the table has use for it."""
+    def consider(self, contact: Contact, asked: bool) -> None:
+        """Challenge a contact that was heard of, if the table has use for it. `asked`: it answered a question."""
         if not self._table.knows(contact) and self._table.would_take(contact):
-            self.challenge(contact)
+            self.challenge(contact, asked)
 
-    def challenge(self, contact: Contact) -> None:
-        """Ask a contact to prove itself; it enters the table when it does, and fails there when it does not."""
-        if contact.address in self._under_way or len(self._under_way) >= AT_A_TIME:
+    def challenge(self, contact: Contact, asked: bool) -> None:
+        """Ask a contact to prove itself; it enters the table when it does, and fails there when it does not.
+
+        Those that only asked, perhaps from forged addresses, leave room for those that answered.
+        """
+        most = ANSWERED_AT_A_TIME if asked else CALLERS_AT_A_TIME
+        if contact.address in self._under_way or len(self._under_way) >= most:
             return
 
         def end(proven: Contact | None) -> None:
-            if proven != contact and self._table.knows(contact):
+            if proven != contact and self._table.knows(contact) and not self._calls.cut_off:
                 self._table.failed(contact)
 
         self.greet(contact.address, end)
@@ -92,7 +97,7 @@ class Challenges:
             return None
         doubtful = self._table.add_contact(contact, self._now())
         if doubtful is not None:
-            self.challenge(doubtful)
+            self.challenge(doubtful, asked=True)
         return contact
 
     def _vote(self, address: Address, seen: Address) -> None:

@@ -10,30 +10,25 @@ import structlog
 from kademlia.network import Server
 
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, MalformedMessage, PortTaken, SettingsError
+from axonp2p.errors import AxonError, PortTaken
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId, public_key_of
-from axonp2p.table.dht.calls import Address
 from axonp2p.table.dht.compact import CompactRow
 from axonp2p.table.dht.contact import Contact, network_of
-from axonp2p.table.dht.crawl import Crawl, drop
 from axonp2p.table.dht.depths import Depths
 from axonp2p.table.dht.finding import Finder
 from axonp2p.table.dht.index_keys import Wanted
-from axonp2p.table.dht.keys import ID_BYTES, node_id
+from axonp2p.table.dht.joining import join, look_up
+from axonp2p.table.dht.keys import node_id
 from axonp2p.table.dht.protocol import DhtProtocol, Surroundings
 from axonp2p.table.dht.publishing import Publisher
 from axonp2p.table.dht.record_store import RecordStore
 from axonp2p.table.dht.routing_table import BUCKET_SIZE
 from axonp2p.table.dht.traffic import Traffic
-from axonp2p.transport.address import join_host_port, split_host_port
+from axonp2p.transport.address import join_host_port
 
 UPKEEP_S = 600.0
 """How often a node looks whether a part of its table was not used for an hour, and drops what expired."""
-MOST_GREETED = 20
-ENOUGH_GREETED = 3
-GREETING_GRACE_S = 0.3
-"""How long other first contacts are waited for once one has answered."""
 SECRET_BYTES = 32
 
 log = structlog.get_logger()
@@ -108,13 +103,11 @@ class DhtNode:
     async def bootstrap(self, contacts: Iterable[str]) -> int:
         """Join through nodes at HOST:PORT (IP addresses); how many proven contacts are known then, 0 when none answers.
 
-        What is no such address, and all beyond the first twenty, is ignored.
+        What is no such address, and all beyond the first twenty, is ignored. When nobody answers, those that were known
+        before stay, for a network that was away and comes back.
         """
-        await self._greet([address for address in map(_address_of, contacts) if address][:MOST_GREETED])
-        if len(self._protocol.router):
-            await self._look_up(self._protocol.source_node.id)
-            await asyncio.gather(*(self._look_up(target) for target in self._far_targets()))
-        return len(self._protocol.router)
+        await join(self._protocol, contacts)
+        return self.contact_count
 
     async def stop(self) -> None:
         """Close the port; questions under way end without an answer."""
@@ -148,7 +141,7 @@ class DhtNode:
         protocol = self._protocol
         protocol.storage.expire(self._clock.now())
         for target in protocol.router.refresh_targets(asyncio.get_running_loop().time(), self._chance):
-            await self._look_up(target)
+            await look_up(protocol, target)
 
     # --- what it is and knows ---------------------------------------------------------------------
 
@@ -176,8 +169,8 @@ class DhtNode:
 
     @property
     def contact_count(self) -> int:
-        """How many proven contacts it has."""
-        return len(self._protocol.router)
+        """How many proven contacts it has; 0 while none of its questions is answered."""
+        return 0 if self._protocol.calls.cut_off else len(self._protocol.router)
 
     @property
     def row_count(self) -> int:
@@ -204,46 +197,6 @@ class DhtNode:
         protocol: DhtProtocol = self._server.protocol
         return protocol
 
-    async def _greet(self, addresses: list[Address]) -> None:
-        """Ask who is there, until enough have proved themselves or nobody is left."""
-        loop = asyncio.get_running_loop()
-        enough: asyncio.Future[None] = loop.create_future()
-        left, proven = len(addresses), 0
-
-        def go_on() -> None:
-            if not enough.done():
-                enough.set_result(None)
-
-        def end(contact: Contact | None) -> None:
-            nonlocal left, proven
-            left -= 1
-            proven += contact is not None
-            if not left or proven >= ENOUGH_GREETED:
-                go_on()
-            elif contact is not None:
-                loop.call_later(GREETING_GRACE_S, go_on)
-
-        for address in addresses:
-            self._protocol.challenges.greet(address, end)
-        if addresses:
-            await enough
-
-    async def _look_up(self, target: bytes) -> None:
-        await Crawl(self._protocol, target, None, drop).run()
-
-    def _far_targets(self) -> list[bytes]:
-        """A chance id in each half, quarter, eighth... of the ids that this node is not in, down to its neighbours."""
-        own = int.from_bytes(self._protocol.source_node.id)
-        near = self._protocol.router.nearest(self._protocol.source_node.id, 1)
-        bits = ID_BYTES * 8
-        shared = bits - max((contact.long_id ^ own).bit_length() for contact in near) if near else 0
-        targets = []
-        for depth in range(shared):
-            below = bits - depth - 1
-            head = (own >> below) ^ 1
-            targets.append((head << below | self._chance.getrandbits(below)).to_bytes(ID_BYTES))
-        return targets
-
     async def _keep_up(self) -> None:
         while True:
             # Spread, so that nodes which were started together do not ask together.
@@ -252,11 +205,3 @@ class DhtNode:
                 await self.refresh()
             except AxonError as error:
                 log.warning("the DHT's table was not refreshed", reason=error.in_a_line)
-
-
-def _address_of(text: str) -> Address | None:
-    try:
-        contact = Contact(bytes(ID_BYTES), *split_host_port(text))
-    except (SettingsError, MalformedMessage):
-        return None
-    return contact.address

@@ -22,7 +22,8 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.table.dht.answering import Answering
 from axonp2p.table.dht.calls import Address, Calls, Ended
 from axonp2p.table.dht.challenges import Challenges
-from axonp2p.table.dht.contact import Contact
+from axonp2p.table.dht.contact import Contact, read_host
+from axonp2p.table.dht.datagrams import decode_call, encode_answer, kind_of
 from axonp2p.table.dht.gate import Gate
 from axonp2p.table.dht.record_store import RecordStore
 from axonp2p.table.dht.routing_table import ContactTable
@@ -33,9 +34,6 @@ from axonp2p.table.dht.rpc import (
     Hi,
     HiAnswer,
     Question,
-    decode_call,
-    encode_answer,
-    kind_of,
     name_of,
 )
 from axonp2p.table.dht.timing import Timing
@@ -45,6 +43,10 @@ from axonp2p.transport.address import join_host_port
 TOKEN_LIFE_S = 240.0
 """A node's tokens hold for five to ten minutes."""
 MOST_TOKENS = 2048
+QUESTIONS_A_SECOND, QUESTIONS_AT_ONCE = 100.0, 300.0
+"""Of one network; local ones are exempt."""
+SIGNATURES_A_SECOND = 1000.0
+"""About 2 % of a core."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ class DhtProtocol(KademliaProtocol):  # type: ignore[misc]  # kademlia has no ty
         self._loop = asyncio.get_running_loop()
         self._six = False
         self._paused = False
-        self._gate = Gate()
+        self._gate = Gate(QUESTIONS_A_SECOND, QUESTIONS_AT_ONCE)
+        self._signatures = Gate(SIGNATURES_A_SECOND, SIGNATURES_A_SECOND)
         self._tokens: OrderedDict[Address, tuple[bytes, float]] = OrderedDict()
         self._places: OrderedDict[Address, bytes] = OrderedDict()
         self.traffic = Traffic()
@@ -99,12 +102,12 @@ class DhtProtocol(KademliaProtocol):  # type: ignore[misc]  # kademlia has no ty
         def end(ended: Ended) -> None:
             known = self.router.knows(contact)
             if ended.answer is None:
-                if known:
+                if known and ended.telling:
                     self.router.failed(contact)
             elif known:
                 self.router.heard(contact, self._loop.time())
             else:
-                self.challenges.consider(contact)
+                self.challenges.consider(contact, asked=True)
             if isinstance(ended.answer, FindAnswer):
                 self._remember_token(contact.address, ended.answer.token)
             if ended.seconds and contact.address in self._places:
@@ -165,10 +168,16 @@ class DhtProtocol(KademliaProtocol):  # type: ignore[misc]  # kademlia has no ty
         self._paused = False
 
     def _asked(self, data: bytes, sender: Address) -> None:
-        if not self._gate.lets_in(sender[0], self._loop.time()):
+        now = self._loop.time()
+        host = read_host(sender[0])
+        if not host.local and not self._gate.lets_in(host.network, now):
             self.traffic.refused("too-many")
             return
         call = decode_call(data)
+        # A `hi` costs a signature before anything is known of the sender, whose address may be forged each time.
+        if isinstance(call.question, Hi) and not self._signatures.lets_in(b"", now):
+            self.traffic.refused("too-many-hi")
+            return
         name = name_of(call.question)
         self.traffic.heard(name, len(data))
         answer = self.answering.answer(call, sender, len(data), self.surroundings.clock.now())
@@ -184,9 +193,9 @@ class DhtProtocol(KademliaProtocol):  # type: ignore[misc]  # kademlia has no ty
         if not self.usable(caller):
             return
         if serves:
-            self.challenges.consider(caller)
+            self.challenges.consider(caller, asked=False)
         elif greeted and not len(self.router):
-            self.challenges.challenge(caller)
+            self.challenges.challenge(caller, asked=False)
 
     def _send(self, datagram: bytes, address: Address) -> None:
         if self.transport is not None and not self.transport.is_closing() and not self._paused:
