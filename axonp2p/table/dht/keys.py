@@ -40,12 +40,6 @@ def page_order(public_key: bytes) -> bytes:
     return _digest(public_key)[-PAGE_ORDER_BYTES:]
 
 
-def page_after(order: bytes) -> bytes:
-    """Where the next page begins when the last row of this one stands at `order`."""
-    place: int = (int.from_bytes(order) + 1) % 2 ** (8 * PAGE_ORDER_BYTES)
-    return place.to_bytes(PAGE_ORDER_BYTES)
-
-
 def _digest(data: bytes) -> bytes:
     # Kademlia's ids have 160 bits. They only spread; what must hold against forgers is signed with Ed25519.
     return sha1(data, usedforsecurity=False).digest()
