@@ -17,6 +17,7 @@ from axonp2p.ledger.receipt import Receipt
 from axonp2p.peers.capability import Capability
 from axonp2p.reservation.token import ReserveRequest
 from axonp2p.table.records import Row
+from axonp2p.table.slots import supersedes
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from axonp2p.wire.codec import encode
 
@@ -36,7 +37,7 @@ class KnownRow:
 
 def is_news(row: Row, payload: bytes, known: KnownRow | None) -> bool:
     """Whether an announce must be stored: no when it is stored already. Raises `StaleRow`."""
-    if known is None or row.sequence > known.sequence:
+    if known is None or supersedes(row.sequence, payload, known.sequence, known.payload):
         return True
     if payload == known.payload:
         return False

@@ -20,6 +20,7 @@ import msgspec
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.peers.capability import Capability, Need, why_not
 from axonp2p.table.records import LONGEST_LIFE_S, Row
+from axonp2p.table.slots import supersedes
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed
@@ -97,7 +98,7 @@ class TableIndex:
     def put(self, signed: Signed[Row], row: Row, offer: Capability | None, *, forget_at: float, now: float) -> None:
         """Remember a row, whose capability is `offer` (None: withdrawn); one not newer than the known is ignored."""
         known = self._entries.get(row.peer)
-        if known is not None and known.sequence >= row.sequence:
+        if known is not None and not supersedes(row.sequence, signed.payload, known.sequence, known.signed.payload):
             return
         self._bury(row.peer)
         self._entries[row.peer] = _Entry(signed, row.sequence, forget_at)
