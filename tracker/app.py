@@ -73,6 +73,7 @@ class Tracker:
         self._limit = RateLimit()
         self._prober = Prober(index, clock)
         routes = Routes(self.key.peer_id, self.table, self.issuer, self.ledger, clock, settings.announce_every)
+        routes.first_look = self._prober.first_look
         shared = SyncRoutes(self._joined, self.replica, self._arrivals, self._limit, clock)
         self._certificate = make_certificate(self.key, home / "certificate.pem")
         extra = [shared.add_routes, self._prober.add_routes]

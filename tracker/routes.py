@@ -50,6 +50,8 @@ class Routes:
         self._ledger = ledger
         self._clock = clock
         self._again_in = again_in
+        self.first_look: Callable[[Row, str], bool | None] = lambda row, source: None
+        """Whether a peer that announces from this IP address can be called there; None until that is known."""
 
     def application(
         self, metrics: Metrics, limit: RateLimit, extra: Iterable[Callable[[web.Application], None]] = ()
@@ -74,7 +76,10 @@ class Routes:
         now = self._clock.now()
         row = open_row(signed, now)
         await self._table.keep(signed, row, now)
-        return reply(Announced(tracker=self._tracker, again_in=self._again_in, seen_from=_address(request), time=now))
+        source = _address(request)
+        reached = self.first_look(row, source)
+        answer = Announced(tracker=self._tracker, again_in=self._again_in, seen_from=source, time=now, reached=reached)
+        return reply(answer)
 
     async def query(self, request: web.Request) -> web.Response:
         """Peers that meet a need."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from aiohttp import web
 
@@ -16,13 +18,14 @@ from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.peers.capability import Need, read_capability
 from axonp2p.table.records import Report, ReportHeard, Row
-from axonp2p.table.tracker_client import REPORT_PATH
+from axonp2p.table.tracker_client import REPORT_PATH, announce
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.http_replies import add_ping, errors_as_refusals
 from axonp2p.transport.listener import Listener
 from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import ManualClock, key_of, make_row
+from tests.unit.tracker.conftest import Start
 from tracker import prober
 from tracker.prober import Prober
 from tracker.table_index import TableIndex
@@ -166,3 +169,17 @@ async def test_a_report_comes_over_the_line(lab: Lab, tmp_path: Path):
         await lab.verdicts()
     await listener.stop()
     assert lab.found() == 0
+
+
+async def test_an_announce_tells_whether_the_peer_can_be_called(start: Start, tmp_path: Path):
+    running = await start(clock=ManualClock(time.time()))
+    home = tmp_path / "peer"
+    home.mkdir()
+    async with peer_at_work(ADA, home) as row, asyncio.timeout(PATIENCE_S):
+        sequence, reached = 1, None
+        while reached is None:
+            said = msgspec.structs.replace(row, sequence=sequence, expires=int(running.clock.now()) + 600)
+            reached = (await announce(running.caller, sign(ADA, said))).reached
+            sequence += 1
+            await asyncio.sleep(0.02)
+    assert reached is True
