@@ -18,3 +18,12 @@ def logs_as_they_were() -> Iterator[None]:
     structlog.reset_defaults()
     root.handlers[:] = handlers
     root.setLevel(level)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def alone_on_the_network() -> Iterator[None]:
+    """Programs of tests look for nobody on the local network: another test's would answer, or a real peer."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AXON_CLIENT_LAN", "false")
+        patch.setenv("AXON_PEER_LAN", "false")
+        yield

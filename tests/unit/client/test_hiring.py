@@ -2,70 +2,115 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from axonp2p.client import hiring as hiring_module
+from axonp2p.client import promising
 from axonp2p.client.events import Event, PeerHired, PeerRefused, PeersFound, Reserved, RttMeasured
-from axonp2p.client.hiring import Hiring, Wish
-from axonp2p.errors import Busy, NobodyFits
+from axonp2p.client.hiring import Hiring, Means, Wish
+from axonp2p.errors import AxonError, Busy, NobodyFits, Refused, TokenRefused, TrackerUnreachable
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.jobs.messages import EndLease, LeaseEnded, TakeLease
 from axonp2p.peers.capability import Need
+from axonp2p.peers.coordinates import Coordinate, Position, write_coordinate
+from axonp2p.peers.selection import how_many_to_ask
 from axonp2p.reservation.token import Token
-from axonp2p.table.records import Row
-from axonp2p.table.tracker_client import Found
+from axonp2p.table import reporting
+from axonp2p.table.records import ReportHeard, Row
+from axonp2p.table.sightings import SeenRow, Sight, SourceAnswer
+from axonp2p.transport.session import Session
+from axonp2p.wire.codec import decode
 from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import NOW, ManualClock, key_of, make_offer, make_row
-from tests.unit.client.conftest import Daemon
+from tests.unit.client.conftest import TAKEN, Daemon
 
 CLIENT, TRACKER = key_of("client"), key_of("tracker")
 
 
 class Table:
-    """Stands for a tracker: shows its rows, signs every token."""
+    """Stands for the shared table and the trackers behind it: shows its rows, signs every token."""
 
     called = "tracker test"
+    address = "https://tracker:7070"
 
     def __init__(self, rows: Sequence[Row], alive: int = 0) -> None:
         self.rows = list(rows)
         self.alive = alive or len(rows)
-        self.asked: list[int] = []
+        self.asked: list[tuple[int, int]] = []
         self.reserved: list[list[str]] = []
+        self.reported: list[str] = []
+        self.away: AxonError | None = None
+        self.unknown: set[str] = set()
+        self.trackers: Any = self
 
-    async def first(self, ask: Callable[[Any], Awaitable[Any]]) -> tuple[Any, Any]:
-        return self, await ask(self)
+    async def find(self, need: dict[str, Any], count: int, *, enough: int, near: bytes = b"") -> Sight:
+        self.asked.append((count, enough))
+        shown = self.rows[: None if near else count]
+        rows = [SeenRow(row, (self.called,)) for row in shown]
+        answer = SourceAnswer(self.called, 0.0, tuple(shown), len(self.rows), self.alive)
+        return Sight(rows, [answer], {}, complete=len(rows) < enough)
+
+    def in_order(self) -> list[Any]:
+        return [self]
+
+    async def first(self, ask: Callable[[Any], Awaitable[Any]], **_: Any) -> tuple[Any, Any]:
+        return self, await self.ask(self, ask)
+
+    async def ask(self, line: Any, ask: Callable[[Any], Awaitable[Any]]) -> Any:
+        if self.away:
+            raise self.away
+        return await ask(self)
 
 
-async def query(table: Table, need: dict[str, Any], count: int, *, now: float) -> Found:
-    table.asked.append(count)
-    return Found(table.rows[:count], len(table.rows), table.alive, 0)
-
-
-async def reserve(table: Table, key: Any, peers: list[str], **wish: Any) -> Signed[Token]:
-    table.reserved.append(peers)
+def token_of(signer: PrivateKey, key: Any, peers: list[str], wish: dict[str, Any]) -> Signed[Token]:
     token = Token(
-        uuid=wish["uuid"], issuer=TRACKER.peer_id, client=key.peer_id, client_address="127.0.0.1", peers=peers,
+        uuid=wish["uuid"], issuer=signer.peer_id, client=key.peer_id, client_address="127.0.0.1", peers=peers,
         kinds=wish["kinds"], not_before=int(NOW), expires=int(NOW) + wish["seconds"],
     )  # fmt: skip
-    return sign(TRACKER, token)
+    return sign(signer, token)
+
+
+OWN = {key_of(name).peer_id: key_of(name) for name in ("otter", "heron", "lynx")}
+
+
+async def reserve(line: Any, key: Any, peers: list[str], **wish: Any) -> Signed[Token]:
+    """Ours: at the table of the test, or at a peer for itself."""
+    if wish["issuer"]:
+        return token_of(OWN[wish["issuer"]], key, peers, wish)
+    if line.unknown & set(peers):
+        raise Refused("cannot reserve 1 of them: is not announced here")
+    line.reserved.append(peers)
+    return token_of(TRACKER, key, peers, wish)
+
+
+async def report(line: Any, key: Any, peer: str, *, now: float) -> ReportHeard:
+    line.reported.append(peer)
+    return ReportHeard(checking=True)
 
 
 @pytest.fixture(autouse=True)
 def tracker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hiring_module, "query", query)
-    monkeypatch.setattr(hiring_module, "reserve", reserve)
+    monkeypatch.setattr(promising, "reserve", reserve)
+    monkeypatch.setattr(reporting, "report", report)
     monkeypatch.setattr(hiring_module, "PAUSE_S", 0.0)
 
 
 class Search:
     """One job's hiring, and what was seen of it."""
 
-    def __init__(self, table: Table, wanted: int, at_least: int = 1, max_rtt_s: float = 5.0, **need: Any) -> None:
+    def __init__(
+        self, table: Table, wanted: int, at_least: int = 1, max_rtt_s: float = 5.0, here: bytes = b"", **need: Any
+    ) -> None:
         self.seen: list[Event] = []
         wish = Wish("digits-1", Need(**need), wanted, at_least, max_rtt_s)
-        trackers: Any = table
-        self.hiring = Hiring(CLIENT, trackers, ManualClock(), wish, self.seen.append)
+        shared: Any = table
+        means = Means(CLIENT, shared, Position(random.Random(1), here), ManualClock())
+        self.hiring = Hiring(means, wish, self.seen.append)
 
     async def names(self) -> list[str]:
         """Hire; the names of those who said yes. All leases are ended again."""
@@ -130,6 +175,7 @@ async def test_dead_and_unfit_peers_are_never_reserved(start_peer: Any) -> None:
     assert table.reserved == [[peer.key.peer_id]]
     (measured,) = search.all_of(RttMeasured)
     assert list(measured.unreachable) == ["dead"]
+    assert table.reported == [key_of("dead").peer_id]
 
 
 async def test_who_is_too_far_is_not_acquired(start_peer: Any) -> None:
@@ -145,11 +191,11 @@ async def test_who_is_too_far_is_not_acquired(start_peer: Any) -> None:
 
 async def test_a_second_look_finds_those_that_were_not_shown(start_peer: Any) -> None:
     peer = await start_peer("otter", Daemon())
-    dead = [make_row(key_of(f"dead-{n}"), name=f"dead-{n}", addresses=["127.0.0.1:1"]) for n in range(8)]
+    dead = [make_row(key_of(f"dead-{n}"), name=f"dead-{n}", addresses=["127.0.0.1:1"]) for n in range(9)]
     table = Table([*dead, peer.row()])
     search = Search(table, wanted=1)
     assert await search.names() == ["otter"]
-    assert table.asked == [6, 200]
+    assert table.asked == [(7, 1), (7, 200), (200, 200)]
 
 
 async def test_a_peer_that_becomes_free_in_a_moment_is_found(start_peer: Any) -> None:
@@ -184,3 +230,103 @@ async def test_two_peers_of_one_name_can_be_told_apart(start_peer: Any) -> None:
     twin = make_row(second.key, name="otter", addresses=second.row().addresses, certificate=second.row().certificate)
     names = await Search(Table([first.row(), twin]), wanted=2).names()
     assert sorted(names) == ["otter", f"otter-{second.key.peer_id[:8]}"]
+
+
+# --- when trackers do not help
+
+
+def willing(peer: Any, **changes: Any) -> Row:
+    """The row of a peer that signs tokens for itself."""
+    row: Row = msgspec.structs.replace(peer.row(), issues_tokens=True, **changes)
+    return row
+
+
+async def test_with_no_tracker_each_peer_gives_its_own_token(start_peer: Any) -> None:
+    daemons = {name: Daemon() for name in ("otter", "heron")}
+    peers = [await start_peer(name, daemon) for name, daemon in daemons.items()]
+    table = Table([willing(peer) for peer in peers])
+    table.away = TrackerUnreachable("no tracker answers")
+    search = Search(table, wanted=2, at_least=2)
+    assert sorted(await search.names()) == ["heron", "otter"]
+    issuers = {event.issuer: event.peers for event in search.all_of(Reserved)}
+    assert issuers == {"peer otter": ["otter"], "peer heron": ["heron"]}
+    assert {lease.promise.tracker for lease in search.hiring.hired} == {""}
+    for name, daemon in daemons.items():
+        signed: Signed[Token] = decode(daemon.heard[0].token, Signed[Token], 8192)
+        assert signed.signer == key_of(name).peer_id
+
+
+async def test_who_issues_no_token_cannot_be_had_without_a_tracker(start_peer: Any) -> None:
+    peer = await start_peer("otter", Daemon())
+    table = Table([peer.row()])
+    table.away = TrackerUnreachable("no tracker answers")
+    with pytest.raises(NobodyFits) as caught:
+        await Search(table, wanted=1).names()
+    assert promising.NOT_WILLING in caught.value.cause
+
+
+async def test_one_that_a_tracker_does_not_know_gives_its_own_token_the_others_have_the_trackers(
+    start_peer: Any,
+) -> None:
+    peers = [await start_peer(name, Daemon()) for name in ("otter", "heron")]
+    table = Table([willing(peer) for peer in peers])
+    table.unknown = {key_of("otter").peer_id}
+    search = Search(table, wanted=2, at_least=2)
+    assert sorted(await search.names()) == ["heron", "otter"]
+    issuers = {lease.name: lease.promise.issued_by for lease in search.hiring.hired}
+    assert issuers == {"otter": "peer otter", "heron": "tracker test"}
+
+
+async def test_a_peer_that_does_not_know_the_tracker_is_asked_for_its_own_token(start_peer: Any) -> None:
+    class Picky(Daemon):
+        async def __call__(self, session: Session) -> None:
+            first, _ = await session.receive(TakeLease)
+            signed: Signed[Token] = decode(first.token, Signed[Token], 8192)
+            if signed.signer == TRACKER.peer_id:
+                await session.refuse(TokenRefused("which is none of this peer's trackers"))
+                return
+            await session.send(TAKEN)
+            await session.receive(EndLease)
+            await session.send(LeaseEnded())
+
+    peer = await start_peer("otter", Picky())
+    search = Search(Table([willing(peer)]), wanted=1)
+    assert await search.names() == ["otter"]
+    assert [event.issuer for event in search.all_of(Reserved)] == ["tracker test", "peer otter"]
+
+
+async def test_a_table_that_is_lost_in_the_middle_keeps_who_is_hired(start_peer: Any) -> None:
+    peer = await start_peer("otter", Daemon())
+
+    class Lost(Table):
+        async def find(self, need: dict[str, Any], count: int, *, enough: int, near: bytes = b"") -> Sight:
+            if self.asked:
+                raise TrackerUnreachable("no tracker answers")
+            return await super().find(need, count, enough=enough, near=near)
+
+    assert await Search(Lost([peer.row()]), wanted=2).names() == ["otter"]
+
+
+async def test_when_nobody_answers_nobody_is_reported() -> None:
+    table = Table([make_row(key_of(f"dead-{n}"), name=f"dead-{n}", addresses=["127.0.0.1:1"]) for n in range(3)])
+    with pytest.raises(NobodyFits):
+        await Search(table, wanted=1).names()
+    assert table.reported == []
+
+
+async def test_of_many_the_nearest_by_their_coordinates_are_measured_first(start_peer: Any) -> None:
+    near = await start_peer("otter", Daemon())
+
+    def at(milliseconds: float) -> bytes:
+        return write_coordinate(Coordinate((milliseconds, 0.0, 0.0, 0.0), 0.1, 0.1))
+
+    far = [
+        make_row(key_of(f"far-{n}"), name=f"far-{n}", addresses=["127.0.0.1:1"], coordinate=at(200 + n))
+        for n in range(20)
+    ]
+    table = Table([*far, willing(near, coordinate=at(1))])
+    search = Search(table, wanted=1, here=at(0))
+    assert await search.names() == ["otter"]
+    (measured,) = search.all_of(RttMeasured)
+    assert len(measured.seconds) + len(measured.unreachable) == how_many_to_ask(1)
+    assert measured.estimated["otter"] < min(seconds for name, seconds in measured.estimated.items() if name != "otter")

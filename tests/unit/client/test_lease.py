@@ -63,7 +63,7 @@ def promise(*peers: str) -> Promise:
         uuid=uuid, issuer=tracker.peer_id, client=CLIENT.peer_id, client_address="127.0.0.1",
         peers=[key_of(name).peer_id for name in peers], kinds=["train"], not_before=0, expires=2**33,
     )  # fmt: skip
-    return Promise(uuid, sign(tracker, token), None)  # type: ignore[arg-type]
+    return Promise(uuid, sign(tracker, token), "tracker lab", "https://lab:7070")
 
 
 async def lease_from(peer: Any) -> Lease:

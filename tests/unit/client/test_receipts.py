@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
 
 from axonp2p.client import receipts as receipts_module
+from axonp2p.client.lease_sides import Promise
 from axonp2p.client.receipts import ReceiptBook, ReceiptOffice
 from axonp2p.errors import BadSignature, MalformedMessage, PeerMisbehaved, TrackerUnreachable
 from axonp2p.ledger.receipt import DoublySigned, Receipt, ReceiptsKept, accept, open_receipt
 from axonp2p.reservation.reserving import new_uuid
+from axonp2p.reservation.token import Token
 from axonp2p.training.messages import RoundDone
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import Signed
@@ -20,6 +22,8 @@ from tests.fakes import NOW, ManualClock, key_of
 
 CLIENT, OTTER, HERON = key_of("client"), key_of("otter"), key_of("heron")
 RESERVATION = new_uuid()
+LAB = "https://lab:7070"
+TOKEN: Signed[Token] = Signed(signer=key_of("tracker").peer_id, payload=b"a token", signature=bytes(64))
 
 
 def done(round: int, flops: int = 1000) -> RoundDone:
@@ -81,9 +85,9 @@ def test_a_wrong_answer_is_the_peers_misbehaviour() -> None:
 class Peer:
     """As much of a lease as the office needs, with a peer that signs at once or never."""
 
-    def __init__(self, key: Any, tracker: Any, *, signs: bool = True) -> None:
+    def __init__(self, key: Any, tracker: str = LAB, *, signs: bool = True) -> None:
         self.row = type("Row", (), {"peer": key.peer_id})
-        self.promise = type("Promise", (), {"uuid": RESERVATION, "tracker": tracker})
+        self.promise = Promise(RESERVATION, TOKEN, "tracker", tracker)
         self.name, self.hung_up = "peer", False
         self.office: Any = None
         self._key, self._signs = key, signs
@@ -93,68 +97,104 @@ class Peer:
             self.office.signed(self, answer(receipt, self._key))
 
 
-@pytest.fixture
-def handed_in(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What a tracker was given: the first times `away` counts, it is away."""
-    taken: list[Any] = []
+class Trackers:
+    """Stands for the trackers: the first `away` times none answers."""
 
-    async def hand_in(tracker: dict[str, int], receipts: Sequence[DoublySigned]) -> ReceiptsKept:
-        if tracker["away"]:
-            tracker["away"] -= 1
-            raise TrackerUnreachable("the tracker does not answer")
-        taken.append(len(receipts))
+    def __init__(self, away: int = 0) -> None:
+        self.away = away
+        self.preferred: list[str] = []
+
+    async def first(self, ask: Callable[[Any], Awaitable[Any]], *, before: str = "") -> tuple[Any, Any]:
+        if self.away:
+            self.away -= 1
+            raise TrackerUnreachable("no tracker answers")
+        self.preferred.append(before)
+        return self, await ask(self)
+
+
+@pytest.fixture
+def handed_in(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """How many receipts and tokens trackers were given at a time."""
+    taken: list[tuple[int, int]] = []
+
+    async def hand_in(line: Any, receipts: Sequence[DoublySigned], tokens: Sequence[bytes]) -> ReceiptsKept:
+        taken.append((len(receipts), len(tokens)))
         return ReceiptsKept(new=len(receipts), known=0)
 
     monkeypatch.setattr(receipts_module, "hand_in", hand_in)
     monkeypatch.setattr(receipts_module, "GATHER_S", 0.01)
+    monkeypatch.setattr(receipts_module, "LAST_PAUSE_S", 0.01)
     return taken
 
 
-class Tracker(dict[str, int]):
-    __hash__ = object.__hash__  # type: ignore[assignment]
+def office_of(trackers: Trackers) -> ReceiptOffice:
+    lines: Any = trackers
+    return ReceiptOffice(ReceiptBook(CLIENT, "digits-1"), lines, ManualClock())
 
 
-async def test_receipts_are_handed_in_together(handed_in: list[Any]) -> None:
-    async with ReceiptOffice(ReceiptBook(CLIENT, "digits-1"), ManualClock()) as office:
-        tracker = Tracker(away=0)
-        peers: list[Any] = [Peer(OTTER, tracker), Peer(HERON, tracker)]
+async def test_receipts_are_handed_in_together_with_their_token(handed_in: list[tuple[int, int]]) -> None:
+    trackers = Trackers()
+    async with office_of(trackers) as office:
+        peers: list[Any] = [Peer(OTTER), Peer(HERON)]
         for peer in peers:
             peer.office = office
             office.pay(peer, done(0))
         settled = await office.settle(10)
-    assert handed_in == [2]
+    assert handed_in == [(2, 1)]
+    assert trackers.preferred == [LAB]
     assert (settled.kept, settled.unsigned, settled.not_taken) == (2, 0, 0)
 
 
-async def test_a_tracker_that_is_away_is_asked_again(handed_in: list[Any]) -> None:
-    async with ReceiptOffice(ReceiptBook(CLIENT, "digits-1"), ManualClock()) as office:
-        peer: Any = Peer(OTTER, Tracker(away=2))
+async def test_those_of_a_peers_own_token_go_to_any_tracker(handed_in: list[tuple[int, int]]) -> None:
+    trackers = Trackers()
+    async with office_of(trackers) as office:
+        peer: Any = Peer(OTTER, tracker="")
         peer.office = office
         office.pay(peer, done(0))
         settled = await office.settle(10)
-    assert handed_in == [1]
+    assert (handed_in, trackers.preferred, settled.kept) == ([(1, 1)], [""], 1)
+
+
+async def test_while_no_tracker_answers_they_are_asked_again(handed_in: list[tuple[int, int]]) -> None:
+    async with office_of(Trackers(away=2)) as office:
+        peer: Any = Peer(OTTER)
+        peer.office = office
+        office.pay(peer, done(0))
+        settled = await office.settle(10)
+    assert handed_in == [(1, 1)]
     assert (settled.kept, settled.not_taken) == (1, 0)
 
 
-async def test_what_is_missing_is_said_after_a_bounded_wait(handed_in: list[Any]) -> None:
-    async with ReceiptOffice(ReceiptBook(CLIENT, "digits-1"), ManualClock()) as office:
-        silent: Any = Peer(OTTER, Tracker(away=0), signs=False)
-        unheard: Any = Peer(HERON, Tracker(away=10**6))
+async def test_with_no_tracker_at_all_the_end_is_not_waited_for_and_said(handed_in: list[tuple[int, int]]) -> None:
+    async with office_of(Trackers(away=10**6)) as office:
+        peer: Any = Peer(OTTER)
+        peer.office = office
+        office.pay(peer, done(0))
+        async with asyncio.timeout(30):
+            settled = await office.settle(3600)
+    assert (settled.kept, settled.unsigned, settled.not_taken) == (0, 0, 1)
+    assert "no tracker answers" in settled.reason
+    assert "their peers keep them" in settled.reason
+
+
+async def test_what_is_missing_is_said_after_a_bounded_wait(handed_in: list[tuple[int, int]]) -> None:
+    async with office_of(Trackers(away=10**6)) as office:
+        silent: Any = Peer(OTTER, signs=False)
+        unheard: Any = Peer(HERON)
         for peer in (silent, unheard):
             peer.office = office
             office.pay(peer, done(0))
         settled = await office.settle(0.2)
     assert (settled.kept, settled.unsigned, settled.not_taken) == (0, 1, 1)
-    assert "does not answer" in settled.reason
 
 
-async def test_a_peer_that_has_gone_is_not_waited_for(handed_in: list[Any]) -> None:
-    async with ReceiptOffice(ReceiptBook(CLIENT, "digits-1"), ManualClock()) as office:
-        gone: Any = Peer(OTTER, Tracker(away=0), signs=False)
+async def test_a_peer_that_has_gone_is_not_waited_for(handed_in: list[tuple[int, int]]) -> None:
+    async with office_of(Trackers()) as office:
+        gone: Any = Peer(OTTER, signs=False)
         gone.office = office
         office.pay(gone, done(0))
         gone.hung_up = True
         office.pay(gone, done(1))
-        async with asyncio.timeout(5):
-            settled = await office.settle(60)
+        async with asyncio.timeout(30):
+            settled = await office.settle(3600)
     assert settled.unsigned == 2

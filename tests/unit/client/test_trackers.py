@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from axonp2p.client.trackers import which_trackers
+from axonp2p.client.trackers import nobody_known, which_trackers
 from axonp2p.errors import SettingsError
 from axonp2p.settings import ClientSettings, Settings
 
@@ -26,10 +26,11 @@ def test_what_is_given_wins_over_settings_and_these_over_a_local_swarm(tmp_path:
 
 
 def test_without_any_the_way_on_is_said(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="no tracker is known") as caught:
-        which_trackers([], NONE, tmp_path)
-    assert "--tracker" in caught.value.fix
-    assert "axon swarm up" in caught.value.fix
+    assert urls([], NONE, tmp_path) == []
+    error = nobody_known(tmp_path)
+    assert error.message == "no tracker is known"
+    assert "--tracker" in error.fix
+    assert "axon swarm up" in error.fix
 
 
 def test_what_is_no_address_is_refused(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axonp2p.peers.capability import Need
-from axonp2p.peers.selection import Candidate, Distance, Shortlist, how_many_to_ask
+from axonp2p.peers.selection import Candidate, Distance, Shortlist, how_many_to_ask, nearest_first
 from tests.fakes import key_of, make_offer
 
 
@@ -23,10 +23,19 @@ def names(candidates: list[Candidate]) -> list[str]:
 
 
 def test_more_are_asked_for_than_are_needed_but_never_more_than_the_table_gives() -> None:
-    assert how_many_to_ask(1) == 6
-    assert how_many_to_ask(4) == 12
-    assert how_many_to_ask(64) == 132
+    assert how_many_to_ask(1) == 7
+    assert how_many_to_ask(4) == 16
+    assert how_many_to_ask(64) == 196
     assert how_many_to_ask(1000) == 200
+
+
+def test_coordinates_rank_those_that_have_one_and_leave_the_others_where_they_stood() -> None:
+    found = nearest_first(
+        [candidate(name) for name in ("far", "unknown", "near", "middle")],
+        {key_of(name).peer_id: seconds for name, seconds in {"far": 0.3, "near": 0.01, "middle": 0.1}.items()},
+    )
+    assert names(found) == ["near", "unknown", "middle", "far"]
+    assert nearest_first([], {}) == []
 
 
 def test_what_does_not_fit_is_dropped_before_it_is_measured() -> None:

@@ -1,0 +1,49 @@
+"""Distances are measured side by side, and latecomers are not waited for."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from axonp2p.peers import rtt
+from axonp2p.peers.rtt import Target, measure
+from axonp2p.peers.selection import Distance
+from tests.fakes import key_of
+
+
+def targets(*names: str) -> dict[str, Target]:
+    return {key_of(name).peer_id: Target(name, ["192.0.2.1:1"], bytes(32)) for name in names}
+
+
+@pytest.fixture(autouse=True)
+def distances(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def distance(target: Target) -> Distance:
+        if target.name == "silent":
+            await asyncio.Event().wait()
+        if target.name == "dead":
+            return Distance(None, "connection refused")
+        return Distance({"near": 0.01, "far": 2.0}[target.name])
+
+    monkeypatch.setattr(rtt, "_distance", distance)
+    monkeypatch.setattr(rtt, "LATECOMERS_S", 0.01)
+
+
+async def test_each_has_its_distance_or_its_reason() -> None:
+    near, dead = targets("near", "dead")
+    assert await measure(targets("near", "dead")) == {near: Distance(0.01), dead: Distance(None, "connection refused")}
+    assert await measure({}) == {}
+
+
+async def test_with_enough_near_ones_latecomers_are_not_waited_for() -> None:
+    near, silent = targets("near", "silent")
+    found = await measure(targets("near", "silent"), enough=1, near_s=0.25)
+    assert found[near] == Distance(0.01)
+    assert found[silent].seconds is None
+    assert found[silent].given_up
+
+
+async def test_who_is_too_far_is_not_enough() -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await measure(targets("far", "silent"), enough=1, near_s=0.25)
