@@ -8,7 +8,7 @@ MOST_REMEMBERED = 8192
 
 
 class Gate:
-    """Token buckets by name: a network, say. Times are seconds of one clock that never goes back."""
+    """Token buckets by name: a network, say. Times are seconds of one clock, which may be set back."""
 
     def __init__(self, a_second: float, at_once: float) -> None:
         self._a_second = a_second
@@ -18,7 +18,7 @@ class Gate:
     def lets_in(self, name: bytes, now: float) -> bool:
         """Whether one more question of `name` is answered."""
         left, since = self._buckets.pop(name, (self._at_once, now))
-        left = min(self._at_once, left + (now - since) * self._a_second)
+        left = min(self._at_once, left + max(0.0, now - since) * self._a_second)
         allowed = left >= 1.0
         self._buckets[name] = (left - 1.0 if allowed else left, now)
         if len(self._buckets) > MOST_REMEMBERED:

@@ -13,8 +13,10 @@ from heapq import heappop, heappush
 from axonp2p.errors import AxonError
 from axonp2p.table.dht.compact import CompactRow, open_compact, peek
 from axonp2p.table.dht.contact import read_host
+from axonp2p.table.dht.gate import Gate
 from axonp2p.table.dht.index_keys import belongs
 from axonp2p.table.dht.keys import page_order
+from axonp2p.table.dht.store_limits import StoreLimits
 
 TOKEN_BYTES = 8
 TOKEN_LIFE_S = 300
@@ -22,23 +24,6 @@ TOKEN_LIFE_S = 300
 
 _OVERHEAD_OF_A_ROW = 3
 """Bytes that msgpack adds to each row of a page."""
-
-
-@dataclass(frozen=True)
-class StoreLimits:
-    """How much a node holds."""
-
-    keys: int = 20_000
-    bytes: int = 16 * 1024 * 1024
-    rows_a_set: int = 512
-    split_above: int = 256
-    """A set with more rows says so: writers go one bit deeper, readers too."""
-    rows_a_network: int = 16
-    """That one source network (/24, IPv6 /48) may have put into one set."""
-    rows_a_signer: int = 64
-    """Of one peer, under all keys together."""
-    puts_a_second: float = 50.0
-    """Of one IP address; twice as many at once. Like the limit for networks it is not for local addresses."""
 
 
 class Outcome(Enum):
@@ -104,7 +89,8 @@ class RecordStore:
         self._bytes = 0
         self._rows = 0
         self._ends: list[tuple[int, bytes, bytes]] = []
-        self._rates = _Rates(self._limits.puts_a_second)
+        self._networks: Counter[bytes] = Counter()
+        self._gate = Gate(self._limits.puts_a_second, 2 * self._limits.puts_a_second)
 
     def __len__(self) -> int:
         """How many rows are held."""
@@ -129,7 +115,7 @@ class RecordStore:
             return PutResult(Outcome.REFUSED, "no token of this node")
         # After the token: without it the source may be false, and its true owner shall not pay.
         host = read_host(source)
-        if not host.local and not self._rates.take(source, now):
+        if not host.local and not self._gate.lets_in(host.packed, now):
             return PutResult(Outcome.FULL, "too many puts a second")
         self.expire(now)
         try:
@@ -208,6 +194,8 @@ class RecordStore:
             return PutResult(Outcome.FULL, "this node holds as much as it may")
         if self._signers[row.public_key] >= limits.rows_a_signer:
             return PutResult(Outcome.FULL, "too many rows of this peer")
+        if self._networks[network] >= limits.rows_a_network_in_all:
+            return PutResult(Outcome.FULL, "too many rows from this network in all")
         if held is None:
             return None
         if len(held.order) >= limits.rows_a_set:
@@ -228,6 +216,7 @@ class RecordStore:
         insort(held.order, (page_order(row.public_key), row.public_key))
         if network:
             held.networks[network] += 1
+            self._networks[network] += 1
         self._signers[row.public_key] += 1
         self._bytes += len(data)
         self._rows += 1
@@ -239,33 +228,12 @@ class RecordStore:
         del held.by_signer[signer]
         del held.order[bisect_left(held.order, (page_order(signer), signer))]
         _count_down(held.networks, entry.network)
+        _count_down(self._networks, entry.network)
         _count_down(self._signers, signer)
         self._bytes -= len(entry.data)
         self._rows -= 1
         if not held.order:
             del self._sets[key]
-
-
-class _Rates:
-    """A token bucket for each IP address, forgotten once it is full again."""
-
-    _MOST = 4096
-
-    def __init__(self, a_second: float) -> None:
-        self._a_second = a_second
-        self._burst = 2 * a_second
-        self._left: dict[str, tuple[float, float]] = {}
-
-    def take(self, source: str, now: float) -> bool:
-        if read_host(source).local:
-            return True  # as with all limits: many nodes may stand behind one local address
-        left, at = self._left.pop(source, (self._burst, now))
-        left = min(self._burst, left + max(0.0, now - at) * self._a_second)
-        # Put back last: the order of the map is the order in which sources were seen.
-        self._left[source] = (max(0.0, left - 1), now)
-        if len(self._left) > self._MOST:
-            del self._left[next(iter(self._left))]
-        return left >= 1
 
 
 def _count_down(counts: Counter[bytes], name: bytes) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from collections import Counter, OrderedDict
+from collections import Counter
 
-from kademlia.routing import KBucket, RoutingTable
+from kademlia.routing import RoutingTable
 
+from axonp2p.table.dht.bucket import BITS, PINGS_APART_S, Bucket
 from axonp2p.table.dht.contact import Contact, read_host
 from axonp2p.table.dht.keys import ID_BYTES
 
@@ -21,37 +22,8 @@ MOST_OF_A_NETWORK = 10
 FAILURES_TO_EVICT = 2
 STALE_AFTER_S = 3600.0
 QUESTIONABLE_AFTER_S = 900.0
-PINGS_APART_S = 10.0
 SPLIT_BITS = 2
 """Away from the own id, a full bucket splits unless its depth is a multiple of this: more contacts, fewer hops."""
-
-_BITS = ID_BYTES * 8
-
-
-class _Bucket(KBucket):  # type: ignore[misc]  # kademlia has no types
-    """All ids with one prefix. `nodes` and `replacement_nodes` stand in the order in which they were heard."""
-
-    def __init__(self, low: int, bits: int, size: int, now: float) -> None:
-        self.bits = bits
-        self.low = low
-        self.looked_up = now
-        self.pinged = -PINGS_APART_S
-        super().__init__(low, low + (1 << bits) - 1, size, replacementNodeFactor=1)
-        self.nodes: OrderedDict[bytes, Contact]
-        self.replacement_nodes: OrderedDict[bytes, Contact]
-
-    def touch_last_updated(self) -> None:
-        """The package reads the machine's clock here; ours is `looked_up`."""
-
-    def depth(self) -> int:
-        """How many bits all ids of its range share, whoever is in it."""
-        return _BITS - self.bits
-
-    def halves(self) -> tuple[_Bucket, _Bucket]:
-        """Two of half the range, empty."""
-        bits = self.bits - 1
-        lower = _Bucket(self.low, bits, self.ksize, self.looked_up)
-        return lower, _Bucket(self.low + (1 << bits), bits, self.ksize, self.looked_up)
 
 
 class ContactTable(RoutingTable):  # type: ignore[misc]
@@ -65,12 +37,12 @@ class ContactTable(RoutingTable):  # type: ignore[misc]
         self._failures: Counter[bytes] = Counter()
         self._by_address: dict[tuple[str, int], Contact] = {}
         self._networks: Counter[bytes] = Counter()
-        self.buckets: list[_Bucket]
+        self.buckets: list[Bucket]
         super().__init__(None, bucket_size, None)
 
     def flush(self) -> None:
         """Back to one empty bucket."""
-        self.buckets = [_Bucket(0, _BITS, self.ksize, self._now)]
+        self.buckets = [Bucket(0, BITS, self.ksize, self._now)]
         for index in (self._heard, self._failures, self._by_address, self._networks):
             index.clear()
 
@@ -221,14 +193,14 @@ class ContactTable(RoutingTable):  # type: ignore[misc]
     def _index(self, place: int) -> int:
         return bisect_right(self.buckets, place, key=lambda bucket: bucket.low) - 1
 
-    def _bucket(self, place: int) -> _Bucket:
+    def _bucket(self, place: int) -> Bucket:
         return self.buckets[self._index(place)]
 
-    def _may_split(self, bucket: _Bucket) -> bool:
+    def _may_split(self, bucket: Bucket) -> bool:
         ours = bucket.low >> bucket.bits == self._own >> bucket.bits
         return ours or bucket.depth() % SPLIT_BITS != 0
 
-    def _network_has_room(self, contact: Contact, bucket: _Bucket) -> bool:
+    def _network_has_room(self, contact: Contact, bucket: Bucket) -> bool:
         host = read_host(contact.ip)
         if host.local:
             return True
@@ -237,7 +209,7 @@ class ContactTable(RoutingTable):  # type: ignore[misc]
         seated = sum(read_host(other.ip).network == host.network for other in bucket.nodes.values())
         return seated < MOST_OF_A_NETWORK_IN_A_BUCKET
 
-    def _keep(self, contact: Contact, bucket: _Bucket, heard: float) -> None:
+    def _keep(self, contact: Contact, bucket: Bucket, heard: float) -> None:
         bucket.replacement_nodes.pop(contact.id, None)
         bucket.nodes[contact.id] = contact
         self._heard[contact.id] = heard
@@ -254,14 +226,14 @@ class ContactTable(RoutingTable):  # type: ignore[misc]
         if not self._networks[network]:
             del self._networks[network]
 
-    def _wait(self, contact: Contact, bucket: _Bucket) -> None:
+    def _wait(self, contact: Contact, bucket: Bucket) -> None:
         waiting = bucket.replacement_nodes
         waiting.pop(contact.id, None)
         waiting[contact.id] = contact
         if len(waiting) > bucket.max_replacement_nodes:
             waiting.popitem(last=False)
 
-    def _questionable(self, bucket: _Bucket, now: float) -> Contact | None:
+    def _questionable(self, bucket: Bucket, now: float) -> Contact | None:
         head = next(iter(bucket.nodes.values()))
         if now - self._heard[head.id] < QUESTIONABLE_AFTER_S or now - bucket.pinged < PINGS_APART_S:
             return None

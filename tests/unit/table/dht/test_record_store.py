@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from axonp2p.table.dht.compact import CompactRow, open_compact, sign_compact, withdrawal_of
 from axonp2p.table.dht.index_keys import EVERYBODY, keys_of
 from axonp2p.table.dht.keys import index_key, page_order, row_key, shard_bits
-from axonp2p.table.dht.record_store import Outcome, PutResult, RecordStore, StoreLimits
+from axonp2p.table.dht.record_store import Outcome, PutResult, RecordStore
+from axonp2p.table.dht.store_limits import StoreLimits
 from tests.unit.table.dht.rows import NOW, key_number, row_of
 
 HERE = "10.0.0.1"
@@ -191,6 +192,11 @@ def test_bounds_of_the_whole() -> None:
     assert outcomes == [Outcome.STORED] * 3 + [Outcome.FULL] * 2
     few_bytes = RecordStore(b"secret", StoreLimits(bytes=600))
     assert [put(few_bytes, n).outcome for n in range(1, 6)] == [Outcome.STORED] * 3 + [Outcome.FULL] * 2
+    few_of_a_network = RecordStore(b"secret", StoreLimits(rows_a_network_in_all=2))
+    keys = [row_key(row_of(key_number(n)).public_key) for n in range(1, 4)]
+    outcomes = [put(few_of_a_network, n, key, source="8.8.4.4").outcome for n, key in enumerate(keys, 1)]
+    assert outcomes == [Outcome.STORED, Outcome.STORED, Outcome.FULL]
+    assert put(few_of_a_network, 3, keys[2], source="8.8.5.5").outcome is Outcome.STORED
     few_rows = RecordStore(b"secret", StoreLimits(rows_a_signer=2))
     keys = list(keys_of(row_of(key_number(1)), {}).values())
     assert [put(few_rows, 1, key).outcome for key in keys] == [Outcome.STORED, Outcome.STORED, Outcome.FULL]
