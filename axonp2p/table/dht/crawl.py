@@ -23,12 +23,21 @@ Heard = Callable[[Contact, FindAnswer], None]
 class Crawl:
     """One look-up in the network. Ends by itself, or when `stop` is called."""
 
-    def __init__(self, protocol: DhtProtocol, target: bytes, start: Callable[[], bytes] | None, heard: Heard) -> None:
-        """`start` gives a place in the set for each question when records are wanted too; `heard` gets each answer."""
+    def __init__(
+        self,
+        protocol: DhtProtocol,
+        target: bytes,
+        start: Callable[[], bytes] | None,
+        heard: Heard,
+        heard_late: Heard | None = None,
+    ) -> None:
+        """`start` gives a place in the set for each question when records are wanted too; `heard` gets each answer,
+        `heard_late` those that come when the walk has ended."""
         self._protocol = protocol
         self._target = target
         self._start = start
         self._heard = heard
+        self._heard_late = heard_late
         table = protocol.router
         table.touch(target, asyncio.get_running_loop().time())
         known = table.nearest(target, SEEDS)
@@ -71,8 +80,9 @@ class Crawl:
             if isinstance(answer, FindAnswer):
                 named = read_contacts(answer.contacts, contact.ip, MOST_CONTACTS)
                 self._lookup.answered(contact, [one for one in named if self._protocol.usable(one)])
-                if not self._end.done():
-                    self._heard(contact, answer)
+                heard = self._heard_late if self._end.done() else self._heard
+                if heard is not None:
+                    heard(contact, answer)
             else:
                 self._lookup.failed(contact)
             self._go_on()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from enum import Enum
 
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId, public_key_of
 from axonp2p.table.dht.compact import CompactRow, peek
-from axonp2p.table.dht.contact import Contact
+from axonp2p.table.dht.contact import Contact, read_host
 from axonp2p.table.dht.crawl import RECORDS_SIZE, Crawl
 from axonp2p.table.dht.depths import Depths
 from axonp2p.table.dht.index_keys import EVERYBODY, Wanted, classes_for, meets
@@ -19,9 +20,9 @@ from axonp2p.table.dht.rpc import PLACE_BYTES, FindAnswer, Get, GetAnswer
 from axonp2p.table.dht.sample import Sample
 
 HOLDERS_OF_A_ROW = 3
-"""How many holders are heard before the newest of their rows is taken."""
+"""How many holders, each of another network, are heard before the newest of their rows is taken."""
 GRACE_S = 0.1
-"""How long the others are waited for once one holder has answered."""
+"""How long a third is waited for once two have answered. One alone may keep to a superseded row."""
 HOLDERS_AT_A_TIME = 4
 MOST_SETS_A_CLASS = 4
 CLASSES_AT_A_TIME = 3
@@ -45,6 +46,14 @@ class Enough:
     def reached(self) -> bool:
         """Whether there are as many as wanted."""
         return len(self.fitting()) >= self._count
+
+
+class _Found(Enum):
+    """What a set turned out to be."""
+
+    NOTHING = 0
+    SOME = 1
+    CROWDED = 2
 
 
 @dataclass
@@ -72,17 +81,19 @@ class Finder:
         key = row_key(public_key)
         sample = Sample()
         sample.add(self._at_home(key), self._clock.now())
-        holders = 0
+        holders: set[bytes] = set()
 
         def heard(contact: Contact, answer: FindAnswer) -> None:
-            nonlocal holders
-            sample.add(answer.records, self._clock.now())
-            if sample.of(public_key) is None or not answer.records:
+            shown = Sample()
+            shown.add(answer.records, self._clock.now())
+            if shown.of(public_key) is None:
                 return
-            holders += 1
-            if holders == 1:
+            sample.add(answer.records, self._clock.now())
+            host = read_host(contact.ip)
+            holders.add(contact.id if host.local else host.network)
+            if len(holders) == HOLDERS_OF_A_ROW - 1:
                 asyncio.get_running_loop().call_later(GRACE_S, crawl.stop)
-            if holders >= HOLDERS_OF_A_ROW:
+            if len(holders) >= HOLDERS_OF_A_ROW:
                 crawl.stop()
 
         crawl = Crawl(self._protocol, key, lambda: bytes(PLACE_BYTES), heard)
@@ -122,22 +133,27 @@ class Finder:
     async def _read_class(self, name: str, enough: Enough) -> None:
         """Read sets of a class until there is enough; go deeper where they are crowded."""
         depth = self._depths.of(name)
+        highest = 0
         read: set[str] = set()
         while not enough.reached and len(read) < min(MOST_SETS_A_CLASS, 2**depth):
             shard = self._chance.getrandbits(depth) if depth else 0
             bits = f"{shard:0{depth}b}" if depth else ""
             if bits in read:
                 continue
-            split = await self._read_set(index_key(name, bits), enough)
-            if split and depth < DEEPEST:
-                depth += 1
+            found = await self._read_set(index_key(name, bits), enough)
+            if found is _Found.CROWDED and depth < DEEPEST:
+                highest = depth = depth + 1
                 read.clear()
-                self._depths.learn(name, depth)
+            elif found is _Found.NOTHING and depth > highest:
+                # The class has shrunk, or this is far deeper than anybody is: its rows stand higher.
+                depth -= 1
+                read.clear()
             else:
                 read.add(bits)
+            self._depths.learn(name, depth)
 
-    async def _read_set(self, key: bytes, enough: Enough) -> bool:
-        """Read one set from several holders, from different places; whether it is crowded."""
+    async def _read_set(self, key: bytes, enough: Enough) -> _Found:
+        """Read one set from several holders, from different places."""
         holders: list[_Holder] = []
         splits = 0
         enough.sample.add(self._at_home(key), self._clock.now())
@@ -154,13 +170,15 @@ class Finder:
 
         crawl = Crawl(self._protocol, key, lambda: self._chance.randbytes(PLACE_BYTES), heard)
         await crawl.run()
+        if not holders:
+            return _Found.NOTHING
         crowded = splits * 2 > len(holders)
         while not enough.reached and not crowded:
             more = [holder for holder in holders if holder.shown < holder.held][:HOLDERS_AT_A_TIME]
             if not more:
                 break
             await asyncio.gather(*(self._read_page(holder, key, enough) for holder in more))
-        return crowded
+        return _Found.CROWDED if crowded else _Found.SOME
 
     async def _read_page(self, holder: _Holder, key: bytes, enough: Enough) -> None:
         token = self._protocol.token_of(holder.contact.address)
