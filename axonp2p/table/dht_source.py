@@ -12,7 +12,7 @@ from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.table.dht.compact import CompactRow
-from axonp2p.table.dht.index_keys import Wanted
+from axonp2p.table.dht.index_keys import Wanted, tags_needed
 from axonp2p.table.dht.node_state import MOST_SAVED, SavedContact
 from axonp2p.table.peer_client import fetch_rows
 from axonp2p.table.records import Row
@@ -108,7 +108,8 @@ class DhtSource:
             known = len(self._known)
             trouble = f"none of {known} nodes answers" if known else "no node is known"
             return DhtAnswer(self._nothing(began, f"the DHT cannot be asked: {trouble}"), {})
-        wanted = Wanted(need.get("cores", 1), need.get("memory_mb", 0), need.get("gpu_memory_mb", 0))
+        tags = tags_needed(need.get("packages", ()))
+        wanted = Wanted(need.get("cores", 1), need.get("memory_mb", 0), need.get("gpu_memory_mb", 0), tags)
         found = await node.find(wanted, count)
         rows, silent = await self._full(found, seen())
         answer = SourceAnswer(DHT, self._clock.monotonic() - began, tuple(rows), len(rows), len(found))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
@@ -98,12 +98,13 @@ def environment_tags(packages: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def tags_needed(requirements: Iterable[str]) -> tuple[str, ...]:
-    """The tags that every peer has which meets these pip requirements: where they leave one major version only.
-
-    Raises `packaging.requirements.InvalidRequirement`.
-    """
+    """The tags that every peer has which meets these pip requirements: where they leave one major version only."""
     tags = set()
-    for requirement in map(Requirement, requirements):
+    for text in requirements:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:  # no peer meets it, whatever its tags; whoever reads the full need says so
+            continue
         name = requirement.name.lower()
         major = _only_major(str(requirement.specifier)) if name in WELL_KNOWN else None
         if major is not None:
