@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from axonp2p.errors import MalformedMessage
 from axonp2p.identity.peer_id import PeerId, peer_id_of, public_key_of
 from axonp2p.table.records import LONGEST_LIFE_S, Row
-from axonp2p.table.slots import BUCKETS, slot_at
+from axonp2p.table.slots import BUCKETS, SLOT_S, slot_at
 from axonp2p.table.sync_messages import (
     GROUP,
     MOST_BODIES,
@@ -46,7 +46,10 @@ _ALL_PARTS = (1 << BUCKETS) - 1
 
 
 class Pull:
-    """One comparison with one other tracker. With `everything` also the slots that have not ended are compared."""
+    """One comparison with one other tracker.
+
+    With `everything` also the slots that have not ended are compared, and those of peers whose clocks are ahead.
+    """
 
     def __init__(self, replica: Replica, other: PeerId, now: float, *, everything: bool) -> None:
         self.other = other
@@ -54,7 +57,7 @@ class Pull:
         """Rows that were asked for, so far."""
         self._replica = replica
         self._oldest = slot_at(now - LONGEST_LIFE_S)
-        self._newest = slot_at(now + 60) if everything else slot_at(now - PUSHES_TAKE_S) - 1
+        self._newest = slot_at(now + LONGEST_LIFE_S if everything else now - PUSHES_TAKE_S - SLOT_S)
         self._waiting: list[SyncAsked] = [self._first()]
         self._asked: SyncAsked | None = None
         self._digests: dict[int, int] = {}

@@ -28,6 +28,8 @@ log = get_logger(__name__)
 
 PUSH_EVERY_S = 1.0
 PULL_EVERY_S = 4.0
+EVERYTHING = 1 / 16
+"""The share of those comparisons that leave nothing out, not even what may be on its way."""
 AGAIN_AT_ONCE_S = 2.0
 """A tracker is asked for everything at most so often, however often it says that we missed something."""
 LONGEST_PULL_S = 300.0
@@ -149,7 +151,8 @@ class Synchronisation:
         living = self.book.living()
         if living:
             known = self._chance.choice(living)
-            self._start(f"pull {known.address}", known, self._pull(known, everything=False))
+            everything = self._chance.random() < EVERYTHING
+            self._start(f"pull {known.address}", known, self._pull(known, everything=everything))
 
     def _pull_everything(self, known: Known) -> None:
         now = self._clock.monotonic()

@@ -49,7 +49,7 @@ class Pushed(Message, frozen=True):
 
 GROUP = 64
 """Slots that share one digest in the first question."""
-MOST_GROUPS = 16
+MOST_GROUPS = 24
 MOST_SLOTS = GROUP * MOST_GROUPS
 MOST_SLOTS_OPENED = 16
 MOST_PARTS = 64
