@@ -15,7 +15,8 @@ _RIGHT = (3, 4, 5, 6)
 def survey_text(survey: Survey, *, wide: bool) -> str:
     """The tables; `wide` shows every capability and the addresses too."""
     marks = marks_of(survey.answers)
-    parts = [_peers(survey.peers, marks, wide) if survey.peers else _nobody(survey)]
+    fitting = max((answer.fitting for answer in survey.answers), default=0)
+    parts = [_peers(survey.peers, marks, fitting, wide) if survey.peers else _nobody(survey)]
     parts += [_sources(survey.answers, marks)]
     if survey.silent:
         parts.append(_named_but_silent(survey.silent))
@@ -57,17 +58,18 @@ def _nobody(survey: Survey) -> str:
     heard = [answer for answer in survey.answers if not answer.trouble]
     alive = max((answer.alive for answer in heard), default=0)
     if alive:
-        return f"{plural(alive, 'peer')} known, none meets this need."
+        return f"{plural(alive, 'peer')} known, none meets this need.  What there is: axon peers"
     return "No peer is known.  Lend a machine: axon-peer run --tracker URL"
 
 
-def _peers(peers: Sequence[SeenPeer], marks: Mapping[str, str], wide: bool) -> str:
+def _peers(peers: Sequence[SeenPeer], marks: Mapping[str, str], fitting: int, wide: bool) -> str:
     heads = ["peer", "id", "state", "rtt", "cores", "memory", "GFLOPS", "free", "GPU", "row", "from"]
-    more = ["disk", "up", "down", "python", "packages", "data", "addresses"] if wide else []
+    more = ["disk", "up", "down", "address", "data", "python", "packages"] if wide else []
     rows = [[*_line(peer, marks), *(_more(peer) if wide else [])] for peer in peers]
     free = sum(peer.state is PeerState.FREE for peer in peers)
     table = columns([*heads, *more], rows, right=(*_RIGHT, 11, 12, 13) if wide else _RIGHT)
-    return f"{table}\n{plural(len(peers), 'peer')}, {free} free"
+    some = f"{len(peers)} of {fitting:,} peers" if fitting > len(peers) else plural(len(peers), "peer")
+    return f"{table}\n{some}, {free} free"
 
 
 def _line(peer: SeenPeer, marks: Mapping[str, str]) -> list[str]:
@@ -105,10 +107,10 @@ def _more(peer: SeenPeer) -> list[str]:
         f"{offer.disk_mb:,} MiB",
         f"{offer.upload_mbit} Mbit/s" if offer.upload_mbit else "-",
         f"{offer.download_mbit} Mbit/s" if offer.download_mbit else "-",
+        ", ".join(peer.addresses) or "-",
+        ", ".join(offer.datasets) or "-",
         offer.python,
         ", ".join(f"{name} {version}" for name, version in sorted(offer.packages.items())) or "-",
-        ", ".join(offer.datasets) or "-",
-        ", ".join(peer.addresses) or "-",
     ]
 
 
@@ -120,7 +122,8 @@ def _sources(answers: Sequence[SourceAnswer], marks: Mapping[str, str]) -> str:
             "-" if answer.trouble else str(len(answer.rows)),
             "-" if answer.trouble or answer.source == DHT else str(answer.fitting),
             "-" if answer.trouble or answer.source == DHT else str(answer.alive),
-            answer.trouble or (f"{answer.dropped} rows of it were not to be believed" if answer.dropped else ""),
+            answer.trouble.removeprefix(f"{answer.source} ")
+            or (f"{answer.dropped} rows of it were not to be believed" if answer.dropped else ""),
         ]
         for answer in sorted(answers, key=lambda answer: (answer.source == DHT, answer.source))
     ]

@@ -28,6 +28,8 @@ NOTABLE_CLOCK_S = 5.0
 """Less than what is refused, but more than clocks that are kept by NTP differ."""
 _SHOWN_NAMES = 4
 
+_START_IT = "there: axon-tracker run    or, when it is gone for good, take it out of config.toml"
+_SAME_VERSION = "install the same version of Axon there and here"
 _SET_CLOCK = "sudo timedatectl set-ntp true"
 
 
@@ -109,12 +111,9 @@ def _trackers(facts: Facts) -> Iterable[Check]:
             text = f"{tracker.name}, which another tracker named, does not answer: {tracker.trouble}"
             yield Check(State.WARN, "trackers", text, "nothing, if it was shut down: it is forgotten after a week")
         else:
-            error = TrackerUnreachable(f"{tracker.name} does not answer", cause=tracker.trouble, fix=_how(tracker))
-            yield failed("trackers", error)
-
-
-def _how(tracker: TrackerFacts) -> str:
-    return tracker.fix or "there: axon-tracker run    or, when it is gone for good, take it out of config.toml"
+            what = "answers, but not as a tracker should" if tracker.speaks else "does not answer"
+            fix = tracker.fix or (_SAME_VERSION if tracker.speaks else _START_IT)
+            yield failed("trackers", TrackerUnreachable(f"{tracker.name} {what}", cause=tracker.trouble, fix=fix))
 
 
 def _clock(trackers: Sequence[TrackerFacts]) -> Iterable[Check]:

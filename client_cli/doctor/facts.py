@@ -17,6 +17,8 @@ class TrackerFacts:
     """The owner named it; a tracker or a row did otherwise."""
     trouble: str = ""
     fix: str = ""
+    speaks: bool = False
+    """Whether somebody answered there, although not as a tracker should."""
     rtt_s: float = 0.0
     clock_off_s: float = 0.0
     """Its clock minus ours."""

@@ -17,7 +17,7 @@ import psutil
 import axonp2p
 from axonp2p.client.trackers import nobody_known, which_trackers
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, KeyFileUnsafe, MalformedMessage, SettingsError
+from axonp2p.errors import AxonError, KeyFileUnsafe, MalformedMessage, SettingsError, Unreachable
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.peers.capability import Need, as_map
@@ -26,6 +26,7 @@ from axonp2p.settings import ClientSettings, read_settings
 from axonp2p.table.dht.node import DhtNode
 from axonp2p.table.dht.node_state import load_state
 from axonp2p.table.records import MOST_ROWS
+from axonp2p.table.shared_table import dht_contacts_of
 from axonp2p.table.tracker_client import dht_contacts, known_trackers, line_to, query
 from axonp2p.table.tracker_file import read_health
 from axonp2p.transport.address import PinnedAddress
@@ -95,10 +96,11 @@ async def _ask(address: str, configured: bool, clock: Clock) -> _Heard:
             async with asyncio.timeout(TRACKER_WITHIN_S):
                 return await _ask_everything(line, facts, clock)
         except TimeoutError:
-            trouble, fix = f"no answer within {TRACKER_WITHIN_S:.0f} s", ""
+            told = dataclasses.replace(facts, trouble=f"no answer within {TRACKER_WITHIN_S:.0f} s")
         except AxonError as error:
-            trouble, fix = error.in_a_line, error.fix
-    return _Heard(dataclasses.replace(facts, trouble=trouble, fix=fix), [], [])
+            speaks = not isinstance(error, Unreachable)
+            told = dataclasses.replace(facts, trouble=error.cause or error.message, fix=error.fix, speaks=speaks)
+    return _Heard(told, [], [])
 
 
 async def _ask_everything(line: HttpCaller, facts: TrackerFacts, clock: Clock) -> _Heard:
@@ -121,7 +123,8 @@ async def _ask_everything(line: HttpCaller, facts: TrackerFacts, clock: Clock) -
         peers=frozenset(row.peer for row in found.rows),
         names={row.peer: row.name for row in found.rows},
     )
-    return _Heard(told, await dht_contacts(line), others)
+    contacts = [*await dht_contacts(line), *(contact for row in found.rows for contact in dht_contacts_of(row))]
+    return _Heard(told, contacts, others)
 
 
 async def _look_at_dht(home: Path, settings: ClientSettings, told: Iterable[str], clock: Clock) -> DhtFacts:

@@ -28,7 +28,7 @@ def peer(name: str = "otter", **changes: Any) -> SeenPeer:
 
 
 def answer(source: str, **changes: Any) -> SourceAnswer:
-    usual: dict[str, Any] = {"seconds": 0.012, "fitting": 3, "alive": 4}
+    usual: dict[str, Any] = {"seconds": 0.012, "fitting": 1, "alive": 4}
     return SourceAnswer(source, **(usual | changes))
 
 
@@ -78,6 +78,11 @@ def test_the_wide_table_has_every_capability_and_no_column_out_of_place() -> Non
 )
 def test_nobody(answers: list[SourceAnswer], words: str) -> None:
     assert words in survey_text(survey(answers=answers), wide=False)
+
+
+def test_a_part_of_a_large_swarm_is_called_a_part() -> None:
+    text = survey_text(survey(peer(), answers=[answer(ONE, fitting=5200), answer(DHT)]), wide=False)
+    assert "1 of 5,200 peers, 1 free" in text
 
 
 def test_changes_between_two_looks() -> None:
