@@ -101,8 +101,8 @@ def repeated(name: str, frame: bytes, true: bytes, chance: random.Random) -> Sai
     return [(0.0, datagram) for datagram in [frame + true] * 10 + others]
 
 
-def with_rows(rows: Callable[[], list[bytes]], contacts: Callable[[], list[bytes]] | None = None) -> Lie:
-    """Ours: other rows than were asked for, perhaps other contacts, and `put` says yes to everything."""
+def with_rows(rows: Callable[[], list[bytes]], contacts: list[bytes]) -> Lie:
+    """Ours: other rows than were asked for, these contacts (the true ones when there are none); `put` says yes."""
 
     def lie(name: str, frame: bytes, true: bytes, chance: random.Random) -> Said:
         answer = msgpack.unpackb(true)
@@ -112,8 +112,7 @@ def with_rows(rows: Callable[[], list[bytes]], contacts: Callable[[], list[bytes
             answer[0] = _some(rows(), chance)
         else:
             answer[2] = _some(rows(), chance)
-            if contacts is not None:
-                answer[0] = _some(contacts(), chance, 8)
+            answer[0] = _some(contacts, chance, 8) or answer[0]
         return [(0.0, frame + msgpack.packb(answer))]
 
     return lie

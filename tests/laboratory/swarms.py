@@ -10,16 +10,23 @@ from typing import Any, Protocol
 
 from kademlia.network import Server
 from kademlia.utils import digest
+from msgspec.structs import replace
 
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import public_key_of
-from axonp2p.table.dht.compact import OFFERS_WORK, CompactRow, pack_addresses, sign_compact
+from axonp2p.table.dht.compact import OFFERS_WORK, PURPOSE, CompactRow, pack_addresses, sign_compact
+from axonp2p.table.dht.contact import Contact
 from axonp2p.table.dht.index_keys import Wanted, meets
+from axonp2p.table.dht.keys import node_id, row_key
 from axonp2p.table.dht.node import DhtNode
 from axonp2p.table.records import LONGEST_LIFE_S
+from axonp2p.wire.codec import encode
 from tests.laboratory.home_links import Address
+from tests.laboratory.hostile import Lie, with_rows, with_value
 
 EPOCH = 1_800_000_000
+GROUND_KEYS = 20_000
+"""Keys that an attacker tries to come near a place: a few seconds of work."""
 WANTED = Wanted(cores=4, memory_mb=8192, tags=("torch2",))
 
 
@@ -39,8 +46,14 @@ class Swarm(Protocol):
     name: str
     addresses: list[Address]
 
-    async def join(self, host: str, port: int, known: Sequence[Address]) -> bool:
-        """One more node, which knows these; whether it found anybody."""
+    async def join(self, host: str, port: int, known: Sequence[Address], identity: Any = None) -> bool:
+        """One more node, which knows these; whether it found anybody. It is a chance one unless told who it is."""
+
+    def identities_near(self, item: int, count: int) -> list[Any]:
+        """Of nodes that stand nearer to an item's place than anybody."""
+
+    def lies_about(self, item: int, liars: Sequence[int] = ()) -> Lie:
+        """What nodes say that want others to believe something false of this item, and to know these nodes only."""
 
     async def put(self, member: int) -> bool:
         """The node tells the others of itself; whether anybody holds it now."""
@@ -62,8 +75,8 @@ class PlainSwarm:
     nodes: list[Any] = field(default_factory=list)
     values: dict[int, bytes] = field(default_factory=dict)
 
-    async def join(self, host: str, port: int, known: Sequence[Address]) -> bool:
-        node = Server(node_id=self.chance.randbytes(20))
+    async def join(self, host: str, port: int, known: Sequence[Address], identity: Any = None) -> bool:
+        node = Server(node_id=identity or self.chance.randbytes(20))
         await node.listen(port, host)
         self.nodes.append(node)
         self.addresses.append(node.transport.get_extra_info("sockname")[:2])
@@ -75,6 +88,13 @@ class PlainSwarm:
 
     async def get(self, member: int, item: int) -> bool:
         return bool(await self.nodes[member].get(f"peer-{item}") == self.values[item])
+
+    def identities_near(self, item: int, count: int) -> list[Any]:
+        place: bytes = digest(f"peer-{item}")  # ids are free to choose
+        return [place[:-1] + bytes([place[-1] ^ number]) for number in range(1, count + 1)]
+
+    def lies_about(self, item: int, liars: Sequence[int] = ()) -> Lie:
+        return with_value(b"evil")
 
     def knows(self, member: int, item: int) -> bool:
         return self.nodes[member].storage.get(digest(f"peer-{item}")) is not None
@@ -91,12 +111,12 @@ class AxonSwarm:
     keys: list[PrivateKey] = field(default_factory=list)
     rows: dict[int, CompactRow] = field(default_factory=dict)
     """The newest row of each member."""
+    signed: dict[int, list[bytes]] = field(default_factory=dict)
+    """All rows of each member as they were signed, oldest first."""
 
-    async def join(
-        self, host: str, port: int, known: Sequence[Address], key: PrivateKey | None = None, serves: bool = True
-    ) -> bool:
-        key = key or PrivateKey(self.chance.randbytes(32))
-        node = DhtNode(key, LoopClock(), random.Random(self.chance.random()), serves=serves)
+    async def join(self, host: str, port: int, known: Sequence[Address], identity: Any = None) -> bool:
+        key: PrivateKey = identity or PrivateKey(self.chance.randbytes(32))
+        node = DhtNode(key, LoopClock(), random.Random(self.chance.random()), serves=True)
         port = await node.listen(host, port)
         self.nodes.append(node)
         self.keys.append(key)
@@ -108,6 +128,7 @@ class AxonSwarm:
         held = await self.nodes[member].publish(signed)
         if held:
             self.rows[member] = row
+            self.signed.setdefault(member, []).append(signed)
         return bool(held)
 
     async def get(self, member: int, item: int) -> bool:
@@ -115,6 +136,32 @@ class AxonSwarm:
 
     def knows(self, member: int, item: int) -> bool:
         return member == item
+
+    def identities_near(self, item: int, count: int) -> list[Any]:
+        place = int.from_bytes(row_key(public_key_of(self.keys[item].peer_id)))
+
+        def distance(key: PrivateKey) -> int:
+            return int.from_bytes(node_id(public_key_of(key.peer_id))) ^ place
+
+        ground = [PrivateKey(self.chance.randbytes(32)) for _ in range(GROUND_KEYS)]
+        return sorted(ground, key=distance)[:count]
+
+    def lies_about(self, item: int, liars: Sequence[int] = ()) -> Lie:
+        contacts = [
+            Contact(node_id(public_key_of(self.keys[liar].peer_id)), *self.addresses[liar]).pack() for liar in liars
+        ]
+        return with_rows(lambda: self.false_rows(item), contacts)
+
+    def false_rows(self, item: int) -> list[bytes]:
+        """Superseded, changed by a bit, signed by another, expired, and true but of another peer."""
+        key, other = self.keys[item], PrivateKey(b"another peer's key".ljust(32))
+        row = self.rows[item]
+        newer = encode(replace(row, sequence=row.sequence + 9))
+        changed = bytearray(self.signed[item][-1])
+        changed[self.chance.randrange(len(changed))] ^= 1 << self.chance.randrange(8)
+        expired = sign_compact(key, replace(row, expires=int(LoopClock().now()) - 3600, sequence=0))
+        rows = [self.signed[item][0], bytes(changed), other.sign(PURPOSE, newer) + newer, expired]
+        return [*rows, self.signed[self.chance.choice(list(self.signed))][-1]]
 
     async def query(self, member: int, count: int) -> tuple[int, bool]:
         """How many fitting peers it finds, and whether all that was found is true."""
@@ -125,9 +172,9 @@ class AxonSwarm:
         """Whether a peer of this swarm said this, nothing newer since, and it fits."""
         return row in self.rows.values() and meets(row, WANTED)
 
-    def next_row(self, member: int, key: PrivateKey | None = None) -> tuple[CompactRow, bytes]:
+    def next_row(self, member: int) -> tuple[CompactRow, bytes]:
         """A newer row of this member, and its signed form."""
-        key = key or self.keys[member]
+        key = self.keys[member]
         old = self.rows.get(member)
         shape = random.Random(member)  # what a machine is does not change
         cores = shape.choice((2, 4, 4, 8, 8, 16))
