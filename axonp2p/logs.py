@@ -56,3 +56,5 @@ def configure_logs(*, level: str = "info", as_json: bool = False) -> None:
     if level != "debug":
         # It tells, with a traceback each, of strangers who do not speak HTTP. Our own errors never get that far.
         logging.getLogger("aiohttp.server").setLevel("CRITICAL")
+        # The ids of DHT nodes as long numbers mean nothing to people; our own lines say what matters.
+        logging.getLogger("kademlia").setLevel("WARNING")

@@ -1,80 +1,140 @@
-"""Which tracker is announced to, and when (pure).
+"""Which trackers have the row, and when they are to hear of it again (pure).
 
-Trackers are preferred in the order of the settings. The row is kept with the first two that answer; a tracker that is
-away is asked again after 1, 2, 4 ... 60 seconds, and is preferred again when it is back.
+The row is kept with two trackers, of which one stands in the settings where any of those answers; which two is chance,
+so that a swarm spreads over its trackers. They stay the same until one is away: then another takes its place at once.
+A tracker that comes back gets its part again little by little: at each turn one peer in eight changes one of its two.
 """
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 
+from axonp2p.table.tracker_health import TrackerHealth
+
 WANTED = 2
-_FIRST_RETRY_S = 1.0
-_LONGEST_RETRY_S = 60.0
+LONGEST_WAIT_S = 3600.0
+_CHANGES = 1 / 8
+"""How often a turn ends with another tracker in place of this one."""
+_TOGETHER = 0.1
+"""Whose turn comes within this part of the interval is announced to now, with the same row."""
 
 
 @dataclass
 class _Turn:
     due: float = 0.0
-    """When to announce next; monotonic seconds."""
-    failures: int = 0
-    answered: bool = False
-    """Whether its last word was a yes."""
-    may_know_us: bool = False
-    """Whether it ever had the row: to be told when the peer leaves."""
+    """When to announce next."""
+    again_in: float = 0.0
+    """Seconds that the tracker wanted between two announces; 0 before it said so."""
+    last: bool = False
+    """Whether another one has the next turn."""
 
 
 class Rota:
-    """The turns of `count` trackers. Times are monotonic seconds, passed in."""
+    """The turns of the trackers that `health` knows. Times are Unix seconds, passed in."""
 
-    def __init__(self, count: int) -> None:
-        self._turns = [_Turn() for _ in range(count)]
+    def __init__(self, health: TrackerHealth, chance: random.Random) -> None:
+        self._health = health
+        self._chance = chance
+        self._turns: dict[str, _Turn] = {}
+        self._told: dict[str, None] = {}
 
-    def due(self, now: float) -> list[int]:
-        """The trackers to announce to now, by index, in order of preference."""
-        return [index for index in self._wanted() if self._turns[index].due <= now]
+    @property
+    def chosen(self) -> list[str]:
+        """The trackers that have the row, as far as is known."""
+        return [address for address, turn in self._turns.items() if turn.again_in]
+
+    @property
+    def told(self) -> list[str]:
+        """Every tracker that was ever given a row: to be told when the peer leaves."""
+        return [address for address in self._told if address in self._health.addresses]
+
+    def due(self, now: float) -> list[str]:
+        """The trackers to announce to now."""
+        self._choose(now)
+        due = [address for address, turn in self._turns.items() if _is_due(turn, now)]
+        if due:
+            soon = [one for one, turn in self._turns.items() if _is_due(turn, now + _TOGETHER * turn.again_in)]
+            due += [address for address in soon if address not in due]
+        return due + self._worth_a_try(now)
 
     def wait(self, now: float) -> float:
-        """Seconds until the next one is due."""
-        return max(0.0, min((self._turns[index].due for index in self._wanted()), default=now + 3600) - now)
+        """Seconds until somebody is due."""
+        moments = [now if _is_due(turn, now) else turn.due for turn in self._turns.values()]
+        moments += [self._health.next_try(address, now) for address in self._looked_for()]
+        return max(0.0, min(moments, default=now + LONGEST_WAIT_S) - now)
 
-    def answered(self, index: int, again_in: float, now: float) -> bool:
-        """The tracker has the row and wants it again in `again_in` seconds. True when it was away before."""
-        turn = self._turns[index]
-        was_away = turn.failures > 0
-        self._turns[index] = _Turn(due=now + again_in, answered=True, may_know_us=True)
-        return was_away
+    def answered(self, address: str, again_in: float, now: float) -> None:
+        """The tracker has the row and wants it again in `again_in` seconds."""
+        self._told[address] = None
+        if address not in self._turns and not self._has_room_for(address):
+            return
+        # Somewhat sooner than it is wanted, each time by another while, so that no crowd forms.
+        due = now + again_in * (0.9 + 0.1 * self._chance.random())
+        self._turns[address] = _Turn(due, again_in, self._chance.random() < _CHANGES)
 
-    def failed(self, index: int, now: float, chance: float) -> bool:
-        """The tracker did not take the row; `chance` is a random number from 0 to 1.
-
-        True when it is the first time in a row: worth a line in the log.
-        """
-        turn = self._turns[index]
-        wait = min(_LONGEST_RETRY_S, _FIRST_RETRY_S * 2 ** min(turn.failures, 10))
-        # Up to half as long again, so that peers do not all come back in the same moment as their tracker.
-        turn.due = now + wait * (1 + chance / 2)
-        turn.failures += 1
-        turn.answered = False
-        return turn.failures == 1
+    def failed(self, address: str) -> None:
+        """The tracker did not take the row; when it is asked again is its health's business."""
+        self._turns.pop(address, None)
 
     def changed(self) -> None:
         """The row says something new: those who have it are to hear it at once."""
-        for turn in self._turns:
-            if turn.answered:
-                turn.due = 0.0
+        for turn in self._turns.values():
+            turn.due = 0.0
 
-    def may_know_us(self) -> list[int]:
-        """The trackers that were ever given a row."""
-        return [index for index, turn in enumerate(self._turns) if turn.may_know_us]
+    def _looked_for(self) -> list[str]:
+        """Those that would have a turn if they were well."""
+        others = [address for address in self._health.addresses if address not in self._turns]
+        if len(self._turns) < WANTED:
+            return others
+        return [] if self._has_configured() else [one for one in others if not self._health.is_learnt(one)]
 
-    def _wanted(self) -> list[int]:
-        """The most preferred ones, until two of them are not known to be away."""
-        wanted: list[int] = []
-        hopeful = 0
-        for index, turn in enumerate(self._turns):
-            if hopeful >= WANTED:
-                break
-            wanted.append(index)
-            hopeful += turn.failures == 0
-        return wanted
+    def _has_configured(self) -> bool:
+        health = self._health
+        configured = [address for address in health.addresses if not health.is_learnt(address)]
+        return not configured or any(address in self._turns for address in configured)
+
+    def _choose(self, now: float) -> None:
+        for address, turn in list(self._turns.items()):
+            gone = address not in self._health.addresses or self._health.is_away(address)
+            if gone or (turn.last and _is_due(turn, now) and self._others(now)):
+                del self._turns[address]
+                if not gone and (others := self._others(now, but=address)):
+                    self._turns[self._chance.choice(others)] = _Turn()
+        if not self._has_configured() and self._add(now, configured_only=True) and len(self._turns) > WANTED:
+            del self._turns[next(iter(self._turns))]
+        while len(self._turns) < WANTED and self._add(now):
+            pass
+
+    def _add(self, now: float, *, configured_only: bool = False) -> bool:
+        well = [one for one in self._others(now) if not self._health.is_away(one)]
+        if configured_only:
+            well = [one for one in well if not self._health.is_learnt(one)]
+        if not well:
+            return False
+        self._turns[self._chance.choice(well)] = _Turn()
+        return True
+
+    def _others(self, now: float, but: str = "") -> list[str]:
+        """Those without a turn that may be asked."""
+        health = self._health
+        others = [one for one in health.addresses if one not in self._turns and one != but]
+        return [one for one in others if health.may_be_asked(one, now)]
+
+    def _worth_a_try(self, now: float) -> list[str]:
+        """Those that are away and may be back."""
+        health = self._health
+        return [one for one in self._looked_for() if health.is_away(one) and health.may_be_asked(one, now)]
+
+    def _has_room_for(self, address: str) -> bool:
+        if len(self._turns) < WANTED:
+            return True
+        if self._health.is_learnt(address) or self._has_configured():
+            return False
+        del self._turns[next(iter(self._turns))]
+        return True
+
+
+def _is_due(turn: _Turn, now: float) -> bool:
+    # A turn further away than its interval was set before the clock was put back.
+    return turn.due <= now or turn.due > now + turn.again_in + 1

@@ -1,150 +1,153 @@
-"""Keep this peer's row with its trackers: announce, renew, tell what changed, withdraw."""
+"""Keep this peer's row with its trackers and the DHT: announce, renew, tell what changed, withdraw."""
 
 from __future__ import annotations
 
 import asyncio
-import random
-import threading
 from collections.abc import Awaitable, Callable
-from pathlib import Path
+from dataclasses import dataclass
 
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
-from axonp2p.files import write_whole
-from axonp2p.identity.keys import PrivateKey
 from axonp2p.logs import get_logger
-from axonp2p.table.records import LONGEST_LIFE_S, Announced, Row
+from axonp2p.table.records import LONGEST_LIFE_S, Announced
 from axonp2p.table.tracker_client import announce
+from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
-from axonp2p.wire.envelope import sign
 from peer_daemon.announce_rota import Rota
-from peer_daemon.own_row import OwnRow
+from peer_daemon.row_writer import RowWriter, Written
 
 log = get_logger(__name__)
 
-FIRST_LIFE_S = 600.0
-"""How long the first row is valid: no tracker has said yet how often it wants one."""
+EVERY_S = 300.0
+"""How often a row is written when no tracker has said how often it wants one; it lives for twice that."""
 _WITHDRAW_WITHIN_S = 3
+_REFUSED_WAIT_S = 60.0
+"""A tracker that is well but does not want our row is asked again after so long."""
 
 
-class Sequence:
-    """Numbers that only grow, also over restarts: the time in milliseconds, or one more than the last."""
+@dataclass(frozen=True)
+class Hearers:
+    """Who is told what."""
 
-    def __init__(self, path: Path, clock: Clock) -> None:
-        self._path = path
-        self._clock = clock
-        self._turn = threading.Lock()
-        try:
-            self._last = int(path.read_text())
-        except (OSError, ValueError):
-            self._last = 0  # lost: the clock alone keeps it growing
-
-    def next(self) -> int:
-        """The next number, kept on disk before it is used. Touches the disk; any number of threads may call."""
-        with self._turn:
-            self._last = max(self._last + 1, int(self._clock.now() * 1000))
-            try:
-                write_whole(self._path, str(self._last).encode())
-            except OSError as error:
-                # A full disk does not silence the peer: the clock alone keeps the numbers growing.
-                log.warning("sequence not kept", path=str(self._path), reason=error.strerror)
-            return self._last
+    announced: Callable[[HttpCaller, Announced], Awaitable[None]]
+    """Of every yes, and whose it was."""
+    written: Callable[[Written], None]
+    """Of every new row."""
+    lost: Callable[[str], None]
+    """Of a tracker that had the row and does not answer any more."""
 
 
 class Announcer:
-    """One supervised task, `run`; `free_slots` wakes it. `heard` is told every yes, and whose."""
+    """One supervised task, `run`."""
 
-    def __init__(
-        self,
-        key: PrivateKey,
-        trackers: list[HttpCaller],
-        row: OwnRow,
-        sequence: Sequence,
-        clock: Clock,
-        heard: Callable[[HttpCaller, Announced], Awaitable[None]],
-    ) -> None:
-        self._key = key
-        self._trackers = trackers
-        self._row = row
-        self._sequence = sequence
+    def __init__(self, lines: TrackerLines, rota: Rota, rows: RowWriter, clock: Clock, hearers: Hearers) -> None:
+        self._lines = lines
+        self._rota = rota
+        self._rows = rows
         self._clock = clock
-        self._heard = heard
-        self._rota = Rota(len(trackers))
-        self._again_in: dict[int, float] = {}
-        self._last_expires = 0
-        self._clock_off: set[int] = set()
-        self._changed = asyncio.Event()
+        self._hearers = hearers
+        self._again_in: dict[str, float] = {}
+        self._clock_off: set[str] = set()
+        self._news = False
+        self._woken = asyncio.Event()
 
-    def free_slots(self, free: int) -> None:
-        """So many slots nobody holds now: announced at once."""
-        self._row.free = free
-        self._changed.set()
+    def changed(self) -> None:
+        """The row says something new: announced at once."""
+        self._news = True
+        self._woken.set()
+
+    def woken(self) -> None:
+        """Another tracker is known: it may be one to announce to."""
+        self._woken.set()
 
     async def run(self) -> None:
         """Announce until cancelled."""
         while True:
-            if self._changed.is_set():
-                self._changed.clear()
+            self._woken.clear()
+            news, self._news = self._news, False
+            if news:
                 self._rota.changed()
-            due = self._rota.due(self._clock.monotonic())
-            await asyncio.gather(*(self._announce(index) for index in due))
+            await self._round(news)
+            now = self._clock.now()
+            written = self._rows.newest.at if self._rows.newest else now
             try:
-                async with asyncio.timeout(self._rota.wait(self._clock.monotonic())):
-                    await self._changed.wait()
+                async with asyncio.timeout(min(self._rota.wait(now), max(0.0, written + self._interval - now))):
+                    await self._woken.wait()
             except TimeoutError:
                 pass
 
-    async def withdraw(self) -> None:
-        """Tell every tracker that may have a row that this peer leaves; gives up after a few seconds."""
-        # It must outlive every row that it takes back.
-        row = self._row.withdrawing(sequence=await asyncio.to_thread(self._sequence.next), expires=self._last_expires)
-        await asyncio.gather(*(self._withdraw(index, row) for index in self._rota.may_know_us()))
+    async def withdraw(self, written: Written) -> None:
+        """Give this row, which takes back all others, to every tracker that may have one; gives up after seconds."""
+        lines = self._by_address()
+        await asyncio.gather(*(self._withdraw(lines[address], written) for address in self._rota.told))
 
-    async def _announce(self, index: int) -> None:
-        caller = self._trackers[index]
+    @property
+    def _interval(self) -> float:
+        """Seconds between two rows: the longest that the trackers which have it want."""
+        return max((self._again_in[address] for address in self._rota.chosen), default=EVERY_S)
+
+    async def _round(self, news: bool) -> None:
+        now = self._clock.now()
+        due = self._rota.due(now)
+        newest = self._rows.newest
+        # A row that was not long ago goes to a tracker that takes another's place, or is back, as it is.
+        fresh = newest is not None and not news and 0 <= now - newest.at < self._interval / 2
+        if newest is None or not fresh:
+            life = min(2 * self._interval, LONGEST_LIFE_S)
+            newest = await self._rows.renew(life, self._rota.chosen)
+            self._hearers.written(newest)
+        lines = self._by_address()
+        await asyncio.gather(*(self._announce(lines[address], newest) for address in due))
+
+    def _by_address(self) -> dict[str, HttpCaller]:
+        return {str(line.address): line for line in self._lines.in_order()}
+
+    async def _announce(self, line: HttpCaller, written: Written) -> None:
+        address, health = str(line.address), self._lines.health
+        was_away = health.is_away(address)
         started = self._clock.now()
-        life = self._life(index)
-        row = self._row.offering(sequence=await asyncio.to_thread(self._sequence.next), expires=int(started + life))
-        self._last_expires = max(self._last_expires, row.expires)
         try:
-            answer = await announce(caller, sign(self._key, row))
+            answer = await self._lines.ask(line, lambda caller: announce(caller, written.signed))
         except AxonError as error:
-            if self._rota.failed(index, self._clock.monotonic(), random.random()):
-                log.warning("not announced", tracker=caller.called, reason=error.message, cause=error.cause)
+            if address in self._rota.chosen:
+                self._hearers.lost(address)
+            self._rota.failed(address)
+            if address in health.addresses and health.may_be_asked(address, self._clock.now()):
+                health.busy(address, _REFUSED_WAIT_S, self._clock.now(), 0.0)
+            if not was_away:
+                log.warning("not announced", tracker=line.called, reason=error.message, cause=error.cause)
             return
-        self._check_clock(index, answer, (started + self._clock.now()) / 2)
-        self._again_in[index] = answer.again_in
-        first = index not in self._rota.may_know_us()
-        was_away = self._rota.answered(index, min(answer.again_in, life / 2), self._clock.monotonic())
-        if self._row.seen(index, answer.seen_from):
-            self._changed.set()
+        now = self._clock.now()
+        self._check_clock(line, answer, (started + now) / 2)
+        first = address not in self._rota.told
+        self._again_in[address] = answer.again_in
+        self._rota.answered(address, min(answer.again_in, max(1.0, (written.row.expires - now) / 2)), now)
+        if address in health.addresses:
+            health.answered(address, now, tracker=answer.tracker)
+        if self._rows.own.seen(address, answer.seen_from):
+            self.changed()
         if first or was_away:
-            log.info("announced", tracker=caller.called, free=self._row.free, again_in=round(answer.again_in))
-        await self._heard(caller, answer)
+            log.info("announced", tracker=line.called, free=self._rows.own.free, again_in=round(answer.again_in))
+        await self._hearers.announced(line, answer)
 
-    async def _withdraw(self, index: int, row: Row) -> None:
-        caller = self._trackers[index]
+    async def _withdraw(self, line: HttpCaller, written: Written) -> None:
         try:
             async with asyncio.timeout(_WITHDRAW_WITHIN_S):
-                await announce(caller, sign(self._key, row))
-            log.info("withdrawn", tracker=caller.called)
+                await announce(line, written.signed)
+            log.info("withdrawn", tracker=line.called)
         except (AxonError, TimeoutError) as error:
             reason = error.message if isinstance(error, AxonError) else "no answer in time"
-            log.warning("not withdrawn", tracker=caller.called, reason=reason)
+            log.warning("not withdrawn", tracker=line.called, reason=reason)
 
-    def _life(self, index: int) -> float:
-        again_in = self._again_in.get(index)
-        return FIRST_LIFE_S if again_in is None else min(2 * again_in, LONGEST_LIFE_S)
-
-    def _check_clock(self, index: int, answer: Announced, here: float) -> None:
+    def _check_clock(self, line: HttpCaller, answer: Announced, here: float) -> None:
         off = here - answer.time
         if abs(off) <= CLOCK_TOLERANCE_S:
-            self._clock_off.discard(index)
-        elif index not in self._clock_off:
-            self._clock_off.add(index)
+            self._clock_off.discard(line.called)
+        elif line.called not in self._clock_off:
+            self._clock_off.add(line.called)
             log.warning(
                 f"AX-411 this computer's clock is {abs(off):.0f} s {'ahead of' if off > 0 else 'behind'} the tracker's",
-                tracker=self._trackers[index].called,
+                tracker=line.called,
                 fix="timedatectl set-ntp true",
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import shutil
 import signal
 from importlib.metadata import version
@@ -13,28 +14,40 @@ from aiohttp import web
 
 from axonp2p.clock import SystemClock
 from axonp2p.errors import SettingsError
-from axonp2p.files import locked, write_whole
-from axonp2p.identity.certificate import make_certificate
+from axonp2p.files import locked
+from axonp2p.identity.certificate import Certificate, make_certificate
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import short
 from axonp2p.logs import get_logger
+from axonp2p.peers.capability import Capability
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.settings import PeerSettings
-from axonp2p.table.records import Announced
-from axonp2p.table.tracker_client import line_to
-from axonp2p.transport.address import PinnedAddress, parse_listen
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.table.dht.lan import own_hosts
+from axonp2p.table.dht.node import DhtNode
+from axonp2p.table.tracker_file import read_health
+from axonp2p.table.tracker_lines import TrackerLines
+from axonp2p.transport.address import parse_listen
 from axonp2p.transport.http_replies import add_ping
 from axonp2p.transport.listener import Listener
-from peer_daemon.announcer import Announcer, Sequence
+from peer_daemon.announce_rota import Rota
+from peer_daemon.announcer import Announcer, Hearers
+from peer_daemon.dht_side import DhtSide
 from peer_daemon.handlers import Door
 from peer_daemon.hardware import look_at_machine
 from peer_daemon.job_runner import Workplace
+from peer_daemon.lan_side import LanSide, is_on_lan
 from peer_daemon.leases import Leases
 from peer_daemon.offer import Wishes, capability_of, name_of
-from peer_daemon.own_row import OwnRow
+from peer_daemon.own_row import OwnRow, lasting_row
+from peer_daemon.own_tokens import OwnTokens
+from peer_daemon.place import Place
+from peer_daemon.presence import Parts, Presence
+from peer_daemon.questions import Questions
 from peer_daemon.receipts_book import ReceiptsBook
 from peer_daemon.receipts_courier import ReceiptsCourier
+from peer_daemon.row_writer import Numbers, RowWriter
+from peer_daemon.standing import Standing
+from peer_daemon.tracker_news import TrackerNews
 
 log = get_logger(__name__)
 
@@ -46,22 +59,23 @@ class Peer:
 
     def __init__(self, home: Path, settings: PeerSettings) -> None:
         """Raises `SettingsError` for settings that cannot work, `KeyFileUnsafe`."""
-        if not settings.trackers:
-            raise SettingsError(
-                "no tracker is configured, so nobody would find this peer",
-                fix="axon-peer run --tracker https://HOST:PORT#FINGERPRINT   (as `axon-tracker run` prints it)",
-            )
         self._home = home
         self._settings = settings
+        self._clock = SystemClock()
+        self._chance = random.SystemRandom()
         self._listen = parse_listen(settings.listen)
-        self._wishes = Wishes(settings.cores, settings.memory_mb, settings.disk_mb, settings.slots)
-        self._wishes.check()
-        addresses = [PinnedAddress.parse(text) for text in settings.trackers]
+        self._wishes = _wishes_of(settings)
+        health = read_health(home / "trackers.json", settings.trackers, self._clock.now())
+        if not health.addresses and not settings.dht:
+            raise SettingsError(
+                "no tracker is configured and the DHT is off, so nobody would find this peer",
+                fix="axon-peer run --tracker https://HOST:PORT#FINGERPRINT   (as `axon-tracker run` prints it)",
+            )
         (home / "ready").unlink(missing_ok=True)
         self._key = load_or_create_key(home / "peer.key")
         self._name = name_of(settings.name, self._key.peer_id)
-        self._clock = SystemClock()
-        self._trackers = [line_to(address) for address in addresses]
+        self._lines = TrackerLines(health, self._clock, self._chance)
+        self._place = Place(home / "coordinate", self._chance)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -76,23 +90,16 @@ class Peer:
             log.warning("running as root: a fork bomb is stopped late", fix="run axon-peer as an ordinary user")
         offer = capability_of(machine, self._wishes, refuses)
         certificate = make_certificate(self._key, self._home / "certificate.pem")
-        self._leases = Leases(self._key.peer_id, offer, check_address=self._settings.check_client_address)
-        self._book = ReceiptsBook(self._home / "receipts.db", self._key)
-        self._courier = ReceiptsCourier(self._book)
-        place = Workplace(self._key, self._home / "jobs", self._book)
-        self._door = Door(self._leases, place, self._clock, self._slots_changed)
-        app = web.Application()
-        add_ping(app)
-        self._listener = Listener(self._key, certificate, app)
-        self._listener.serve_sessions(app, self._door.serve)
-        port = await self._listener.start(*self._listen)
-        self._row = OwnRow(self._key.peer_id, self._name, certificate.fingerprint, offer, (self._listen[0], port))
-        sequence = Sequence(self._home / "sequence", self._clock)
-        self._announcer = Announcer(self._key, self._trackers, self._row, sequence, self._clock, self._announced)
+        self._make_door(offer, certificate)
+        self._parts = self._presence.parts = self._make_parts()
+        port = await self._open()
         log.info("peer", name=self._name, id=short(self._key.peer_id), port=port, version=version("axonp2p"))
         lent = {"cores": offer.cores, "memory_mb": offer.memory_mb, "slots": offer.slots, "gflops": offer.gflops}
         log.info("lending", **lent, gpus_seen=len(machine.gpus))
-        self._tasks = [asyncio.create_task(self._announcer.run()), asyncio.create_task(self._courier.run())]
+        parts = self._parts
+        running = [parts.announcer.run(), parts.courier.run()]
+        running += [part.run() for part in (parts.dht, parts.lan) if part]
+        self._tasks = [asyncio.create_task(one) for one in running]
 
     async def until_broken(self) -> None:
         """Wait for a mistake of ours in one of the tasks, and raise it."""
@@ -106,31 +113,113 @@ class Peer:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.gather(self._announcer.withdraw(), self._door.close("the peer is stopping"))
+        parts, last = self._parts, await self._rows.withdrawal()
+        leaving = [parts.announcer.withdraw(last), self._door.close("the peer is stopping")]
+        leaving += [parts.dht.withdraw(last.compact)] if parts.dht else []
+        leaving += [parts.lan.stop()] if parts.lan else []
+        await asyncio.gather(*leaving)
         try:
             async with asyncio.timeout(_LAST_RECEIPTS_S):
-                await self._courier.hand_in_all()
+                await parts.courier.hand_in_all()
         except TimeoutError:
             log.info("receipts kept for the next start")
         await self._listener.stop()
-        await asyncio.gather(*(tracker.close() for tracker in self._trackers))
+        if parts.dht:
+            await parts.dht.stop()
+        await self._lines.close()
+        await parts.news.keep()
+        await asyncio.to_thread(self._place.keep)
         await asyncio.to_thread(self._book.close)
         log.info("stopped")
 
-    def _slots_changed(self) -> None:
-        self._announcer.free_slots(self._leases.free())
-        self._courier.nudge()
+    def _make_door(self, offer: Capability, certificate: Certificate) -> None:
+        """What answers clients, members, and who asks for the row."""
+        settings, clock, health = self._settings, self._clock, self._lines.health
+        leases = Leases(self._key.peer_id, offer, check_address=settings.check_client_address)
+        for tracker in health.identities:
+            leases.trust(tracker)
+        tokens = None
+        if settings.issue_tokens:
+            tokens = OwnTokens(self._key, offer)
+            leases.trust(self._key.peer_id)
+        self._leases = leases
+        self._book = ReceiptsBook(self._home / "receipts.db", self._key)
+        lasting = lasting_row(
+            self._key.peer_id, self._name, certificate.fingerprint, issues_tokens=settings.issue_tokens
+        )
+        self._own = OwnRow(lasting, offer, self._listen[0])
+        self._rows = RowWriter(
+            self._key, self._own, Numbers(self._home / "sequence", clock), clock, lambda: self._place.told
+        )
+        self._presence = Presence(self._home / "ready", self._rows, leases, health, clock)
+        place = Workplace(self._key, self._home / "jobs", self._book)
+        self._door = Door(leases, place, clock, self._presence.slots_changed)
+        app = web.Application()
+        add_ping(app)
+        Questions(lambda: self._rows.signed, tokens, leases, clock).add_to(app)
+        self._listener = Listener(self._key, certificate, app)
+        self._listener.serve_sessions(app, self._door.serve)
 
-    async def _announced(self, caller: HttpCaller, answer: Announced) -> None:
-        # Only who answers on the line that the owner's address pins gets to say yes here.
-        self._leases.trust(answer.tracker)
-        self._courier.reached(answer.tracker, caller)
-        if addresses := self._row.addresses:
-            text = f"{self._key.peer_id} {addresses[0]}\n"
-            try:
-                await asyncio.to_thread(write_whole, self._home / "ready", text.encode())
-            except OSError as error:
-                log.warning("cannot write the ready file", reason=error.strerror)
+    def _make_parts(self) -> Parts:
+        """What keeps the row with the trackers, in the DHT and on the local network."""
+        settings, clock, presence, lines = self._settings, self._clock, self._presence, self._lines
+        host, dht, standing, lan = self._listen[0], None, None, None
+        if settings.dht:
+            node = DhtNode(
+                self._key,
+                clock,
+                self._chance,
+                serves=False,
+                coordinate=lambda: self._place.told,
+                on_rtt=self._answered_by_node,
+            )
+            dht = DhtSide(node, self._key, self._home / "dht.json", clock, self._chance, presence.met)
+            dht.offer(settings.dht_contacts)
+            standing = Standing(self._own, node, own_hosts)
+        if settings.lan and is_on_lan(host):
+            lan = LanSide(self._key.peer_id, self._name, host, presence.heard_on_lan)
+        hearers = Hearers(presence.announced, presence.written, presence.tracker_lost)
+        return Parts(
+            announcer=Announcer(lines, Rota(lines.health, self._chance), self._rows, clock, hearers),
+            courier=ReceiptsCourier(self._book, lines, self._key.peer_id, clock),
+            news=TrackerNews(
+                lines, self._home / "trackers.json", clock, self._leases.trust, dht.offer if dht else None
+            ),
+            dht=dht,
+            standing=standing,
+            lan=lan,
+        )
+
+    async def _open(self) -> int:
+        """Take the ports, TCP and UDP; which TCP port. Raises `PortTaken` or `SettingsError`."""
+        parts, host = self._parts, self._listen[0]
+        port = self._own.port = await self._listener.start(*self._listen)
+        if parts.dht and parts.standing:
+            parts.standing.port = await parts.dht.listen(host, port)
+        if parts.lan:
+            parts.lan.port = port
+            parts.lan.dht = parts.standing.port if parts.standing else 0
+        return port
+
+    def _answered_by_node(self, seconds: float, coordinate: bytes, who: str) -> None:
+        self._place.heard(seconds, coordinate, who)
+        if self._parts.dht:
+            self._parts.dht.noticed()
+
+
+def _wishes_of(settings: PeerSettings) -> Wishes:
+    """Raises `SettingsError` for a number that cannot be meant."""
+    wishes = Wishes(
+        settings.cores,
+        settings.memory_mb,
+        settings.disk_mb,
+        settings.slots,
+        tuple(settings.datasets),
+        settings.upload_mbit,
+        settings.download_mbit,
+    )
+    wishes.check()
+    return wishes
 
 
 def _remove_leftovers(jobs: Path) -> None:

@@ -28,7 +28,7 @@ class Lease:
 
     reservation: str
     issuer: PeerId
-    """The tracker that signed the token, and that keeps the receipts."""
+    """Who signed the token: a tracker, or this peer itself."""
     peer: PeerId
     client: PeerId
     job: str
@@ -36,6 +36,8 @@ class Lease:
     cores: int
     memory_mb: int
     disk_mb: int
+    token: bytes
+    """As the client showed it: receipts are handed in with it where the issuer is not the one who keeps them."""
 
 
 class Leases:
@@ -50,7 +52,7 @@ class Leases:
         self._issuers: frozenset[PeerId] = frozenset()
 
     def trust(self, issuer: PeerId) -> None:
-        """Accept tokens of this tracker from now on."""
+        """Accept tokens of this tracker from now on, or of the peer itself."""
         self._issuers |= {issuer}
 
     def take(self, ask: TakeLease, caller: Caller, now: float) -> Lease:
@@ -82,6 +84,7 @@ class Leases:
             # A job that asks for nothing gets what there is: a limit of 0 would kill it at once.
             memory_mb=ask.memory_mb or self._offer.memory_mb,
             disk_mb=self._offer.disk_mb,
+            token=ask.token,
         )
         self._living[lease.reservation] = lease
         return lease

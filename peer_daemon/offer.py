@@ -18,6 +18,8 @@ from axonp2p.wire.codec import encode
 
 MOST_PACKAGES = 24
 MOST_REFUSES = 120
+MOST_DATASETS = 16
+MOST_DATASET_BYTES = 128
 _ALWAYS = ("torch", "numpy", "safetensors")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 _ANIMALS = (
@@ -42,12 +44,18 @@ class Machine:
 
 @dataclass(frozen=True)
 class Wishes:
-    """How much of it the volunteer wants to lend each job, in the same units; 0 cores or memory: half, shared."""
+    """How much of it the volunteer wants to lend each job, in the same units; 0 cores or memory: half, shared.
+
+    What lies on the machine already and how fast its line is (Mbit/s; 0: not said) nobody can see but the volunteer.
+    """
 
     cores: int
     memory_mb: int
     disk_mb: int
     slots: int
+    datasets: tuple[str, ...] = ()
+    upload_mbit: int = 0
+    download_mbit: int = 0
 
     def check(self) -> None:
         """Raise `SettingsError` for a number that cannot be meant."""
@@ -56,9 +64,18 @@ class Wishes:
             ("memory-mb", self.memory_mb, 0),
             ("disk-mb", self.disk_mb, 1),
             ("slots", self.slots, 1),
+            ("upload-mbit", self.upload_mbit, 0),
+            ("download-mbit", self.download_mbit, 0),
         ):
             if number < least:
                 raise SettingsError(f"{name} = {number}: at least {least}", fix="docs/settings.md lists every setting")
+        names = self.datasets
+        if len(names) > MOST_DATASETS or len("".join(names).encode()) > MOST_DATASET_BYTES or not all(names):
+            raise SettingsError(
+                f"datasets has {len(names)} names with {len(''.join(names).encode())} bytes",
+                cause=f"a row has room for {MOST_DATASETS} names with {MOST_DATASET_BYTES} bytes in all, none empty",
+                fix="name fewer, or shorter ones, in the settings",
+            )
 
 
 @dataclass(frozen=True)
@@ -91,6 +108,9 @@ def capability_of(machine: Machine, wishes: Wishes, refuses: str) -> Capability:
         packages=machine.packages,
         kinds=["train"],
         gpus=[],  # seen, but not lent: the sandbox passes no device yet
+        datasets=sorted(set(wishes.datasets)),
+        upload_mbit=wishes.upload_mbit,
+        download_mbit=wishes.download_mbit,
         refuses=refuses[:MOST_REFUSES],
     )
 

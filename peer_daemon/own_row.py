@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Sequence
 
 import msgspec
 
-from axonp2p.identity.peer_id import PeerId
+from axonp2p.identity.peer_id import PeerId, public_key_of
 from axonp2p.peers.capability import Capability
+from axonp2p.table.dht.compact import ISSUES_TOKENS, OFFERS_WORK, CompactRow, pack_addresses
+from axonp2p.table.dht.index_keys import environment_tags
 from axonp2p.table.records import Row
 from axonp2p.transport.address import join_host_port
 from peer_daemon.offer import fit
 
 MOST_ADDRESSES = 4
+MOST_TRACKERS_NAMED = 2
 _WILDCARDS = ("0.0.0.0", "::", "")  # noqa: S104 (compared with, not bound to)
 
 
 class OwnRow:
-    """The row's lasting part; what changes is passed in each time it is written."""
+    """The row's lasting part; what changes is set before it is written."""
 
-    def __init__(self, peer: PeerId, name: str, certificate: bytes, offer: Capability, listen: tuple[str, int]) -> None:
-        self._lasting = Row(
-            peer=peer, name=name, sequence=0, addresses=[], certificate=certificate, expires=0, capability=None
-        )
+    def __init__(self, lasting: Row, offer: Capability, host: str) -> None:
+        """`lasting` is a row with what stays the same (`lasting_row`); `host` is where the peer listens."""
+        self._lasting = lasting
         self._offer = offer
         self.free = offer.free
         """Slots that nobody holds now."""
-        host, self._port = listen
+        self.dht = 0
+        """UDP port of the DHT node; 0 while others cannot reach it."""
+        self.port = 0
+        """Where it listens, once it does."""
         self._told = "" if host in _WILDCARDS else host
-        self._seen: dict[int, str] = {}
+        self._seen: dict[str, str] = {}
+        self._seen_by_nodes = ""
 
     @property
     def name(self) -> str:
@@ -37,31 +44,90 @@ class OwnRow:
 
     @property
     def addresses(self) -> list[str]:
-        """HOST:PORT, by which others reach this peer; none is known before the first tracker answered."""
-        hosts = [self._told] if self._told else list(dict.fromkeys(self._seen.values()))
-        return [join_host_port(host, self._port) for host in hosts[:MOST_ADDRESSES]]
+        """HOST:PORT, by which others reach this peer; none is known before the first tracker or DHT node answered."""
+        hosts = [self._told] if self._told else list(dict.fromkeys(self._seen.values())) or [self._seen_by_nodes]
+        return [join_host_port(host, self.port) for host in hosts[:MOST_ADDRESSES] if host]
 
-    def seen(self, tracker: int, address: str) -> bool:
-        """That tracker (by index) saw an announce come from this IP. True when the row says something else now.
+    def seen(self, tracker: str, address: str) -> bool:
+        """That tracker saw an announce come from this IP. True when the row says something else now.
 
         It counts only when the peer listens everywhere: who listens on one address is reached there.
         """
         before = self.addresses
-        try:
-            host = ipaddress.ip_address(address)
-        except ValueError:
-            return False
-        if isinstance(host, ipaddress.IPv6Address) and host.ipv4_mapped:
-            self._seen[tracker] = str(host.ipv4_mapped)
-        else:
-            self._seen[tracker] = str(host)
+        if host := _plain(address):
+            self._seen[tracker] = host
         return self.addresses != before
 
-    def offering(self, *, sequence: int, expires: int) -> Row:
-        """The row that lends, until `expires` (Unix seconds)."""
-        row = msgspec.structs.replace(self._lasting, sequence=sequence, expires=expires, addresses=self.addresses)
+    def seen_by_nodes(self, address: str) -> bool:
+        """Most DHT nodes see this IP; it counts while no tracker says otherwise. True when the row changes."""
+        before = self.addresses
+        self._seen_by_nodes = _plain(address) or self._seen_by_nodes
+        return self.addresses != before
+
+    def forget(self, tracker: str) -> None:
+        """This tracker has gone: the machine may have moved since, if others say so."""
+        if self._seen_by_nodes or set(self._seen) - {tracker}:
+            self._seen.pop(tracker, None)
+
+    def offering(self, *, sequence: int, expires: int, trackers: Sequence[str] = (), coordinate: bytes = b"") -> Row:
+        """The row that lends, until `expires` (Unix seconds); `trackers` have it, `coordinate` says where it stands."""
+        row = msgspec.structs.replace(
+            self._lasting,
+            sequence=sequence,
+            expires=expires,
+            addresses=self.addresses,
+            dht=self.dht,
+            coordinate=coordinate,
+            trackers=list(trackers[:MOST_TRACKERS_NAMED]),
+        )
         return fit(row, msgspec.structs.replace(self._offer, free=self.free))
 
     def withdrawing(self, *, sequence: int, expires: int) -> Row:
         """The row that lends nothing any more; `expires` is when every older row has expired."""
         return msgspec.structs.replace(self._lasting, sequence=sequence, expires=expires)
+
+    def compact(self, row: Row) -> CompactRow | None:
+        """`row`, which lends, as the DHT holds it; None while no address is known: nobody could call this peer."""
+        packed = pack_addresses(row.addresses)
+        if not packed:
+            return None
+        # Whether a slot is free at the moment the peer tells who asks it: that would be put anew with every job.
+        flags = (0 if self._offer.refuses else OFFERS_WORK) | (ISSUES_TOKENS if row.issues_tokens else 0)
+        return CompactRow(
+            public_key=public_key_of(row.peer),
+            packed_addresses=packed,
+            dht=row.dht,
+            certificate=row.certificate,
+            sequence=row.sequence,
+            expires=row.expires,
+            cores=self._offer.cores,
+            memory_mb=min(self._offer.memory_mb, 2**32 - 1),
+            gpu_memory_mb=min(max((gpu.memory_mb for gpu in self._offer.gpus), default=0), 2**32 - 1),
+            tags=environment_tags(self._offer.packages),
+            flags=flags,
+        )
+
+
+def lasting_row(peer: PeerId, name: str, certificate: bytes, *, issues_tokens: bool) -> Row:
+    """What stays the same in a peer's rows for as long as it runs."""
+    return Row(
+        peer=peer,
+        name=name,
+        sequence=0,
+        addresses=[],
+        certificate=certificate,
+        expires=0,
+        capability=None,
+        issues_tokens=issues_tokens,
+    )
+
+
+def _plain(address: str) -> str:
+    """An IP address in its usual spelling; empty when it is none."""
+    try:
+        host = ipaddress.ip_address(address)
+    except ValueError:
+        return ""
+    if isinstance(host, ipaddress.IPv6Address) and host.ipv4_mapped:
+        return str(host.ipv4_mapped)
+    return str(host)

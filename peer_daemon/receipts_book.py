@@ -23,29 +23,47 @@ from peer_daemon.leases import Lease
 
 _ENVELOPE_LIMIT = Receipt.LIMIT + ENVELOPE_OVERHEAD
 _DOUBLY_LIMIT = _ENVELOPE_LIMIT + ENVELOPE_OVERHEAD
-_TABLE = """
+_TABLES = (
+    """
     CREATE TABLE IF NOT EXISTS receipts (
         reservation TEXT NOT NULL,
         number INTEGER NOT NULL,
-        issuer TEXT NOT NULL,             -- the tracker that gave the reservation: no other can keep the receipt
+        issuer TEXT NOT NULL,             -- who gave the reservation: a tracker, or this peer itself
         job TEXT NOT NULL,
         client TEXT NOT NULL,
         flops INTEGER NOT NULL,
         envelope BLOB NOT NULL,           -- as the client signed it: the same one again gets the same answer
         doubly BLOB NOT NULL,
-        kept INTEGER NOT NULL DEFAULT 0,  -- 1 once the tracker acknowledged it
-        refused TEXT NOT NULL DEFAULT '', -- why the tracker will not take it; it is not handed in again
+        kept INTEGER NOT NULL DEFAULT 0,  -- 1 once a tracker acknowledged it
+        refused TEXT NOT NULL DEFAULT '', -- why its issuer will not take it; it is not handed in again
         PRIMARY KEY (reservation, number)
-    )"""
+    )""",
+    """
+    CREATE TABLE IF NOT EXISTS tokens (   -- of reservations with receipts that no tracker has yet
+        reservation TEXT PRIMARY KEY,
+        token BLOB NOT NULL               -- as the client showed it: it tells another tracker what was promised
+    )""",
+    """
+    CREATE TABLE IF NOT EXISTS refusals ( -- by trackers other than the issuer: those are not asked again
+        reservation TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        tracker TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        PRIMARY KEY (reservation, number, tracker)
+    )""",
+)
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A receipt that its tracker has not acknowledged yet."""
+    """A receipt that no tracker has acknowledged yet."""
 
     reservation: str
     number: int
+    issuer: PeerId
     doubly: DoublySigned
+    token: bytes
+    """Of its reservation; empty when it is not known any more."""
 
 
 def check_receipt(receipt: Receipt, lease: Lease, last: int) -> None:
@@ -72,7 +90,8 @@ class ReceiptsBook:
             self._database.row_factory = sqlite3.Row
             self._database.execute("PRAGMA journal_mode=wal")
             with self._database:
-                self._database.execute(_TABLE)
+                for table in _TABLES:
+                    self._database.execute(table)
         except sqlite3.Error as error:
             raise SettingsError(f"cannot keep receipts in {path}: {error}", fix=f"move {path} away") from error
 
@@ -89,33 +108,65 @@ class ReceiptsBook:
         except SettingsError as error:  # a full disk, say: our owner's business, but the client hears of it
             raise Refused(f"this peer cannot keep the receipt: {error.cause}") from error
 
-    def waiting(self, issuer: PeerId) -> list[Waiting]:
-        """The oldest receipts that this tracker has not acknowledged, as many as go into one message.
+    def issuers(self) -> list[PeerId]:
+        """Who gave the reservations of receipts that no tracker has acknowledged, and that may still be handed in.
+
+        Raises `SettingsError` when the file cannot be read.
+        """
+        with self._alone():
+            rows = self._database.execute("SELECT DISTINCT issuer FROM receipts WHERE kept = 0 AND refused = ''")
+            return [row["issuer"] for row in rows]
+
+    def waiting(self, issuer: PeerId, tracker: PeerId) -> list[Waiting]:
+        """The oldest receipts for reservations of `issuer` that `tracker` may take, as many as go into one message.
 
         Raises `SettingsError` when the file cannot be read.
         """
         with self._alone():
             rows = self._database.execute(
-                "SELECT * FROM receipts WHERE issuer = ? AND kept = 0 AND refused = '' ORDER BY rowid LIMIT ?",
-                [issuer, MOST_RECEIPTS],
+                "SELECT receipts.*, coalesce(tokens.token, x'') AS token"
+                " FROM receipts LEFT JOIN tokens USING (reservation)"
+                " WHERE issuer = ? AND kept = 0 AND refused = '' AND NOT EXISTS ("
+                "  SELECT 1 FROM refusals WHERE refusals.reservation = receipts.reservation"
+                "  AND refusals.number = receipts.number AND tracker = ?)"
+                " ORDER BY receipts.rowid LIMIT ?",
+                [issuer, tracker, MOST_RECEIPTS],
             )
             return [
-                Waiting(row["reservation"], row["number"], decode_as(row["doubly"], DoublySigned, _DOUBLY_LIMIT))
+                Waiting(
+                    row["reservation"],
+                    row["number"],
+                    issuer,
+                    decode_as(row["doubly"], DoublySigned, _DOUBLY_LIMIT),
+                    row["token"],
+                )
                 for row in rows
             ]
 
-    def handed_in(self, receipts: Iterable[Waiting], refused: dict[int, str]) -> None:
+    def handed_in(self, receipts: Iterable[Waiting], tracker: PeerId, refused: dict[int, str]) -> None:
         """A tracker answered: it has `receipts`, but for those in `refused`, which it will never take (by index).
 
+        What its own issuer refuses nobody else takes either; what another tracker refuses waits for the issuer.
         Raises `SettingsError` when the file cannot be written; then they are handed in again.
         """
         with self._alone(), self._database:
             for index, one in enumerate(receipts):
-                outcome = (0, refused[index][:500] or "refused") if index in refused else (1, "")
-                self._database.execute(
-                    "UPDATE receipts SET kept = ?, refused = ? WHERE reservation = ? AND number = ?",
-                    [*outcome, one.reservation, one.number],
-                )
+                what = [one.reservation, one.number]
+                reason = refused.get(index, "")[:500] or "refused"
+                if index not in refused:
+                    self._database.execute("UPDATE receipts SET kept = 1 WHERE reservation = ? AND number = ?", what)
+                elif tracker == one.issuer:
+                    self._database.execute(
+                        "UPDATE receipts SET refused = ? WHERE reservation = ? AND number = ?", [reason, *what]
+                    )
+                else:
+                    self._database.execute(
+                        "INSERT OR REPLACE INTO refusals VALUES (?, ?, ?, ?)", [*what, tracker, reason]
+                    )
+            self._database.execute(
+                "DELETE FROM tokens WHERE reservation NOT IN"
+                " (SELECT reservation FROM receipts WHERE kept = 0 AND refused = '')"
+            )
 
     def close(self) -> None:
         """Close the file."""
@@ -144,6 +195,7 @@ class ReceiptsBook:
         check_receipt(receipt, lease, last)
         doubly = encode(accept(self._key, signed))
         with self._database:
+            self._database.execute("INSERT OR IGNORE INTO tokens VALUES (?, ?)", [lease.reservation, lease.token])
             self._database.execute(
                 "INSERT INTO receipts (reservation, number, issuer, job, client, flops, envelope, doubly)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",

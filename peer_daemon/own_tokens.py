@@ -1,0 +1,109 @@
+"""Tokens that this peer signs for itself, for when no tracker lives: who may have one, and for how long (pure).
+
+A client proves nothing by asking but that it holds its key; the lease checks that key, its address and the slot again.
+What is given out is remembered only so that a question that is sent again gets the same answer.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from axonp2p.errors import Busy, Refused
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.peers.capability import Capability
+from axonp2p.reservation.token import ReserveRequest, Token
+from axonp2p.transport.messages import CLOCK_TOLERANCE_S
+from axonp2p.wire.envelope import Signed, open_signed, sign
+
+MOST_REMEMBERED = 1024
+"""Tokens that are given again to who asks again."""
+A_MINUTE = 60
+A_MINUTE_FOR_ONE = 20
+"""How often the peer is asked for a token within a minute at the most: in all, and by one address or IPv6 /64."""
+
+
+@dataclass(frozen=True)
+class _Given:
+    request: ReserveRequest
+    token: Signed[Token]
+    expires: int
+
+
+class OwnTokens:
+    """The tokens of one peer. Times are Unix seconds."""
+
+    def __init__(self, key: PrivateKey, offer: Capability) -> None:
+        self._key = key
+        self._offer = offer
+        self._given: OrderedDict[tuple[str, str], _Given] = OrderedDict()
+        self._minute = 0
+        self._asked: dict[str, int] = {}
+
+    def issue(self, signed: Signed[ReserveRequest], address: str, free: int, now: float) -> Signed[Token]:
+        """The token for a request from this IP address, when `free` slots are held by nobody.
+
+        Raises `Refused` with the reason, `Busy` when no slot is free or too many ask, and what `open_signed` raises.
+        """
+        self._count(address, now)
+        request = open_signed(signed, ReserveRequest)
+        self._check(request, now)
+        asked_by = (signed.signer, request.uuid)
+        if given := self._given.get(asked_by):
+            wanted = (request.peers, request.kinds, request.seconds)
+            if (given.request.peers, given.request.kinds, given.request.seconds) != wanted:
+                raise Refused("that UUID is in use for another reservation", fix="choose a new random UUID")
+            if given.expires > now:
+                return given.token
+            raise Refused("that reservation has ended", fix="reserve again with a new UUID")
+        if free < 1:
+            raise Busy(f"every slot is taken ({self._offer.slots} in all)")
+        token = Token(
+            uuid=request.uuid,
+            issuer=self._key.peer_id,
+            client=signed.signer,
+            client_address=address,
+            peers=request.peers,
+            kinds=request.kinds,
+            not_before=int(now),
+            expires=int(now) + request.seconds,
+        )
+        answer = sign(self._key, token)
+        self._given[asked_by] = _Given(request, answer, token.expires)
+        if len(self._given) > MOST_REMEMBERED:
+            self._given.popitem(last=False)
+        return answer
+
+    def _check(self, request: ReserveRequest, now: float) -> None:
+        off = request.time - now
+        if abs(off) > CLOCK_TOLERANCE_S:
+            raise Refused(
+                f"the request was signed {abs(off):.0f} s {'in the future' if off > 0 else 'ago'}",
+                cause=f"a peer takes at most {CLOCK_TOLERANCE_S} s; the clocks may differ",
+                fix="set this computer's clock: timedatectl set-ntp true",
+            )
+        if request.peers != [self._key.peer_id]:
+            raise Refused("a peer gives tokens for itself alone", fix="ask each peer for its own")
+        if self._offer.refuses:
+            raise Refused(f"this peer takes no work: {self._offer.refuses}")
+        if missing := [kind for kind in request.kinds if kind not in self._offer.kinds]:
+            raise Refused(f"this peer does not take {', '.join(missing)} jobs")
+
+    def _count(self, address: str, now: float) -> None:
+        """Raise `Busy` when too many ask, before a signature is checked for them."""
+        minute = int(now // 60)
+        if minute != self._minute:
+            self._minute, self._asked = minute, {}
+        source = _source_of(address)
+        if sum(self._asked.values()) >= A_MINUTE or self._asked.get(source, 0) >= A_MINUTE_FOR_ONE:
+            raise Busy("too many ask this peer for tokens", fix=f"ask again in {60 - now % 60:.0f} s")
+        self._asked[source] = self._asked.get(source, 0) + 1
+
+
+def _source_of(address: str) -> str:
+    """Whom an IP address stands for: itself, or its /64, of which one IPv6 household has all addresses."""
+    host = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(host, ipaddress.IPv6Address) and host.ipv4_mapped is None:
+        return str(ipaddress.ip_network((host, 64), strict=False))
+    return str(host)

@@ -1,0 +1,127 @@
+"""What trackers, DHT nodes and the local network say to this peer, and what it does about it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+from axonp2p.clock import Clock
+from axonp2p.files import write_whole
+from axonp2p.logs import get_logger
+from axonp2p.table.dht.lan import LanPeer
+from axonp2p.table.records import Announced
+from axonp2p.table.tracker_health import TrackerHealth
+from axonp2p.transport.http_caller import HttpCaller
+from peer_daemon.announcer import Announcer
+from peer_daemon.dht_side import DhtSide
+from peer_daemon.lan_side import LanSide
+from peer_daemon.leases import Leases
+from peer_daemon.receipts_courier import ReceiptsCourier
+from peer_daemon.row_writer import RowWriter, Written
+from peer_daemon.standing import Standing
+from peer_daemon.tracker_news import TrackerNews
+
+log = get_logger(__name__)
+
+
+@dataclass
+class Parts:
+    """Those that hear of each other through `Presence`; each of them is made with one of its methods."""
+
+    announcer: Announcer
+    courier: ReceiptsCourier
+    news: TrackerNews
+    dht: DhtSide | None = None
+    standing: Standing | None = None
+    """There when `dht` is."""
+    lan: LanSide | None = None
+
+
+class Presence:
+    """Passes on what is heard. `parts` is set before any of them begins."""
+
+    parts: Parts
+
+    def __init__(self, ready: Path, rows: RowWriter, leases: Leases, health: TrackerHealth, clock: Clock) -> None:
+        """`ready` is the file that is there while others can find this peer."""
+        self._ready = ready
+        self._rows = rows
+        self._leases = leases
+        self._health = health
+        self._clock = clock
+        self._written_ready = b""
+        self._configured = any(not health.is_learnt(address) for address in health.addresses)
+
+    def slots_changed(self) -> None:
+        """A lease began or ended."""
+        self._rows.own.free = self._leases.free()
+        self.parts.announcer.changed()
+        self.parts.courier.nudge()
+
+    def written(self, written: Written) -> None:
+        """There is a new row."""
+        if self.parts.dht:
+            self.parts.dht.tell(written.compact)
+        self._tell_lan()
+
+    async def announced(self, line: HttpCaller, answer: Announced) -> None:
+        """A tracker has the row."""
+        # Only who answers on the line that its address pins gets to say yes here.
+        self._leases.trust(answer.tracker)
+        self.parts.courier.nudge()
+        if self.parts.standing:
+            self.parts.standing.reached(str(line.address), answer.reached)
+            self._look()
+        await self._say_ready()
+        if await self.parts.news.hear(line):
+            self.parts.announcer.woken()
+
+    def tracker_lost(self, address: str) -> None:
+        """A tracker does not answer any more."""
+        self._rows.own.forget(address)
+        if self.parts.standing:
+            self.parts.standing.forget(address)
+            self._look()
+
+    async def met(self) -> None:
+        """DHT nodes were met, or the row was published there."""
+        self._look()
+        dht = self.parts.dht
+        if dht and (dht.holders or (dht.is_the_first and not self._health.addresses)):
+            await self._say_ready()
+
+    def heard_on_lan(self, found: LanPeer) -> None:
+        """There is another peer on the local network."""
+        if self.parts.dht:
+            self.parts.dht.offer(found.contacts)
+        # Anybody on the network can say what they like: only who has no tracker from its owner listens.
+        if not self._configured:
+            learnt = [one for one in found.trackers if self._health.learn(one, self._clock.now())]
+            if learnt:
+                log.info("trackers learnt", told_by=found.name, trackers=len(learnt))
+                self.parts.announcer.woken()
+
+    def _look(self) -> None:
+        standing = self.parts.standing
+        if standing and standing.look():
+            self.parts.announcer.changed()
+
+    def _tell_lan(self) -> None:
+        newest = self._rows.newest
+        if self.parts.lan and newest:
+            self.parts.lan.say(list(newest.row.trackers))
+
+    async def _say_ready(self) -> None:
+        addresses = self._rows.own.addresses
+        newest = self._rows.newest
+        if not addresses or newest is None:
+            return
+        text = f"{newest.row.peer} {addresses[0]}\n".encode()
+        if text == self._written_ready:
+            return
+        try:
+            await asyncio.to_thread(write_whole, self._ready, text)
+            self._written_ready = text
+        except OSError as error:
+            log.warning("cannot write the ready file", reason=error.strerror)

@@ -1,0 +1,59 @@
+"""Hear from a tracker which other trackers there are, and where DHT nodes are; keep it for the next start."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from axonp2p.clock import Clock
+from axonp2p.errors import AxonError
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.logs import get_logger
+from axonp2p.table.tracker_client import dht_contacts, known_trackers
+from axonp2p.table.tracker_file import write_health
+from axonp2p.table.tracker_lines import TrackerLines
+from axonp2p.transport.http_caller import HttpCaller
+
+log = get_logger(__name__)
+
+
+class TrackerNews:
+    """Asks trackers that have just answered. `trust` is told each tracker, `offer` each DHT contact."""
+
+    def __init__(
+        self,
+        lines: TrackerLines,
+        file: Path,
+        clock: Clock,
+        trust: Callable[[PeerId], None],
+        offer: Callable[[Iterable[str]], None] | None,
+    ) -> None:
+        """`offer` is None when nobody needs DHT contacts."""
+        self._lines = lines
+        self._file = file
+        self._clock = clock
+        self._trust = trust
+        self._offer = offer
+
+    async def hear(self, line: HttpCaller) -> bool:
+        """Ask this one; whether a tracker was learnt. What it does not answer it is not asked again today."""
+        health = self._lines.health
+        learnt = False
+        try:
+            for row in await known_trackers(line, now=self._clock.now()):
+                learnt |= health.learn(row.address, self._clock.now(), row.tracker)
+                # A tracker that one of ours works with may promise our slots too: a client may know only that one.
+                self._trust(row.tracker)
+            if self._offer is not None:
+                self._offer(await dht_contacts(line))
+        except AxonError as error:
+            log.debug("no news", tracker=line.called, reason=error.message)
+        if learnt:
+            log.info("trackers learnt", tracker=line.called, known=len(health.addresses))
+            await self.keep()
+        return learnt
+
+    async def keep(self) -> None:
+        """Write trackers.json."""
+        await asyncio.to_thread(write_health, self._file, self._lines.health)
