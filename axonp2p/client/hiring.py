@@ -15,7 +15,6 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, Busy, MalformedMessage, TokenRefused, TrackerUnreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId, short
-from axonp2p.logs import get_logger
 from axonp2p.peers.capability import Need, as_map, read_capability
 from axonp2p.peers.coordinates import Position, guess_between
 from axonp2p.peers.rtt import Target, measure
@@ -24,8 +23,6 @@ from axonp2p.table.records import Row
 from axonp2p.table.reporting import Reporter
 from axonp2p.table.shared_table import SharedTable
 from axonp2p.table.sightings import SeenRow, Sight
-
-log = get_logger(__name__)
 
 LOOKS = 3
 """How often at most the table is asked for one job."""
@@ -67,6 +64,7 @@ class Hiring:
         self._shortlist = Shortlist(wish.need, wish.max_rtt_s)
         self._unmeasured: list[Candidate] = []
         self._seen: dict[PeerId, SeenRow] = {}
+        self._silent: set[PeerId] = set()
         self._names: dict[PeerId, str] = {}
         self.distances: dict[PeerId, Distance] = {}
         """Of all candidates that were measured."""
@@ -111,9 +109,9 @@ class Hiring:
         sight = await means.table.find(as_map(self._wish.need), count, enough=enough, near=means.position.told)
         sources = [answer.source for answer in sight.heard]
         self._see(PeersFound(sources=sources, alive=sight.alive, fitting=sight.fitting, looked_at=len(sight.rows)))
-        for reason in sight.silent.values():
-            self._shortlist.refused("unreachable")
-            log.debug("a peer does not give its row", reason=reason)
+        silent = sight.silent.keys() - self._silent - self._seen.keys()
+        self._silent |= silent
+        self._shortlist.add_unseen(len(silent), "unreachable")
         known = [candidate for seen in sight.rows if (candidate := self._candidate(seen))]
         self._unmeasured += self._shortlist.worth_measuring(known)
         return sight

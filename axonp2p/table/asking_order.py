@@ -14,8 +14,8 @@ NEXT_AFTER_S = 0.5
 """A tracker that has not answered by then is slow: the next one is asked as well."""
 DHT_AFTER_S = 0.3
 """The DHT is asked when the trackers have not shown enough by then; at once when there is no tracker to ask."""
-PATIENCE_S = 2.0
-"""Once one source has answered, the others have so long to add to it."""
+PATIENCE_S = 4.0
+"""Once one source has answered, the others have so long to add to it: a DHT node has to join first."""
 LONGEST_S = 10.0
 """Nobody is waited for any longer."""
 
@@ -24,14 +24,14 @@ class AskingOrder:
     """One question. Times are monotonic seconds, passed in; `now` in the constructor is when it begins."""
 
     def __init__(self, trackers: Sequence[str], *, dht: bool, at_once: bool, now: float) -> None:
-        """`trackers` in the order to ask them; `at_once` asks everyone now."""
+        """`trackers` in the order to ask them; `at_once` asks everyone now, and waits for all."""
         self._waiting = list(trackers)
         self._dht_waits = dht
         self._running: set[str] = set()
         self._next_at = now
         self._dht_at = now + DHT_AFTER_S
         self._until = now + LONGEST_S
-        self._hurry = at_once
+        self._hurry = self._wait_for_all = at_once
         self._heard = False
         self._enough = False
 
@@ -54,7 +54,7 @@ class AskingOrder:
         self._running.discard(source)
         self._enough = enough
         self._hurry = True  # what one source shows too little of, every other one may know
-        if not self._heard:
+        if not self._heard and not self._wait_for_all:
             self._heard = True
             self._until = min(self._until, now + PATIENCE_S)
 

@@ -75,3 +75,6 @@ def test_nobody_is_waited_for_for_ever() -> None:
 def test_a_survey_asks_everybody_at_once() -> None:
     asking = order("one", "two", at_once=True)
     assert asking.start(0.0) == ["one", "two", DHT]
+    asking.answered("one", 0.1, enough=False)
+    assert not asking.over(LONGEST_S - 0.01)
+    assert asking.over(LONGEST_S)
