@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from axonp2p.errors import Busy, Refused, StaleRow
+from axonp2p.errors import Busy, ClockWrong, Refused, StaleRow
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.receipt import Receipt
 from axonp2p.peers.capability import Capability
@@ -54,10 +54,10 @@ def check_room(peers: int) -> None:
 
 
 def check_request_time(request: ReserveRequest, now: float) -> None:
-    """Raise `Refused` when a request was not signed just now, so that an old one cannot be used again."""
+    """Raise `ClockWrong` when a request was not signed just now, so that an old one cannot be used again."""
     off = request.time - now
     if abs(off) > CLOCK_TOLERANCE_S:
-        raise Refused(
+        raise ClockWrong(
             f"the request was signed {abs(off):.0f} s {'in the future' if off > 0 else 'ago'}",
             cause=f"a tracker takes at most {CLOCK_TOLERANCE_S} s; the clocks may differ",
             fix="set this computer's clock: timedatectl set-ntp true",

@@ -38,6 +38,10 @@ PROMISED_TO_DECIDE = [
     "tracker/admission.py",
     "tracker/table_index.py",
     "tracker/rate_limit.py",
+    "tracker/reports.py",
+    "tracker/looks.py",
+    "client_cli/doctor/checks.py",
+    "client_cli/doctor/split.py",
     "peer_daemon/leases.py",
     "peer_daemon/announce_rota.py",
 ]
