@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axonp2p.table.tracker_health import LONGEST_RETRY_S, TrackerHealth
@@ -161,6 +161,7 @@ def test_no_trackers_wait_long():
     assert announce(rota, health, NOW) == [LEARNT]
 
 
+@settings(deadline=None)
 @given(
     st.integers(1, 5),
     st.lists(st.tuples(st.integers(0, 31), st.floats(0, 400), st.booleans()), max_size=30),

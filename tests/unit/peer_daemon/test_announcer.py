@@ -1,45 +1,37 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
 import pytest
 from structlog.testing import capture_logs
 
-from axonp2p.errors import StaleRow, TrackerUnreachable
-from axonp2p.identity.keys import PrivateKey
-from axonp2p.peers.capability import Capability, read_capability
+from axonp2p.errors import Refused, StaleRow, TrackerUnreachable
+from axonp2p.peers.capability import read_capability
 from axonp2p.table.records import Announced, Row, open_row
-from peer_daemon.announcer import Announcer, Sequence
-from peer_daemon.own_row import OwnRow
+from axonp2p.table.tracker_health import TrackerHealth
+from peer_daemon.announce_rota import Rota
+from peer_daemon.announcer import EVERY_S, Announcer, Hearers
+from peer_daemon.own_row import OwnRow, lasting_row
+from peer_daemon.row_writer import Numbers, RowWriter
+from tests.fakes import ManualClock, key_of, make_offer
 
-KEY = PrivateKey(b"p" * 32)
-TRACKER = PrivateKey(b"t" * 32).peer_id
-OFFER = Capability(
-    cores=1, memory_mb=512, disk_mb=512, gflops=1.5, slots=2, free=2, python="3.11", packages={}, kinds=["train"]
-)
-
-
-class FakeClock:
-    """Time that a test moves."""
-
-    def __init__(self):
-        self.time = 1_000_000.0
-
-    def now(self):
-        return self.time
-
-    def monotonic(self):
-        return self.time
+KEY = key_of("peer")
+START = 1_000_000.0
 
 
 class FakeTracker:
     """Keeps the rows that it is given, and says each one aloud."""
 
-    def __init__(self, clock, *, ahead: float = 0):
-        self.called = "tracker"
+    def __init__(self, clock, number: int = 0, *, ahead: float = 0):
+        self.address = f"https://192.0.2.{number}:7070"
+        self.called = f"tracker {number}"
+        self.tracker = key_of(self.called).peer_id
         self.clock = clock
         self.ahead = ahead
         self.away = False
+        self.refuses = False
+        self.again_in = 120.0
         self.rows: list[Row] = []
         self.asked = asyncio.Event()
 
@@ -47,110 +39,223 @@ class FakeTracker:
         try:
             if self.away:
                 raise TrackerUnreachable("away")
+            if self.refuses:
+                raise Refused("not here")
             row = open_row(message, self.clock.now())
-            if self.rows and row.sequence <= self.rows[-1].sequence:
+            if self.rows and row.sequence < self.rows[-1].sequence:
                 raise StaleRow("old")
             self.rows.append(row)
-            return Announced(tracker=TRACKER, again_in=120, seen_from="192.0.2.7", time=self.clock.now() + self.ahead)
+            return Announced(
+                tracker=self.tracker,
+                again_in=self.again_in,
+                seen_from="192.0.2.77",
+                time=self.clock.now() + self.ahead,
+            )
         finally:
             self.asked.set()
 
     async def wait(self):
-        await self.asked.wait()
+        async with asyncio.timeout(10):
+            await self.asked.wait()
         self.asked.clear()
+
+
+class FakeLines:
+    """Lines to those trackers, with their health."""
+
+    def __init__(self, trackers, clock):
+        self._trackers = trackers
+        self._clock = clock
+        self.health = TrackerHealth([tracker.address for tracker in trackers])
+
+    def in_order(self):
+        return self._trackers
+
+    async def ask(self, line, ask):
+        try:
+            answer = await ask(line)
+        except TrackerUnreachable:
+            self.health.failed(line.address, self._clock.now(), 0.5)
+            raise
+        except Refused:
+            self.health.answered(line.address, self._clock.now())
+            raise
+        self.health.answered(line.address, self._clock.now(), 0.01)
+        return answer
 
 
 @pytest.fixture
 def clock():
-    return FakeClock()
+    return ManualClock(START)
 
 
-def make_announcer(tmp_path, clock, trackers, host="0.0.0.0"):
-    heard = []
+class Setting:
+    """An announcer among these trackers, and what it told others."""
 
-    async def hear(caller, answer):
-        heard.append(answer)
+    def __init__(self, folder, clock, trackers, host="192.0.2.1"):
+        self.heard = []
+        self.written = []
+        self.lost = []
+        self.lines = FakeLines(trackers, clock)
+        self.own = OwnRow(
+            lasting_row(KEY.peer_id, "otter", b"c" * 32, issues_tokens=True), make_offer(slots=2, free=2), host
+        )
+        self.own.port = 7071
+        self.rows = RowWriter(KEY, self.own, Numbers(folder / "sequence", clock), clock, lambda: b"")
+        rota = Rota(self.lines.health, random.Random(1))
+        hearers = Hearers(self._hear, self.written.append, self.lost.append)
+        self.announcer = Announcer(self.lines, rota, self.rows, clock, hearers)
 
-    row = OwnRow(KEY.peer_id, "otter", b"c" * 32, OFFER, (host, 7071))
-    return Announcer(KEY, trackers, row, Sequence(tmp_path / "sequence", clock), clock, hear), heard
+    async def _hear(self, line, answer):
+        self.heard.append((line.called, answer.tracker))
+
+    async def settled(self, *trackers):
+        """The announcer's task, once each of these was announced to."""
+        task = asyncio.create_task(self.announcer.run())
+        for tracker in trackers:
+            await tracker.wait()
+        return task
+
+    async def round(self, *, news=False):
+        """One round by hand."""
+        if news:
+            self.announcer._rota.changed()
+        await self.announcer._round(news)
 
 
-async def settled(announcer, trackers):
-    """The row that the last tracker had when nothing more was to be told."""
-    task = asyncio.create_task(announcer.run())
-    for tracker in trackers:
-        await tracker.wait()
-    return task
+@pytest.fixture
+def make(tmp_path, clock):
+    return lambda *trackers, **options: Setting(tmp_path, clock, list(trackers), **options)
 
 
-async def test_it_announces_again_with_the_address_that_the_tracker_saw(tmp_path, clock):
+async def test_it_announces_again_with_the_address_that_the_tracker_saw(make, clock):
     tracker = FakeTracker(clock)
-    announcer, heard = make_announcer(tmp_path, clock, [tracker])
-    task = await settled(announcer, [tracker])
+    setting = make(tracker, host="0.0.0.0")
+    task = await setting.settled(tracker)
     await tracker.wait()
     task.cancel()
     first, second = tracker.rows
-    assert (first.addresses, second.addresses) == ([], ["192.0.2.7:7071"])
-    assert (first.expires, second.expires) == (1_000_600, 1_000_240)
-    assert {answer.tracker for answer in heard} == {TRACKER}
+    assert (first.addresses, second.addresses) == ([], ["192.0.2.77:7071"])
+    assert (first.expires, second.expires) == (START + 600, START + 240)
+    assert {answered for _, answered in setting.heard} == {tracker.tracker}
+    assert setting.lines.health.identities == {tracker.tracker}
 
 
-async def test_a_change_of_free_slots_is_told_at_once(tmp_path, clock):
+async def test_a_change_of_free_slots_is_told_at_once(make, clock):
     tracker = FakeTracker(clock)
-    announcer, _ = make_announcer(tmp_path, clock, [tracker], host="192.0.2.1")
-    task = await settled(announcer, [tracker])
-    announcer.free_slots(1)
+    setting = make(tracker)
+    task = await setting.settled(tracker)
+    setting.own.free = 1
+    setting.announcer.changed()
     await tracker.wait()
     task.cancel()
     assert [read_capability(row.capability).free for row in tracker.rows] == [2, 1]
     assert tracker.rows[0].sequence < tracker.rows[1].sequence
+    assert [one.row for one in setting.written] == tracker.rows
 
 
-async def test_it_withdraws_everywhere(tmp_path, clock):
-    trackers = [FakeTracker(clock), FakeTracker(clock)]
-    announcer, _ = make_announcer(tmp_path, clock, trackers, host="192.0.2.1")
-    task = await settled(announcer, trackers)
+async def test_two_trackers_get_the_very_same_row_which_names_both_the_next_time(make, clock):
+    trackers = [FakeTracker(clock, number) for number in (1, 2)]
+    setting = make(*trackers)
+    await setting.round()
+    clock.time += 120
+    await setting.round()
+    assert trackers[0].rows == trackers[1].rows
+    first, second = trackers[0].rows
+    assert first.trackers == []
+    assert sorted(second.trackers) == [tracker.address for tracker in trackers]
+    assert second.expires == clock.time + 240
+
+
+async def test_another_tracker_gets_the_row_at_once_when_one_dies_and_dead_ones_cost_no_new_rows(make, clock):
+    trackers = [FakeTracker(clock, number) for number in (1, 2, 3)]
+    setting = make(*trackers)
+    await setting.round()
+    dead, alive = (next(one for one in trackers if bool(one.rows) is had) for had in (True, False))
+    dead.away = True
+    setting.own.free = 1
+    await setting.round(news=True)
+    await setting.round()
+    assert [row.sequence for row in alive.rows] == [setting.written[1].row.sequence]
+    assert setting.lost == [dead.address]
+    assert len(setting.written) == 2
+    for tracker in trackers:
+        tracker.away = True
+    for _ in range(20):
+        clock.time += 5
+        await setting.round()
+    assert len(setting.written) <= 4
+
+
+async def test_with_no_tracker_at_all_there_is_a_row_every_five_minutes(make, clock):
+    setting = make()
+    await setting.round()
+    assert setting.written[0].row.expires == START + 2 * EVERY_S
+    clock.time += EVERY_S
+    await setting.round()
+    assert len(setting.written) == 2
+
+
+async def test_it_withdraws_everywhere(make, clock):
+    trackers = [FakeTracker(clock, 1), FakeTracker(clock, 2)]
+    setting = make(*trackers)
+    task = await setting.settled(*trackers)
     task.cancel()
     trackers[1].away = True
-    await announcer.withdraw()
-    last = trackers[0].rows[-1]
-    assert last.capability is None
-    assert last.expires >= max(row.expires for row in trackers[0].rows[:-1])
+    last = await setting.rows.withdrawal()
+    await setting.announcer.withdraw(last)
+    row = trackers[0].rows[-1]
+    assert row.capability is None
+    assert row.expires >= max(row.expires for row in trackers[0].rows[:-1])
+    assert last.compact.withdrawn
+    assert last.compact.sequence == row.sequence
 
 
-async def test_a_tracker_that_is_away_is_told_of_once(tmp_path, clock):
+async def test_a_tracker_that_is_away_is_told_of_once(make, clock):
     tracker = FakeTracker(clock)
     tracker.away = True
-    announcer, heard = make_announcer(tmp_path, clock, [tracker], host="192.0.2.1")
+    setting = make(tracker)
     with capture_logs() as logs:
         for _ in range(3):
-            await announcer._announce(0)
+            await setting.round()
+            clock.time += 60
     assert [line["event"] for line in logs] == ["not announced"]
-    assert heard == []
+    assert setting.heard == []
+
+
+async def test_one_that_does_not_want_the_row_is_not_asked_all_the_time(make, clock):
+    tracker = FakeTracker(clock)
+    tracker.refuses = True
+    setting = make(tracker)
+    await setting.round()
+    assert setting.announcer._rota.wait(clock.time) >= 60
+    tracker.refuses = False
+    clock.time += 61
+    await setting.round()
+    assert len(tracker.rows) == 1
 
 
 @pytest.mark.parametrize(("ahead", "words"), [(45.0, "45 s behind"), (-60.0, "60 s ahead of"), (20.0, "")])
-async def test_a_wrong_clock_is_noticed(tmp_path, clock, ahead, words):
-    tracker = FakeTracker(clock, ahead=ahead)
-    announcer, _ = make_announcer(tmp_path, clock, [tracker], host="192.0.2.1")
+async def test_a_wrong_clock_is_noticed(make, clock, ahead, words):
+    setting = make(FakeTracker(clock, ahead=ahead))
     with capture_logs() as logs:
-        await announcer._announce(0)
-        await announcer._announce(0)
+        await setting.round()
+        await setting.round(news=True)
     told = [line["event"] for line in logs if line["event"].startswith("AX-411")]
     assert len(told) == bool(words)
     assert words in "".join(told)
 
 
 def test_numbers_grow_over_restarts_and_when_the_clock_goes_back(tmp_path, clock):
-    first = Sequence(tmp_path / "sequence", clock).next()
+    first = Numbers(tmp_path / "sequence", clock).next()
     assert first == 1_000_000_000
     clock.time -= 3600
-    again = Sequence(tmp_path / "sequence", clock)
+    again = Numbers(tmp_path / "sequence", clock)
     assert [again.next(), again.next()] == [first + 1, first + 2]
     (tmp_path / "sequence").write_text("rubbish")
-    assert Sequence(tmp_path / "sequence", clock).next() == 996_400_000
+    assert Numbers(tmp_path / "sequence", clock).next() == 996_400_000
 
 
 def test_a_full_disk_does_not_silence_a_peer(tmp_path, clock):
-    sequence = Sequence(tmp_path / "no-such-folder" / "sequence", clock)
+    sequence = Numbers(tmp_path / "no-such-folder" / "sequence", clock)
     assert [sequence.next(), sequence.next()] == [1_000_000_000, 1_000_000_001]

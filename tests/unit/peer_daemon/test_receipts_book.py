@@ -2,19 +2,21 @@ from __future__ import annotations
 
 import pytest
 
-from axonp2p.errors import AxonError, BadSignature, Refused, SettingsError, TrackerUnreachable
+from axonp2p.errors import AxonError, BadSignature, Refused, SettingsError
 from axonp2p.identity.keys import PrivateKey
-from axonp2p.ledger.receipt import DoublySigned, Receipt, Receipts, ReceiptsKept, open_doubly_signed
+from axonp2p.ledger.receipt import DoublySigned, Receipt, open_doubly_signed
 from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import encode_signed
 from peer_daemon.leases import Lease
 from peer_daemon.receipts_book import ReceiptsBook
-from peer_daemon.receipts_courier import ReceiptsCourier
 
 CLIENT, PEER, STRANGER, TRACKER = (PrivateKey(letter * 32) for letter in (b"c", b"p", b"s", b"t"))
 ISSUER = TRACKER.peer_id
 UUID = "00000000-0000-4000-8000-000000000001"
-LEASE = Lease(UUID, ISSUER, PEER.peer_id, CLIENT.peer_id, "digits", until=10**9, cores=1, memory_mb=256, disk_mb=512)
+LEASE = Lease(
+    UUID, ISSUER, PEER.peer_id, CLIENT.peer_id, "digits", until=10**9, cores=1, memory_mb=256, disk_mb=512,
+    token=b"the token",
+)  # fmt: skip
 
 
 def receipt(number: int, **changes) -> Receipt:
@@ -45,7 +47,7 @@ def test_the_next_receipt_is_signed_and_kept(book, tmp_path):
         doubly = decode_as(book.sign(encode_signed(CLIENT, receipt(number)), LEASE), DoublySigned, 4096)
         assert open_doubly_signed(doubly).number == number
     again = ReceiptsBook(tmp_path / "receipts.db", PEER)
-    assert [one.number for one in again.waiting(ISSUER)] == [1, 2]
+    assert [one.number for one in again.waiting(ISSUER, ISSUER)] == [1, 2]
     assert again.sign(encode_signed(CLIENT, receipt(3)), LEASE)
     again.close()
 
@@ -53,7 +55,7 @@ def test_the_next_receipt_is_signed_and_kept(book, tmp_path):
 def test_the_same_receipt_again_gets_the_same_answer(book):
     envelope = encode_signed(CLIENT, receipt(1))
     assert book.sign(envelope, LEASE) == book.sign(envelope, LEASE)
-    assert len(book.waiting(ISSUER)) == 1
+    assert len(book.waiting(ISSUER, ISSUER)) == 1
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,7 @@ def test_the_same_receipt_again_gets_the_same_answer(book):
 def test_a_receipt_for_something_else_is_refused(book, changes):
     with pytest.raises(Refused):
         book.sign(encode_signed(CLIENT, receipt(**{"number": 1, **changes})), LEASE)
-    assert book.waiting(ISSUER) == []
+    assert book.waiting(ISSUER, ISSUER) == []
     assert book.sign(encode_signed(CLIENT, receipt(1)), LEASE)
 
 
@@ -85,60 +87,52 @@ def test_a_receipt_of_another_client_or_without_its_signature_is_refused(book):
         book.sign(encode_signed(STRANGER, receipt(1)), LEASE)
     with pytest.raises(AxonError):
         book.sign(encode_signed(CLIENT, receipt(1))[:-1], LEASE)
-    assert book.waiting(ISSUER) == []
+    assert book.waiting(ISSUER, ISSUER) == []
 
 
-class FakeTracker:
-    """Answers as a tracker would, as far as a courier sees it."""
-
-    def __init__(self, refuses: dict[str, str] | None = None, away: bool = False):
-        self.called = "tracker"
-        self.refuses = refuses or {}
-        self.away = away
-        self.got: list[int] = []
-
-    async def call(self, path, message, answer, limit):
-        if self.away:
-            raise TrackerUnreachable("away")
-        assert isinstance(message, Receipts)
-        self.got += [open_doubly_signed(one).number for one in message.receipts]
-        return ReceiptsKept(new=len(message.receipts) - len(self.refuses), known=0, reasons=self.refuses)
-
-
-async def test_what_the_tracker_has_is_not_handed_in_again(book):
+def test_its_issuer_has_the_last_word_on_a_receipt(book):
     for number in (1, 2, 3):
         book.sign(encode_signed(CLIENT, receipt(number)), LEASE)
-    tracker = FakeTracker(refuses={"1": "the reservation is unknown"})
-    courier = ReceiptsCourier(book)
-    courier.reached(ISSUER, tracker)
-    await courier.hand_in_all()
-    await courier.hand_in_all()
-    assert tracker.got == [1, 2, 3]
+    waiting = book.waiting(ISSUER, ISSUER)
+    assert [one.token for one in waiting] == [b"the token"] * 3
+    book.handed_in(waiting[:2], ISSUER, {0: "unknown"})
+    assert [one.number for one in book.waiting(ISSUER, ISSUER)] == [3]
+    assert book.issuers() == [ISSUER]
 
 
-async def test_a_receipt_goes_to_the_tracker_that_gave_its_reservation_and_to_no_other(book):
-    book.sign(encode_signed(CLIENT, receipt(1)), LEASE)
-    other, right = FakeTracker(), FakeTracker()
-    courier = ReceiptsCourier(book)
-    courier.reached(STRANGER.peer_id, other)
-    await courier.hand_in_all()
-    assert len(book.waiting(ISSUER)) == 1
-    courier.reached(ISSUER, right)
-    await courier.hand_in_all()
-    assert (other.got, right.got) == ([], [1])
+def test_what_another_tracker_refuses_waits_for_the_issuer(book):
+    for number in (1, 2):
+        book.sign(encode_signed(CLIENT, receipt(number)), LEASE)
+    other = STRANGER.peer_id
+    book.handed_in(book.waiting(ISSUER, other), other, {0: "the reservation is unknown"})
+    assert book.waiting(ISSUER, other) == []
+    assert [one.number for one in book.waiting(ISSUER, ISSUER)] == [1]
+    assert [one.number for one in book.waiting(ISSUER, "another one")] == [1]
 
 
-async def test_what_the_tracker_did_not_take_waits(book):
-    book.sign(encode_signed(CLIENT, receipt(1)), LEASE)
-    courier = ReceiptsCourier(book)
-    courier.reached(ISSUER, FakeTracker(away=True))
-    await courier.hand_in_all()
-    assert len(book.waiting(ISSUER)) == 1
+def test_tokens_go_when_nothing_waits_for_them(book, tmp_path):
+    for number in (1, 2):
+        book.sign(encode_signed(CLIENT, receipt(number)), LEASE)
+        book.handed_in(book.waiting(ISSUER, ISSUER)[:1], ISSUER, {})
+        assert book.issuers() == []
+        assert book._database.execute("SELECT count(*) FROM tokens").fetchone()[0] == 0
+
+
+def test_a_book_of_an_earlier_version_is_read(tmp_path):
+    before = ReceiptsBook(tmp_path / "receipts.db", PEER)
+    before.sign(encode_signed(CLIENT, receipt(1)), LEASE)
+    with before._database:
+        before._database.execute("DROP TABLE tokens")
+        before._database.execute("DROP TABLE refusals")
+    before.close()
+    after = ReceiptsBook(tmp_path / "receipts.db", PEER)
+    assert [one.token for one in after.waiting(ISSUER, ISSUER)] == [b""]
+    after.close()
 
 
 def test_a_file_that_cannot_be_used_is_no_bug(book):
     book.close()
     with pytest.raises(SettingsError):
-        book.waiting(ISSUER)
+        book.waiting(ISSUER, ISSUER)
     with pytest.raises(Refused, match="cannot keep"):
         book.sign(encode_signed(CLIENT, receipt(1)), LEASE)

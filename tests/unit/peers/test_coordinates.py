@@ -6,7 +6,7 @@ import statistics
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axonp2p.peers.coordinates import (
@@ -34,6 +34,7 @@ def coordinates():
     )
 
 
+@settings(deadline=None)
 @given(coordinates())
 def test_twelve_bytes_hold_a_coordinate(coordinate):
     data = write_coordinate(coordinate)
@@ -41,6 +42,7 @@ def test_twelve_bytes_hold_a_coordinate(coordinate):
     assert read_coordinate(data) == coordinate
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=16))
 def test_rubbish_is_none_or_a_place(data):
     coordinate = read_coordinate(data)
@@ -56,6 +58,7 @@ def test_no_place_on_earth(numbers):
     assert read_coordinate(struct.pack("<6e", *numbers)) is None
 
 
+@settings(deadline=None)
 @given(coordinates(), coordinates(), st.floats(1e-5, 5))
 def test_whatever_a_neighbour_says_a_coordinate_stays_one(own, other, rtt_s):
     after = moved(own, other, rtt_s, random.Random(1))

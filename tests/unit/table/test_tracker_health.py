@@ -5,7 +5,7 @@ import random
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axonp2p.errors import SettingsError
@@ -144,6 +144,7 @@ steps = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(steps)
 def test_whatever_happens_it_stays_bounded_and_can_be_kept(history):
     health = TrackerHealth([A, B])
