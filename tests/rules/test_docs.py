@@ -15,6 +15,7 @@ import pytest
 
 from axonp2p import settings
 from axonp2p.errors import error_classes
+from axonp2p.table.dht.compact import CompactRow
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -94,6 +95,12 @@ def test_every_address_that_is_served_is_documented() -> None:
     assert served
     for address in served:
         assert f"`{address}`" in page or f" {address}`" in page, address
+
+
+def test_every_field_of_a_compact_row_is_documented() -> None:
+    page = (DOCS / "dht.md").read_text()
+    for field in CompactRow.__struct_fields__:
+        assert f"| `{field}` |" in page, field
 
 
 def test_every_metric_is_documented() -> None:

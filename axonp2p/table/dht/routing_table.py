@@ -1,6 +1,6 @@
 """Whom a DHT node knows: contacts that proved their ids, by their distance, within limits for each network (pure).
 
-A subclass of `kademlia.routing.RoutingTable`, whose own search finds about half of the true nearest, whose buckets
+A subclass of `kademlia.routing.RoutingTable`, whose own search misses a fifth of the true nearest, whose buckets
 split by what is in them instead of by what they are for, and which anybody may fill.
 """
 
