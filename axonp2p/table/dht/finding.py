@@ -21,8 +21,8 @@ from axonp2p.table.dht.sample import Sample
 
 HOLDERS_OF_A_ROW = 3
 """How many holders, each of another network, are heard before the newest of their rows is taken."""
-GRACE_S = 0.1
-"""How long a third is waited for once two have answered. One alone may keep to a superseded row."""
+GRACE_S = {1: 0.3, 2: 0.1}
+"""How long more are waited for once so many have answered. One alone may keep to a superseded row."""
 HOLDERS_AT_A_TIME = 4
 MOST_SETS_A_CLASS = 4
 CLASSES_AT_A_TIME = 3
@@ -91,10 +91,10 @@ class Finder:
             sample.add(answer.records, self._clock.now())
             host = read_host(contact.ip)
             holders.add(contact.id if host.local else host.network)
-            if len(holders) == HOLDERS_OF_A_ROW - 1:
-                asyncio.get_running_loop().call_later(GRACE_S, crawl.stop)
             if len(holders) >= HOLDERS_OF_A_ROW:
                 crawl.stop()
+            else:
+                asyncio.get_running_loop().call_later(GRACE_S[len(holders)], crawl.stop)
 
         crawl = Crawl(self._protocol, key, lambda: bytes(PLACE_BYTES), heard)
         await crawl.run()
