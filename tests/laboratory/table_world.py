@@ -13,7 +13,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from axonp2p.identity.peer_id import PeerId, peer_id_of
 from axonp2p.peers.capability import Capability, as_map, read_capability
@@ -154,8 +154,8 @@ class TableWorld:
         self.lags: list[float] = []
         self.machines = [self._machine() for _ in range(2 * online)]
         for tracker in self.trackers:
-            self.at(self.now + self.chance.random(), lambda tracker=tracker: self._tick(tracker))
-            self.at(self.now + PULL_EVERY_S * self.chance.random(), lambda tracker=tracker: self._pull(tracker))
+            self.at(self.now + self.chance.random(), partial(self._tick, tracker))
+            self.at(self.now + PULL_EVERY_S * self.chance.random(), partial(self._pull, tracker))
 
     def at(self, when: float, what: Callable[[], None]) -> None:
         """Do that then."""
@@ -183,8 +183,8 @@ class TableWorld:
         )
         machine.on = self.chance.random() < 0.5
         if machine.on:
-            self.at(self.now + self.again_in * self.chance.random(), lambda: self._turn(machine, machine.spell))
-        self.at(self.now + self.churn.rest(machine.on, self.chance), lambda: self._switch(machine))
+            self.at(self.now + self.again_in * self.chance.random(), partial(self._turn, machine, machine.spell))
+        self.at(self.now + self.churn.rest(machine.on, self.chance), partial(self._switch, machine))
         return machine
 
     def _switch(self, machine: Machine) -> None:
@@ -194,14 +194,14 @@ class TableWorld:
             self._turn(machine, machine.spell)
         elif self.chance.random() >= self.churn.crashes:
             self._announce(machine, machine.rota.told, leaving=True)
-        self.at(self.now + self.churn.spell(machine.on, self.chance), lambda: self._switch(machine))
+        self.at(self.now + self.churn.spell(machine.on, self.chance), partial(self._switch, machine))
 
     def _turn(self, machine: Machine, spell: int) -> None:
         if machine.spell != spell:
             return
         self._announce(machine, machine.rota.due(self.now))
         wait = max(machine.rota.wait(self.now), 0.001)
-        self.at(self.now + wait, lambda: self._turn(machine, spell))
+        self.at(self.now + wait, partial(self._turn, machine, spell))
 
     def _announce(self, machine: Machine, addresses: list[str], *, leaving: bool = False) -> None:
         if not addresses:
@@ -237,7 +237,7 @@ class TableWorld:
 
     def _tick(self, tracker: SimulatedTracker) -> None:
         """Once a second: push what is new to each other tracker."""
-        self.at(self.now + self.chance.uniform(0.8, 1.0), lambda: self._tick(tracker))
+        self.at(self.now + self.chance.uniform(0.8, 1.0), partial(self._tick, tracker))
         if not tracker.up:
             return
         news = tracker.replica.take_news()
@@ -271,7 +271,7 @@ class TableWorld:
 
     def _pull(self, tracker: SimulatedTracker) -> None:
         """Every ten seconds: compare with one other tracker."""
-        self.at(self.now + PULL_EVERY_S * self.chance.uniform(0.75, 1.25), lambda: self._pull(tracker))
+        self.at(self.now + PULL_EVERY_S * self.chance.uniform(0.75, 1.25), partial(self._pull, tracker))
         if not tracker.up:
             return
         tracker.replica.forget(self.now)
