@@ -8,76 +8,18 @@ import pty
 import select
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 from safetensors.numpy import load_file
 
 from axonp2p.sandbox.child import why_no_sandbox
+from tests.system.person import AXON, Person, running_below
 
 no_sandbox = why_no_sandbox()
 pytestmark = [pytest.mark.sandbox, pytest.mark.skipif(bool(no_sandbox), reason=no_sandbox or "a sandbox can be had")]
-
-AXON = str(Path(sys.executable).parent / "axon")
-
-
-class Person:
-    """Somebody with a home and a folder to work in."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.home = folder / "home"
-        self.environment = {**os.environ, "AXON_HOME": str(self.home), "COLUMNS": "100"}
-
-    def run(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [AXON, *words], capture_output=True, text=True, timeout=200, env=self.environment, cwd=self.folder
-        )
-        assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return done
-
-    def ask(self, *words: str) -> dict[str, Any]:
-        """The one JSON object that a command answers with, and nothing beside it."""
-        done = self.run(*words, "--json")
-        answer: dict[str, Any] = json.loads(done.stdout)
-        assert done.stderr == ""
-        return answer
-
-    def begin(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [AXON, *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=self.environment,
-            cwd=self.folder,
-        )
-
-    def write_job(self, name: str, **changes: str) -> None:
-        """A job from the template, for two peers, with other changes in job.toml."""
-        self.run("init", name)
-        file = self.folder / name / "job.toml"
-        text = file.read_text()
-        for key, value in {"peers": "2", "rounds": "3", **changes}.items():
-            lines = [f"{key} = {value}" if line.startswith(f"{key} =") else line for line in text.splitlines()]
-            text = "\n".join(lines) + "\n"
-        file.write_text(text)
-
-
-def running_below(folder: Path) -> list[str]:
-    """Command lines of living processes that name `folder`."""
-    return [
-        line
-        for process in psutil.process_iter(["cmdline", "status"])
-        if str(folder) in (line := " ".join(process.info["cmdline"] or []))
-        and process.info["status"] != psutil.STATUS_ZOMBIE
-    ]
 
 
 @pytest.fixture(scope="module")
