@@ -24,8 +24,11 @@ HOLDERS_OF_A_ROW = 3
 GRACE_S = {1: 0.3, 2: 0.1}
 """How long more are waited for once so many have answered. One alone may keep to a superseded row."""
 HOLDERS_AT_A_TIME = 4
+MOST_IDLE_ROUNDS = 3
 MOST_SETS_A_CLASS = 4
 CLASSES_AT_A_TIME = 3
+RARE_AT_A_TIME = 8
+"""Of the classes that are left when the first had too little: most are empty, and each of those takes a look-up."""
 SMALL_NETWORK = 40
 """Up to about this many nodes, the set of all rows is asked first: it alone is likely a whole answer."""
 
@@ -53,7 +56,8 @@ class _Found(Enum):
 
     NOTHING = 0
     SOME = 1
-    CROWDED = 2
+    ALL = 2
+    CROWDED = 3
 
 
 @dataclass
@@ -105,8 +109,9 @@ class Finder:
         """At most `count` rows that meet `wanted`, by chance; fewer when no more were found."""
         enough = Enough(wanted, count)
         for names in self._order(wanted):
-            await asyncio.gather(*(self._read_class(name, enough) for name in names))
-            if enough.reached:
+            whole = await asyncio.gather(*(self._read_class(name, enough) for name in names))
+            # Who has read all rows that there are need not look for more of them elsewhere.
+            if enough.reached or (EVERYBODY, True) in zip(names, whole, strict=True):
                 break
         rows = enough.fitting()
         self._chance.shuffle(rows)
@@ -119,7 +124,8 @@ class Finder:
             return [[EVERYBODY]]
         if self.network_size() <= SMALL_NETWORK:
             return [[EVERYBODY], *_groups(classes)]
-        return [classes[:1], [EVERYBODY, *classes[1:CLASSES_AT_A_TIME]], *_groups(classes[CLASSES_AT_A_TIME:])]
+        first, second, rest = classes[:1], classes[1:CLASSES_AT_A_TIME], classes[CLASSES_AT_A_TIME:]
+        return [first, [EVERYBODY, *second], *_groups(rest)]
 
     def network_size(self) -> float:
         """About how many nodes there are, from how dense they stand around this one."""
@@ -130,10 +136,11 @@ class Finder:
         own = int.from_bytes(protocol.source_node.id)
         return 8 * 2.0**160 / max(contact.long_id ^ own for contact in near)
 
-    async def _read_class(self, name: str, enough: Enough) -> None:
-        """Read sets of a class until there is enough; go deeper where they are crowded."""
+    async def _read_class(self, name: str, enough: Enough) -> bool:
+        """Read sets of a class until there is enough; go deeper where they are crowded. Whether that was all of it."""
         depth = self._depths.of(name)
         highest = 0
+        found = _Found.NOTHING
         read: set[str] = set()
         while not enough.reached and len(read) < min(MOST_SETS_A_CLASS, 2**depth):
             shard = self._chance.getrandbits(depth) if depth else 0
@@ -151,6 +158,7 @@ class Finder:
             else:
                 read.add(bits)
             self._depths.learn(name, depth)
+        return found is _Found.ALL and not depth
 
     async def _read_set(self, key: bytes, enough: Enough) -> _Found:
         """Read one set from several holders, from different places."""
@@ -173,12 +181,25 @@ class Finder:
         if not holders:
             return _Found.NOTHING
         crowded = splits * 2 > len(holders)
-        while not enough.reached and not crowded:
-            more = [holder for holder in holders if holder.shown < holder.held][:HOLDERS_AT_A_TIME]
+        if crowded:
+            return _Found.CROWDED
+        return _Found.ALL if await self._read_on(holders, key, enough) else _Found.SOME
+
+    async def _read_on(self, holders: list[_Holder], key: bytes, enough: Enough) -> bool:
+        """Further pages, until there is enough or there are none; whether all was read.
+
+        A liar may hold as many rows as he says: pages without news are not read for long.
+        """
+        idle = 0
+        while not enough.reached and idle < MOST_IDLE_ROUNDS:
+            more = [holder for holder in holders if holder.shown < holder.held]
             if not more:
-                break
+                return True
+            more = self._chance.sample(more, min(len(more), HOLDERS_AT_A_TIME))
+            before = len(enough.sample)
             await asyncio.gather(*(self._read_page(holder, key, enough) for holder in more))
-        return _Found.CROWDED if crowded else _Found.SOME
+            idle = idle + 1 if len(enough.sample) == before else 0
+        return not enough.reached
 
     async def _read_page(self, holder: _Holder, key: bytes, enough: Enough) -> None:
         token = self._protocol.token_of(holder.contact.address)
@@ -206,4 +227,4 @@ class Finder:
 
 
 def _groups(classes: list[str]) -> list[list[str]]:
-    return [classes[at : at + CLASSES_AT_A_TIME] for at in range(0, len(classes), CLASSES_AT_A_TIME)]
+    return [classes[at : at + RARE_AT_A_TIME] for at in range(0, len(classes), RARE_AT_A_TIME)]
