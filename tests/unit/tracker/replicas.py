@@ -24,8 +24,8 @@ class PaperTracker:
         self.name = name
         self.skew = skew
         self.disk: dict[str, tuple[Signed[Row], Row, float]] = {}
-        self.missed: set[str] = set()
-        """Whom pushes did not reach."""
+        self.accepted: list[Signed[Row]] = []
+        """Every row that was news here since the disk was last lost."""
         self.start(0.0)
 
     def start(self, now: float) -> None:
@@ -36,6 +36,7 @@ class PaperTracker:
 
     def lose_disk(self) -> None:
         self.disk = {}
+        self.accepted = []
 
     def take(self, signed: Signed[Row], now: float, *, announced: bool) -> bool:
         """Check a row as every tracker does, and keep it if it is news."""
@@ -49,6 +50,7 @@ class PaperTracker:
             return False
         forget_at = clock + REMEMBERED_S
         self.disk[row.peer] = (signed, row, forget_at)
+        self.accepted.append(signed)
         before = self._put(signed, row, forget_at, clock)
         if announced:
             self.replica.announced(signed, before, clock)

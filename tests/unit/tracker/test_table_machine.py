@@ -7,8 +7,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from axonp2p.errors import PeerMisbehaved, Refused
 from axonp2p.table.records import Row, open_row
-from axonp2p.table.slots import supersedes
+from axonp2p.table.slots import name_of
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import Signed, open_signed, sign
 from tests.fakes import NOW, make_row
@@ -78,14 +79,21 @@ class Tables(RuleBasedStateMachine):
     def _tell(self, signed: Signed[Row], told: set[str]) -> None:
         self.signed.append(signed)
         for name in told - self.down:
-            self.trackers[name].take(signed, self.now, announced=True)
+            tracker = self.trackers[name]
+            rank = _rank(signed)
+            news = all(_rank(each) < rank for each in tracker.accepted if each.signer == signed.signer)
+            valid = _is_valid(signed, self.now + tracker.skew)
+            assert tracker.take(signed, self.now, announced=True) == (news and valid)
 
     # --- somebody bad
 
     @rule(data=st.data(), told=trackers)
     def repeat_an_old_row(self, data: st.DataObject, told: str) -> None:
         if self.signed and told not in self.down:
-            self.trackers[told].take(data.draw(st.sampled_from(self.signed)), self.now, announced=True)
+            signed = data.draw(st.sampled_from(self.signed))
+            tracker = self.trackers[told]
+            stale = any(_rank(each) >= _rank(signed) for each in tracker.accepted if each.signer == signed.signer)
+            assert not (tracker.take(signed, self.now, announced=True) and stale)
 
     @rule(data=st.data(), told=trackers, how=st.sampled_from(["number", "signer", "bit"]))
     def forge(self, data: st.DataObject, told: str, how: str) -> None:
@@ -164,10 +172,10 @@ class Tables(RuleBasedStateMachine):
         for tracker in everyone:
             tracker.skew = 0.0
             tracker.sweep(self.now)
-            for peer, (signed, row, _) in tracker.disk.items():
-                known = newest.get(peer)
-                if known is None or supersedes(row.sequence, signed.payload, _number(known), known.payload):
-                    newest[peer] = signed
+            for signed in tracker.accepted:
+                known = newest.get(signed.signer)
+                if known is None or _rank(signed) > _rank(known):
+                    newest[signed.signer] = signed
         for tracker in everyone:
             for other in everyone:
                 if other is not tracker:
@@ -180,8 +188,17 @@ class Tables(RuleBasedStateMachine):
                     assert tracker.pull(other, self.now, everything=True)[1] == 0, "rows come again and again"
 
 
-def _number(signed: Signed[Row]) -> int:
-    return decode_as(signed.payload, Row, Row.LIMIT).sequence
+def _rank(signed: Signed[Row]) -> tuple[int, int]:
+    """Higher for the row that wins: by number, then by the lower hash."""
+    return decode_as(signed.payload, Row, Row.LIMIT).sequence, -name_of(signed.payload)
+
+
+def _is_valid(signed: Signed[Row], now: float) -> bool:
+    try:
+        open_row(signed, now)
+    except (PeerMisbehaved, Refused):
+        return False
+    return True
 
 
 def _offers(signed: Signed[Row], now: float) -> bool:
