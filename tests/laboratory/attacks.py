@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tests.laboratory.hostile import ANY_WIRE, Liar, Lie
 from tests.laboratory.measuring import Figures, Trial
 from tests.laboratory.virtual_loop import VirtualLoop
@@ -29,15 +31,15 @@ async def surround(trial: Trial) -> Figures:
     return figures
 
 
-async def infest(trial: Trial, share: float) -> None:
-    """More nodes come, so many for each sound one, all over the place, with every kind of lie."""
+async def infest(trial: Trial, share: float, lies: Sequence[Lie] = ()) -> None:
+    """More nodes come, so many for each sound one, all over the place, with these lies; else with every kind of lie."""
     before = len(trial.swarm.addresses)
     for number in range(round(len(trial.alive) * share)):
         await _join(trial, f"77.{number // 250}.{number % 250}.7", None)
-    kinds = list(ANY_WIRE.values())
+    kinds = lies or list(ANY_WIRE.values())
     for member in range(before, len(trial.swarm.addresses)):
         false = trial.swarm.lies_about(trial.chance.choice(trial.items))
-        _corrupt(trial, member, false if member % 3 == 0 else kinds[member % len(kinds)])
+        _corrupt(trial, member, false if not lies and member % 3 == 0 else kinds[member % len(kinds)])
 
 
 def closed_sockets(trial: Trial) -> int:

@@ -26,6 +26,8 @@ class Liar:
     """Stands in front of one endpoint and answers with lies of one kind."""
 
     def __init__(self, lie: Lie, seed: int) -> None:
+        self.told = 0
+        """How many answers were lies."""
         self._lie = lie
         self._chance = random.Random(seed)
         self._asked: dict[tuple[Address, bytes], str] = {}
@@ -43,6 +45,7 @@ class Liar:
         name = self._asked.pop((target, data[1:FRAME_BYTES]), "")
         if data[:1] == b"\0" or name in HONEST:
             return [(0.0, data)]
+        self.told += 1
         return self._lie(name, data[:FRAME_BYTES], data[FRAME_BYTES:], self._chance)
 
 

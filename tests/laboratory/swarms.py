@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import public_key_of
-from axonp2p.table.dht.compact import OFFERS_WORK, PURPOSE, CompactRow, pack_addresses, sign_compact
+from axonp2p.table.dht.compact import OFFERS_WORK, PURPOSE, CompactRow, pack_addresses, sign_compact, withdrawal_of
 from axonp2p.table.dht.contact import Contact
 from axonp2p.table.dht.index_keys import Wanted, meets
 from axonp2p.table.dht.keys import node_id, row_key
@@ -130,6 +130,12 @@ class AxonSwarm:
             self.rows[member] = row
             self.signed.setdefault(member, []).append(signed)
         return bool(held)
+
+    async def withdraw(self, member: int) -> None:
+        """The node's peer leaves, and says so."""
+        row = self.rows[member]
+        gone = withdrawal_of(row, row.sequence + 1, row.expires)
+        await self.nodes[member].publish(sign_compact(self.keys[member], gone))
 
     async def get(self, member: int, item: int) -> bool:
         return await self.nodes[member].find_peer(self.keys[item].peer_id) == self.rows[item]
