@@ -7,16 +7,13 @@ limited              each source has so many requests a second
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
-from typing import TypeVar
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 import axonp2p
 from axonp2p.clock import Clock
-from axonp2p.errors import Refused
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.receipt import RECEIPTS_LIMIT, BalancesAsked, Receipts
 from axonp2p.peers.capability import read_need
@@ -31,11 +28,7 @@ from tracker.metrics import Metrics
 from tracker.rate_limit import RateLimit, plain_address
 from tracker.table_store import TableStore
 
-BODY_WITHIN_S = 10.0
-"""How long a caller may take to send a body, in seconds."""
 BALANCES_ASKED_LIMIT = 16 * 1024
-
-T = TypeVar("T")
 
 
 class Routes:
@@ -72,7 +65,7 @@ class Routes:
 
     async def announce(self, request: web.Request) -> web.Response:
         """A peer's row, or its withdrawal."""
-        signed = await _read(request, Signed[Row], Row.LIMIT + ENVELOPE_OVERHEAD)
+        signed = await read_message(request, Signed[Row], Row.LIMIT + ENVELOPE_OVERHEAD)
         now = self._clock.now()
         row = open_row(signed, now)
         await self._table.keep(signed, row, now)
@@ -83,23 +76,23 @@ class Routes:
 
     async def query(self, request: web.Request) -> web.Response:
         """Peers that meet a need."""
-        asked = await _read(request, Query, QUERY_LIMIT)
+        asked = await read_message(request, Query, QUERY_LIMIT)
         found = self._table.index.find(read_need(asked.need), asked.count, self._clock.now())
         return reply(Rows(rows=found.rows, fitting=found.fitting, alive=found.alive))
 
     async def reserve(self, request: web.Request) -> web.Response:
         """A client's wish for a token."""
-        signed = await _read(request, Signed[ReserveRequest], ReserveRequest.LIMIT + ENVELOPE_OVERHEAD)
+        signed = await read_message(request, Signed[ReserveRequest], ReserveRequest.LIMIT + ENVELOPE_OVERHEAD)
         return reply(Reserved(token=await self._issuer.issue(signed, _address(request), self._clock.now())))
 
     async def receipts(self, request: web.Request) -> web.Response:
         """Receipts that both signed."""
-        handed_in = await _read(request, Receipts, RECEIPTS_LIMIT)
+        handed_in = await read_message(request, Receipts, RECEIPTS_LIMIT)
         return reply(await self._ledger.keep(handed_in.receipts, handed_in.tokens, relayed=handed_in.relayed))
 
     async def balances(self, request: web.Request) -> web.Response:
         """Sums over receipts."""
-        return reply(await self._ledger.balances(await _read(request, BalancesAsked, BALANCES_ASKED_LIMIT)))
+        return reply(await self._ledger.balances(await read_message(request, BalancesAsked, BALANCES_ASKED_LIMIT)))
 
     async def health(self, request: web.Request) -> web.Response:
         """For operators and for peers who wonder what their address is."""
@@ -115,14 +108,6 @@ class Routes:
                 "you": _address(request),
             }
         )
-
-
-async def _read(request: web.Request, kind: type[T], limit: int) -> T:
-    try:
-        async with asyncio.timeout(BODY_WITHIN_S):
-            return await read_message(request, kind, limit)
-    except TimeoutError as error:
-        raise Refused(f"the body did not come within {BODY_WITHIN_S:.0f} s") from error
 
 
 def _address(request: web.Request) -> str:

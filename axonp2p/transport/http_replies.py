@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -30,6 +31,9 @@ log = get_logger(__name__)
 T = TypeVar("T")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+BODY_WITHIN_S = 10.0
+"""How long a caller may take to send a body, in seconds."""
+
 ANSWERED = web.RequestKey("answered", web.StreamResponse)
 """The response of a request that became a session: there is no other to give any more."""
 
@@ -50,8 +54,17 @@ _STATUSES: tuple[tuple[type[AxonError], int], ...] = (
 async def read_message(request: web.Request, kind: type[T], limit: int) -> T:
     """The body of a POST, which may have at most `limit` bytes.
 
-    Raises `MessageTooLarge`, `MalformedMessage`, or `Unreachable` when the caller is gone before all of it came.
+    Raises `MessageTooLarge`, `MalformedMessage`, `Refused` when the body takes more than ten seconds, or `Unreachable`
+    when the caller is gone before all of it came.
     """
+    try:
+        async with asyncio.timeout(BODY_WITHIN_S):
+            return decode_as(await _body(request, limit), kind, limit)
+    except TimeoutError as error:
+        raise Refused(f"the body did not come within {BODY_WITHIN_S:.0f} s") from error
+
+
+async def _body(request: web.Request, limit: int) -> bytes:
     if (request.content_length or 0) > limit:
         raise MessageTooLarge(f"a body of {request.content_length} bytes; at most {limit}")
     body = bytearray()
@@ -64,7 +77,7 @@ async def read_message(request: web.Request, kind: type[T], limit: int) -> T:
         raise MalformedMessage("a body that is not sent as HTTP has it") from error
     except OSError as error:
         raise Unreachable("the caller was lost before its body had come") from error
-    return decode_as(bytes(body), kind, limit)
+    return bytes(body)
 
 
 def reply(message: Message, status: int = 200) -> web.Response:
