@@ -21,6 +21,8 @@ log = get_logger(__name__)
 
 EVERY_S = 300.0
 """How often a row is written when no tracker has said how often it wants one; it lives for twice that."""
+LOOKS_AFTER_S = (3.0, 10.0, 30.0)
+"""A tracker that has not called us back yet is asked so soon whether it has: others may use our DHT node only then."""
 _WITHDRAW_WITHIN_S = 3
 _REFUSED_WAIT_S = 60.0
 """A tracker that is well but does not want our row is asked again after so long."""
@@ -49,6 +51,7 @@ class Announcer:
         self._hearers = hearers
         self._again_in: dict[str, float] = {}
         self._clock_off: set[str] = set()
+        self._looks: dict[str, int] = {}
         self._news = False
         self._woken = asyncio.Event()
 
@@ -122,7 +125,8 @@ class Announcer:
         self._check_clock(line, answer, (started + now) / 2)
         first = address not in self._rota.told
         self._again_in[address] = answer.again_in
-        self._rota.answered(address, min(answer.again_in, max(1.0, (written.row.expires - now) / 2)), now)
+        again_in = min(self._again_after(address, answer), max(1.0, (written.row.expires - now) / 2))
+        self._rota.answered(address, again_in, now)
         if address in health.addresses:
             health.answered(address, now, tracker=answer.tracker)
         if self._rows.own.seen(address, answer.seen_from):
@@ -130,6 +134,14 @@ class Announcer:
         if first or was_away:
             log.info("announced", tracker=line.called, free=self._rows.own.free, again_in=round(answer.again_in))
         await self._hearers.announced(line, answer)
+
+    def _again_after(self, address: str, answer: Announced) -> float:
+        """Seconds until this tracker is to hear of us again."""
+        looks = self._looks.get(address, 0)
+        if answer.reached is not None or looks == len(LOOKS_AFTER_S):
+            return answer.again_in
+        self._looks[address] = looks + 1
+        return min(answer.again_in, LOOKS_AFTER_S[looks])
 
     async def _withdraw(self, line: HttpCaller, written: Written) -> None:
         try:
