@@ -12,6 +12,9 @@ from axonp2p.table.dht.protocol import DhtProtocol
 from axonp2p.table.dht.rpc import MOST_CONTACTS, Find, FindAnswer
 
 SEEDS = 20
+MOST_QUESTIONS = 160
+"""A sound walk among a million nodes takes about thirty, sixty when half of them are dead. Liars could name others
+for ever."""
 NODES_SIZE = 100
 """Bytes of a question for contacts alone: three times as much holds eight of them."""
 RECORDS_SIZE = 410
@@ -44,6 +47,7 @@ class Crawl:
         # When all of them rest, it is rather this machine that was away.
         seeds = [contact for contact in known if protocol.usable(contact)] or known
         self._lookup = Lookup(target, seeds, own_id=protocol.source_node.id)
+        self._asked = 0
         self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> list[Contact]:
@@ -67,7 +71,7 @@ class Crawl:
         while contacts := self._lookup.next():
             for contact in contacts:
                 self._ask(contact)
-        if self._lookup.done:
+        if self._lookup.done or self._asked >= MOST_QUESTIONS:
             self.stop()
 
     def _ask(self, contact: Contact) -> None:
@@ -90,6 +94,7 @@ class Crawl:
         token = self._protocol.token_of(contact.address)
         question = Find(self._target, token, self._start() if self._start else b"")
         size = 0 if token else RECORDS_SIZE if self._start else NODES_SIZE
+        self._asked += 1
         suspected = self._protocol.calls.suspects(contact.address)
         self._protocol.ask(contact, question, end, slow, size)
         if suspected:

@@ -17,6 +17,10 @@ class Sample:
         self.false = 0
         """Records that were no row to be believed."""
 
+    def __len__(self) -> int:
+        """How many peers have a row here, also one that withdraws them."""
+        return len(self._rows)
+
     def add(self, records: Iterable[bytes], now: float) -> None:
         """Take in the sound ones among a stranger's records at `now` (Unix seconds)."""
         for data in records:
