@@ -13,11 +13,11 @@ from typing import Annotated
 
 import msgspec
 import psutil
-import structlog
 from zeroconf import InterfaceChoice, IPVersion, NonUniqueNameException, ServiceStateChange, Zeroconf
 from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
 
 from axonp2p.identity.peer_id import PeerId
+from axonp2p.logs import get_logger
 from axonp2p.table.records import Port, TrackerAddress
 from axonp2p.transport.address import join_host_port
 
@@ -29,7 +29,7 @@ MOST_TRACKERS = 2
 LONGEST_PROPERTY = 240
 """Bytes: one property of a service has at most 255 with its name."""
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 
 class LanPeer(msgspec.Struct, frozen=True):

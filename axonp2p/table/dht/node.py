@@ -6,13 +6,13 @@ import asyncio
 import random
 from collections.abc import Callable, Iterable
 
-import structlog
 from kademlia.network import Server
 
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, PortTaken
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId, public_key_of
+from axonp2p.logs import get_logger
 from axonp2p.table.dht.compact import CompactRow
 from axonp2p.table.dht.contact import Contact, network_of
 from axonp2p.table.dht.depths import Depths
@@ -31,7 +31,7 @@ UPKEEP_S = 600.0
 """How often a node looks whether a part of its table was not used for an hour, and drops what expired."""
 SECRET_BYTES = 32
 
-log = structlog.get_logger()
+log = get_logger(__name__)
 
 
 class _Server(Server):  # type: ignore[misc]  # kademlia has no types
