@@ -61,6 +61,19 @@ async def test_a_question_is_answered_over_a_connection_that_is_kept(hosts) -> N
         assert 0 < await caller.round_trip() < 5
 
 
+async def test_what_is_no_message_is_fetched_as_it_is_up_to_its_cap(hosts) -> None:
+    async def page(request: web.Request) -> web.Response:
+        return web.Response(text="x" * 100)
+
+    host = await hosts.start(prepare=routes(page=page))
+    async with HttpCaller(host.address, called="tracker lab") as caller:
+        assert await caller.fetch("/page", 100) == b"x" * 100
+        with pytest.raises(MessageTooLarge):
+            await caller.fetch("/page", 99)
+        with pytest.raises(Unreachable, match="not as ours do"):
+            await caller.fetch("/nowhere", 100)
+
+
 @pytest.mark.parametrize(
     ("raised", "status", "seen"),
     [
