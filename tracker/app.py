@@ -27,6 +27,7 @@ from tracker.own_tracker_row import OwnTrackerRow, database_name
 from tracker.prober import Prober
 from tracker.rate_limit import RateLimit
 from tracker.receipt_relay import ReceiptRelay
+from tracker.remembered_trackers import RememberedTrackers
 from tracker.replica import Replica
 from tracker.routes import Routes
 from tracker.sync import Synchronisation
@@ -61,7 +62,7 @@ class Tracker:
         self._database = Database(home / "tracker.db", metrics.committed)
         index, slots = TableIndex(chance), Slots()
         self.table = TableStore(self._database, index, slots)
-        self.replica = Replica(index, slots)
+        self.replica = Replica(index, slots, clock.now())
         self._arrivals = Arrivals(self.table, self.replica, clock)
         self.issuer = Issuer(self.key, self._database, index)
         self.ledger = LedgerKeeper(self._database)
@@ -79,6 +80,7 @@ class Tracker:
         extra = [shared.add_routes, self._prober.add_routes]
         self._listener = Listener(self.key, self._certificate, routes.application(metrics, self._limit, extra))
         self._sync: Synchronisation | None = None
+        self._remembered = RememberedTrackers(home / "trackers.json")
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> PinnedAddress:
@@ -99,6 +101,7 @@ class Tracker:
         """Join the other trackers, as the one at `address`."""
         own = OwnTrackerRow(self.key, str(address), database)
         book = TrackerBook(own.peer, own.address, self._others, self._chance)
+        book.remember(self._remembered.read(), self._clock.now())
         self._sync = sync = Synchronisation(own, book, self.replica, self._arrivals, self._clock, self._chance)
         relay = ReceiptRelay(self._database, sync.others)
         self.table.on_news = self._heard
@@ -131,6 +134,7 @@ class Tracker:
             await asyncio.sleep(SWEEP_EVERY_S)
             now = self._clock.now()
             self._limit.forget_idle(self._clock.monotonic())
+            await asyncio.to_thread(self._remembered.write, self._joined().book.learnt())
             try:
                 await self.table.sweep(now)
                 await self.issuer.sweep(now)

@@ -55,6 +55,8 @@ class Pull:
         self.other = other
         self.lacking = 0
         """Rows that were asked for, so far."""
+        self.started: float | None = None
+        """Since when the other runs, as it says; None until it answered."""
         self._replica = replica
         self._oldest = slot_at(now - LONGEST_LIFE_S)
         self._newest = slot_at(now + LONGEST_LIFE_S if everything else now - PUSHES_TAKE_S - SLOT_S)
@@ -99,6 +101,7 @@ class Pull:
         return DigestsAsked(oldest=self._oldest, newest=self._newest, groups=struct.pack(f">{len(groups)}Q", *groups))
 
     def _compare(self, told: DigestsTold) -> None:
+        self.started = told.started
         if len(told.slots) % SLOT.size:
             raise MalformedMessage("digests that end in the middle of one")
         theirs = {number: (digest, count) for number, digest, count in SLOT.iter_unpack(told.slots)}

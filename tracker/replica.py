@@ -52,7 +52,9 @@ class News:
 class Replica:
     """The table, its digests, and what each other tracker has been found to have."""
 
-    def __init__(self, index: TableIndex, slots: Slots) -> None:
+    def __init__(self, index: TableIndex, slots: Slots, started: float = 0.0) -> None:
+        """`started` is when it began to be served, Unix seconds."""
+        self.started = started
         self.index = index
         self.slots = slots
         self._news: dict[PeerId, News] = {}
@@ -153,7 +155,7 @@ class Replica:
             if digest != expected[group]:
                 groups.append(group)
                 packed += [SLOT.pack(each, self.slots.digest(each), self.slots.count(each)) for each in numbers]
-        return DigestsTold(groups=groups, slots=b"".join(packed))
+        return DigestsTold(groups=groups, slots=b"".join(packed), started=self.started)
 
     def _names(self, asked: NamesAsked) -> NamesTold:
         found: list[bytes] = []

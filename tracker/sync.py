@@ -144,7 +144,7 @@ class Synchronisation:
                 self._pull_everything(known)
         if self.book.find(known.address) is not None:
             await line.push()
-            self.book.answered(known.address, self._clock.now())
+            self._answered(known, line)
 
     def _pull_from_one(self) -> None:
         self._replica.forget(self._clock.now())
@@ -166,9 +166,14 @@ class Synchronisation:
             return
         async with self._pull_room, asyncio.timeout(LONGEST_PULL_S):
             new = await line.pull(known.tracker, everything=everything)
-        self.book.answered(known.address, self._clock.now())
+        self._answered(known, line)
         if new:
             log.info("rows fetched", tracker=short(known.tracker), rows=new)
+
+    def _answered(self, known: Known, line: SyncLine) -> None:
+        self.book.answered(known.address, self._clock.now())
+        if line.started is not None:
+            self.book.runs_since(known.address, line.started)
 
     def _start(self, name: str, known: Known | None, work: Coroutine[Any, Any, None]) -> None:
         """Begin one piece of work unless the same is under way."""

@@ -73,6 +73,8 @@ class SyncLine:
         """Rows that were missing here and were fetched."""
         self.pushed = 0
         """Rows sent."""
+        self.started: float | None = None
+        """Since when the other runs, as it says."""
 
     def add(self, news: Sequence[News]) -> None:
         """These rows are to be pushed."""
@@ -127,6 +129,7 @@ class SyncLine:
             waited=max(self._clock.now() - oldest, 0.0),
         )
         answer = await self.caller.call(PUSH_PATH, message, Pushed, PUSHED_LIMIT)
+        self.started = answer.started
         self.missed = False
         self.pushed += len(batch)
         again = [renewals[place][0] for place in answer.lacking if place < len(renewals)]
@@ -142,6 +145,7 @@ class SyncLine:
         while (asked := pull.ask()) is not None:
             told = await self.caller.call(SYNC_PATH, asked, _ANSWERS[type(asked)], TOLD_LIMIT)
             rows = pull.heard(told)
+            self.started = pull.started
             if rows:
                 taken = await self._arrivals.take(rows)
                 new, left = new + taken.new, left + taken.left

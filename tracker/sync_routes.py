@@ -80,7 +80,8 @@ class SyncRoutes:
             for signed in rows:
                 self._replica.pushed(signed)
             self._sync().called_by(push.tracker, missed=push.missed)
-        return reply(Pushed(new=taken.new, lacking=[place for place, signed in enumerate(restored) if signed is None]))
+        lacking = [place for place, signed in enumerate(restored) if signed is None]
+        return reply(Pushed(new=taken.new, lacking=lacking, started=self._replica.started))
 
     async def _answer(self, request: web.Request) -> web.Response:
         kind: Any = SyncAsked

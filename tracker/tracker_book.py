@@ -45,6 +45,8 @@ class Known:
     """When it last answered; 0 for never."""
     since: float = 0.0
     """When it became known."""
+    started: float = 0.0
+    """When it began to run, by its own clock."""
     introduced: float = 0.0
     """When we last told each other of the trackers that we know."""
 
@@ -65,6 +67,16 @@ class TrackerBook:
 
     def __iter__(self) -> Iterator[Known]:
         return iter(list(self._known.values()))
+
+    def remember(self, addresses: Iterable[str], now: float) -> None:
+        """Begin with those that were learnt in an earlier run."""
+        for address in addresses:
+            if address not in self._known and address not in self._not_others and len(self._known) < MOST_TRACKERS:
+                self._known[address] = Known(address, configured=False, since=now)
+
+    def learnt(self) -> list[str]:
+        """What to begin with in the next run."""
+        return [known.address for known in self._known.values() if known.answered and not known.configured]
 
     def find(self, address: str) -> Known | None:
         """The tracker at an address."""
@@ -143,6 +155,13 @@ class TrackerBook:
             for known in self._known.values()
             if known.next_try <= now and (not known.lives or now - known.introduced >= INTRODUCED_EVERY_S)
         ]
+
+    def runs_since(self, address: str, started: float) -> None:
+        """It says since when it runs. One that was started anew may know nobody: introduce ourselves."""
+        known = self._known.get(address)
+        if known is not None and known.started != started:
+            known.started = started
+            known.introduced = 0.0
 
     def tell_all(self) -> None:
         """There is something new to tell: introduce ourselves to everybody again."""

@@ -17,6 +17,8 @@ from axonp2p.wire.envelope import Signed
 
 SlotNumber = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
 
+Moment = Annotated[float, msgspec.Meta(ge=0, le=2**53)]
+
 MOST_NEWS = 200
 """Rows in one push, short and long ones together."""
 PUSH_LIMIT = 384 * 1024
@@ -45,6 +47,8 @@ class Pushed(Message, frozen=True):
     """How many rows were new here."""
     lacking: Annotated[list[Annotated[int, msgspec.Meta(ge=0, lt=MOST_NEWS)]], msgspec.Meta(max_length=MOST_NEWS)]
     """Which renewals were of no use, because the row before is not known here: send them whole."""
+    started: Moment
+    """When the answerer began to run, by its own clock: one that was started anew has to be told of all trackers."""
 
 
 GROUP = 64
@@ -78,6 +82,8 @@ class DigestsTold(Message, tag=True, frozen=True):
     """Which of the groups asked about are not as expected."""
     slots: Annotated[bytes, msgspec.Meta(max_length=16 * MOST_SLOTS)]
     """Their slots that hold anything: number (4 bytes), digest (8), rows that still stand (4)."""
+    started: Moment
+    """As in `Pushed`."""
 
 
 class BucketsAsked(Message, tag=True, frozen=True):
