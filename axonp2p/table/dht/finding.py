@@ -14,7 +14,7 @@ from axonp2p.table.dht.contact import Contact, read_host
 from axonp2p.table.dht.crawl import RECORDS_SIZE, Crawl
 from axonp2p.table.dht.depths import Depths
 from axonp2p.table.dht.index_keys import EVERYBODY, Wanted, classes_for, meets
-from axonp2p.table.dht.keys import DEEPEST, index_key, page_order, row_key
+from axonp2p.table.dht.keys import DEEPEST, index_key, page_order, row_key, spread_places
 from axonp2p.table.dht.protocol import DhtProtocol
 from axonp2p.table.dht.rpc import PLACE_BYTES, FindAnswer, Get, GetAnswer
 from axonp2p.table.dht.sample import Sample
@@ -176,7 +176,8 @@ class Finder:
             if enough.reached:
                 crawl.stop()
 
-        crawl = Crawl(self._protocol, key, lambda: self._chance.randbytes(PLACE_BYTES), heard)
+        places = spread_places(self._chance.getrandbits(8 * PLACE_BYTES))
+        crawl = Crawl(self._protocol, key, lambda: next(places), heard)
         await crawl.run()
         if not holders:
             return _Found.NOTHING

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hashlib import sha1
 
 ID_BYTES = 20
@@ -9,6 +10,7 @@ DEEPEST = 24
 """The most bits by which a set may be split: 16 million shards."""
 
 PAGE_ORDER_BYTES = 8
+_GOLDEN_SECTION = 0x9E3779B97F4A7C15
 
 
 def node_id(public_key: bytes) -> bytes:
@@ -38,6 +40,17 @@ def page_order(public_key: bytes) -> bytes:
     It is the end of the hash whose beginning gives the shard, so that it is spread evenly inside every shard.
     """
     return _digest(public_key)[-PAGE_ORDER_BYTES:]
+
+
+def spread_places(begin: int) -> Iterator[bytes]:
+    """Places in a set (as `page_order` gives them) from `begin` on, any few in a row of which lie far from each other.
+
+    Each is a golden section of the round further than the one before (Fibonacci hashing; Knuth, TAOCP 3, 6.4), so that
+    readers who ask several holders get different rows.
+    """
+    while True:
+        begin = (begin + _GOLDEN_SECTION) % 2 ** (8 * PAGE_ORDER_BYTES)
+        yield begin.to_bytes(PAGE_ORDER_BYTES)
 
 
 def _digest(data: bytes) -> bytes:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from hashlib import sha1
+from itertools import islice, pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axonp2p.table.dht.keys import DEEPEST, index_key, node_id, page_order, row_key, shard_bits
+from axonp2p.table.dht.keys import DEEPEST, index_key, node_id, page_order, row_key, shard_bits, spread_places
 
 public_keys = st.binary(min_size=32, max_size=32)
 
@@ -32,3 +33,12 @@ def test_pages_are_in_another_order_than_shards() -> None:
     places = sorted(page_order(key)[0] for key in inside)
     assert places[0] < 32
     assert places[-1] > 224
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(2, 16))
+def test_places_in_a_row_lie_far_from_each_other(begin: int, count: int) -> None:
+    places = sorted(int.from_bytes(place) for place in islice(spread_places(begin), count))
+    gaps = [after - before for before, after in pairwise([*places, places[0] + 2**64])]
+    assert sum(gaps) == 2**64
+    assert min(gaps) > 2**64 / count / 2.7
+    assert max(gaps) < 2**64 / count * 2.7
