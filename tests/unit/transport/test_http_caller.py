@@ -70,7 +70,7 @@ async def test_what_is_no_message_is_fetched_as_it_is_up_to_its_cap(hosts) -> No
         assert await caller.fetch("/page", 100) == b"x" * 100
         with pytest.raises(MessageTooLarge):
             await caller.fetch("/page", 99)
-        with pytest.raises(Unreachable, match="not as ours do"):
+        with pytest.raises(Refused, match="not found"):
             await caller.fetch("/nowhere", 100)
 
 
