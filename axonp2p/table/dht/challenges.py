@@ -16,11 +16,12 @@ from axonp2p.table.dht.contact import Contact, host_of_packed, is_local, network
 from axonp2p.table.dht.keys import node_id
 from axonp2p.table.dht.routing_table import ContactTable
 from axonp2p.table.dht.rpc import HI_PURPOSE, NONCE_BYTES, Hi, HiAnswer, hi_payload
-from axonp2p.transport.address import join_host_port
+from axonp2p.transport.address import join_host_port, split_host_port
 
 CALLERS_AT_A_TIME = 16
 ANSWERED_AT_A_TIME = 48
 MOST_VOTES = 16
+SURE_VOTES = 4
 
 
 class Challenges:
@@ -91,6 +92,9 @@ class Challenges:
             return None
         if contact.id == self._own_id:
             return None  # this node itself, under an address that others know it by
+        expected = self._sure_host()
+        if expected is not None and seen[0] != expected and not is_local(seen[0]):
+            return None  # signed for somebody else, who hands it on as his own
         self._vote(address, seen)
         self._on_proof(address, answer, seconds)
         if not answer.serves:
@@ -99,6 +103,14 @@ class Challenges:
         if doubtful is not None:
             self.challenge(doubtful, asked=True)
         return contact
+
+    def _sure_host(self) -> str | None:
+        """This node's host as others see it, once at least `SURE_VOTES` networks say so and hardly any another."""
+        hosts = Counter(split_host_port(seen)[0] for seen in self._votes.values())
+        for host, votes in hosts.most_common(1):
+            if votes >= SURE_VOTES and votes * 4 >= hosts.total() * 3:
+                return host
+        return None
 
     def _vote(self, address: Address, seen: Address) -> None:
         if is_local(seen[0]) and not is_local(address[0]):
