@@ -28,6 +28,9 @@ class _Turn:
     """Seconds that the tracker wanted between two announces; 0 before it said so."""
     last: bool = False
     """Whether another one has the next turn."""
+    ping_in: float = 0.0
+    """Seconds between two looks whether it lives; 0 for none."""
+    ping_due: float = 0.0
 
 
 class Rota:
@@ -61,17 +64,28 @@ class Rota:
     def wait(self, now: float) -> float:
         """Seconds until somebody is due."""
         moments = [now if _is_due(turn, now) else turn.due for turn in self._turns.values()]
+        moments += [turn.ping_due for turn in self._turns.values() if turn.ping_in]
         moments += [self._health.next_try(address, now) for address in self._looked_for()]
         return max(0.0, min(moments, default=now + LONGEST_WAIT_S) - now)
 
-    def answered(self, address: str, again_in: float, now: float) -> None:
-        """The tracker has the row and wants it again in `again_in` seconds."""
+    def to_ping(self, now: float) -> list[str]:
+        """The trackers that have the row, and are to be looked at whether they live."""
+        return [address for address, turn in self._turns.items() if turn.ping_in and _is_over(turn.ping_due, turn, now)]
+
+    def pinged(self, address: str, now: float) -> None:
+        """It lives."""
+        if turn := self._turns.get(address):
+            turn.ping_due = now + turn.ping_in * (0.75 + self._chance.random() / 2)
+
+    def answered(self, address: str, again_in: float, now: float, ping_in: float = 0.0) -> None:
+        """The tracker has the row and wants it again in `again_in` seconds, and to be looked at every `ping_in`."""
         self._told[address] = None
         if address not in self._turns and not self._has_room_for(address):
             return
         # Somewhat sooner than it is wanted, each time by another while, so that no crowd forms.
         due = now + again_in * (0.9 + 0.1 * self._chance.random())
-        self._turns[address] = _Turn(due, again_in, self._chance.random() < _CHANGES)
+        self._turns[address] = _Turn(due, again_in, self._chance.random() < _CHANGES, ping_in)
+        self.pinged(address, now)
 
     def failed(self, address: str) -> None:
         """The tracker did not take the row; when it is asked again is its health's business."""
@@ -136,5 +150,9 @@ class Rota:
 
 
 def _is_due(turn: _Turn, now: float) -> bool:
-    # A turn further away than its interval was set before the clock was put back.
-    return turn.due <= now or turn.due > now + turn.again_in + 1
+    return _is_over(turn.due, turn, now)
+
+
+def _is_over(moment: float, turn: _Turn, now: float) -> bool:
+    # A moment further away than the interval was set before the clock was put back.
+    return moment <= now or moment > now + max(turn.again_in, 2 * turn.ping_in) + 1

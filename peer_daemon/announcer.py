@@ -72,6 +72,7 @@ class Announcer:
             if news:
                 self._rota.changed()
             await self._round(news)
+            await self._look_whether_they_live()
             now = self._clock.now()
             written = self._rows.newest.at if self._rows.newest else now
             try:
@@ -113,9 +114,7 @@ class Announcer:
         try:
             answer = await self._lines.ask(line, lambda caller: announce(caller, written.signed))
         except AxonError as error:
-            if address in self._rota.chosen:
-                self._hearers.lost(address)
-            self._rota.failed(address)
+            self._lose(address)
             if address in health.addresses and health.may_be_asked(address, self._clock.now()):
                 health.busy(address, _REFUSED_WAIT_S, self._clock.now(), 0.0)
             if not was_away:
@@ -126,7 +125,7 @@ class Announcer:
         first = address not in self._rota.told
         self._again_in[address] = answer.again_in
         again_in = min(self._again_after(address, answer), max(1.0, (written.row.expires - now) / 2))
-        self._rota.answered(address, again_in, now)
+        self._rota.answered(address, again_in, now, answer.ping_in)
         if address in health.addresses:
             health.answered(address, now, tracker=answer.tracker)
         if self._rows.own.seen(address, answer.seen_from):
@@ -142,6 +141,24 @@ class Announcer:
             return answer.again_in
         self._looks[address] = looks + 1
         return min(answer.again_in, LOOKS_AFTER_S[looks])
+
+    async def _look_whether_they_live(self) -> None:
+        lines = self._by_address()
+        await asyncio.gather(*(self._ping(lines[address]) for address in self._rota.to_ping(self._clock.now())))
+
+    async def _ping(self, line: HttpCaller) -> None:
+        address = str(line.address)
+        try:
+            await self._lines.ask(line, lambda caller: caller.round_trip())
+            self._rota.pinged(address, self._clock.now())
+        except AxonError as error:
+            log.warning("the tracker is gone", tracker=line.called, reason=error.message, cause=error.cause)
+            self._lose(address)
+
+    def _lose(self, address: str) -> None:
+        if address in self._rota.chosen:
+            self._hearers.lost(address)
+        self._rota.failed(address)
 
     async def _withdraw(self, line: HttpCaller, written: Written) -> None:
         try:

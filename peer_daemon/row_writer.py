@@ -13,7 +13,7 @@ from axonp2p.files import write_whole
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.logs import get_logger
 from axonp2p.table.dht.compact import CompactRow, withdrawal_of
-from axonp2p.table.records import Row
+from axonp2p.table.records import LONGEST_LIFE_S, Row
 from axonp2p.wire.envelope import Signed, sign
 from peer_daemon.own_row import OwnRow
 
@@ -79,9 +79,9 @@ class RowWriter:
         """A row that lives for `life_s` seconds from now on, and says that these trackers have it."""
         number = await asyncio.to_thread(self._numbers.next)
         now = self._clock.now()
-        row = self.own.offering(
-            sequence=number, expires=int(now + life_s), trackers=trackers, coordinate=self._coordinate()
-        )
+        # A row that ended before an older one would let that one live again where it was not heard of.
+        expires = min(max(int(now + life_s), self._last_expires), int(now) + LONGEST_LIFE_S)
+        row = self.own.offering(sequence=number, expires=expires, trackers=trackers, coordinate=self._coordinate())
         self._last_expires = max(self._last_expires, row.expires)
         self.newest = Written(row, sign(self._key, row), self.own.compact(row), now)
         return self.newest

@@ -82,6 +82,8 @@ class Announced(Message, frozen=True):
     """The tracker's Unix time in seconds, so that a peer may notice a wrong clock."""
     reached: bool | None = None
     """Whether the tracker could call the peer at an address of its row; None while it has not tried."""
+    ping_in: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 0
+    """Seconds between two GET /v1/ping with which the peer may look whether this tracker lives; 0: it shall not."""
 
 
 QUERY_LIMIT = 4096

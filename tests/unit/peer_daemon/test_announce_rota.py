@@ -152,6 +152,22 @@ def test_a_clock_that_was_put_back_silences_nobody():
     assert rota.wait(NOW - 3600) == 0
 
 
+def test_who_has_the_row_is_looked_at_in_between():
+    rota, health = make_rota(A, B)
+    announce(rota, health, NOW)
+    rota.answered(A, 300, NOW, ping_in=10)
+    assert rota.to_ping(NOW) == []
+    assert rota.wait(NOW) == 10
+    assert rota.to_ping(NOW + 10) == [A]
+    rota.pinged(A, NOW + 10)
+    assert rota.wait(NOW + 10) == 10
+    assert rota.to_ping(NOW - 3600) == [A]
+    health.failed(A, NOW + 20, 0.5)
+    rota.failed(A)
+    rota.pinged(A, NOW + 20)
+    assert rota.to_ping(NOW + 500) == []
+
+
 def test_no_trackers_wait_long():
     rota, health = make_rota()
     assert rota.due(NOW) == []

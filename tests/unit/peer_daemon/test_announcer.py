@@ -32,6 +32,8 @@ class FakeTracker:
         self.away = False
         self.refuses = False
         self.again_in = 120.0
+        self.ping_in = 0.0
+        self.pings = 0
         self.rows: list[Row] = []
         self.asked = asyncio.Event()
 
@@ -50,9 +52,16 @@ class FakeTracker:
                 again_in=self.again_in,
                 seen_from="192.0.2.77",
                 time=self.clock.now() + self.ahead,
+                ping_in=self.ping_in,
             )
         finally:
             self.asked.set()
+
+    async def round_trip(self):
+        self.pings += 1
+        if self.away:
+            raise TrackerUnreachable("away")
+        return 0.01
 
     async def wait(self):
         async with asyncio.timeout(10):
@@ -121,6 +130,7 @@ class Setting:
         if news:
             self.announcer._rota.changed()
         await self.announcer._round(news)
+        await self.announcer._look_whether_they_live()
 
 
 @pytest.fixture
@@ -185,6 +195,23 @@ async def test_another_tracker_gets_the_row_at_once_when_one_dies_and_dead_ones_
         clock.time += 5
         await setting.round()
     assert len(setting.written) <= 4
+
+
+async def test_a_tracker_that_dies_between_two_announces_is_noticed_where_it_allows_to_look(make, clock):
+    trackers = [FakeTracker(clock, number) for number in (1, 2, 3)]
+    for tracker in trackers:
+        tracker.ping_in = 10.0
+    setting = make(*trackers)
+    await setting.round()
+    dead, other = (next(one for one in trackers if bool(one.rows) is had) for had in (True, False))
+    dead.away = True
+    clock.time += 13
+    await setting.round()
+    assert (dead.pings, other.rows) == (1, [])
+    await setting.round()
+    assert len(other.rows) == 1
+    assert setting.lost == [dead.address]
+    assert len(setting.written) == 1
 
 
 async def test_with_no_tracker_at_all_there_is_a_row_every_five_minutes(make, clock):

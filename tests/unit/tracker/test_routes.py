@@ -39,6 +39,7 @@ from tracker.admission import MOST_KNOWN_PEERS
 from tracker.app import Tracker
 from tracker.issuer import KEPT_AFTER_END_S
 from tracker.rate_limit import BURST
+from tracker.routes import ping_in
 from tracker.table_index import REMEMBERED_S
 
 ADA, BEN, CLEO, CLIENT, OTHER = (key_of(name) for name in ("ada", "ben", "cleo", "client", "other"))
@@ -55,7 +56,14 @@ async def names(lab: Running, **need: Any) -> set[str]:
 
 async def test_an_announce_is_answered_with_when_and_from_where(lab: Running):
     answer = await announce(lab.caller, sign(ADA, make_row(ADA)))
-    assert answer == Announced(tracker=lab.tracker.key.peer_id, again_in=300, seen_from="127.0.0.1", time=NOW)
+    assert answer == Announced(
+        tracker=lab.tracker.key.peer_id, again_in=300, seen_from="127.0.0.1", time=NOW, ping_in=4
+    )
+
+
+@pytest.mark.parametrize(("peers", "again_in", "seconds"), [(12, 300, 4), (1000, 300, 50), (10_000, 300, 0), (0, 5, 0)])
+def test_only_the_peers_of_a_small_swarm_look_whether_the_tracker_lives(peers: int, again_in: float, seconds: float):
+    assert ping_in(peers, again_in) == seconds
 
 
 async def test_who_announced_is_found_by_need(lab: Running):
