@@ -119,8 +119,9 @@ class ReceiptRelay:
 
 
 def _waiting_for(database: sqlite_utils.Database, other: OtherTracker) -> _Waiting:
-    upto, whole_until = _cursor(database, other) or (0, _last(database))
     last = _last(database)
+    cursor = _cursor(database, other)
+    upto, whole_until = cursor or (0, last)
     found = database.execute(
         "SELECT rowid, client, peer, reservation, payload, client_signature, peer_signature FROM receipts"
         " WHERE rowid > ? AND rowid <= ? AND (relayed = 0 OR rowid <= ?) ORDER BY rowid LIMIT ?",
@@ -132,7 +133,8 @@ def _waiting_for(database: sqlite_utils.Database, other: OtherTracker) -> _Waiti
             receipt=Signed(signer=client, payload=payload, signature=client_signature), peer_signature=peer_signature
         )
         entries.append((number, doubly, _token_of(database, reservation, client, peer)))
-    return _Waiting(entries, last, moved=last > upto)
+    # A first cursor is kept also where there is nothing to tell: what comes from others afterwards goes no further.
+    return _Waiting(entries, last, moved=last > upto or cursor is None)
 
 
 def _cursor(database: sqlite_utils.Database, other: OtherTracker) -> tuple[int, int] | None:

@@ -109,6 +109,20 @@ async def test_what_was_passed_on_travels_no_further(start: Start, homes: list[P
         assert third.tracker.ledger.receipts == 1
 
 
+async def test_one_that_begins_empty_does_not_tell_what_it_was_told(start: Start, homes: list[Path]):
+    first, second, third = [await start(home) for home in homes]
+    async with relaying(lambda: [as_other(third)], homes[1]) as onward:
+        onward.nudge()
+        await until(lambda: _cursors(homes[1]) == [("a" * 32, 0)])
+        await paid(first, ADA)
+        async with relaying(lambda: [as_other(second)], homes[0]) as relay:
+            relay.nudge()
+            await until(lambda: second.tracker.ledger.receipts == 1)
+        onward.nudge()
+        await until(lambda: _cursors(homes[1]) == [("a" * 32, 1)])
+    assert third.tracker.ledger.receipts == 0
+
+
 async def test_a_tracker_that_lost_its_database_is_told_everything(start: Start, homes: list[Path]):
     first, second, third = [await start(home) for home in homes]
     await paid(first, ADA)
