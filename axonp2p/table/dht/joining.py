@@ -21,7 +21,8 @@ GREETING_GRACE_S = 0.3
 
 async def join(protocol: DhtProtocol, contacts: Iterable[str]) -> None:
     """Get to know a network through nodes at HOST:PORT (IP addresses); what is no such address is ignored."""
-    await _greet(protocol, [address for address in map(_address_of, contacts) if address][:MOST_GREETED])
+    found = [address for address in map(_address_of, contacts) if address and protocol.same_family(address[0])]
+    await _greet(protocol, found[:MOST_GREETED])
     if len(protocol.router):
         await look_up(protocol, protocol.source_node.id)
         await asyncio.gather(*(look_up(protocol, target) for target in _far_targets(protocol)))

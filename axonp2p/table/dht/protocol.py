@@ -134,9 +134,13 @@ class DhtProtocol(KademliaProtocol):  # type: ignore[misc]  # kademlia has no ty
 
     def usable(self, contact: Contact) -> bool:
         """Whether it makes sense to ask it: of this socket's family, not this node, and not silent lately."""
-        if (":" in contact.ip) is not self._six or contact.id == self.source_node.id:
+        if not self.same_family(contact.ip) or contact.id == self.source_node.id:
             return False
         return not self.timing.rests(contact.address, self._loop.time())
+
+    def same_family(self, host: str) -> bool:
+        """Whether this socket can send to an IP address: one of IPv6 only to IPv6, one of IPv4 only to IPv4."""
+        return (":" in host) is self._six
 
     # --- the socket -------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from axonp2p.clock import SystemClock
 from axonp2p.identity.peer_id import public_key_of
 from axonp2p.table.dht.compact import CompactRow, pack_addresses
 from axonp2p.table.dht.node import DhtNode
+from axonp2p.transport.address import join_host_port
 from tests.fakes import key_of
 
 HERE = "127.0.0.1"
@@ -38,7 +39,8 @@ def compact_row(name: str, **changes: Any) -> CompactRow:
 class Network:
     """Nodes in this process, each with a socket of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = HERE) -> None:
+        self._host = host
         self.nodes: list[DhtNode] = []
         self.ports: list[int] = []
 
@@ -47,20 +49,20 @@ class Network:
         count = len(self.nodes)
         node = DhtNode(key_of(f"node-{count}"), SystemClock(), random.Random(count), serves=serves)
         self.nodes.append(node)
-        self.ports.append(await node.listen(HERE, 0))
+        self.ports.append(await node.listen(self._host, 0))
         if join and count:
             await node.bootstrap([self.address(0)])
         return node
 
     def address(self, index: int) -> str:
         """HOST:PORT of a node."""
-        return f"{HERE}:{self.ports[index]}"
+        return join_host_port(self._host, self.ports[index])
 
 
 @asynccontextmanager
-async def network(count: int) -> AsyncIterator[Network]:
+async def network(count: int, host: str = HERE) -> AsyncIterator[Network]:
     """`count` serving nodes that know each other; all are stopped at the end."""
-    made = Network()
+    made = Network(host)
     try:
         for _ in range(count):
             await made.add()

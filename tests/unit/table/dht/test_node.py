@@ -126,3 +126,16 @@ async def test_a_false_row_is_not_published() -> None:
         good = sign_compact(key_of("anna"), compact_row("anna"))
         with pytest.raises(BadSignature):
             await made.nodes[0].publish(bytes(64) + good[64:])
+
+
+async def test_ipv6_is_a_network_of_its_own() -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("no IPv6 on this machine")
+    async with network(5, "::1") as made, network(1) as other:
+        row = compact_row("anna")
+        assert await made.nodes[1].publish(sign_compact(key_of("anna"), row)) == 5
+        assert await made.nodes[4].find_peer(row.peer) == row
+        assert await other.nodes[0].bootstrap([made.address(0)]) == 0
+        assert await made.nodes[0].bootstrap([other.address(0), made.address(1)]) == 4
