@@ -24,6 +24,7 @@ def main() -> None:
 @click.option(
     "--tracker", "trackers", multiple=True, metavar="URL", help="As `axon-tracker run` prints it; repeatable."
 )
+@click.option("--dht-contact", "dht_contacts", multiple=True, metavar="HOST:PORT", help="A DHT node (UDP); repeatable.")
 @click.option("--home", type=click.Path(path_type=Path, file_okay=False), help="Where key, settings and state lie.")
 @click.option("--listen", metavar="HOST:PORT", help="What clients and other peers dial.  [0.0.0.0:7071]")
 @click.option("--name", help="What people see.  [made from the key]")
@@ -34,6 +35,7 @@ def main() -> None:
 @click.option("--debug", is_flag=True, help="Say more, and show tracebacks.")
 def run(
     trackers: tuple[str, ...],
+    dht_contacts: tuple[str, ...],
     home: Path | None,
     listen: str | None,
     name: str | None,
@@ -55,6 +57,7 @@ def run(
         settings = with_flags(
             read_settings(folder).peer,
             trackers=list(trackers) or None,
+            dht_contacts=list(dht_contacts) or None,
             listen=listen,
             name=name,
             cores=cores,

@@ -10,7 +10,7 @@ import ipaddress
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from axonp2p.errors import Busy, Refused
+from axonp2p.errors import Busy, ClockWrong, Refused
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.peers.capability import Capability
 from axonp2p.reservation.token import ReserveRequest, Token
@@ -44,7 +44,7 @@ class OwnTokens:
     def issue(self, signed: Signed[ReserveRequest], address: str, free: int, now: float) -> Signed[Token]:
         """The token for a request from this IP address, when `free` slots are held by nobody.
 
-        Raises `Refused` with the reason, `Busy` when no slot is free or too many ask, and what `open_signed` raises.
+        Raises `Refused` with the reason (`ClockWrong` among them), `Busy` when no slot is free or too many ask, and what `open_signed` raises.
         """
         self._count(address, now)
         request = open_signed(signed, ReserveRequest)
@@ -78,7 +78,7 @@ class OwnTokens:
     def _check(self, request: ReserveRequest, now: float) -> None:
         off = request.time - now
         if abs(off) > CLOCK_TOLERANCE_S:
-            raise Refused(
+            raise ClockWrong(
                 f"the request was signed {abs(off):.0f} s {'in the future' if off > 0 else 'ago'}",
                 cause=f"a peer takes at most {CLOCK_TOLERANCE_S} s; the clocks may differ",
                 fix="set this computer's clock: timedatectl set-ntp true",
