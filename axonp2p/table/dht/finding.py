@@ -13,7 +13,7 @@ from axonp2p.table.dht.compact import CompactRow, peek
 from axonp2p.table.dht.contact import Contact, read_host
 from axonp2p.table.dht.crawl import RECORDS_SIZE, Crawl
 from axonp2p.table.dht.depths import Depths
-from axonp2p.table.dht.index_keys import EVERYBODY, Wanted, classes_for, meets
+from axonp2p.table.dht.index_keys import EVERYBODY, Wanted, belongs, classes_for, meets
 from axonp2p.table.dht.keys import DEEPEST, index_key, page_order, row_key, spread_places
 from axonp2p.table.dht.protocol import DhtProtocol
 from axonp2p.table.dht.rpc import PLACE_BYTES, FindAnswer, Get, GetAnswer
@@ -70,6 +70,26 @@ class _Holder:
     place: bytes
 
 
+class _Set:
+    """What was read of the rows under one key."""
+
+    def __init__(self, key: bytes, depth: int, sample: Sample) -> None:
+        self.key = key
+        self.holders: list[_Holder] = []
+        self.seen: set[bytes] = set()
+        """Whose rows, by public key."""
+        self._depth = depth
+        self._sample = sample
+
+    def take(self, records: list[bytes], now: float) -> None:
+        """Keep the true rows that belong under the key."""
+        self.seen |= self._sample.add(records, now, lambda row: belongs(row, self.key, self._depth))
+
+    def promising(self) -> list[_Holder]:
+        """Who may have rows that were not seen: more than they have shown, and more than there are so far."""
+        return [holder for holder in self.holders if max(holder.shown, len(self.seen)) < holder.held]
+
+
 class Finder:
     """Reads for this node's owner; shares what is known of depths with the writing side."""
 
@@ -84,15 +104,14 @@ class Finder:
         public_key = public_key_of(peer)
         key = row_key(public_key)
         sample = Sample()
-        sample.add(self._at_home(key), self._clock.now())
         holders: set[bytes] = set()
 
+        def add(records: list[bytes]) -> set[bytes]:
+            return sample.add(records, self._clock.now(), lambda row: belongs(row, key, 0))
+
         def heard(contact: Contact, answer: FindAnswer) -> None:
-            shown = Sample()
-            shown.add(answer.records, self._clock.now())
-            if shown.of(public_key) is None:
+            if not add(answer.records):
                 return
-            sample.add(answer.records, self._clock.now())
             host = read_host(contact.ip)
             holders.add(contact.id if host.local else host.network)
             if len(holders) >= HOLDERS_OF_A_ROW:
@@ -100,6 +119,7 @@ class Finder:
             else:
                 asyncio.get_running_loop().call_later(GRACE_S[len(holders)], crawl.stop)
 
+        add(self._at_home(key))
         crawl = Crawl(self._protocol, key, lambda: bytes(PLACE_BYTES), heard)
         await crawl.run()
         row = sample.of(public_key)
@@ -147,7 +167,7 @@ class Finder:
             bits = f"{shard:0{depth}b}" if depth else ""
             if bits in read:
                 continue
-            found = await self._read_set(index_key(name, bits), enough)
+            found = await self._read_set(index_key(name, bits), depth, enough)
             if found is _Found.CROWDED and depth < DEEPEST:
                 highest = depth = depth + 1
                 read.clear()
@@ -160,55 +180,55 @@ class Finder:
             self._depths.learn(name, depth)
         return found is _Found.ALL and not depth
 
-    async def _read_set(self, key: bytes, enough: Enough) -> _Found:
+    async def _read_set(self, key: bytes, depth: int, enough: Enough) -> _Found:
         """Read one set from several holders, from different places."""
-        holders: list[_Holder] = []
+        reading = _Set(key, depth, enough.sample)
+        reading.take(self._at_home(key), self._clock.now())
         splits = 0
-        enough.sample.add(self._at_home(key), self._clock.now())
 
         def heard(contact: Contact, answer: FindAnswer) -> None:
             nonlocal splits
             if not answer.held:
                 return
             splits += answer.split
-            enough.sample.add(answer.records, self._clock.now())
-            holders.append(_Holder(contact, answer.held, len(answer.records), self._after(answer.records)))
+            reading.take(answer.records, self._clock.now())
+            reading.holders.append(_Holder(contact, answer.held, len(answer.records), self._after(answer.records)))
             if enough.reached:
                 crawl.stop()
 
         places = spread_places(self._chance.getrandbits(8 * PLACE_BYTES))
         crawl = Crawl(self._protocol, key, lambda: next(places), heard)
         await crawl.run()
-        if not holders:
+        if not reading.holders:
             return _Found.NOTHING
-        crowded = splits * 2 > len(holders)
-        if crowded:
+        if splits * 2 > len(reading.holders):
             return _Found.CROWDED
-        return _Found.ALL if await self._read_on(holders, key, enough) else _Found.SOME
+        return _Found.ALL if await self._read_on(reading, enough) else _Found.SOME
 
-    async def _read_on(self, holders: list[_Holder], key: bytes, enough: Enough) -> bool:
+    async def _read_on(self, reading: _Set, enough: Enough) -> bool:
         """Further pages, until there is enough or there are none; whether all was read.
 
         A liar may hold as many rows as he says: pages without news are not read for long.
         """
         idle = 0
         while not enough.reached and idle < MOST_IDLE_ROUNDS:
-            more = [holder for holder in holders if holder.shown < holder.held]
+            more = reading.promising()
             if not more:
                 return True
             more = self._chance.sample(more, min(len(more), HOLDERS_AT_A_TIME))
-            before = len(enough.sample)
-            await asyncio.gather(*(self._read_page(holder, key, enough) for holder in more))
-            idle = idle + 1 if len(enough.sample) == before else 0
+            before = len(reading.seen)
+            await asyncio.gather(*(self._read_page(holder, reading) for holder in more))
+            idle = idle + 1 if len(reading.seen) == before else 0
         return not enough.reached
 
-    async def _read_page(self, holder: _Holder, key: bytes, enough: Enough) -> None:
+    async def _read_page(self, holder: _Holder, reading: _Set) -> None:
         token = self._protocol.token_of(holder.contact.address)
-        answer = await self._protocol.asked(holder.contact, Get(key, token, holder.place), 0 if token else RECORDS_SIZE)
+        question = Get(reading.key, token, holder.place)
+        answer = await self._protocol.asked(holder.contact, question, 0 if token else RECORDS_SIZE)
         if not isinstance(answer, GetAnswer) or not answer.records:
             holder.shown = holder.held
             return
-        enough.sample.add(answer.records, self._clock.now())
+        reading.take(answer.records, self._clock.now())
         holder.shown += len(answer.records)
         holder.place = self._after(answer.records)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 
 from axonp2p.errors import AxonError
 from axonp2p.table.dht.compact import CompactRow, open_compact
+
+
+def _anywhere(row: CompactRow) -> bool:
+    return True
 
 
 class Sample:
@@ -15,23 +19,32 @@ class Sample:
     def __init__(self) -> None:
         self._rows: dict[bytes, tuple[CompactRow, bytes]] = {}
         self.false = 0
-        """Records that were no row to be believed."""
+        """Records that were no row to be believed, or not in their place."""
 
     def __len__(self) -> int:
         """How many peers have a row here, also one that withdraws them."""
         return len(self._rows)
 
-    def add(self, records: Iterable[bytes], now: float) -> None:
-        """Take in the sound ones among a stranger's records at `now` (Unix seconds)."""
+    def add(
+        self, records: Iterable[bytes], now: float, belongs: Callable[[CompactRow], bool] = _anywhere
+    ) -> set[bytes]:
+        """Take in the sound ones among a stranger's records at `now` (Unix seconds) that belong where they were found;
+        the public keys of their peers."""
+        peers: set[bytes] = set()
         for data in records:
             try:
                 row = open_compact(data, now)
             except AxonError:
                 self.false += 1
                 continue
+            if not belongs(row):
+                self.false += 1
+                continue
+            peers.add(row.public_key)
             known = self._rows.get(row.public_key)
             if known is None or _newer(row, data, *known):
                 self._rows[row.public_key] = row, data
+        return peers
 
     def of(self, public_key: bytes) -> CompactRow | None:
         """The newest row of one peer, also when it withdraws it."""

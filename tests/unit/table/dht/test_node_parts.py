@@ -62,6 +62,15 @@ def test_a_sample_keeps_the_newest_true_row_of_each_peer() -> None:
     assert sample.rows() == []
 
 
+def test_a_true_row_in_a_wrong_place_is_not_taken() -> None:
+    row = compact_row("anna", expires=LATER)
+    sample = Sample()
+    assert sample.add([sign_compact(key_of("anna"), row)], NOW, lambda row: False) == set()
+    assert sample.false == 1
+    assert sample.rows() == []
+    assert sample.add([sign_compact(key_of("anna"), row)], NOW, lambda row: True) == {row.public_key}
+
+
 def test_of_two_rows_with_one_number_everybody_keeps_the_same() -> None:
     key = key_of("anna")
     two = [sign_compact(key, compact_row("anna", cores=cores, expires=LATER)) for cores in (2, 4)]
