@@ -203,5 +203,6 @@ class DhtNode:
             await asyncio.sleep(UPKEEP_S * (0.8 + 0.4 * self._chance.random()))
             try:
                 await self.refresh()
+                log.debug("the DHT", contacts=self.contact_count, rows=self.row_count, **self.traffic.totals())
             except AxonError as error:
                 log.warning("the DHT's table was not refreshed", reason=error.in_a_line)

@@ -16,6 +16,16 @@ class Traffic:
         self.refusals: Counter[str] = Counter()
         """What came in and was dropped: malformed, from a wrong address, or too much from one address."""
 
+    def totals(self) -> dict[str, int]:
+        """Datagrams and bytes in all, for a log line."""
+        return {
+            "sent": self.messages_out.total(),
+            "sent_bytes": self.bytes_out.total(),
+            "heard": self.messages_in.total(),
+            "heard_bytes": self.bytes_in.total(),
+            "refused": self.refusals.total(),
+        }
+
     def sent(self, name: str, size: int) -> None:
         """A datagram left."""
         self.messages_out[name] += 1
