@@ -47,6 +47,13 @@ class SharedTable:
     async def survey(self, need: Mapping[str, Any], count: int) -> Sight:
         """Ask every source and wait for all of them, a bounded while. Raises as `find` when no source answers."""
         question = Question(need, count, enough=count + 1, at_once=True)
+        knew_nodes = self.dht is None or bool(self.dht.known)
+        sight = await self._survey(question)
+        if not knew_nodes and self.dht and self.dht.known:
+            return await self._survey(question)  # the trackers' rows name DHT nodes: now it can be asked as well
+        return sight
+
+    async def _survey(self, question: Question) -> Sight:
         asking = Asking(question, self.trackers, self.dht, self._clock)
         sight = await asking.run()
         if not sight.heard:

@@ -257,3 +257,13 @@ async def test_no_more_nodes_are_remembered_than_fit() -> None:
     known = [contact.address for contact in source.known]
     assert len(known) == 200
     assert sum(address.startswith("192.0.2.2") for address in known) == 101
+
+
+async def test_a_survey_asks_the_dht_also_when_only_the_trackers_rows_name_its_nodes(lab: Callable[..., Lab]) -> None:
+    host, _, port = CONTACT.partition(":")
+    row = make_row(ADA, addresses=[f"{host}:7070"], dht=int(port))
+    node = Node([compact_of(ADA, row)])
+    made = lab({"one": [row]}, node=node)
+    sight = await made.table.survey({}, 5)
+    assert [seen.sources for seen in sight.rows] == [("tracker one:7070", DHT)]
+    await made.table.close()
