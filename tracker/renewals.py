@@ -15,6 +15,7 @@ import msgpack
 
 from axonp2p.errors import MalformedMessage
 from axonp2p.identity.keys import SIGNATURE_BYTES
+from axonp2p.identity.peer_id import PeerId
 from axonp2p.table.records import Row
 from axonp2p.table.slots import Slots, name_of, slot_of
 from axonp2p.wire.envelope import Signed
@@ -49,16 +50,25 @@ def restore(renewal: bytes, slots: Slots, index: TableIndex) -> Signed[Row] | No
     if len(renewal) < _HEAD.size:
         raise MalformedMessage("a renewal that ends in its head")
     slot, name, signature = _HEAD.unpack_from(renewal)
-    peer = slots.peer_of(slot, name)
-    before = None if peer is None else index.signed_of(peer)
-    if before is None or name_of(before.payload) != name:
+    before = _known(slot, name, slots, index)
+    if before is None:
         return None
+    peer, base = before
     try:
         changed = msgpack.unpackb(renewal[_HEAD.size :], strict_map_key=False)
-        payload = _with_changes(msgpack.unpackb(before.payload), changed)
+        payload = _with_changes(msgpack.unpackb(base), changed)
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError, AttributeError) as error:
         raise MalformedMessage("a renewal that cannot be read") from error
-    return Signed(signer=before.signer, payload=payload, signature=signature)
+    return Signed(signer=peer, payload=payload, signature=signature)
+
+
+def _known(slot: int, name: int, slots: Slots, index: TableIndex) -> tuple[PeerId, bytes] | None:
+    """Peer and signed bytes of the row before, also when the new one has come already by another way."""
+    peer = slots.peer_of(slot, name)
+    signed = None if peer is None else index.signed_of(peer)
+    if peer is None or signed is None or name_of(signed.payload) != name:
+        return slots.replaced(name)
+    return peer, signed.payload
 
 
 def _with_changes(row: dict[str, Any], changed: dict[int, Any]) -> bytes:

@@ -76,25 +76,29 @@ class Slots:
 
     def __init__(self) -> None:
         self._slots: dict[int, _Slot] = {}
+        self._just_replaced: dict[int, tuple[PeerId, bytes]] = {}
+        self._replaced_earlier: dict[int, tuple[PeerId, bytes]] = {}
 
     def add(self, peer: PeerId, sequence: int, expires: int, payload: bytes, before: bytes | None = None) -> None:
         """One more row that is new here; `before` are the signed bytes of the row whose place it takes."""
         if before is not None:
-            self._replaced(before)
+            self._take_place_of(peer, before)
         slot = self._slots.setdefault(slot_of(sequence, expires), _Slot())
         name = name_of(payload)
         if name not in slot.rows:
             slot.digest ^= name
             slot.rows[name] = peer
 
-    def _replaced(self, payload: bytes) -> None:
+    def _take_place_of(self, peer: PeerId, payload: bytes) -> None:
+        self._just_replaced[name_of(payload)] = peer, payload
         row: dict[str, Any] = msgpack.unpackb(payload)  # it was decoded as a row when it came
         slot = self._slots.get(slot_of(row["sequence"], row["expires"]))
         if slot is not None:
             slot.rows.pop(name_of(payload), None)
 
     def forget(self, now: float) -> None:
-        """Drop the slots in which no row can be valid any more."""
+        """Drop the slots in which no row can be valid any more, and rows that were replaced before the last call."""
+        self._replaced_earlier, self._just_replaced = self._just_replaced, {}
         oldest = slot_at(now) - REMEMBERED_SLOTS
         for number in [number for number in self._slots if number < oldest]:
             del self._slots[number]
@@ -122,6 +126,10 @@ class Slots:
         """Whose row that is."""
         slot = self._slots.get(number)
         return None if slot is None else slot.rows.get(name)
+
+    def replaced(self, name: int) -> tuple[PeerId, bytes] | None:
+        """Peer and signed bytes of a row in whose place another one has come just now."""
+        return self._just_replaced.get(name) or self._replaced_earlier.get(name)
 
     def buckets(self, number: int) -> list[int]:
         """The digests (32 bits) of the parts of a slot, of the rows that still stand."""

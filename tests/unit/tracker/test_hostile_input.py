@@ -18,13 +18,15 @@ from hypothesis import strategies as st
 from axonp2p.ledger.receipt import RECEIPTS_LIMIT, BalancesAsked, Receipts
 from axonp2p.peers.capability import Need, as_map
 from axonp2p.reservation.token import ReserveRequest
-from axonp2p.table.records import QUERY_LIMIT, Query, Row
+from axonp2p.table.records import QUERY_LIMIT, TRACKERS_LIMIT, KnownTrackers, Query, Row
+from axonp2p.table.sync_messages import ASKED_LIMIT, PUSH_LIMIT, DigestsAsked, Push
 from axonp2p.table.tracker_client import query
 from axonp2p.transport.messages import Refusal
 from axonp2p.wire.codec import Message, decode_as, encode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, sign
-from tests.fakes import key_of, make_receipt, make_request, make_row, sign_both
+from tests.fakes import NOW, key_of, make_receipt, make_request, make_row, sign_both
 from tests.unit.tracker.conftest import Running, Start
+from tracker.own_tracker_row import OwnTrackerRow
 from tracker.routes import BALANCES_ASKED_LIMIT
 
 PEER, CLIENT, LATER = key_of("peer"), key_of("client"), key_of("later")
@@ -38,6 +40,9 @@ SAID: dict[str, Message] = {
     "/v1/receipts": Receipts(receipts=[RECEIPT]),
     "/v1/query": Query(need=as_map(Need())),
     "/v1/balances": BalancesAsked(keys=[PEER.peer_id]),
+    "/v1/push": Push(rows=[sign(PEER, make_row(PEER))], renewals=[b"r" * 90], tracker=CLIENT.peer_id),
+    "/v1/sync": DigestsAsked(oldest=0, newest=2**32 - 1, groups=bytes(8)),
+    "/v1/trackers": KnownTrackers(trackers=[OwnTrackerRow(CLIENT, "https://127.0.0.1:1", "0" * 32).at(NOW)]),
 }
 CAPS = {
     "/v1/announce": Row.LIMIT + ENVELOPE_OVERHEAD,
@@ -45,9 +50,12 @@ CAPS = {
     "/v1/receipts": RECEIPTS_LIMIT,
     "/v1/query": QUERY_LIMIT,
     "/v1/balances": BALANCES_ASKED_LIMIT,
+    "/v1/push": PUSH_LIMIT,
+    "/v1/sync": ASKED_LIMIT,
+    "/v1/trackers": TRACKERS_LIMIT,
 }
 # Unsigned questions may become other good questions by a flipped bit; receipts are refused one by one in a good answer.
-MAY_BE_ANSWERED = ("/v1/query", "/v1/balances", "/v1/receipts")
+MAY_BE_ANSWERED = ("/v1/query", "/v1/balances", "/v1/receipts", "/v1/push", "/v1/sync", "/v1/trackers")
 PATHS = st.sampled_from(sorted(SAID))
 
 drive = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -84,7 +92,8 @@ async def stored(lab: Running) -> str:
         lambda database: [database.execute(f"SELECT * FROM {table}").fetchall() for table in tables]
     )
     index, books = lab.tracker.table.index, lab.tracker.ledger._books
-    return repr((on_disk, index._entries, index._class_of, sorted(index._times), books.largest(10), books.receipts))
+    rows = sorted((peer, number, index.signed_of(peer)) for peer, number in index.rows())
+    return repr((on_disk, rows, index.alive(lab.clock.now()), books.largest(10), books.receipts))
 
 
 @pytest.fixture
@@ -242,6 +251,8 @@ async def test_packed_bodies_are_not_unpacked(target: Target, path: str, coding:
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])
 @pytest.mark.parametrize("path", [*sorted(SAID), "/", "/v1", "/v1/announce/", "/../etc/passwd", "/v1/" + "x" * 2000])
 async def test_other_methods_and_addresses(target: Target, path: str, method: str):
+    if (method, path) == ("GET", "/v1/trackers"):
+        return  # which it answers
     async with target.http.request(method, target.lab.address.url + path, data=b"x", ssl=False) as response:
         assert response.status in (404, 405)
         decode_as(await response.read(), Refusal, 8192)

@@ -50,6 +50,19 @@ def test_a_renewal_is_of_no_use_to_who_lacks_the_row_before():
     assert restore(short, other.replica.slots, other.replica.index) is None
 
 
+def test_a_renewal_is_understood_by_who_has_the_new_row_already():
+    other = PaperTracker("other")
+    before, after = row_of(1), row_of(1, NOW + 300)
+    for signed in (before, after):
+        other.take(signed, NOW + 300, announced=True)
+    short = shorten(after, before)
+    assert short is not None
+    assert restore(short, other.replica.slots, other.replica.index) == after
+    for _ in range(2):
+        other.sweep(NOW + 310)  # that was long ago
+    assert restore(short, other.replica.slots, other.replica.index) is None
+
+
 def test_a_row_that_changed_much_is_not_shortened():
     assert shorten(row_of(1, NOW + 1, capability={"x": "y" * 300}), row_of(1)) is None
     assert shorten(row_of(1), None) is None

@@ -1,0 +1,153 @@
+"""Which trackers are known, tried, told of and forgotten."""
+
+from __future__ import annotations
+
+import random
+
+from axonp2p.identity.fingerprint import fingerprint_text
+from axonp2p.table.records import MOST_TRACKERS, TrackerRow
+from axonp2p.wire.envelope import Signed, open_signed
+from tests.fakes import NOW, key_of
+from tracker.own_tracker_row import OwnTrackerRow
+from tracker.tracker_book import (
+    FORGOTTEN_AFTER_S,
+    INTRODUCED_EVERY_S,
+    LONGEST_RETRY_S,
+    MOST_HEARSAY,
+    NEVER_ANSWERED_TRIES,
+    TrackerBook,
+)
+
+OWN = key_of("own")
+
+
+def address(number: int) -> str:
+    return f"https://10.0.0.{number}:7070#{fingerprint_text(bytes([number]) * 32)}"
+
+
+def row_at(
+    where: str, name: str = "", database: str = "0" * 32, now: float = NOW
+) -> tuple[TrackerRow, Signed[TrackerRow]]:
+    signed = OwnTrackerRow(key_of(name or where[:20]), where, database).at(now)
+    return open_signed(signed, TrackerRow), signed
+
+
+def book_of(*configured: int) -> TrackerBook:
+    return TrackerBook(OWN.peer_id, address(0), [address(number) for number in configured], random.Random(1))
+
+
+def meet(book: TrackerBook, number: int, now: float = NOW, name: str = "") -> bool:
+    """The tracker at an address answers and says who it is."""
+    book.answered(address(number), now)
+    row, signed = row_at(address(number), name, now=now)
+    return book.introduced(address(number), row, signed, now)
+
+
+def test_those_of_the_settings_are_tried_at_once_and_told_of_once_they_answered():
+    book = book_of(1)
+    assert [known.address for known in book.to_introduce(NOW)] == [address(1)]
+    assert book.rows(NOW) == []
+    assert meet(book, 1)
+    assert [signed.signer for signed in book.rows(NOW)] == [key_of(address(1)[:20]).peer_id]
+    assert book.to_introduce(NOW + 1) == []
+    assert len(book.to_introduce(NOW + INTRODUCED_EVERY_S)) == 1
+
+
+def test_one_that_is_away_is_tried_again_within_seconds_however_long_it_was_away():
+    book = book_of(1)
+    meet(book, 1)
+    for _ in range(30):
+        book.failed(address(1), NOW + 10)
+    assert book.to_introduce(NOW + 10) == []
+    assert len(book.to_introduce(NOW + 10 + LONGEST_RETRY_S)) == 1
+    assert book.rows(NOW + 20) == []
+    assert book.answered(address(1), NOW + 30)
+
+
+def test_a_call_of_one_that_was_away_is_answered_with_a_call():
+    book = book_of(1)
+    meet(book, 1)
+    book.failed(address(1), NOW)
+    known = book.find(address(1))
+    assert known is not None
+    book.seen_alive(known.tracker)
+    assert book.to_introduce(NOW) == [known]
+
+
+def test_hearsay_is_bounded_and_soon_forgotten():
+    book = book_of()
+    heard = [book.hear_of(address(number), NOW) for number in range(1, 20)]
+    assert sum(heard) == MOST_HEARSAY
+    assert book.rows(NOW) == []
+    for _ in range(NEVER_ANSWERED_TRIES):
+        book.failed(address(1), NOW)
+    assert book.find(address(1)) is None
+    assert book.hear_of(address(19), NOW)
+
+
+def test_no_more_than_sixteen_are_known():
+    book = book_of()
+    for number in range(1, 40):
+        if book.hear_of(address(number), NOW):
+            meet(book, number)
+    assert len(list(book)) == MOST_TRACKERS
+
+
+def test_itself_and_addresses_without_a_pin_are_no_others():
+    book = book_of(0, 1)
+    assert [known.address for known in book] == [address(1)]
+    assert not book.hear_of(address(0), NOW)
+    assert not book.hear_of("https://lab.example:7070", NOW)
+    row, signed = row_at(address(1), "own")
+    book.answered(address(1), NOW)
+    assert not book.introduced(address(1), row, signed, NOW)  # our own address, seen from outside
+    assert list(book) == []
+    assert not book.hear_of(address(1), NOW)
+
+
+def test_a_tracker_with_two_addresses_is_known_once():
+    book = book_of()
+    for number in (1, 2):
+        book.hear_of(address(number), NOW)
+        meet(book, number, name="same")
+    assert [known.address for known in book] == [address(1)]
+
+
+def test_a_tracker_that_moved_is_known_where_it_is_now():
+    book = book_of()
+    book.hear_of(address(1), NOW)
+    meet(book, 1, name="same")
+    book.failed(address(1), NOW + 1)
+    book.hear_of(address(2), NOW + 2)
+    meet(book, 2, NOW + 2, name="same")
+    assert [known.address for known in book] == [address(2)]
+
+
+def test_a_learnt_one_is_forgotten_after_an_hour_and_one_of_the_settings_never():
+    book = book_of(1)
+    meet(book, 1)
+    book.hear_of(address(2), NOW)
+    meet(book, 2)
+    assert book.learnt() == [address(2)]
+    for number in (1, 2):
+        book.failed(address(number), NOW + FORGOTTEN_AFTER_S + 1)
+    assert [known.address for known in book] == [address(1)]
+
+
+def test_a_lost_database_is_noticed_and_a_new_start_too():
+    book = book_of(1)
+    assert meet(book, 1)
+    assert not meet(book, 1, NOW + 1)
+    row, signed = row_at(address(1), database="f" * 32, now=NOW + 2)
+    assert book.introduced(address(1), row, signed, NOW + 2)
+    book.runs_since(address(1), NOW)
+    assert len(book.to_introduce(NOW + 3)) == 1
+    meet(book, 1, NOW + 3)
+    book.runs_since(address(1), NOW)
+    assert book.to_introduce(NOW + 4) == []
+
+
+def test_what_was_learnt_in_an_earlier_run_is_tried_first():
+    book = book_of(1)
+    book.remember([address(0), address(1), address(2)], NOW)
+    assert [known.address for known in book.to_introduce(NOW)] == [address(1), address(2)]
