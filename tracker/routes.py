@@ -18,10 +18,12 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.receipt import RECEIPTS_LIMIT, BalancesAsked, Receipts
 from axonp2p.peers.capability import read_need
 from axonp2p.reservation.token import Reserved, ReserveRequest
-from axonp2p.table.records import QUERY_LIMIT, Announced, Query, Row, Rows, open_row
+from axonp2p.table.records import QUERY_LIMIT, Announced, Contacts, Query, Row, Rows, open_row
+from axonp2p.table.tracker_client import CONTACTS_PATH
 from axonp2p.transport.http_replies import add_ping, errors_as_refusals, read_message, reply
 from axonp2p.wire.codec import PROTOCOL_VERSION
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
+from tracker.contacts import ROWS_DRAWN, contacts_of
 from tracker.issuer import Issuer
 from tracker.ledger_keeper import LedgerKeeper
 from tracker.metrics import Metrics
@@ -58,6 +60,7 @@ class Routes:
         app.router.add_post("/v1/reserve", self.reserve)
         app.router.add_post("/v1/receipts", self.receipts)
         app.router.add_post("/v1/balances", self.balances)
+        app.router.add_get(CONTACTS_PATH, self.contacts)
         app.router.add_get("/v1/health", self.health)
         app.router.add_get("/metrics", _page_of(metrics))
         add_ping(app)
@@ -102,6 +105,11 @@ class Routes:
     async def balances(self, request: web.Request) -> web.Response:
         """Sums over receipts."""
         return reply(await self._ledger.balances(await read_message(request, BalancesAsked, BALANCES_ASKED_LIMIT)))
+
+    async def contacts(self, request: web.Request) -> web.Response:
+        """Nodes of the DHT, to begin with."""
+        rows = self._table.index.dht_rows(ROWS_DRAWN, self._clock.now())
+        return reply(Contacts(contacts=contacts_of(rows)))
 
     async def health(self, request: web.Request) -> web.Response:
         """For operators and for peers who wonder what their address is."""
