@@ -82,9 +82,15 @@ class Announcer:
                 pass
 
     async def withdraw(self, written: Written) -> None:
-        """Give this row, which takes back all others, to every tracker that may have one; gives up after seconds."""
+        """Give this row, which takes back all others, to every tracker that may have one; gives up after seconds.
+
+        When none of those can be reached, the others are told: they may have the row from them.
+        """
         lines = self._by_address()
-        await asyncio.gather(*(self._withdraw(lines[address], written) for address in self._rota.told))
+        told = self._rota.told
+        heard = await asyncio.gather(*(self._withdraw(lines[address], written) for address in told))
+        if told and not any(heard):
+            await asyncio.gather(*(self._withdraw(lines[each], written) for each in lines if each not in told))
 
     @property
     def _interval(self) -> float:
@@ -160,14 +166,16 @@ class Announcer:
             self._hearers.lost(address)
         self._rota.failed(address)
 
-    async def _withdraw(self, line: HttpCaller, written: Written) -> None:
+    async def _withdraw(self, line: HttpCaller, written: Written) -> bool:
         try:
             async with asyncio.timeout(_WITHDRAW_WITHIN_S):
                 await announce(line, written.signed)
             log.info("withdrawn", tracker=line.called)
+            return True
         except (AxonError, TimeoutError) as error:
             reason = error.message if isinstance(error, AxonError) else "no answer in time"
             log.warning("not withdrawn", tracker=line.called, reason=reason)
+            return False
 
     def _check_clock(self, line: HttpCaller, answer: Announced, here: float) -> None:
         off = here - answer.time

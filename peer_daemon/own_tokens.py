@@ -44,7 +44,8 @@ class OwnTokens:
     def issue(self, signed: Signed[ReserveRequest], address: str, free: int, now: float) -> Signed[Token]:
         """The token for a request from this IP address, when `free` slots are held by nobody.
 
-        Raises `Refused` with the reason (`ClockWrong` among them), `Busy` when no slot is free or too many ask, and what `open_signed` raises.
+        Raises `Refused` with the reason, `ClockWrong`, `Busy` when no slot is free or too many ask, and what
+        `open_signed` raises.
         """
         self._count(address, now)
         request = open_signed(signed, ReserveRequest)

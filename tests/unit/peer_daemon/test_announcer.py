@@ -33,6 +33,7 @@ class FakeTracker:
         self.refuses = False
         self.again_in = 120.0
         self.ping_in = 0.0
+        self.reached: bool | None = True
         self.pings = 0
         self.rows: list[Row] = []
         self.asked = asyncio.Event()
@@ -53,6 +54,7 @@ class FakeTracker:
                 seen_from="192.0.2.77",
                 time=self.clock.now() + self.ahead,
                 ping_in=self.ping_in,
+                reached=self.reached,
             )
         finally:
             self.asked.set()
@@ -212,6 +214,19 @@ async def test_a_tracker_that_dies_between_two_announces_is_noticed_where_it_all
     assert len(other.rows) == 1
     assert setting.lost == [dead.address]
     assert len(setting.written) == 1
+
+
+async def test_a_tracker_that_has_not_called_back_is_asked_soon_again_but_not_for_ever(make, clock):
+    tracker = FakeTracker(clock)
+    tracker.reached = None
+    setting = make(tracker)
+    waits = []
+    for _ in range(5):
+        await setting.round()
+        waits.append(setting.announcer._rota.wait(clock.time))
+        clock.time += waits[-1]
+    assert [round(wait) <= limit for wait, limit in zip(waits, (3, 10, 30, 120, 120), strict=True)] == [True] * 5
+    assert waits[3] > 100
 
 
 async def test_with_no_tracker_at_all_there_is_a_row_every_five_minutes(make, clock):

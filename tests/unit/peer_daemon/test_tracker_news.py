@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from axonp2p.errors import NotFound
+from axonp2p.table.records import Contacts, KnownTrackers, TrackerRow
+from axonp2p.table.tracker_file import read_health
+from axonp2p.table.tracker_health import TrackerHealth
+from axonp2p.wire.envelope import sign
+from peer_daemon.tracker_news import TrackerNews
+from tests.fakes import NOW, ManualClock, key_of
+
+ONE, TWO, STRANGER = key_of("one"), key_of("two"), key_of("stranger")
+CONFIGURED = "https://192.0.2.1:7070"
+OTHER = "https://192.0.2.2:7070"
+
+
+def tracker_row(key, address, *, signer=None, expires=NOW + 600):
+    row = TrackerRow(tracker=key.peer_id, address=address, sequence=1, expires=int(expires), database="0" * 32)
+    return sign(signer or key, row)
+
+
+class FakeTracker:
+    """Names these trackers and contacts."""
+
+    called = "tracker one"
+
+    def __init__(self, *trackers, contacts=(), old=False):
+        self._trackers = list(trackers)
+        self._contacts = list(contacts)
+        self._old = old
+
+    async def call(self, path, message, answer, limit, **_):
+        if self._old:
+            raise NotFound(path)
+        return KnownTrackers(trackers=self._trackers) if answer is KnownTrackers else Contacts(contacts=self._contacts)
+
+
+class FakeLines:
+    def __init__(self):
+        self.health = TrackerHealth([CONFIGURED])
+        self.health.answered(CONFIGURED, NOW, tracker=ONE.peer_id)
+
+
+def make_news(folder):
+    lines, trusted, offered = FakeLines(), [], []
+    news = TrackerNews(lines, folder / "trackers.json", ManualClock(), trusted.append, offered.extend)
+    return news, lines.health, trusted, offered
+
+
+async def test_other_trackers_are_learnt_trusted_and_kept(tmp_path):
+    news, health, trusted, offered = make_news(tmp_path)
+    tracker = FakeTracker(
+        tracker_row(ONE, "https://198.51.100.7:7070"), tracker_row(TWO, OTHER), contacts=["192.0.2.9:7071"]
+    )
+    assert await news.hear(tracker) is True
+    assert await news.hear(tracker) is False
+    assert health.addresses == [CONFIGURED, OTHER]  # the first is the one that was asked, under another address
+    assert set(trusted) == {ONE.peer_id, TWO.peer_id}
+    assert set(offered) == {"192.0.2.9:7071"}
+    again = read_health(tmp_path / "trackers.json", [CONFIGURED], NOW)
+    assert again.addresses == [CONFIGURED, OTHER]
+    assert TWO.peer_id in again.identities
+
+
+async def test_what_a_tracker_did_not_say_itself_counts_nothing(tmp_path):
+    news, health, trusted, _ = make_news(tmp_path)
+    await news.hear(FakeTracker(tracker_row(TWO, OTHER, signer=STRANGER), tracker_row(TWO, OTHER, expires=NOW - 1)))
+    assert health.addresses == [CONFIGURED]
+    assert trusted == []
+
+
+async def test_a_tracker_that_knows_no_such_question_is_no_trouble(tmp_path):
+    news, health, _, offered = make_news(tmp_path)
+    assert await news.hear(FakeTracker(old=True)) is False
+    assert (health.addresses, offered) == ([CONFIGURED], [])
