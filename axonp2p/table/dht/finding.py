@@ -13,11 +13,11 @@ from axonp2p.table.dht.compact import CompactRow, peek
 from axonp2p.table.dht.contact import Contact, read_host
 from axonp2p.table.dht.crawl import RECORDS_SIZE, Crawl
 from axonp2p.table.dht.depths import Depths
-from axonp2p.table.dht.index_keys import EVERYBODY, Wanted, belongs, classes_for, meets
+from axonp2p.table.dht.index_keys import EVERYBODY, Wanted, belongs, classes_for
 from axonp2p.table.dht.keys import DEEPEST, index_key, page_order, row_key, spread_places
 from axonp2p.table.dht.protocol import DhtProtocol
 from axonp2p.table.dht.rpc import PLACE_BYTES, FindAnswer, Get, GetAnswer
-from axonp2p.table.dht.sample import Sample
+from axonp2p.table.dht.sample import Enough, Sample
 
 HOLDERS_OF_A_ROW = 3
 """How many holders, each of another network, are heard before the newest of their rows is taken."""
@@ -31,24 +31,6 @@ RARE_AT_A_TIME = 8
 """Of the classes that are left when the first had too little: most are empty, and each of those takes a look-up."""
 SMALL_NETWORK = 40
 """Up to about this many nodes, the set of all rows is asked first: it alone is likely a whole answer."""
-
-
-class Enough:
-    """Rows that meet a need, until there are as many as wanted."""
-
-    def __init__(self, wanted: Wanted, count: int) -> None:
-        self.sample = Sample()
-        self._wanted = wanted
-        self._count = count
-
-    def fitting(self) -> list[CompactRow]:
-        """Those that meet the need."""
-        return [row for row in self.sample.rows() if meets(row, self._wanted)]
-
-    @property
-    def reached(self) -> bool:
-        """Whether there are as many as wanted."""
-        return len(self.fitting()) >= self._count
 
 
 class _Found(Enum):

@@ -7,6 +7,7 @@ from hashlib import sha256
 
 from axonp2p.errors import AxonError
 from axonp2p.table.dht.compact import CompactRow, open_compact
+from axonp2p.table.dht.index_keys import Wanted, meets
 
 
 def _anywhere(row: CompactRow) -> bool:
@@ -54,6 +55,24 @@ class Sample:
     def rows(self) -> list[CompactRow]:
         """The newest row of each peer that has not left."""
         return [row for row, _ in self._rows.values() if not row.withdrawn]
+
+
+class Enough:
+    """Rows that meet a need, until there are as many as wanted."""
+
+    def __init__(self, wanted: Wanted, count: int) -> None:
+        self.sample = Sample()
+        self._wanted = wanted
+        self._count = count
+
+    def fitting(self) -> list[CompactRow]:
+        """Those that meet the need."""
+        return [row for row in self.sample.rows() if meets(row, self._wanted)]
+
+    @property
+    def reached(self) -> bool:
+        """Whether there are as many as wanted."""
+        return len(self.fitting()) >= self._count
 
 
 def _newer(row: CompactRow, data: bytes, known: CompactRow, known_data: bytes) -> bool:
