@@ -27,7 +27,7 @@ from tracker.ledger_tables import make_ledger_tables
 
 log = get_logger(__name__)
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 MOST_TOGETHER = 256
 """Changes in one commit."""
 MOST_WAITING = 4096
@@ -40,6 +40,7 @@ Work = Callable[[sqlite_utils.Database], T]
 @dataclass(frozen=True)
 class _Change:
     work: Work[Any]
+    size: int
     done: asyncio.Future[Any]
 
 
@@ -80,15 +81,17 @@ class Database:
         self._writer = threading.Thread(target=self._write_all, name="database-writer")
         self._writer.start()
 
-    async def write(self, work: Work[T]) -> T:
+    async def write(self, work: Work[T], size: int = 1) -> T:
         """What `work` gives, once all that it wrote is on the disk. It runs in the writer's thread and must not wait.
+
+        `size` is how many callers it serves, for those who count.
 
         Raises what `work` raises, with nothing changed, and `Busy` when the disk takes no more.
         """
         if self._changes.qsize() >= MOST_WAITING:
             raise Busy("too much waits to be stored", fix="ask again in a few seconds")
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._changes.put(_Change(work, done))
+        self._changes.put(_Change(work, size, done))
         return await done
 
     async def read(self, work: Work[T]) -> T:
@@ -128,7 +131,7 @@ class Database:
             log.error("cannot store", database=str(self._path), reason=str(error), changes=len(changes))
             return [_Outcome(change, error=_refused_by_disk(error)) for change in changes]
         if changes:
-            self._committed(len(changes), time.monotonic() - started)
+            self._committed(sum(change.size for change in changes), time.monotonic() - started)
         return outcomes
 
     def _apply(self, change: _Change) -> _Outcome:
@@ -164,18 +167,21 @@ def _open(path: Path) -> sqlite_utils.Database:
                 cause=f"its form is {version}, this program knows {SCHEMA_VERSION}",
                 fix="install that version, or name another folder with --home DIR",
             )
-        _make_tables(database)
+        _make_tables(database, version)
         return database
     except sqlite3.Error as error:
         raise _unusable(path, error) from error
 
 
-def _make_tables(database: sqlite_utils.Database) -> None:
+def _make_tables(database: sqlite_utils.Database, version: int) -> None:
     with database.atomic():
         table = database.table
+        if version < SCHEMA_VERSION:
+            # Rows live for minutes and their peers announce again: no older form is worth reading.
+            database.execute("DROP TABLE IF EXISTS rows")
         table("rows").create(
-            {"peer": str, "sequence": int, "payload": bytes, "signature": bytes, "forget_at": float},
-            pk="peer",
+            {"place": int, "peer": str, "facts": bytes, "profile": bytes, "body": bytes},
+            pk="place",
             if_not_exists=True,
         )
         tokens = table("tokens")

@@ -1,59 +1,58 @@
-"""The table in memory (pure): "n peers that meet this need" from all living rows, as a random sample.
+"""The table in memory (pure): "n peers that meet this need" from all living rows, at random or the nearest first.
 
-Peers whose offers differ in nothing that a need can ask for share a class, and a need is compared once with each
-class: a swarm of ten thousand is a few dozen classes. Each row goes through three ages, driven by one heap of times:
+Numbers stand in columns (`index_columns`), words in profiles (`offer_profiles`), and beside them each row as it was
+signed. A row goes through three ages:
 
     alive      may be found and reserved
-    expired    (or withdrawn) found no more, but its number is remembered
+    expired    (or withdrawn, or silent) found no more, but its number is remembered
     forgotten  when every older row that its peer may have signed has expired as well, so that none comes back
 """
 
 from __future__ import annotations
 
-import heapq
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-import msgspec
+import numpy as np
 
+from axonp2p.errors import MalformedMessage
+from axonp2p.identity.keys import SIGNATURE_BYTES
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.peers.capability import Capability, Need, why_not
+from axonp2p.peers.capability import Capability, Need, read_capability
+from axonp2p.peers.coordinates import read_coordinate
 from axonp2p.table.records import LONGEST_LIFE_S, Row
 from axonp2p.table.slots import supersedes
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
-from axonp2p.wire.codec import encode
+from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import Signed
+from tracker.index_columns import Columns, Places, pack_facts
+from tracker.offer_profiles import Profile, Profiles, profile_of
 
 REMEMBERED_S = LONGEST_LIFE_S + 2 * CLOCK_TOLERANCE_S
 """How long a row's number is remembered after it came, in seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """A row as it was signed, and no more of it: there may be very many."""
-
-    signed: Signed[Row]
-    sequence: int
-    forget_at: float
+NEAREST_OF = 32_768
+"""Of more fitting rows than twice that, only so many (each as likely) are compared by distance."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What was found: rows in random order, how many fit and how many live."""
+    """What was found: rows, how many fit and how many live."""
 
     rows: list[Signed[Row]]
     fitting: int
     alive: int
 
 
-@dataclass
-class _Class:
-    name: tuple[bytes, bool]
-    offer: Capability
-    reachable: bool
-    """A peer learns its address from its first announce and tells it with the second."""
-    peers: dict[PeerId, None] = field(default_factory=dict)
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """All that is kept of a row: its place, its signature and signed bytes, its facts and words."""
+
+    place: int
+    peer: PeerId
+    body: bytes
+    facts: bytes
+    profile: Profile
 
 
 class TableIndex:
@@ -61,115 +60,194 @@ class TableIndex:
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-        self._entries: dict[PeerId, _Entry] = {}
-        self._classes: dict[tuple[bytes, bool], _Class] = {}
-        self._class_of: dict[PeerId, _Class] = {}
-        self._times: list[tuple[float, PeerId, int]] = []
+        self._places: dict[PeerId, int] = {}
+        self._peers: list[PeerId | None] = []
+        self._bodies: list[bytes | None] = []
+        self._free: list[int] = []
+        self._columns = Columns()
+        self._profiles = Profiles()
 
     def __len__(self) -> int:
-        """All rows that are remembered."""
-        return len(self._entries)
+        """All rows that are remembered, and those that are about to be."""
+        return len(self._places)
 
     def __contains__(self, peer: PeerId) -> bool:
-        return peer in self._entries
+        return self._known(peer) is not None
 
     def sequence_of(self, peer: PeerId) -> int | None:
         """The number of the row that is remembered."""
-        entry = self._entries.get(peer)
-        return None if entry is None else entry.sequence
+        place = self._known(peer)
+        return None if place is None else self._columns.get("sequence", place)
 
     def signed_of(self, peer: PeerId) -> Signed[Row] | None:
         """The row that is remembered, as its peer signed it; also a withdrawn or expired one."""
-        entry = self._entries.get(peer)
-        return None if entry is None else entry.signed
+        place = self._known(peer)
+        return None if place is None else self._signed(place)
 
     def rows(self) -> Iterator[tuple[PeerId, int]]:
         """Peer and number of every row that is remembered. The index must not change meanwhile."""
-        return ((peer, entry.sequence) for peer, entry in self._entries.items())
+        for peer, place in self._places.items():
+            if self._bodies[place] is not None:
+                yield peer, self._columns.get("sequence", place)
+
+    def offer_of(self, peer: PeerId, now: float) -> Capability | None:
+        """What a living peer offers."""
+        place = self._known(peer)
+        if place is None or self._columns.get("alive_until", place) <= now:
+            return None
+        row = self._row(place)
+        return None if row is None or row.capability is None else read_capability(row.capability)
+
+    def alive(self, now: float) -> int:
+        """How many peers have a row that is valid and not withdrawn."""
+        return self._columns.alive(now)
+
+    # --- what comes and goes
 
     def mark_silent(self, peer: PeerId, sequence: int) -> bool:
         """The row with this number is not found any more, until a newer one comes; returns whether it was known."""
-        entry = self._entries.get(peer)
-        if entry is None or entry.sequence != sequence:
+        place = self._known(peer)
+        if place is None or self._columns.get("sequence", place) != sequence:
             return False
-        self._bury(peer)
+        self._columns.set(place, alive_until=0, found_until=0, idle_until=0)
         return True
 
     def put(self, signed: Signed[Row], row: Row, offer: Capability | None, *, forget_at: float, now: float) -> None:
         """Remember a row, whose capability is `offer` (None: withdrawn); one not newer than the known is ignored."""
-        known = self._entries.get(row.peer)
-        if known is not None and not supersedes(row.sequence, signed.payload, known.sequence, known.signed.payload):
-            return
-        self._bury(row.peer)
-        self._entries[row.peer] = _Entry(signed, row.sequence, forget_at)
-        if offer is not None and row.expires > now:
-            self._join_class(row.peer, offer, bool(row.addresses))
-            self._look_again(row.expires, row.peer, row.sequence)
+        known = self.signed_of(row.peer)
+        sequence = self.sequence_of(row.peer)
+        if known is None or sequence is None or supersedes(row.sequence, signed.payload, sequence, known.payload):
+            self.enter(self.prepare(signed, row, offer, forget_at=forget_at, now=now))
+
+    def prepare(
+        self, signed: Signed[Row], row: Row, offer: Capability | None, *, forget_at: float, now: float
+    ) -> Entry:
+        """What `enter` takes in, to be stored before it; the peer has a place from now on, until `abandon`."""
+        place = self._places.get(row.peer)
+        since = now
+        if place is None:
+            place = self._take_place(row.peer)
         else:
-            self._look_again(forget_at, row.peer, row.sequence)
+            if self._columns.get("alive_until", place) > now:
+                since = self._columns.get("since", place)
+            if self._bodies[place] is not None:
+                self._columns.set(place, forget_at=int(forget_at))  # it must not go while its place is promised
+        facts = pack_facts(row, offer, since=since, forget_at=forget_at)
+        return Entry(place, row.peer, signed.signature + signed.payload, facts, profile_of(offer))
 
-    def advance(self, now: float) -> None:
-        """Let rows expire and be forgotten."""
-        while self._times and self._times[0][0] <= now:
-            _, peer, sequence = heapq.heappop(self._times)
-            if not self._is_of_today(peer, sequence):
-                continue  # a newer row has its own times
-            entry = self._entries[peer]
-            self._bury(peer)
-            if entry.forget_at <= now:
-                del self._entries[peer]
-            else:
-                self._look_again(entry.forget_at, peer, sequence)
+    def enter(self, entry: Entry) -> None:
+        """Remember the row that was prepared, instead of what was known of its peer."""
+        profile = self._profiles.hold(entry.profile)
+        if self._bodies[entry.place] is not None:
+            self._profiles.release(self._columns.profile(entry.place))
+        self._bodies[entry.place] = entry.body
+        self._columns.write(entry.place, entry.facts, profile)
 
-    def alive(self, now: float) -> int:
-        """How many peers have a row that is valid and not withdrawn."""
-        self.advance(now)
-        return len(self._class_of)
+    def abandon(self, entry: Entry) -> None:
+        """The row that was prepared could not be stored."""
+        if self._places.get(entry.peer) == entry.place and self._bodies[entry.place] is None:
+            self._give_back(entry.peer, entry.place)
 
-    def offer_of(self, peer: PeerId, now: float) -> Capability | None:
-        """What a living peer offers, as far as a need can ask for it."""
-        self.advance(now)
-        members = self._class_of.get(peer)
-        return None if members is None else members.offer
+    def enter_many(self, entries: Sequence[Entry]) -> None:
+        """Remember rows that were stored at these places before a start; none of them is taken. Then `settle`."""
+        room = max((entry.place for entry in entries), default=-1) + 1 - len(self._peers)
+        self._peers.extend([None] * room)
+        self._bodies.extend([None] * room)
+        profiles = []
+        for entry in entries:
+            self._places[entry.peer] = entry.place
+            self._peers[entry.place], self._bodies[entry.place] = entry.peer, entry.body
+            profiles.append(self._profiles.hold(entry.profile))
+        places = np.array([entry.place for entry in entries], np.intp)
+        self._columns.write_many(places, b"".join(entry.facts for entry in entries), profiles)
+
+    def settle(self) -> None:
+        """All stored rows are back: the places between them may be given away."""
+        self._free = [place for place, peer in enumerate(self._peers) if peer is None]
+
+    def advance(self, now: float) -> list[int]:
+        """Forget rows whose time has come; returns their places."""
+        forget_at = self._columns.column("forget_at")
+        places = np.flatnonzero((forget_at > 0) & (forget_at <= np.uint32(now)))
+        forgotten: list[int] = places.tolist()
+        for place in forgotten:
+            self._profiles.release(self._columns.profile(place))
+            peer = self._peers[place]
+            assert peer is not None
+            self._give_back(peer, place)
+        self._columns.clear(places)
+        return forgotten
+
+    # --- what is asked
 
     def find(self, need: Need, count: int, now: float, near: bytes = b"") -> Answer:
-        """At most `count` rows whose peers meet `need` and can be reached, each as likely as any other."""
-        self.advance(now)
-        classes = [each for each in self._classes.values() if each.reachable and not why_not(each.offer, need)]
-        fitting = [peer for each in classes for peer in each.peers]
-        chosen = self._chance.sample(fitting, min(count, len(fitting)))
-        return Answer([self._entries[peer].signed for peer in chosen], len(fitting), len(self._class_of))
+        """At most `count` rows whose peers meet `need` and can be reached.
 
-    def _look_again(self, when: float, peer: PeerId, sequence: int) -> None:
-        heapq.heappush(self._times, (when, peer, sequence))
-        if len(self._times) > 2 * len(self._entries) + 64:
-            # Times of rows that were replaced pile up when somebody announces without pause.
-            self._times = [time for time in self._times if self._is_of_today(time[1], time[2])]
-            heapq.heapify(self._times)
-
-    def _is_of_today(self, peer: PeerId, sequence: int) -> bool:
-        entry = self._entries.get(peer)
-        return entry is not None and entry.sequence == sequence
-
-    def _join_class(self, peer: PeerId, offer: Capability, reachable: bool) -> None:
-        # Sorted, so that two peers that list the same packages in another order are of one class.
-        alike = msgspec.structs.replace(
-            offer,
-            disk_mb=0,
-            gflops=0,
-            slots=0,
-            free=min(offer.free, 1),
-            python="",
-            packages=dict(sorted(offer.packages.items())),
+        Each is as likely as any other; when `near` is a coordinate, the nearest come first, and those whose
+        coordinate is unknown last.
+        """
+        fitting = self._columns.fitting(need, self._profiles.meeting(need), now)
+        return Answer(
+            [self._signed(place) for place in self._chosen(fitting, count, near)], len(fitting), self.alive(now)
         )
-        name = (encode(alike), reachable)
-        members = self._classes.setdefault(name, _Class(name, alike, reachable))
-        members.peers[peer] = None
-        self._class_of[peer] = members
 
-    def _bury(self, peer: PeerId) -> None:
-        members = self._class_of.pop(peer, None)
-        if members is not None:
-            del members.peers[peer]
-            if not members.peers:
-                del self._classes[members.name]
+    def dht_rows(self, count: int, now: float) -> list[Row]:
+        """At most `count` living rows, drawn by chance, that name a node of the DHT."""
+        columns = self._columns
+        living = columns.column("found_until") > np.uint32(now)
+        places = np.flatnonzero(living & (columns.column("dht") > 0))
+        rows = [self._row(place) for place in self._chosen(places, count, b"")]
+        return [row for row in rows if row is not None]
+
+    def _chosen(self, fitting: Places, count: int, near: bytes) -> list[int]:
+        here = read_coordinate(near)
+        if here is None:
+            drawn = self._chance.sample(range(len(fitting)), min(count, len(fitting)))
+            return [int(fitting[number]) for number in drawn]
+        stride = max(1, len(fitting) // NEAREST_OF)
+        candidates = fitting[self._chance.randrange(stride) :: stride]
+        distances = self._columns.distances(candidates, here)
+        known = candidates[np.isfinite(distances)]
+        distances = distances[np.isfinite(distances)]
+        if len(known) > count:
+            nearest = np.argpartition(distances, count)[:count]
+            known, distances = known[nearest], distances[nearest]
+        chosen: list[int] = known[np.argsort(distances)].tolist()
+        if len(chosen) < count:
+            others = np.setdiff1d(fitting, known, assume_unique=True)
+            more = self._chance.sample(range(len(others)), min(count - len(chosen), len(others)))
+            chosen += [int(others[number]) for number in more]
+        return chosen
+
+    # --- places
+
+    def _known(self, peer: PeerId) -> int | None:
+        place = self._places.get(peer)
+        return None if place is None or self._bodies[place] is None else place
+
+    def _take_place(self, peer: PeerId) -> int:
+        if self._free:
+            place = self._free.pop()
+            self._peers[place] = peer
+        else:
+            place = len(self._peers)
+            self._peers.append(peer)
+            self._bodies.append(None)
+        self._places[peer] = place
+        return place
+
+    def _give_back(self, peer: PeerId, place: int) -> None:
+        del self._places[peer]
+        self._peers[place] = self._bodies[place] = None
+        self._free.append(place)
+
+    def _signed(self, place: int) -> Signed[Row]:
+        body, peer = self._bodies[place], self._peers[place]
+        assert body is not None and peer is not None  # noqa: PT018
+        return Signed(signer=peer, payload=body[SIGNATURE_BYTES:], signature=body[:SIGNATURE_BYTES])
+
+    def _row(self, place: int) -> Row | None:
+        try:
+            return decode_as(self._signed(place).payload, Row, Row.LIMIT)  # its signature was checked when it came
+        except MalformedMessage:
+            return None  # an older version of this program took it

@@ -1,14 +1,24 @@
-"""The table on disk and in memory, kept in step: a row is found only once it is stored."""
+"""The table on disk and in memory, kept in step: a row is found only once it is stored.
+
+Whether a row is news is decided in memory. Rows that come while others are written wait and are then written together:
+a commit takes as long for one as for a hundred. On disk a row lies at the place that it has in the index, with its
+facts as the index holds them, so that a start decodes nothing and a renewal looks nothing up.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
 
+import numpy as np
 import sqlite_utils
 
 from axonp2p.errors import Busy, MalformedMessage, StaleRow
-from axonp2p.identity.peer_id import PeerId, short
+from axonp2p.identity.keys import SIGNATURE_BYTES
+from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.peers.capability import read_capability
 from axonp2p.table.records import Row
@@ -16,9 +26,18 @@ from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import Signed
 from tracker.admission import KnownRow, check_room, is_news
 from tracker.database import Database
-from tracker.table_index import REMEMBERED_S, TableIndex
+from tracker.index_columns import FACTS
+from tracker.offer_profiles import Profile, profile_of
+from tracker.table_index import REMEMBERED_S, Entry, TableIndex
 
 log = get_logger(__name__)
+
+MOST_WAITING = 4096
+"""Rows that may wait to be stored; over that, announces are refused as busy."""
+MOST_TOGETHER = 512
+"""Rows in one commit."""
+_LOADED_TOGETHER = 20_000
+_IN_A_STATEMENT = 64
 
 
 class SeenRows(Protocol):
@@ -26,6 +45,17 @@ class SeenRows(Protocol):
 
     def add(self, peer: PeerId, sequence: int, expires: int, payload: bytes, before: bytes | None = None) -> None:
         """One more row, as its peer signed it; `before` are the signed bytes of the row whose place it takes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Arrival:
+    """A row on its way to the disk."""
+
+    signed: Signed[Row]
+    row: Row
+    entry: Entry
+    announced: bool
+    done: asyncio.Future[None]
 
 
 class TableStore:
@@ -40,85 +70,168 @@ class TableStore:
 
         The last argument is the row whose place it takes.
         """
-        self._arriving = 0
+        self._arriving: dict[PeerId, _Arrival] = {}
+        self._waiting: list[_Arrival] = []
+        self._writing: asyncio.Task[None] | None = None
 
     def load(self, now: float) -> int:
         """Fill the index from the disk; returns how many rows. `now` is Unix time."""
-        found = self._database.load(lambda database: database.execute("SELECT * FROM rows").fetchall())
-        for peer, _, payload, signature, forget_at in found:
-            signed: Signed[Row] = Signed(signer=peer, payload=payload, signature=signature)
-            try:
-                row = decode_as(payload, Row, Row.LIMIT)  # its signature was checked when it came
-                offer = None if row.capability is None else read_capability(row.capability)
-            except MalformedMessage as error:
-                # Another version of this program took it. Its peer will announce again, in today's form.
-                log.warning("stored row not understood", peer=short(peer), reason=error.message)
-                continue
-            self.index.put(signed, row, offer, forget_at=forget_at, now=now)
-            if self._slots is not None:
-                self._slots.add(row.peer, row.sequence, row.expires, payload)
-        self.index.advance(now)
+        profiles: dict[bytes, Profile | None] = {}
+
+        def read(database: sqlite_utils.Database) -> None:
+            gone: list[list[int]] = []
+            found = database.execute("SELECT place, peer, facts, profile, body FROM rows")
+            while rows := found.fetchmany(_LOADED_TOGETHER):
+                gone += self._take_back(rows, profiles, now)
+            with database.atomic():
+                database.conn.executemany("DELETE FROM rows WHERE place = ?", gone)
+
+        self._database.load(read)
+        self.index.settle()
         return len(self.index)
 
-    async def keep(self, signed: Signed[Row], row: Row, now: float, *, announced: bool = True) -> bool:
+    def _take_back(self, rows: list[Any], profiles: dict[bytes, Profile | None], now: float) -> list[list[int]]:
+        """Put stored rows into the index; returns the places of those that are to be forgotten."""
+        facts = np.frombuffer(b"".join(row[2] for row in rows), FACTS)
+        numbers = zip(facts["forget_at"].tolist(), facts["sequence"].tolist(), facts["expires"].tolist(), strict=True)
+        entries, gone = [], []
+        for (place, peer, packed, name, body), (forget_at, sequence, expires) in zip(rows, numbers, strict=True):
+            if name not in profiles:
+                profiles[name] = _profile_in(body)
+            profile = profiles[name]
+            if forget_at <= now or profile is None:
+                gone.append([place])
+                continue
+            entries.append(Entry(place, peer, body, packed, profile))
+            if self._slots is not None:
+                self._slots.add(peer, sequence, expires, body[SIGNATURE_BYTES:])
+        self.index.enter_many(entries)
+        return gone
+
+    async def keep(self, signed: Signed[Row], row: Row, now: float) -> bool:
         """Store a row that `open_row` believed; returns whether it is new. It is durable when this returns.
 
         Raises `StaleRow`, `MalformedMessage` when its capability cannot be read, and `Busy`.
         """
-        offer = None if row.capability is None else read_capability(row.capability)
-        forget_at = now + REMEMBERED_S
-        stranger = row.peer not in self.index
-        if stranger:
-            check_room(len(self.index) + self._arriving)
-        self._arriving += stranger
-        try:
-            news = await self._database.write(lambda database: _store(database, signed, row, forget_at))
-        finally:
-            self._arriving -= stranger
-        before = self.index.signed_of(row.peer)
-        self.index.put(signed, row, offer, forget_at=forget_at, now=now)
-        stands = self.index.signed_of(row.peer)
-        if news and stands is not None and stands.payload == signed.payload:  # else a newer one was quicker
-            if self._slots is not None:
-                old = None if before is None else before.payload
-                self._slots.add(row.peer, row.sequence, row.expires, signed.payload, old)
-            if announced:
-                self.on_news(signed, row, before)
-        return news
+        if len(self._waiting) >= MOST_WAITING:
+            raise Busy("too much waits to be stored", fix="ask again in a few seconds")
+        arrival = self._arrive(signed, row, now, announced=True)
+        if arrival is not None:
+            await arrival.done
+            return True
+        earlier = self._arriving.get(row.peer)
+        if earlier is not None:
+            await asyncio.shield(earlier.done)
+        return False
 
     async def keep_many(self, rows: Iterable[tuple[Signed[Row], Row]], now: float) -> list[tuple[Signed[Row], Row]]:
         """Store rows that `open_row` believed and another tracker sent; returns those that were new, stored by now.
 
-        One that cannot be kept (older than the known one, not understood, no room) is left out without a word.
+        One that cannot be kept (older than the known one, not understood, no room) is left out without a word. Raises
+        `Busy` when the disk takes nothing.
         """
-        news = []
+        arrivals = []
         for signed, row in rows:
             try:
-                new = await self.keep(signed, row, now, announced=False)
+                arrival = self._arrive(signed, row, now, announced=False)
             except (StaleRow, MalformedMessage, Busy):
                 continue
-            if new:
-                news.append((signed, row))
-        return news
+            if arrival is not None:
+                arrivals.append(arrival)
+        await asyncio.gather(*(arrival.done for arrival in arrivals))
+        return [(arrival.signed, arrival.row) for arrival in arrivals]
 
     async def sweep(self, now: float) -> None:
         """Forget what has been expired for long, on the disk too."""
-        self.index.advance(now)
-        forgotten = await self._database.write(
-            lambda database: database.execute("DELETE FROM rows WHERE forget_at <= ?", [now]).rowcount
+        forgotten = self.index.advance(now)
+        if not forgotten:
+            return
+        places = [[place] for place in forgotten]
+        # What is written to these places from now on waits behind this. Should it fail, `load` drops them.
+        await self._database.write(
+            lambda database: database.conn.executemany("DELETE FROM rows WHERE place = ?", places)
         )
-        if forgotten:
-            log.info("rows forgotten", rows=forgotten)
+        log.info("rows forgotten", rows=len(forgotten))
+
+    def _arrive(self, signed: Signed[Row], row: Row, now: float, *, announced: bool) -> _Arrival | None:
+        """Queue a row to be stored; None when it is known already."""
+        if not is_news(row, signed.payload, self._newest(row.peer)):
+            return None
+        offer = None if row.capability is None else read_capability(row.capability)
+        if row.peer not in self.index and row.peer not in self._arriving:
+            check_room(len(self.index))
+        entry = self.index.prepare(signed, row, offer, forget_at=now + REMEMBERED_S, now=now)
+        arrival = _Arrival(signed, row, entry, announced, asyncio.get_running_loop().create_future())
+        self._arriving[row.peer] = arrival
+        self._waiting.append(arrival)
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write_waiting(), name="row writer")
+        return arrival
+
+    def _newest(self, peer: PeerId) -> KnownRow | None:
+        arriving = self._arriving.get(peer)
+        if arriving is not None:
+            return KnownRow(arriving.row.sequence, arriving.signed.payload)
+        sequence, known = self.index.sequence_of(peer), self.index.signed_of(peer)
+        return None if sequence is None or known is None else KnownRow(sequence, known.payload)
+
+    async def _write_waiting(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting[:MOST_TOGETHER], self._waiting[MOST_TOGETHER:]
+            rows = [_stored_form(arrival.entry) for arrival in batch]
+            try:
+                await self._database.write(lambda database, rows=rows: _store(database, rows), len(rows))  # type: ignore[misc]
+            except Exception as error:  # the edge of a task: who waits for these rows must hear of it
+                for arrival in batch:
+                    self._failed(arrival, error)
+            else:
+                for arrival in batch:
+                    self._stored(arrival)
+
+    def _stored(self, arrival: _Arrival) -> None:
+        signed, row = arrival.signed, arrival.row
+        before = self.index.signed_of(row.peer)
+        self.index.enter(arrival.entry)
+        if self._arriving.get(row.peer) is arrival:
+            del self._arriving[row.peer]
+        if self._slots is not None:
+            old = None if before is None else before.payload
+            self._slots.add(row.peer, row.sequence, row.expires, signed.payload, old)
+        if arrival.announced:
+            self.on_news(signed, row, before)
+        if not arrival.done.done():
+            arrival.done.set_result(None)
+
+    def _failed(self, arrival: _Arrival, error: Exception) -> None:
+        if self._arriving.get(arrival.row.peer) is arrival:
+            del self._arriving[arrival.row.peer]
+            self.index.abandon(arrival.entry)
+        if not arrival.done.done():
+            arrival.done.set_exception(error)
 
 
-def _store(database: sqlite_utils.Database, signed: Signed[Row], row: Row, forget_at: float) -> bool:
-    known = database.execute("SELECT sequence, payload FROM rows WHERE peer = ?", [row.peer]).fetchone()
-    if not is_news(row, signed.payload, KnownRow(*known) if known else None):
-        return False
-    database.execute(
-        "INSERT OR REPLACE INTO rows (peer, sequence, payload, signature, forget_at) VALUES (?, ?, ?, ?, ?)",
-        [row.peer, row.sequence, signed.payload, signed.signature, forget_at],
-    )
-    if known is None:
-        log.info("peer announced", peer=short(row.peer), name=row.name)
-    return True
+def _stored_form(entry: Entry) -> tuple[int, str, bytes, bytes, bytes]:
+    return entry.place, entry.peer, entry.facts, entry.profile.name, entry.body
+
+
+def _store(database: sqlite_utils.Database, rows: list[tuple[Any, ...]]) -> None:
+    # Many rows in a statement: the interpreter's lock is let go, and must be had again, once a statement.
+    for start in range(0, len(rows), _IN_A_STATEMENT):
+        part = rows[start : start + _IN_A_STATEMENT]
+        database.conn.execute(_statement(len(part)), [value for row in part for value in row])
+
+
+@lru_cache(maxsize=_IN_A_STATEMENT)
+def _statement(rows: int) -> str:
+    values = ",".join(["(?,?,?,?,?)"] * rows)
+    return f"REPLACE INTO rows (place, peer, facts, profile, body) VALUES {values}"  # noqa: S608
+
+
+def _profile_in(body: bytes) -> Profile | None:
+    """The words of a stored row; None when another version of this program took it and it is not understood."""
+    try:
+        row = decode_as(body[SIGNATURE_BYTES:], Row, Row.LIMIT)  # its signature was checked when it came
+        return profile_of(None if row.capability is None else read_capability(row.capability))
+    except MalformedMessage as error:
+        log.warning("stored row not understood", reason=error.message)
+        return None

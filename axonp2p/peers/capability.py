@@ -129,11 +129,42 @@ def why_not(offer: Capability, need: Need) -> str:
         return f"lends {offer.memory_mb} of the {need.memory_mb} MiB memory needed"
     if need.gpu_memory_mb and max((gpu.memory_mb for gpu in offer.gpus), default=0) < need.gpu_memory_mb:
         return f"has no GPU with {need.gpu_memory_mb} MiB"
-    for text in need.packages:
-        requirement = _requirement(text)
-        if not _is_met(requirement, offer.packages.get(requirement.name.lower().replace("_", "-"))):
-            return f"lacks {text}"
+    if offer.disk_mb < need.disk_mb:
+        return f"lends {offer.disk_mb} of the {need.disk_mb} MiB disk needed"
+    if offer.gflops < need.gflops:
+        return f"computes {offer.gflops:.0f} of the {need.gflops:.0f} GFLOPS needed"
+    return _why_not_by_line(offer, need) or _why_not_by_words(offer, need)
+
+
+def _why_not_by_line(offer: Capability, need: Need) -> str:
+    for way, has, wants in (
+        ("send", offer.upload_mbit, need.upload_mbit),
+        ("receive", offer.download_mbit, need.download_mbit),
+    ):
+        if has < wants:
+            says = f"{way}s {has} of the {wants} Mbit/s needed"
+            return says if has else f"does not say how much it {way}s ({wants} Mbit/s needed)"
     return ""
+
+
+def _why_not_by_words(offer: Capability, need: Need) -> str:
+    for text in need.packages:
+        if not meets_requirement(text, offer.packages.get(package_of(text))):
+            return f"lacks {text}"
+    for name in need.datasets:
+        if name not in offer.datasets:
+            return f"has no data called {name}"
+    return ""
+
+
+def package_of(requirement: str) -> str:
+    """The name in a requirement, as offers spell it."""
+    return _requirement(requirement).name.lower().replace("_", "-")
+
+
+def meets_requirement(requirement: str, version: str | None) -> bool:
+    """Whether this version of its package meets a requirement; None for a package that is not there."""
+    return _is_met(_requirement(requirement), version)
 
 
 # A tracker compares one need with thousands of offers, and reading a requirement costs more than all else in it.

@@ -12,7 +12,7 @@ from tracker.database import SCHEMA_VERSION, Database
 
 def insert(peer: str):
     def work(database):
-        database.execute("INSERT INTO rows VALUES (?, 1, x'', x'', 0)", [peer])
+        database.execute("INSERT INTO rows (peer, facts, profile, body) VALUES (?, x'', x'', x'')", [peer])
         return peer
 
     return work

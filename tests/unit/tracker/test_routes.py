@@ -37,6 +37,7 @@ from tests.fakes import NOW, ManualClock, key_of, make_offer, make_receipt, make
 from tests.unit.tracker.conftest import Running, Start
 from tracker.admission import MOST_KNOWN_PEERS
 from tracker.app import Tracker
+from tracker.index_columns import pack_facts
 from tracker.issuer import KEPT_AFTER_END_S
 from tracker.rate_limit import BURST
 from tracker.routes import ping_in
@@ -379,9 +380,9 @@ async def test_everything_acknowledged_is_there_after_a_restart(start: Start):
 async def test_a_stored_row_that_is_not_understood_is_passed_over(start: Start):
     lab = await start()
     await lab.announce(ADA)
-    await lab.tracker._database.write(
-        lambda database: database.execute("INSERT INTO rows VALUES (?, 1, x'80', x'00', ?)", [BEN.peer_id, NOW + 999])
-    )
+    facts = pack_facts(make_row(BEN), make_offer(), since=NOW, forget_at=NOW + 999)
+    statement = "INSERT INTO rows (peer, facts, profile, body) VALUES (?, ?, x'00', x'00')"
+    await lab.tracker._database.write(lambda database: database.execute(statement, [BEN.peer_id, facts]))
     await lab.stop()
     assert await names(await start()) == {ADA.peer_id}
 

@@ -1,0 +1,152 @@
+"""What offers have in common (pure): kinds of work, packages and data, of which a swarm has few different sets.
+
+A need's words are compared once with each set, and rows carry the number of theirs. Of packages only the different
+versions are compared, so that a flood of invented sets costs an answer little; both are bounded. A row whose set is one
+too many keeps its place and is found by all that has a measure; what it lists cannot be asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from dataclasses import dataclass
+
+import msgpack
+import numpy as np
+import numpy.typing as npt
+
+from axonp2p.peers.capability import Capability, Need, meets_requirement, package_of
+
+MOST_PROFILES = 16_384
+MOST_VERSIONS = 1024
+"""Of one package, in all sets together."""
+NAME_BYTES = 16
+_MOST_REMEMBERED = 64
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The words in an offer."""
+
+    kinds: tuple[str, ...]
+    packages: tuple[tuple[str, str], ...]
+    datasets: tuple[str, ...]
+
+    @property
+    def name(self) -> bytes:
+        """16 bytes of a hash: on disk a row names its profile by it."""
+        packed = msgpack.packb([self.kinds, self.packages, self.datasets])
+        return hashlib.blake2b(packed, digest_size=NAME_BYTES).digest()
+
+
+NOTHING = Profile((), (), ())
+
+
+def profile_of(offer: Capability | None) -> Profile:
+    """The words in this offer, in one order for all."""
+    if offer is None:
+        return NOTHING
+    packages = tuple(sorted(offer.packages.items()))
+    return Profile(tuple(sorted(set(offer.kinds))), packages, tuple(sorted(set(offer.datasets))))
+
+
+class Profiles:
+    """Numbers for profiles that rows hold; one that no row holds any more is gone."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Profile, int] = {}
+        self._profiles: list[Profile | None] = []
+        self._holders: list[int] = []
+        self._free: list[int] = []
+        self._with: defaultdict[tuple[str, str], dict[str, set[int]]] = defaultdict(dict)
+        self._masks: dict[tuple[object, ...], Mask] = {}
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def hold(self, profile: Profile) -> int:
+        """The number of this profile, held by one more row."""
+        number = self._numbers.get(profile)
+        if number is None:
+            profile = self._bounded(profile)
+            number = self._numbers.get(profile)
+        if number is None:
+            number = self._add(profile)
+        self._holders[number] += 1
+        return number
+
+    def release(self, number: int) -> None:
+        """A row does not hold this profile any more."""
+        self._holders[number] -= 1
+        profile = self._profiles[number]
+        if self._holders[number] or profile is None:
+            return
+        del self._numbers[profile]
+        self._profiles[number] = None
+        self._free.append(number)
+        self._masks.clear()
+        for what, version in _words(profile):
+            versions = self._with[what]
+            versions[version].discard(number)
+            if not versions[version]:
+                del versions[version]
+            if not versions:
+                del self._with[what]
+
+    def meeting(self, need: Need) -> Mask:
+        """For each number, whether that profile has the kind, packages and data of `need`."""
+        asked = (need.kind, tuple(need.packages), tuple(need.datasets))
+        mask = self._masks.get(asked)
+        if mask is None:
+            mask = self._of({""}, ("kind", need.kind))
+            for name in need.datasets:
+                mask &= self._of({""}, ("data", name))
+            for text in need.packages:
+                what = ("package", package_of(text))
+                versions = self._with.get(what, {})
+                mask &= self._of({version for version in versions if meets_requirement(text, version)}, what)
+            if len(self._masks) >= _MOST_REMEMBERED:
+                self._masks.clear()
+            self._masks[asked] = mask
+        return mask
+
+    def _of(self, versions: set[str], what: tuple[str, str]) -> Mask:
+        mask = np.zeros(len(self._profiles), np.bool_)
+        known = self._with.get(what, {})
+        for version in versions & known.keys():
+            mask[list(known[version])] = True
+        return mask
+
+    def _bounded(self, profile: Profile) -> Profile:
+        if len(self._numbers) >= MOST_PROFILES:
+            # The few kinds are worth more than the many packages; the last profile of all is empty.
+            alone = Profile(profile.kinds, (), ())
+            return alone if alone in self._numbers else NOTHING
+        known = tuple(pair for pair in profile.packages if self._has_room(*pair))
+        return profile if len(known) == len(profile.packages) else Profile(profile.kinds, known, profile.datasets)
+
+    def _has_room(self, package: str, version: str) -> bool:
+        versions = self._with.get(("package", package), {})
+        return version in versions or len(versions) < MOST_VERSIONS
+
+    def _add(self, profile: Profile) -> int:
+        if self._free:
+            number = self._free.pop()
+            self._profiles[number] = profile
+        else:
+            number = len(self._profiles)
+            self._profiles.append(profile)
+            self._holders.append(0)
+        self._numbers[profile] = number
+        self._masks.clear()
+        for what, version in _words(profile):
+            self._with[what].setdefault(version, set()).add(number)
+        return number
+
+
+def _words(profile: Profile) -> list[tuple[tuple[str, str], str]]:
+    words = [(("kind", kind), "") for kind in profile.kinds]
+    words += [(("data", name), "") for name in profile.datasets]
+    return words + [(("package", package), version) for package, version in profile.packages]
