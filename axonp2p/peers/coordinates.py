@@ -120,8 +120,8 @@ class Position:
     def heard(self, who: str, rtt_s: float, coordinate: bytes) -> None:
         """A round trip to `who` (any name that stays the same) took so long; `coordinate` is what it told of itself.
 
-        A neighbour that tells none counts as one that knows nothing, and only for who knows nothing either: so a network
-        begins.
+        A neighbour that tells none counts as one that knows nothing, and only for who knows nothing either: that is
+        how a network begins.
         """
         told = read_coordinate(coordinate)
         if not 0 < rtt_s <= LONGEST_RTT_S or (told is None and self._heard >= ENOUGH):
