@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from axonp2p.table.dht.calls import Ended
 from axonp2p.table.dht.contact import Contact, read_contacts
-from axonp2p.table.dht.lookup import Lookup
+from axonp2p.table.dht.lookup import WIDTH, Lookup
 from axonp2p.table.dht.protocol import DhtProtocol
 from axonp2p.table.dht.rpc import MOST_CONTACTS, Find, FindAnswer
 
@@ -33,9 +33,10 @@ class Crawl:
         start: Callable[[], bytes] | None,
         heard: Heard,
         heard_late: Heard | None = None,
+        width: int = WIDTH,
     ) -> None:
         """`start` gives a place in the set for each question when records are wanted too; `heard` gets each answer,
-        `heard_late` those that come when the walk has ended."""
+        `heard_late` those that come when the walk has ended. `width` nodes must answer."""
         self._protocol = protocol
         self._target = target
         self._start = start
@@ -46,7 +47,7 @@ class Crawl:
         known = table.nearest(target, SEEDS)
         # When all of them rest, it is rather this machine that was away.
         seeds = [contact for contact in known if protocol.usable(contact)] or known
-        self._lookup = Lookup(target, seeds, own_id=protocol.source_node.id)
+        self._lookup = Lookup(target, seeds, own_id=protocol.source_node.id, width=width)
         self._asked = 0
         self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

@@ -20,6 +20,9 @@ from axonp2p.table.dht.record_store import Outcome
 from axonp2p.table.dht.rpc import FindAnswer, Put, PutAnswer
 
 REPLICAS = 8
+FURTHER = 8
+"""So many nodes beyond the replicas are looked at for what they hold of a peer's own row. Who comes to stand near its key
+moves holders out of the nearest: passed over, they would show the superseded row until that expires."""
 MERGED_BELOW = 64
 """Rows of a set that is not worth a bit of its own; one is split above 256."""
 PATIENCE_S = 0.6
@@ -62,30 +65,35 @@ class Publisher:
         """
         row = open_compact(data, self._clock.now())
         classes = [self._in_class(name, row.public_key, data) for name in class_names(row)]
-        own, _ = await asyncio.gather(self.store(row_key(row.public_key), data), _all(classes))
+        own, _ = await asyncio.gather(self.store(row_key(row.public_key), data, further=FURTHER), _all(classes))
         return own.holders
 
-    async def store(self, key: bytes, data: bytes, depth: int = 0) -> Stored:
-        """Put the bytes at the nodes nearest to `key`; what they answered."""
-        held: list[int] = []
+    async def store(self, key: bytes, data: bytes, depth: int = 0, further: int = 0) -> Stored:
+        """Put the bytes at the nodes nearest to `key`, and at those of the next `further` that hold rows there; what
+        they answered."""
+        held: dict[bytes, int] = {}
         nearest: list[Contact] = []
 
         def heard(contact: Contact, answer: FindAnswer) -> None:
-            held.append(answer.held)
+            held[contact.id] = answer.held
 
         def heard_late(contact: Contact, answer: FindAnswer) -> None:
             # It was slow, and is a holder all the same: left out, it would show the old row until that expires.
-            if nearest and contact.long_id ^ place < nearest[-1].long_id ^ place:
+            near = bool(nearest) and contact.long_id ^ place < nearest[-1].long_id ^ place
+            if near or (further and answer.held):
                 self._put(contact, key, depth, data, lambda ended: None)
 
         place = int.from_bytes(key)
-        nearest += await Crawl(self._protocol, key, None, heard, heard_late).run()
+        found = await Crawl(self._protocol, key, None, heard, heard_late, REPLICAS + further).run()
+        nearest += found[:REPLICAS]
+        at_home = self._at_home(key, data, depth, nearest)
+        nearest += [contact for contact in found[REPLICAS:] if held.get(contact.id)]
         holders = _Holders(len(nearest))
-        holders.outcomes.update(self._at_home(key, data, depth, nearest))
+        holders.outcomes.update(at_home)
         for contact in nearest:
             self._put(contact, key, depth, data, holders.heard)
         await holders.enough()
-        return Stored(holders.outcomes, max(held, default=0))
+        return Stored(holders.outcomes, max(held.values(), default=0))
 
     def _put(self, contact: Contact, key: bytes, depth: int, data: bytes, on_end: Callable[[Ended], None]) -> None:
         token = self._protocol.token_of(contact.address)
