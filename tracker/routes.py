@@ -89,7 +89,7 @@ class Routes:
     async def query(self, request: web.Request) -> web.Response:
         """Peers that meet a need."""
         asked = await read_message(request, Query, QUERY_LIMIT)
-        found = self._table.index.find(read_need(asked.need), asked.count, self._clock.now())
+        found = self._table.index.find(read_need(asked.need), asked.count, self._clock.now(), asked.near)
         return reply(Rows(rows=found.rows, fitting=found.fitting, alive=found.alive))
 
     async def reserve(self, request: web.Request) -> web.Response:
