@@ -30,6 +30,10 @@ _SHOWN_NAMES = 4
 
 _START_IT = "there: axon-tracker run    or, when it is gone for good, take it out of config.toml"
 _SAME_VERSION = "install the same version of Axon there and here"
+_LET_UDP = (
+    "let UDP out, and the answers in: sudo ufw allow out proto udp    (or the router's firewall);"
+    " without it nothing is found once every tracker is dead"
+)
 _SET_CLOCK = "sudo timedatectl set-ntp true"
 
 
@@ -181,17 +185,21 @@ def _dht(dht: DhtFacts, trackers: Sequence[TrackerFacts]) -> Iterable[Check]:
         yield failed("dht", DhtSilent(dht.trouble, fix="leave UDP sockets to this program"))
     elif not dht.known:
         if any(tracker.alive for tracker in trackers):
-            text = "no peer is a DHT node that others can reach: nothing is found once every tracker is dead"
-            yield Check(State.WARN, "dht", text, "on a peer: [peer] dht = true, and let UDP in on its port")
+            text = "no peer is a DHT node that others can reach, yet: nothing is found once every tracker is dead"
+            fix = "wait half a minute where peers have just come; else, on a peer: [peer] dht = true, and let UDP in"
+            yield Check(State.WARN, "dht", text, fix)
         else:
             yield ok("dht", "no node is known yet")
     elif not dht.answering:
-        error = DhtSilent(
-            f"none of {plural(dht.known, 'node')} answers over UDP",
-            cause="UDP is blocked on this network" if trackers else "UDP is blocked here, or all of them are gone",
-            fix="let UDP out, and the answers in: sudo ufw allow out proto udp    (or the router's firewall);"
-            " without it nothing is found once every tracker is dead",
-        )
+        error = DhtSilent(f"none of {plural(dht.known, 'node')} answers over UDP", cause=_why_silent(dht), fix=_LET_UDP)
         yield failed("dht", error)
     else:
         yield ok("dht", f"{plural(dht.answering, 'node')} answered over UDP, {dht.known} known before")
+
+
+def _why_silent(dht: DhtFacts) -> str:
+    if dht.over_tcp:
+        return "UDP is blocked: the same peers answer over TCP"
+    if dht.over_tcp == 0:
+        return "those peers do not answer over TCP either: they are gone, or nothing gets out of this network"
+    return "UDP is blocked here, or all of them are gone"

@@ -39,6 +39,8 @@ class DhtFacts:
     known: int = 0
     """Nodes that trackers, the settings or the last run name."""
     answering: int = 0
+    over_tcp: int | None = None
+    """When none of them answers: how many of some do over TCP; None when that was not tried."""
     trouble: str = ""
 
 

@@ -7,7 +7,7 @@ import dataclasses
 import platform
 import random
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -21,11 +21,12 @@ from axonp2p.errors import AxonError, KeyFileUnsafe, MalformedMessage, SettingsE
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.peers.capability import Need, as_map
+from axonp2p.peers.rtt import Target, measure
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.settings import ClientSettings, read_settings
 from axonp2p.table.dht.node import DhtNode
 from axonp2p.table.dht.node_state import load_state
-from axonp2p.table.records import MOST_ROWS
+from axonp2p.table.records import MOST_ROWS, Row
 from axonp2p.table.shared_table import dht_contacts_of
 from axonp2p.table.tracker_client import dht_contacts, known_trackers, line_to, query
 from axonp2p.table.tracker_file import read_health
@@ -41,6 +42,8 @@ LOOK_AGAIN_AFTER_S = 3.0
 """Rows that are on their way between trackers arrive within this time."""
 TRACKER_WITHIN_S = 8.0
 DHT_WITHIN_S = 8.0
+NODES_TRIED = 5
+"""Of nodes that are silent over UDP, so many are called over TCP."""
 
 
 class _Health(msgspec.Struct):
@@ -55,7 +58,11 @@ class _Health(msgspec.Struct):
 class _Heard:
     facts: TrackerFacts
     contacts: list[str]
+    """HOST:PORT (UDP) of DHT nodes."""
+    nodes: list[Row]
+    """Peers that are DHT nodes."""
     others: list[str]
+    """Addresses of trackers that it knows."""
 
 
 async def look(home: Path, given: Iterable[str], clock: Clock) -> Facts:
@@ -79,7 +86,7 @@ async def look(home: Path, given: Iterable[str], clock: Clock) -> Facts:
     if len(groups_of([tracker for tracker in trackers if not tracker.trouble])) > 1:
         await asyncio.sleep(LOOK_AGAIN_AFTER_S)
         trackers = [one.facts for one in await _ask_all({**known, **learnt}, configured, clock)]
-    dht = await _look_at_dht(home, settings.client, [contact for one in heard for contact in one.contacts], clock)
+    dht = await _look_at_dht(home, settings.client, heard, clock)
     return Facts(await machine, trackers, dht, trouble, fix)
 
 
@@ -100,7 +107,7 @@ async def _ask(address: str, configured: bool, clock: Clock) -> _Heard:
         except AxonError as error:
             speaks = not isinstance(error, Unreachable)
             told = dataclasses.replace(facts, trouble=error.cause or error.message, fix=error.fix, speaks=speaks)
-    return _Heard(told, [], [])
+    return _Heard(told, [], [], [])
 
 
 async def _ask_everything(line: HttpCaller, facts: TrackerFacts, clock: Clock) -> _Heard:
@@ -124,13 +131,14 @@ async def _ask_everything(line: HttpCaller, facts: TrackerFacts, clock: Clock) -
         names={row.peer: row.name for row in found.rows},
     )
     contacts = [*await dht_contacts(line), *(contact for row in found.rows for contact in dht_contacts_of(row))]
-    return _Heard(told, contacts, others)
+    return _Heard(told, contacts, [row for row in found.rows if row.dht], others)
 
 
-async def _look_at_dht(home: Path, settings: ClientSettings, told: Iterable[str], clock: Clock) -> DhtFacts:
+async def _look_at_dht(home: Path, settings: ClientSettings, heard: Sequence[_Heard], clock: Clock) -> DhtFacts:
     if not settings.dht:
         return DhtFacts(wanted=False)
     saved = [contact.address for contact in load_state(home / "dht.json", clock.now())]
+    told = [contact for one in heard for contact in one.contacts]
     contacts = list(dict.fromkeys([*told, *settings.dht_contacts, *saved]))
     if not contacts:
         return DhtFacts(wanted=True)
@@ -146,7 +154,14 @@ async def _look_at_dht(home: Path, settings: ClientSettings, told: Iterable[str]
         answering = len(node.contacts(MOST_ROWS))
     finally:
         await node.stop()
-    return DhtFacts(wanted=True, known=len(contacts), answering=answering)
+    nodes = {row.peer: row for one in heard for row in one.nodes}
+    over_tcp = await _answering_over_tcp(list(nodes.values())[:NODES_TRIED]) if nodes and not answering else None
+    return DhtFacts(wanted=True, known=len(contacts), answering=answering, over_tcp=over_tcp)
+
+
+async def _answering_over_tcp(peers: Iterable[Row]) -> int:
+    distances = await measure({row.peer: Target(row.name, row.addresses, row.certificate) for row in peers})
+    return sum(distance.seconds is not None for distance in distances.values())
 
 
 def _look_at_machine(home: Path) -> MachineFacts:

@@ -128,6 +128,8 @@ def test_where_samples_say_nothing_only_numbers_are_compared() -> None:
     ("dht", "state", "words"),
     [
         (DhtFacts(wanted=True, known=4, answering=0), State.FAIL, "none of 4 nodes answers over UDP"),
+        (DhtFacts(wanted=True, known=4, over_tcp=2), State.FAIL, "UDP is blocked: the same peers answer over TCP"),
+        (DhtFacts(wanted=True, known=4, over_tcp=0), State.FAIL, "do not answer over TCP either"),
         (DhtFacts(wanted=True, trouble="no socket"), State.FAIL, "no socket"),
         (DhtFacts(wanted=True), State.WARN, "no peer is a DHT node"),
         (DhtFacts(wanted=False), State.WARN, "switched off"),
