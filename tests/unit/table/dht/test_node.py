@@ -54,7 +54,8 @@ async def test_the_newest_row_wins_and_a_withdrawn_one_is_gone() -> None:
 async def test_many_rows_come_in_pages() -> None:
     async with network(6) as made:
         names = [f"peer-{number}" for number in range(30)]
-        await asyncio.gather(*(made.nodes[0].publish(sign_compact(key_of(name), compact_row(name))) for name in names))
+        for name in names:  # one by one: all at once, on a busy machine, are more than one process can answer in time
+            await made.nodes[0].publish(sign_compact(key_of(name), compact_row(name)))
         found = await made.nodes[5].find(Wanted(cores=2), 25)
         assert len({row.peer for row in found}) == 25
         assert len(await made.nodes[5].find(ALL, 100)) == 30
