@@ -21,7 +21,7 @@ from axonp2p.table.slots import supersedes
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from axonp2p.wire.codec import encode
 
-MOST_KNOWN_PEERS = 50_000
+MOST_KNOWN_PEERS = 1_500_000
 """Rows in the table, withdrawn and just expired ones included."""
 MOST_RESERVATIONS_OF_ONE = 2000
 """Tokens that are valid at once and were given to one source (an IPv4 address or an IPv6 /64)."""

@@ -8,6 +8,7 @@ itself, and only so many a second.
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 
 from axonp2p.errors import SettingsError
 from axonp2p.identity.peer_id import PeerId
@@ -36,6 +37,7 @@ def _host(address: str) -> str:
         return ""
 
 
+@lru_cache(maxsize=16_384)
 def _is_global(text: str) -> bool | None:
     """None for what is no IP address."""
     try:

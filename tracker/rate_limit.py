@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
+from functools import lru_cache
 
 from axonp2p.errors import Busy
 
@@ -55,6 +56,8 @@ class RateLimit:
             del self._buckets[source]
 
 
+# Callers come again and again, and reading an address costs more than finding it in a table.
+@lru_cache(maxsize=16_384)
 def source_of(address: str) -> str:
     """Whom an IP address stands for: itself, or its /64 network, of which one IPv6 household has all addresses."""
     plain = plain_address(address)
@@ -67,6 +70,7 @@ def source_of(address: str) -> str:
     return str(ipaddress.ip_network((parsed, 64), strict=False))
 
 
+@lru_cache(maxsize=16_384)
 def plain_address(address: str) -> str:
     """An IP address without an IPv6 zone, and as IPv4 when it is an IPv4 address in IPv6's clothes."""
     try:

