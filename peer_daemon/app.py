@@ -97,6 +97,11 @@ class Peer:
         lent = {"cores": offer.cores, "memory_mb": offer.memory_mb, "slots": offer.slots, "gflops": offer.gflops}
         log.info("lending", **lent, gpus_seen=len(machine.gpus))
         parts = self._parts
+        if parts.dht and parts.dht.is_the_first and not self._lines.health.addresses:
+            log.warning(
+                "nobody is known yet: others have to come to this peer",
+                fix="axon-peer run --tracker https://HOST:PORT#FINGERPRINT, or --dht-contact HOST:PORT",
+            )
         running = [parts.announcer.run(), parts.courier.run()]
         running += [part.run() for part in (parts.dht, parts.lan) if part]
         self._tasks = [asyncio.create_task(one) for one in running]

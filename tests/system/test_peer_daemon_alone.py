@@ -29,12 +29,14 @@ from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.dialer import dial
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.wire.codec import encode
+from tests.system.network import Network, why_not
 from tests.system.processes import Processes
 
 pytestmark = pytest.mark.timeout(300)
 
 PATIENCE_S = 60.0
 """How long a loaded machine may take for what takes a second or two on a quiet one."""
+NO_NETWORK = why_not()
 IDLE_LIMIT_KB = 80 * 1024
 CLIENT = PrivateKey(b"c" * 32)
 
@@ -196,6 +198,18 @@ def test_a_lease_with_a_token_of_the_peer_itself(alone, tmp_path):
         await session.close()
 
     asyncio.run(conversation())
+
+
+@pytest.mark.skipif(bool(NO_NETWORK), reason=NO_NETWORK or "network namespaces can be had")
+def test_two_peers_of_one_local_network_find_each_other_untold(tmp_path):
+    async def have_met() -> bool:
+        return all("published in the DHT" in processes.output(name) for name in ("otter", "heron"))
+
+    with Network() as network, Processes(tmp_path, first_tracker="") as processes:
+        inside = network.inside("left")
+        for number, name in enumerate(("otter", "heron")):
+            processes.start_peers(name, listen=f"{network.host('left', number)}:7071", inside=inside)
+        asyncio.run(until(have_met, "they have not met"))
 
 
 def test_a_peer_moves_among_trackers_as_they_die_and_come_back(tmp_path):
