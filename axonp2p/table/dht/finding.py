@@ -87,6 +87,12 @@ class Finder:
         key = row_key(public_key)
         sample = Sample()
         holders: set[bytes] = set()
+        nodes: set[bytes] = set()
+
+        def enough() -> None:
+            # Several nodes of one network near one key are hardly there by chance: they alone are not believed.
+            if len(holders) > 1 or len(nodes) == len(holders):
+                crawl.stop()
 
         def add(records: list[bytes]) -> set[bytes]:
             return sample.add(records, self._clock.now(), lambda row: belongs(row, key, 0))
@@ -95,11 +101,12 @@ class Finder:
             if not add(answer.records):
                 return
             host = read_host(contact.ip)
+            nodes.add(contact.id)
             holders.add(contact.id if host.local else host.network)
             if len(holders) >= HOLDERS_OF_A_ROW:
                 crawl.stop()
             else:
-                asyncio.get_running_loop().call_later(GRACE_S[len(holders)], crawl.stop)
+                asyncio.get_running_loop().call_later(GRACE_S[len(holders)], enough)
 
         add(self._at_home(key))
         crawl = Crawl(self._protocol, key, lambda: bytes(PLACE_BYTES), heard)

@@ -21,8 +21,8 @@ from axonp2p.table.dht.rpc import FindAnswer, Put, PutAnswer
 
 REPLICAS = 8
 FURTHER = 8
-"""So many nodes beyond the replicas are looked at for what they hold of a peer's own row. Who comes to stand near its key
-moves holders out of the nearest: passed over, they would show the superseded row until that expires."""
+"""So many nodes beyond the replicas are looked at for what they hold of a peer's own row. Newcomers near its key move
+holders out of the nearest: passed over, those would show the superseded row until it expires."""
 MERGED_BELOW = 64
 """Rows of a set that is not worth a bit of its own; one is split above 256."""
 PATIENCE_S = 0.6
