@@ -33,8 +33,9 @@ EVERYTHING = 1 / 16
 AGAIN_AT_ONCE_S = 2.0
 """A tracker is asked for everything at most so often, however often it says that we missed something."""
 LONGEST_PULL_S = 300.0
-MOST_PULLS = 2
-"""At a time: two that came back with the same rows would only double the work."""
+TURN_WITHIN_S = 15.0
+"""Of several that came back with the same rows, one is asked for everything after the other: all at once would send the
+same rows several times. One that is slow holds the others up for no longer than this."""
 
 
 class Synchronisation:
@@ -53,7 +54,7 @@ class Synchronisation:
         self.lines: dict[str, SyncLine] = {}
         """By address."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._pull_room = asyncio.Semaphore(MOST_PULLS)
+        self._turn = asyncio.Lock()
         self._pulled_everything: dict[str, float] = {}
 
     def books(self) -> KnownTrackers:
@@ -164,11 +165,25 @@ class Synchronisation:
         line = self.lines.get(known.address)
         if line is None:
             return
-        async with self._pull_room, asyncio.timeout(LONGEST_PULL_S):
-            new = await line.pull(known.tracker, everything=everything)
+        mine = everything and await self._has_turn()
+        try:
+            async with asyncio.timeout(LONGEST_PULL_S):
+                new = await line.pull(known.tracker, everything=everything)
+        finally:
+            if mine:
+                self._turn.release()
         self._answered(known, line)
         if new:
             log.info("rows fetched", tracker=short(known.tracker), rows=new)
+
+    async def _has_turn(self) -> bool:
+        """Wait for the turn, though not for ever; whether it was given."""
+        try:
+            async with asyncio.timeout(TURN_WITHIN_S):
+                await self._turn.acquire()
+        except TimeoutError:
+            return False
+        return True
 
     def _answered(self, known: Known, line: SyncLine) -> None:
         self.book.answered(known.address, self._clock.now())
