@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from axonp2p.errors import Busy, ClockWrong, Refused, StaleRow
+from axonp2p.errors import Busy, ClockWrong, Refused, StaleRow, TooOften
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.receipt import Receipt
 from axonp2p.peers.capability import Capability
@@ -112,9 +112,9 @@ def check_same_wish(issued: IssuedToken, client: PeerId, wish: bytes, now: float
 
 
 def check_reservations(alive: int) -> None:
-    """Raise `Busy` when one source holds too many reservations."""
+    """Raise `TooOften` when one source holds too many reservations."""
     if alive >= MOST_RESERVATIONS_OF_ONE:
-        raise Busy(f"your address holds {alive} reservations", fix="wait until some have expired")
+        raise TooOften(f"your address holds {alive} reservations", fix="wait until some have expired", wait_s=60.0)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from pathlib import Path
 
 from axonp2p.clock import Clock
@@ -34,12 +35,12 @@ from tracker.sync import Synchronisation
 from tracker.sync_routes import SyncRoutes
 from tracker.table_index import TableIndex
 from tracker.table_store import TableStore
+from tracker.tempo import LEAST_AGAIN_S, MOST_AGAIN_S, Tempo
 from tracker.tracker_book import TrackerBook
 
 log = get_logger(__name__)
 
 SWEEP_EVERY_S = 10.0
-_LEAST_AGAIN_S, _MOST_AGAIN_S = 60, 1200
 
 
 class Tracker:
@@ -47,10 +48,10 @@ class Tracker:
 
     def __init__(self, home: Path, settings: TrackerSettings, clock: Clock, chance: random.Random) -> None:
         """Make the parts; blocks on the disk. Raises `SettingsError` and its kind."""
-        if not _LEAST_AGAIN_S <= settings.announce_every <= _MOST_AGAIN_S:
+        if not LEAST_AGAIN_S <= settings.announce_every <= MOST_AGAIN_S:
             raise SettingsError(
                 f"announce-every is {settings.announce_every} s",
-                fix=f"[tracker] announce-every: {_LEAST_AGAIN_S} to {_MOST_AGAIN_S}",
+                fix=f"[tracker] announce-every: {LEAST_AGAIN_S:.0f} to {MOST_AGAIN_S:.0f}",
             )
         self._listen = parse_listen(settings.listen)
         self._public = split_host_port(settings.public_address) if settings.public_address else None
@@ -73,7 +74,8 @@ class Tracker:
         )
         self._limit = RateLimit()
         self._prober = Prober(index, clock)
-        routes = Routes(self.key.peer_id, self.table, self.issuer, self.ledger, clock, settings.announce_every)
+        self._tempo = Tempo(settings.announce_every)
+        routes = Routes(self.key.peer_id, self.table, self.issuer, self.ledger, clock, self._tempo)
         routes.first_look = self._prober.first_look
         shared = SyncRoutes(self._joined, self.replica, self._arrivals, self._limit, clock)
         self._certificate = make_certificate(self.key, home / "certificate.pem")
@@ -90,6 +92,7 @@ class Tracker:
         receipts = await asyncio.to_thread(self.ledger.load)
         name = self._database.load(database_name)
         self._database.start()
+        self._measure()
         port = await self._listener.start(host, port)
         host, port = self._public or (reachable_host(host), port)
         address = PinnedAddress(host, port, self._certificate.fingerprint)
@@ -129,11 +132,16 @@ class Tracker:
         await self._prober.stop()
         await self._database.close()
 
+    def _measure(self) -> None:
+        alive = self.table.index.alive(self._clock.now())
+        self._tempo.worked(self._clock.monotonic(), time.process_time(), alive)
+
     async def _sweep_again_and_again(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_EVERY_S)
             now = self._clock.now()
             self._limit.forget_idle(self._clock.monotonic())
+            self._measure()
             await asyncio.to_thread(self._remembered.write, self._joined().book.learnt())
             try:
                 await self.table.sweep(now)

@@ -6,7 +6,7 @@ import ipaddress
 from dataclasses import dataclass
 from functools import lru_cache
 
-from axonp2p.errors import Busy
+from axonp2p.errors import TooOften
 
 REQUESTS_A_SECOND = 200.0
 BURST = 1000.0
@@ -35,8 +35,11 @@ class RateLimit:
         return len(self._buckets)
 
     def take(self, address: str, now: float, cost: float = 1.0) -> None:
-        """Count one request of `address`. Raises `Busy` with the seconds to wait when it asks too much."""
-        source = source_of(address)
+        """Count one request of `address`. Raises `TooOften` with the seconds to wait when it asks too much."""
+        self.charge(source_of(address), now, cost)
+
+    def charge(self, source: str, now: float, cost: float = 1.0) -> None:
+        """The same for a source by any other name, such as a key."""
         bucket = self._buckets.pop(source, None) or _Bucket(self._burst, now)
         bucket.left = min(self._burst, bucket.left + (now - bucket.at) * self._a_second)
         bucket.at = now
@@ -46,7 +49,7 @@ class RateLimit:
             del self._buckets[next(iter(self._buckets))]
         if bucket.left < cost:
             wait = (cost - bucket.left) / self._a_second
-            raise Busy(f"too many requests from {source}", fix=f"ask again in {wait:.1f} s")
+            raise TooOften(f"too many requests from {source}", fix=f"ask again in {wait:.1f} s", wait_s=wait)
         bucket.left -= cost
 
     def forget_idle(self, now: float) -> None:

@@ -29,24 +29,28 @@ from tracker.ledger_keeper import LedgerKeeper
 from tracker.metrics import Metrics
 from tracker.rate_limit import RateLimit, plain_address
 from tracker.table_store import TableStore
+from tracker.tempo import Tempo
 
 BALANCES_ASKED_LIMIT = 16 * 1024
+ANNOUNCES_A_SECOND_OF_ONE, ANNOUNCES_AT_ONCE_OF_ONE = 1.0, 20.0
+"""What one key may announce."""
 PINGS_A_SECOND = 20.0
 LEAST_PING_S = 4.0
 
 
 class Routes:
-    """Answers for one tracker. `again_in` is what it tells peers, in seconds."""
+    """Answers for one tracker. `tempo` is how often peers shall announce themselves."""
 
     def __init__(
-        self, tracker: PeerId, table: TableStore, issuer: Issuer, ledger: LedgerKeeper, clock: Clock, again_in: float
+        self, tracker: PeerId, table: TableStore, issuer: Issuer, ledger: LedgerKeeper, clock: Clock, tempo: Tempo
     ) -> None:
         self._tracker = tracker
         self._table = table
         self._issuer = issuer
         self._ledger = ledger
         self._clock = clock
-        self._again_in = again_in
+        self._tempo = tempo
+        self._keys = RateLimit(ANNOUNCES_A_SECOND_OF_ONE, ANNOUNCES_AT_ONCE_OF_ONE)
         self.first_look: Callable[[Row, str], bool | None] = lambda row, source: None
         """Whether a peer that announces from this IP address can be called there; None until that is known."""
 
@@ -73,16 +77,18 @@ class Routes:
         signed = await read_message(request, Signed[Row], Row.LIMIT + ENVELOPE_OVERHEAD)
         now = self._clock.now()
         row = open_row(signed, now)
+        self._keys.charge(signed.signer, self._clock.monotonic())  # after the signature: else anybody could use it up
         await self._table.keep(signed, row, now)
         source = _address(request)
         reached = self.first_look(row, source)
+        again_in = self._tempo.again_in
         answer = Announced(
             tracker=self._tracker,
-            again_in=self._again_in,
+            again_in=again_in,
             seen_from=source,
             time=now,
             reached=reached,
-            ping_in=ping_in(len(self._table.index), self._again_in),
+            ping_in=ping_in(len(self._table.index), again_in),
         )
         return reply(answer)
 

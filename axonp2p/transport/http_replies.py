@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -19,6 +20,7 @@ from axonp2p.errors import (
     PeerMisbehaved,
     Refused,
     StaleRow,
+    TooOften,
     Unreachable,
 )
 from axonp2p.logs import get_logger
@@ -43,6 +45,7 @@ _STATUSES: tuple[tuple[type[AxonError], int], ...] = (
     (MalformedMessage, 400),
     (PeerMisbehaved, 403),
     (StaleRow, 409),
+    (TooOften, 429),
     (Busy, 503),
     (Refused, 403),
     (NotFound, 404),
@@ -105,7 +108,10 @@ async def errors_as_refusals(request: web.Request, handler: Handler) -> web.Stre
 def _refuse(request: web.Request, error: AxonError) -> web.Response:
     for kind, status in _STATUSES:
         if isinstance(error, kind):
-            return reply(refusal_of(error), status)
+            answer = reply(refusal_of(error), status)
+            if isinstance(error, Busy):
+                answer.headers["Retry-After"] = str(math.ceil(error.wait_s))
+            return answer
     log.error("a request failed", path=request.path[:100], message=error.message, cause=error.cause)
     return reply(_internal(), 500)
 
