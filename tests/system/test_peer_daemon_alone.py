@@ -201,7 +201,9 @@ def test_a_lease_with_a_token_of_the_peer_itself(alone, tmp_path):
 
 
 @pytest.mark.skipif(bool(NO_NETWORK), reason=NO_NETWORK or "network namespaces can be had")
-def test_two_peers_of_one_local_network_find_each_other_untold(tmp_path):
+def test_two_peers_of_one_local_network_find_each_other_untold(tmp_path, monkeypatch):
+    monkeypatch.setenv("AXON_PEER_LAN", "true")  # alone in its network namespace
+
     async def have_met() -> bool:
         return all("published in the DHT" in processes.output(name) for name in ("otter", "heron"))
 
