@@ -14,7 +14,15 @@ from msgspec.structs import replace
 
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import public_key_of
-from axonp2p.table.dht.compact import OFFERS_WORK, PURPOSE, CompactRow, pack_addresses, sign_compact, withdrawal_of
+from axonp2p.table.dht.compact import (
+    OFFERS_WORK,
+    PURPOSE,
+    CompactRow,
+    pack_addresses,
+    peek,
+    sign_compact,
+    withdrawal_of,
+)
 from axonp2p.table.dht.contact import Contact
 from axonp2p.table.dht.index_keys import Wanted, meets
 from axonp2p.table.dht.keys import node_id, row_key
@@ -169,14 +177,17 @@ class AxonSwarm:
         rows = [self.signed[item][0], bytes(changed), other.sign(PURPOSE, newer) + newer, expired]
         return [*rows, self.signed[self.chance.choice(list(self.signed))][-1]]
 
-    async def query(self, member: int, count: int) -> tuple[int, bool]:
-        """How many fitting peers it finds, and whether all that was found is true."""
+    async def query(self, member: int, count: int) -> tuple[int, bool, int]:
+        """How many fitting peers it finds, whether all that was found is true, and how many rows are superseded."""
         found = await self.nodes[member].find(WANTED, count)
-        return len({row.peer for row in found}), all(self.is_true(row) for row in found)
+        newest = set(self.rows.values())
+        superseded = sum(row not in newest for row in found)
+        return len({row.peer for row in found}), all(self.is_true(row) for row in found), superseded
 
     def is_true(self, row: CompactRow) -> bool:
-        """Whether a peer of this swarm said this, nothing newer since, and it fits."""
-        return row in self.rows.values() and meets(row, WANTED)
+        """Whether a peer of this swarm said this, it has not expired, and it fits. A newer one may be on its way."""
+        said = any(peek(signed) == row for all_signed in self.signed.values() for signed in all_signed)
+        return said and row.expires > LoopClock().now() and meets(row, WANTED)
 
     def next_row(self, member: int) -> tuple[CompactRow, bytes]:
         """A newer row of this member, and its signed form."""
