@@ -77,6 +77,7 @@ class Calls:
         self._by_number: dict[bytes, _Waiting] = {}
         self._slow_ones: Counter[Address] = Counter()
         self._last_heard = -1.0
+        self._stopped = False
         self._unanswered = 0
 
     def ask(
@@ -89,6 +90,9 @@ class Calls:
     ) -> None:
         """Send `question`, padded to `size` bytes. `on_end` is called exactly once, unless the node stops before;
         `on_slow` at the soft limit, when there is no answer by then and the question is sent once more."""
+        if self._stopped:
+            self._loop.call_soon(on_end, Ended(None, telling=False))
+            return
         number = self._chance.randbytes(ID_BYTES)
         datagram = encode_call(Call(number, self._caller, self.serves, question), size)
         now = self._loop.time()
@@ -129,7 +133,8 @@ class Calls:
         return self._unanswered >= UNANSWERED_WHEN_CUT_OFF
 
     def stop(self) -> None:
-        """End all that waits, as if nobody answered."""
+        """End all that waits, and all that is asked from now on, as if nobody answered."""
+        self._stopped = True
         for waiting in {id(one): one for one in self._by_number.values()}.values():
             self._forget(waiting)
             waiting.on_end(Ended(None, telling=False))

@@ -33,10 +33,10 @@ class Crawl:
         start: Callable[[], bytes] | None,
         heard: Heard,
         heard_late: Heard | None = None,
-        width: int = WIDTH,
+        further: int = 0,
     ) -> None:
         """`start` gives a place in the set for each question when records are wanted too; `heard` gets each answer,
-        `heard_late` those that come when the walk has ended. `width` nodes must answer."""
+        `heard_late` those that come when the walk has ended. So many `further` nodes are asked after that."""
         self._protocol = protocol
         self._target = target
         self._start = start
@@ -47,33 +47,43 @@ class Crawl:
         known = table.nearest(target, SEEDS)
         # When all of them rest, it is rather this machine that was away.
         seeds = [contact for contact in known if protocol.usable(contact)] or known
-        self._lookup = Lookup(target, seeds, own_id=protocol.source_node.id, width=width)
+        self._lookup = Lookup(target, seeds, own_id=protocol.source_node.id)
+        self._further = further
+        self._over = False
         self._asked = 0
         self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> list[Contact]:
-        """Walk to the end; the nearest nodes that answered, nearest first."""
+        """Walk to the end; the nearest nodes that answered, nearest first: eight, perhaps some of the further ones."""
         self._go_on()
         try:
             await self._end
-        finally:
+        except asyncio.CancelledError:
             self.stop()
+            raise
         return self._lookup.nearest
 
     def stop(self) -> None:
         """No further questions: what was wanted is there."""
+        self._over = True
         if not self._end.done():
             self._end.set_result(None)
 
     def _go_on(self) -> None:
-        if self._end.done():
+        if self._over:
             return
         # Who is slow for another look-up takes no place here, so that there may be more to ask at once.
         while contacts := self._lookup.next():
             for contact in contacts:
                 self._ask(contact)
-        if self._lookup.done or self._asked >= MOST_QUESTIONS:
+        if self._asked >= MOST_QUESTIONS or (self._lookup.done and not self._further):
             self.stop()
+        elif self._lookup.done:
+            # Whoever waits for the nearest goes on with them; the further ones are nobody's hurry.
+            self._end.set_result(None)
+            self._lookup.widen(WIDTH + self._further)
+            self._further = 0
+            self._go_on()
 
     def _ask(self, contact: Contact) -> None:
         def slow() -> None:

@@ -111,6 +111,10 @@ class Lookup:
             self._failures[candidate.network] += 1
         candidate.state = _State.FAILED
 
+    def widen(self, width: int) -> None:
+        """Go on until so many of the nearest have answered."""
+        self._width = width
+
     @property
     def done(self) -> bool:
         """Whether the nearest responsive nodes have answered, or nobody is left to be asked or waited for."""

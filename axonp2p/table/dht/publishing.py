@@ -84,7 +84,7 @@ class Publisher:
                 self._put(contact, key, depth, data, lambda ended: None)
 
         place = int.from_bytes(key)
-        found = await Crawl(self._protocol, key, None, heard, heard_late, REPLICAS + further).run()
+        found = await Crawl(self._protocol, key, None, heard, heard_late, further).run()
         nearest += found[:REPLICAS]
         at_home = self._at_home(key, data, depth, nearest)
         nearest += [contact for contact in found[REPLICAS:] if held.get(contact.id)]
