@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import time
 from pathlib import Path
@@ -89,6 +90,7 @@ class Tracker:
         """Read what is stored, then listen. Returns the address that others reach. Raises `SettingsError`."""
         host, port = self._listen
         rows = await asyncio.to_thread(self.table.load, self._clock.now())
+        gc.freeze()  # what was loaded stays: to walk through a million rows now and then would stop all callers
         receipts = await asyncio.to_thread(self.ledger.load)
         name = self._database.load(database_name)
         self._database.start()

@@ -31,7 +31,7 @@ from tracker.offer_profiles import Profile, Profiles, profile_of
 
 REMEMBERED_S = LONGEST_LIFE_S + 2 * CLOCK_TOLERANCE_S
 """How long a row's number is remembered after it came, in seconds."""
-NEAREST_OF = 32_768
+NEAREST_OF = 16_384
 """Of more fitting rows than twice that, only so many (each as likely) are compared by distance."""
 
 
