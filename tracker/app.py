@@ -121,7 +121,7 @@ class Tracker:
 
     def _heard(self, signed: Signed[Row], row: Row, before: Signed[Row] | None) -> None:
         now = self._clock.now()
-        self.replica.announced(signed, before, now)
+        self.replica.announced(signed, before, now, row.trackers)
         for address in row.trackers:
             self._joined().book.hear_of(address, now)
 

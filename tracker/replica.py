@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -47,6 +48,19 @@ class News:
     before: Signed[Row] | None
     since: float
     """When it was stored here."""
+    holders: tuple[str, ...] = ()
+    """Addresses of trackers to which the peer itself announces, in its order."""
+
+    def is_for(self, own: str, other: str, living: Container[str]) -> bool:
+        """Whether the tracker at `own` sends it to the one at `other`; `living` are those that can be reached.
+
+        The first of the peer's own trackers does, to all to which the peer does not announce itself. What does not
+        arrive because of that (the peer could not reach one of them) is found missing like anything else.
+        """
+        for address in self.holders:
+            if address == own or address in living:
+                return address == own and other not in self.holders
+        return True
 
 
 class Replica:
@@ -64,12 +78,17 @@ class Replica:
 
     # --- what is new here
 
-    def announced(self, signed: Signed[Row], before: Signed[Row] | None, now: float) -> None:
-        """A peer announced this row here, which took the place of `before`: the others shall hear of it."""
+    def announced(
+        self, signed: Signed[Row], before: Signed[Row] | None, now: float, holders: Sequence[str] = ()
+    ) -> None:
+        """A peer announced this row here, which took the place of `before`: the others shall hear of it.
+
+        `holders` are the addresses of the trackers to which it announces.
+        """
         waiting = self._news.get(signed.signer)
         if waiting is not None:
             before, now = waiting.before, waiting.since
-        self._news[signed.signer] = News(signed, before, now)
+        self._news[signed.signer] = News(signed, before, now, tuple(holders))
 
     def pushed(self, signed: Signed[Row]) -> None:
         """Another tracker sent this row to all: we need not. (Peers announce to two trackers at the same time.)"""

@@ -124,7 +124,7 @@ class SimulatedTracker:
         index.put(signed, row, offer, forget_at=now + REMEMBERED_S, now=now)
         slots.add(row.peer, row.sequence, row.expires, signed.payload, None if before is None else before.payload)
         if announced:
-            self.replica.announced(signed, before, now)
+            self.replica.announced(signed, before, now, row.trackers)
         else:
             self.replica.pushed(signed)
 
@@ -211,7 +211,7 @@ class TableWorld:
         offer = None if leaving else machine.offer
         row = Row(
             peer=machine.peer, name=machine.peer[:8], sequence=machine.sequence, addresses=["203.0.113.77:7071"],
-            certificate=bytes(32), expires=machine.expires, capability=None if offer is None else as_map(offer),
+            certificate=bytes(32), expires=machine.expires, trackers=machine.rota.chosen[:2], capability=None if offer is None else as_map(offer),
         )  # fmt: skip
         signed: Signed[Row] = Signed(signer=machine.peer, payload=encode(row), signature=SIGNATURE)
         size = len(encode(signed)) + ANSWER_BYTES
@@ -241,6 +241,7 @@ class TableWorld:
         if not tracker.up:
             return
         news = tracker.replica.take_news()
+        living = {known.address for known in tracker.book.living()}
         for known in tracker.book:
             bag = tracker.bags[known.address]
             if not known.lives and known.next_try > self.now:
@@ -253,7 +254,7 @@ class TableWorld:
                 continue
             if tracker.book.answered(known.address, self.now):
                 self._compare(tracker, other, everything=True)
-            self._push(tracker, other, news)
+            self._push(tracker, other, [each for each in news if each.is_for(tracker.address, other.address, living)])
             if bag.missed:
                 bag.missed = False
                 self._compare(other, tracker, everything=True)
@@ -267,7 +268,7 @@ class TableWorld:
                 tracker.sent["push"] += len(encode(each.signed))
             self._arrive(other, each.signed)
         # An answer for each batch, and HTTP's and TLS's own bytes around it, are not counted.
-        tracker.sent["push"] += 64 * (len(news) // MOST_NEWS + 1)
+        tracker.sent["push"] += 64 * math.ceil(len(news) / MOST_NEWS)
 
     def _pull(self, tracker: SimulatedTracker) -> None:
         """Every ten seconds: compare with one other tracker."""
