@@ -210,9 +210,15 @@ class TableWorld:
         machine.expires = machine.expires if leaving else int(self.now + 2 * self.again_in)
         offer = None if leaving else machine.offer
         row = Row(
-            peer=machine.peer, name=machine.peer[:8], sequence=machine.sequence, addresses=["203.0.113.77:7071"],
-            certificate=bytes(32), expires=machine.expires, trackers=machine.rota.chosen[:2], capability=None if offer is None else as_map(offer),
-        )  # fmt: skip
+            peer=machine.peer,
+            name=machine.peer[:8],
+            sequence=machine.sequence,
+            addresses=["203.0.113.77:7071"],
+            certificate=bytes(32),
+            expires=machine.expires,
+            trackers=machine.rota.chosen[:2],
+            capability=None if offer is None else as_map(offer),
+        )
         signed: Signed[Row] = Signed(signer=machine.peer, payload=encode(row), signature=SIGNATURE)
         size = len(encode(signed)) + ANSWER_BYTES
         taken = False
