@@ -141,18 +141,17 @@ class Busy(Refused):
 
     code = "AX-406"
     exit_code = 8
-    wait_s: float = 5.0
-    """Seconds after which it may be worth asking again; told as Retry-After."""
+
+    def __init__(self, message: str, *, cause: str = "", fix: str = "", wait_s: float = 5.0) -> None:
+        """`wait_s`: seconds after which it may be worth asking again; HTTP tells them as Retry-After."""
+        super().__init__(message, cause=cause, fix=fix)
+        self.wait_s = wait_s
 
 
 class TooOften(Busy):
     """This one caller asks for more than its share; others are served."""
 
     code = "AX-407"
-
-    def __init__(self, message: str, *, cause: str = "", fix: str = "", wait_s: float = 5.0) -> None:
-        super().__init__(message, cause=cause, fix=fix)
-        self.wait_s = wait_s
 
 
 class ClockWrong(Refused):

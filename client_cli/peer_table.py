@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 
 from axonp2p.client.looking import PeerState, SeenPeer, Survey
@@ -9,6 +10,7 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.table.sightings import DHT, SourceAnswer
 from client_cli.render import age_text, columns, plural
 
+LEAST_ESTIMATES = 3
 _RIGHT = (3, 4, 5, 6)
 
 
@@ -17,6 +19,8 @@ def survey_text(survey: Survey, *, wide: bool) -> str:
     marks = marks_of(survey.answers)
     fitting = max((answer.fitting for answer in survey.answers), default=0)
     parts = [_peers(survey.peers, marks, fitting, wide) if survey.peers else _nobody(survey)]
+    if error := estimates_error(survey.peers):
+        parts[-1] += f"; round trips guessed from coordinates are off by {error:.0%} (median)"
     parts += [_sources(survey.answers, marks)]
     if survey.silent:
         parts.append(_named_but_silent(survey.silent))
@@ -27,6 +31,12 @@ def marks_of(answers: Sequence[SourceAnswer]) -> dict[str, str]:
     """A short mark for each source: numbers for trackers, by name, and the DHT's own."""
     trackers = sorted({answer.source for answer in answers} - {DHT})
     return {source: str(number) for number, source in enumerate(trackers, start=1)} | {DHT: DHT}
+
+
+def estimates_error(peers: Sequence[SeenPeer]) -> float | None:
+    """How far guessed round trips are from measured ones (median, relative); None with fewer than three of both."""
+    errors = [abs(peer.estimate_s / peer.rtt_s - 1) for peer in peers if peer.rtt_s and peer.estimate_s is not None]
+    return statistics.median(errors) if len(errors) >= LEAST_ESTIMATES else None
 
 
 def state_text(peer: SeenPeer) -> str:

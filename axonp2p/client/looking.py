@@ -102,6 +102,7 @@ async def survey_peers(
     """Peers that any source says meet `need`, by name. Raises `TrackerUnreachable` when no source answers."""
     sight = await table.survey(as_map(need), MOST_ROWS)
     distances: dict[PeerId, Distance] = {}
+    here = position.told  # as it was before anything was measured: an estimate is worth what it was worth then
     if measure_rtt:
         rows = [seen.row for seen in sight.rows]
         distances = await measure({row.peer: Target(row.name, row.addresses, row.certificate) for row in rows})
@@ -109,14 +110,14 @@ async def survey_peers(
             if seconds := distances[row.peer].seconds:
                 position.heard(row.peer, seconds, row.coordinate)
     peers = [
-        _seen_peer(seen, offer, distances.get(seen.row.peer), position, clock.now())
+        _seen_peer(seen, offer, distances.get(seen.row.peer), here, clock.now())
         for seen in sight.rows
         if (offer := _offer(seen.row)) and not why_not(offer, need)
     ]
     return Survey(sorted(peers, key=lambda peer: (peer.name, peer.peer)), sight.answers, sight.silent)
 
 
-def _seen_peer(seen: SeenRow, offer: Capability, distance: Distance | None, position: Position, now: float) -> SeenPeer:
+def _seen_peer(seen: SeenRow, offer: Capability, distance: Distance | None, here: bytes, now: float) -> SeenPeer:
     row = seen.row
     state = PeerState.FREE if offer.free else PeerState.BUSY
     if offer.refuses:
@@ -135,7 +136,7 @@ def _seen_peer(seen: SeenRow, offer: Capability, distance: Distance | None, posi
         age_s=max(0.0, age) if -CLOCK_TOLERANCE_S <= age <= LONGEST_LIFE_S + CLOCK_TOLERANCE_S else None,
         sources=seen.sources,
         stale=seen.stale,
-        estimate_s=guess_between(position.told, row.coordinate),
+        estimate_s=guess_between(here, row.coordinate),
     )
 
 

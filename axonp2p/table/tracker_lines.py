@@ -46,8 +46,9 @@ class TrackerLines:
         began = self._clock.monotonic()
         try:
             answer = await ask(line)
-        except Busy:
-            self._mark(line, lambda address, now: self.health.busy(address, 0.0, now, self._chance.random()))
+        except Busy as error:
+            wait_s = error.wait_s
+            self._mark(line, lambda address, now: self.health.busy(address, wait_s, now, self._chance.random()))
             raise
         except (Unreachable, PeerMisbehaved):
             self._mark(line, self._failed)

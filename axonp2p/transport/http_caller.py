@@ -8,7 +8,7 @@ from typing import Self, TypeVar
 
 import aiohttp
 
-from axonp2p.errors import AxonError, MessageTooLarge, PeerMisbehaved, Unreachable
+from axonp2p.errors import AxonError, Busy, MessageTooLarge, PeerMisbehaved, Unreachable
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, translated
 from axonp2p.transport.http_client import client_context, open_client
@@ -18,6 +18,8 @@ from axonp2p.wire.codec import Message, decode_as, encode
 CONTENT_TYPE = "application/msgpack"
 PING_PATH = "/v1/ping"
 REFUSAL_LIMIT = 32 * 1024
+LONGEST_WAIT_DIGITS = 4
+"""Of a Retry-After: nobody is sent away for longer than some hours."""
 
 T = TypeVar("T")
 
@@ -70,9 +72,7 @@ class HttpCaller:
         Raises what the other side refused with, `Unreachable` (or the class asked for), `MessageTooLarge` or
         `MalformedMessage`. `timeout_s` covers the whole call.
         """
-        status, body = await self._exchange(path, message, limit, timeout_s)
-        if not 200 <= status < 300:
-            raise self._refusal(status, body)
+        body = await self._exchange(path, message, limit, timeout_s)
         try:
             return decode_as(body, answer, limit)
         except PeerMisbehaved as error:
@@ -80,10 +80,7 @@ class HttpCaller:
 
     async def fetch(self, path: str, limit: int) -> bytes:
         """GET what is no message of ours: JSON for operators, say. At most `limit` bytes. Raises as `call`."""
-        status, body = await self._exchange(path, None, limit, None)
-        if not 200 <= status < 300:
-            raise self._refusal(status, body)
-        return body
+        return await self._exchange(path, None, limit, None)
 
     async def round_trip(self) -> float:
         """Seconds of one GET on a connection that is already open. Raises as `call`."""
@@ -95,13 +92,9 @@ class HttpCaller:
         return loop.time() - start
 
     async def _ping(self) -> None:
-        status, body = await self._exchange(PING_PATH, None, REFUSAL_LIMIT, None)
-        if not 200 <= status < 300:
-            raise self._refusal(status, body)
+        await self._exchange(PING_PATH, None, REFUSAL_LIMIT, None)
 
-    async def _exchange(
-        self, path: str, message: Message | None, limit: int, timeout_s: float | None
-    ) -> tuple[int, bytes]:
+    async def _exchange(self, path: str, message: Message | None, limit: int, timeout_s: float | None) -> bytes:
         try:
             try:
                 return await self._request(path, message, limit, timeout_s)
@@ -115,9 +108,7 @@ class HttpCaller:
             self._warm = False
             raise translated(error, self.called, self._unreachable) from error
 
-    async def _request(
-        self, path: str, message: Message | None, limit: int, timeout_s: float | None
-    ) -> tuple[int, bytes]:
+    async def _request(self, path: str, message: Message | None, limit: int, timeout_s: float | None) -> bytes:
         if self._client is None:
             self._client = open_client(
                 self.address.fingerprint, local_address=self._local_address, timeout_s=self._timeout_s, connections=8
@@ -133,10 +124,13 @@ class HttpCaller:
             timeout=aiohttp.ClientTimeout(total=timeout_s or self._timeout_s),
             allow_redirects=False,
         ) as response:
-            body = await self._read(response, limit if response.ok else REFUSAL_LIMIT)
+            granted = 200 <= response.status < 300
+            body = await self._read(response, limit if granted else REFUSAL_LIMIT)
             self._warm = True
             self.received += len(body)
-            return response.status, body
+            if not granted:
+                raise self._refusal(response, body)
+            return body
 
     async def _read(self, response: aiohttp.ClientResponse, limit: int) -> bytes:
         body = bytearray()
@@ -146,8 +140,13 @@ class HttpCaller:
                 raise MessageTooLarge(f"{self.called} answers with more than {limit} bytes")
         return bytes(body)
 
-    def _refusal(self, status: int, body: bytes) -> AxonError:
+    def _refusal(self, response: aiohttp.ClientResponse, body: bytes) -> AxonError:
         try:
-            return error_of(decode_as(body, Refusal, REFUSAL_LIMIT), self.called)
+            error = error_of(decode_as(body, Refusal, REFUSAL_LIMIT), self.called)
         except PeerMisbehaved:
-            return self._unreachable(f"{self.called} answers, but not as ours do", cause=f"HTTP status {status}")
+            cause = f"HTTP status {response.status}"
+            return self._unreachable(f"{self.called} answers, but not as ours do", cause=cause)
+        wait = response.headers.get("Retry-After", "")
+        if isinstance(error, Busy) and wait.isascii() and wait.isdigit() and len(wait) <= LONGEST_WAIT_DIGITS:
+            error.wait_s = float(wait)
+        return error

@@ -80,6 +80,12 @@ def test_nobody(answers: list[SourceAnswer], words: str) -> None:
     assert words in survey_text(survey(answers=answers), wide=False)
 
 
+def test_how_far_guesses_are_from_what_was_measured() -> None:
+    peers = [peer(rtt_s=0.1, estimate_s=guess) for guess in (0.09, 0.12, 0.15, None)]
+    assert "off by 20% (median)" in survey_text(survey(*peers), wide=False)
+    assert "off by" not in survey_text(survey(*peers[:2]), wide=False), "two say little"
+
+
 def test_a_part_of_a_large_swarm_is_called_a_part() -> None:
     text = survey_text(survey(peer(), answers=[answer(ONE, fitting=5200), answer(DHT)]), wide=False)
     assert "1 of 5,200 peers, 1 free" in text

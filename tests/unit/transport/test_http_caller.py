@@ -18,6 +18,7 @@ from axonp2p.errors import (
     Refused,
     SettingsError,
     StaleRow,
+    TooOften,
     TrackerUnreachable,
     Unreachable,
 )
@@ -96,6 +97,18 @@ async def test_refusals_keep_their_class_words_and_status(hosts, raised, status,
     assert caught.value.message == f"tracker lab: {raised.message}"
     assert (caught.value.cause, caught.value.fix) == (raised.cause, raised.fix)
     assert await plain_status(host, "/no") == status
+
+
+async def test_who_is_busy_says_for_how_long(hosts) -> None:
+    async def refuse(request: web.Request) -> web.Response:
+        raise TooOften("enough", wait_s=41.5)
+
+    host = await hosts.start(prepare=routes(no=refuse))
+    async with HttpCaller(host.address, called="tracker lab") as caller:
+        with pytest.raises(TooOften) as caught:
+            await caller.call("/no", None, Answer, 1000)
+    assert caught.value.wait_s == 42
+    assert await plain_status(host, "/no") == 429
 
 
 async def plain_status(host, path: str, method: str = "GET", **more: object) -> int:
