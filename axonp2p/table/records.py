@@ -53,15 +53,24 @@ class Row(Signable, frozen=True):
     """Trackers that have the row: who reads it may learn of them."""
 
 
-def open_row(signed: Signed[Row], now: float) -> Row:
-    """The row in an envelope when it is to be believed at `now`.
+def open_own_row(signed: Signed[Row]) -> Row:
+    """The row in an envelope when its own peer signed it, at whatever time.
 
-    Raises `BadSignature` (also when another key signed it), `StaleRow` when it has expired, `MalformedMessage` when
-    it claims to live too long, and what `open_signed` raises.
+    Raises `BadSignature` (also when another key signed it) and what `open_signed` raises.
     """
     row = open_signed(signed, Row)
     if row.peer != signed.signer:
         raise BadSignature(f"a row of {short(row.peer)} was signed by {short(signed.signer)}")
+    return row
+
+
+def open_row(signed: Signed[Row], now: float) -> Row:
+    """The row in an envelope when it is to be believed at `now`.
+
+    Raises what `open_own_row` raises, `StaleRow` when it has expired and `MalformedMessage` when it claims to live too
+    long.
+    """
+    row = open_own_row(signed)
     if row.expires <= now - CLOCK_TOLERANCE_S:
         raise StaleRow(f"the row of {short(row.peer)} has expired")
     if row.expires > now + LONGEST_LIFE_S + CLOCK_TOLERANCE_S:

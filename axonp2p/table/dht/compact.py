@@ -87,12 +87,9 @@ class CompactRow(Message, frozen=True, array_like=True):
     @property
     def addresses(self) -> list[str]:
         """HOST:PORT (TCP), as in a full row."""
-        return [_host_port(packed, int.from_bytes(packed[-2:])) for packed in self.packed_addresses]
-
-    @property
-    def dht_addresses(self) -> list[str]:
-        """HOST:PORT (UDP) of its DHT node; empty when it has none."""
-        return [_host_port(packed, self.dht) for packed in self.packed_addresses] if self.dht else []
+        return [
+            join_host_port(host_of_packed(packed[:-2]), int.from_bytes(packed[-2:])) for packed in self.packed_addresses
+        ]
 
 
 def pack_addresses(addresses: Iterable[str]) -> tuple[bytes, ...]:
@@ -175,7 +172,3 @@ def _check(row: CompactRow) -> None:
         raise MalformedMessage("tags are ascending, each once")
     if row.withdrawn and (row.flags or row.dht):
         raise MalformedMessage("a withdrawn peer offers nothing")
-
-
-def _host_port(packed: bytes, port: int) -> str:
-    return join_host_port(host_of_packed(packed[:-2]), port)

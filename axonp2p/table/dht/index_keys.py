@@ -45,11 +45,6 @@ def class_names(row: CompactRow) -> list[str]:
     return [EVERYBODY, f"{_ANY}|{rest}", *(f"{tag}|{rest}" for tag in row.tags)]
 
 
-def keys_of(row: CompactRow, depths: Mapping[str, int]) -> dict[str, bytes]:
-    """Class -> the key where the row stands, at the class's depth in `depths` (0 where it has none)."""
-    return {name: index_key(name, shard_bits(row.public_key, depths.get(name, 0))) for name in class_names(row)}
-
-
 def belongs(row: CompactRow, key: bytes, depth: int) -> bool:
     """Whether the row may stand under this key: its own, or that of one of its classes split by `depth` bits."""
     if key == row_key(row.public_key):

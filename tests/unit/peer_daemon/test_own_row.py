@@ -113,7 +113,7 @@ def test_the_compact_row_says_the_same_in_few_bytes():
     own.free = 0
     row = own.offering(sequence=5, expires=1000)
     compact = own.compact(row)
-    assert (compact.peer, compact.addresses, compact.dht_addresses) == (PEER, ["192.0.2.7:7071"], ["192.0.2.7:7071"])
+    assert (compact.peer, compact.addresses, compact.dht) == (PEER, ["192.0.2.7:7071"], 7071)
     assert (compact.sequence, compact.expires, compact.cores, compact.memory_mb) == (5, 1000, 4, 8192)
     assert (compact.tags, compact.offers_work, compact.issues_tokens) == (("torch2",), True, True)
     assert len(sign_compact(KEY, compact)) < 320

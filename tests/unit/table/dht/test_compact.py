@@ -134,8 +134,6 @@ def test_addresses_as_a_full_row_has_them() -> None:
     row = replace(ROW, packed_addresses=pack_addresses(["8.8.4.4:7071", "[2001:4860::1]:7072"]), dht=9)
     assert row.peer == KEY.peer_id
     assert row.addresses == ["8.8.4.4:7071", "[2001:4860::1]:7072"]
-    assert row.dht_addresses == ["8.8.4.4:9", "[2001:4860::1]:9"]
-    assert replace(row, dht=0).dht_addresses == []
 
 
 def test_names_and_third_addresses_are_left_out() -> None:

@@ -17,13 +17,12 @@ from axonp2p.table.dht.index_keys import (
     class_names,
     classes_for,
     environment_tags,
-    keys_of,
     meets,
     tags_needed,
     tier_of,
 )
 from axonp2p.table.dht.keys import DEEPEST, index_key, row_key
-from tests.unit.table.dht.rows import key_number, row_of
+from tests.unit.table.dht.rows import key_number, keys_of, row_of
 
 ROW = row_of(key_number(1))
 tags = st.sets(st.sampled_from(["jax0", "tensorflow2", "torch2", "transformers4"])).map(lambda t: tuple(sorted(t)))

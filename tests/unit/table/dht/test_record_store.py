@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axonp2p.table.dht.compact import CompactRow, open_compact, sign_compact, withdrawal_of
-from axonp2p.table.dht.index_keys import EVERYBODY, keys_of
+from axonp2p.table.dht.index_keys import EVERYBODY
 from axonp2p.table.dht.keys import index_key, page_order, row_key, shard_bits
 from axonp2p.table.dht.record_store import Outcome, PutResult, RecordStore
 from axonp2p.table.dht.store_limits import StoreLimits
-from tests.unit.table.dht.rows import NOW, key_number, row_of
+from tests.unit.table.dht.rows import NOW, key_number, keys_of, row_of
 
 HERE = "10.0.0.1"
 ALL = index_key(EVERYBODY, "")
