@@ -35,7 +35,9 @@ class Numbers:
     def next(self) -> int:
         """The next number, kept on disk before it is used. Touches the disk; any number of threads may call."""
         with self._turn:
-            self._last = max(self._last + 1, int(self._clock.now() * 1000))
+            now = int(self._clock.now() * 1000)
+            # One from a time when the clock was far ahead was refused by all, and would be until that time comes.
+            self._last = max(self._last + 1, now) if self._last <= now + LONGEST_LIFE_S * 1000 else now
             try:
                 write_whole(self._path, str(self._last).encode())
             except OSError as error:

@@ -6,25 +6,55 @@ A refusal is an `AxonError` whose message names the one reason. Nothing here sto
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
 
-from axonp2p.errors import Busy, ClockWrong, Refused, StaleRow, TooOften
+from axonp2p.errors import Busy, ClockWrong, MalformedMessage, Refused, StaleRow, TooOften
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.receipt import Receipt
 from axonp2p.peers.capability import Capability
 from axonp2p.reservation.token import ReserveRequest
-from axonp2p.table.records import Row
+from axonp2p.table.records import LONGEST_LIFE_S, Row, open_own_row
 from axonp2p.table.slots import supersedes
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from axonp2p.wire.codec import encode
+from axonp2p.wire.envelope import Signed
 
 MOST_KNOWN_PEERS = 1_500_000
 """Rows in the table, withdrawn and just expired ones included."""
 MOST_RESERVATIONS_OF_ONE = 2000
 """Tokens that are valid at once and were given to one source (an IPv4 address or an IPv6 /64)."""
+
+NUMBER_AHEAD_S = 120
+"""A row's number is its peer's time in milliseconds, and may be so many seconds ahead of the tracker's clock."""
+
+
+def open_announced(signed: Signed[Row], now: float) -> Row:
+    """The row that a peer announces, when it is to be taken at `now`.
+
+    Unlike a row that somebody passed on, it was signed just now: one with other times tells that two clocks differ.
+    Raises `ClockWrong`, `MalformedMessage` when it claims to live too long, and what `open_own_row` raises.
+    """
+    row = open_own_row(signed)
+    signed_at = row.sequence / 1000
+    is_time = row.expires - LONGEST_LIFE_S <= signed_at <= row.expires
+    if row.expires <= now - CLOCK_TOLERANCE_S:
+        off = (signed_at if is_time else row.expires) - now
+        raise _clock_wrong(f"the row had expired {now - row.expires:.0f} s ago when it came", off, now)
+    if row.expires > now + LONGEST_LIFE_S + CLOCK_TOLERANCE_S and not is_time:
+        raise MalformedMessage(f"a row may be valid for at most {LONGEST_LIFE_S} s")
+    if signed_at > now + NUMBER_AHEAD_S and signed_at > row.expires:
+        raise ClockWrong(
+            f"the row's number is of a time {signed_at - now:.0f} s in the future",
+            cause="the peer's clock was ahead once, and its numbers only grow",
+            fix="delete the file `sequence` in the home folder of axon-peer and start it again",
+        )
+    if row.expires > now + LONGEST_LIFE_S + CLOCK_TOLERANCE_S or signed_at > now + NUMBER_AHEAD_S:
+        raise _clock_wrong(f"the row was signed {signed_at - now:.0f} s in the future", signed_at - now, now)
+    return row
 
 
 @dataclass(frozen=True)
@@ -55,13 +85,25 @@ def check_room(peers: int) -> None:
 
 def check_request_time(request: ReserveRequest, now: float) -> None:
     """Raise `ClockWrong` when a request was not signed just now, so that an old one cannot be used again."""
-    off = request.time - now
+    check_signed_now("request", request.time, now)
+
+
+def check_signed_now(what: str, signed_at: float, now: float) -> None:
+    """Raise `ClockWrong` unless `what` was signed just now, give or take what clocks may differ."""
+    off = signed_at - now
     if abs(off) > CLOCK_TOLERANCE_S:
-        raise ClockWrong(
-            f"the request was signed {abs(off):.0f} s {'in the future' if off > 0 else 'ago'}",
-            cause=f"a tracker takes at most {CLOCK_TOLERANCE_S} s; the clocks may differ",
-            fix="set this computer's clock: timedatectl set-ntp true",
-        )
+        raise _clock_wrong(f"the {what} was signed {abs(off):.0f} s {'in the future' if off > 0 else 'ago'}", off, now)
+
+
+def _clock_wrong(message: str, off: float, now: float) -> ClockWrong:
+    """By the sender's clock it is `off` seconds later than `now`, the tracker's Unix time."""
+    side = "ahead of" if off > 0 else "behind"
+    here = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(now))
+    return ClockWrong(
+        message,
+        cause=f"the clock of who signed it is {abs(off):.0f} s {side} this tracker's, which says {here} UTC",
+        fix="set the clock that is wrong, mostly the sender's: timedatectl set-ntp true",
+    )
 
 
 def check_peers(request: ReserveRequest, offer_of: Callable[[PeerId], Capability | None]) -> None:

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from axonp2p.errors import ClockWrong
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.table.records import Report
-from axonp2p.transport.messages import CLOCK_TOLERANCE_S
+from tracker.admission import check_signed_now
 
 FIRST_WEIGHT = 0.5
 ENOUGH = 0.45
@@ -59,13 +58,7 @@ class _Weight:
 
 def check_report_time(report: Report, now: float) -> None:
     """Raise `ClockWrong` when a report was not signed just now, so that an old one cannot be used again."""
-    off = report.time - now
-    if abs(off) > CLOCK_TOLERANCE_S:
-        raise ClockWrong(
-            f"the report was signed {abs(off):.0f} s {'in the future' if off > 0 else 'ago'}",
-            cause=f"a tracker takes at most {CLOCK_TOLERANCE_S} s; the clocks may differ",
-            fix="set this computer's clock: timedatectl set-ntp true",
-        )
+    check_signed_now("report", report.time, now)
 
 
 class Reports:

@@ -18,16 +18,17 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.receipt import RECEIPTS_LIMIT, BalancesAsked, Receipts
 from axonp2p.peers.capability import read_need
 from axonp2p.reservation.token import Reserved, ReserveRequest
-from axonp2p.table.records import QUERY_LIMIT, Announced, Contacts, Query, Row, Rows, open_row
+from axonp2p.table.records import QUERY_LIMIT, Announced, Contacts, Query, Row, Rows
 from axonp2p.table.tracker_client import CONTACTS_PATH
 from axonp2p.transport.http_replies import add_ping, errors_as_refusals, read_message, reply
 from axonp2p.wire.codec import PROTOCOL_VERSION
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
+from tracker.admission import open_announced
 from tracker.contacts import ROWS_DRAWN, contacts_of
 from tracker.issuer import Issuer
 from tracker.ledger_keeper import LedgerKeeper
 from tracker.metrics import Metrics
-from tracker.rate_limit import RateLimit, plain_address
+from tracker.rate_limit import RateLimit, plain_address, source_of
 from tracker.table_store import TableStore
 from tracker.tempo import Tempo
 
@@ -76,10 +77,10 @@ class Routes:
         """A peer's row, or its withdrawal."""
         signed = await read_message(request, Signed[Row], Row.LIMIT + ENVELOPE_OVERHEAD)
         now = self._clock.now()
-        row = open_row(signed, now)
+        row = open_announced(signed, now)
         self._keys.charge(signed.signer, self._clock.monotonic())  # after the signature: else anybody could use it up
-        await self._table.keep(signed, row, now)
         source = _address(request)
+        await self._table.keep(signed, row, now, source_of(source))
         reached = self.first_look(row, source)
         again_in = self._tempo.again_in
         answer = Announced(

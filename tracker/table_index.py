@@ -74,6 +74,10 @@ class TableIndex:
     def __contains__(self, peer: PeerId) -> bool:
         return self._known(peer) is not None
 
+    def place_of(self, peer: PeerId) -> int | None:
+        """Where the peer's row is, or will be once it is stored; no other row has that place until it is forgotten."""
+        return self._places.get(peer)
+
     def sequence_of(self, peer: PeerId) -> int | None:
         """The number of the row that is remembered."""
         place = self._known(peer)
@@ -143,10 +147,12 @@ class TableIndex:
         self._bodies[entry.place] = entry.body
         self._columns.write(entry.place, entry.facts, profile)
 
-    def abandon(self, entry: Entry) -> None:
-        """The row that was prepared could not be stored."""
-        if self._places.get(entry.peer) == entry.place and self._bodies[entry.place] is None:
-            self._give_back(entry.peer, entry.place)
+    def abandon(self, entry: Entry) -> bool:
+        """The row that was prepared could not be stored; returns whether its place is free again."""
+        if self._places.get(entry.peer) != entry.place or self._bodies[entry.place] is not None:
+            return False
+        self._give_back(entry.peer, entry.place)
+        return True
 
     def enter_many(self, entries: Sequence[Entry]) -> None:
         """Remember rows that were stored at these places before a start; none of them is taken. Then `settle`."""

@@ -8,6 +8,7 @@ facts as the index holds them, so that a start decodes nothing and a renewal loo
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,6 +29,7 @@ from tracker.admission import KnownRow, check_room, is_news
 from tracker.database import Database
 from tracker.index_columns import FACTS
 from tracker.offer_profiles import Profile, profile_of
+from tracker.row_sources import RowSources
 from tracker.table_index import REMEMBERED_S, Entry, TableIndex
 
 log = get_logger(__name__)
@@ -65,6 +67,7 @@ class TableStore:
         self._database = database
         self.index = index
         self._slots = slots
+        self._sources = RowSources(secrets.token_bytes(16))
         self.on_news: Callable[[Signed[Row], Row, Signed[Row] | None], None] = lambda signed, row, before: None
         """Told of each new row that was announced here (not of those in `keep_many`), once it is stored.
 
@@ -108,15 +111,20 @@ class TableStore:
         self.index.enter_many(entries)
         return gone
 
-    async def keep(self, signed: Signed[Row], row: Row, now: float) -> bool:
-        """Store a row that `open_row` believed; returns whether it is new. It is durable when this returns.
+    async def keep(self, signed: Signed[Row], row: Row, now: float, source: str) -> bool:
+        """Store a row that `open_announced` believed; returns whether it is new. It is durable when this returns.
 
-        Raises `StaleRow`, `MalformedMessage` when its capability cannot be read, and `Busy`.
+        `source` is whence it came (`rate_limit.source_of`). Raises `StaleRow`, `MalformedMessage` when its capability
+        cannot be read, `Busy`, and `TooOften` when too many peers were announced from there.
         """
         if len(self._waiting) >= MOST_WAITING:
             raise Busy("too much waits to be stored", fix="ask again in a few seconds")
+        place = self.index.place_of(row.peer)
+        if place is None or row.capability is not None:  # whoever goes may go
+            self._sources.check(place, source)
         arrival = self._arrive(signed, row, now, announced=True)
         if arrival is not None:
+            self._sources.came(arrival.entry.place, source)
             await arrival.done
             return True
         earlier = self._arriving.get(row.peer)
@@ -146,6 +154,7 @@ class TableStore:
         forgotten = self.index.advance(now)
         if not forgotten:
             return
+        self._sources.forget(forgotten)
         places = [[place] for place in forgotten]
         # What is written to these places from now on waits behind this. Should it fail, `load` drops them.
         await self._database.write(
@@ -205,7 +214,8 @@ class TableStore:
     def _failed(self, arrival: _Arrival, error: Exception) -> None:
         if self._arriving.get(arrival.row.peer) is arrival:
             del self._arriving[arrival.row.peer]
-            self.index.abandon(arrival.entry)
+            if self.index.abandon(arrival.entry):
+                self._sources.forget([arrival.entry.place])
         if not arrival.done.done():
             arrival.done.set_exception(error)
 

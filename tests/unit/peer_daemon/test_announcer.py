@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from axonp2p.errors import Refused, StaleRow, TrackerUnreachable
 from axonp2p.peers.capability import read_capability
-from axonp2p.table.records import Announced, Row, open_row
+from axonp2p.table.records import LONGEST_LIFE_S, Announced, Row, open_row
 from axonp2p.table.tracker_health import TrackerHealth
 from peer_daemon.announce_rota import Rota
 from peer_daemon.announcer import EVERY_S, Announcer, Hearers
@@ -296,6 +296,14 @@ def test_numbers_grow_over_restarts_and_when_the_clock_goes_back(tmp_path, clock
     assert [again.next(), again.next()] == [first + 1, first + 2]
     (tmp_path / "sequence").write_text("rubbish")
     assert Numbers(tmp_path / "sequence", clock).next() == 996_400_000
+
+
+def test_numbers_of_a_clock_that_was_far_ahead_are_given_up(tmp_path, clock):
+    clock.time += LONGEST_LIFE_S + 1
+    numbers = Numbers(tmp_path / "sequence", clock)
+    numbers.next()
+    clock.time = 1_000_000
+    assert [numbers.next(), numbers.next()] == [1_000_000_000, 1_000_000_001]
 
 
 def test_a_full_disk_does_not_silence_a_peer(tmp_path, clock):

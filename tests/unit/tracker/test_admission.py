@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from axonp2p.errors import Busy, Refused, StaleRow
+from axonp2p.errors import BadSignature, Busy, ClockWrong, MalformedMessage, Refused, StaleRow
 from axonp2p.reservation.reserving import new_uuid
+from axonp2p.table.records import LONGEST_LIFE_S, Row
+from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import NOW, key_of, make_offer, make_receipt, make_request, make_row
 from tracker.admission import (
     MOST_KNOWN_PEERS,
     MOST_RESERVATIONS_OF_ONE,
+    NUMBER_AHEAD_S,
     IssuedToken,
     KnownRow,
     Promise,
@@ -18,6 +23,7 @@ from tracker.admission import (
     check_same_wish,
     is_new_receipt,
     is_news,
+    open_announced,
     wish_of,
 )
 
@@ -50,6 +56,47 @@ def test_a_request_must_be_fresh(signed_at: float, words: str):
     check_request_time(make_request([PEER.peer_id], now=NOW - 30), NOW)
     with pytest.raises(Refused, match=words):
         check_request_time(make_request([PEER.peer_id], now=signed_at), NOW)
+
+
+def announced_at(signed_at: float, *, life: float = 600, **changes: Any) -> Signed[Row]:
+    """What a peer announces whose clock says that it is `signed_at`."""
+    usual = {"sequence": int(signed_at * 1000), "expires": int(signed_at + life)}
+    return sign(PEER, make_row(PEER, **(usual | changes)))
+
+
+@pytest.mark.parametrize(("ahead", "life"), [(-629, 600), (-29, 0), (0, 600), (NUMBER_AHEAD_S, 600), (30, 7200)])
+def test_a_row_is_taken_from_a_clock_that_is_a_little_wrong(ahead: float, life: float):
+    assert open_announced(announced_at(NOW + ahead, life=life), NOW).peer == PEER.peer_id
+
+
+@pytest.mark.parametrize(
+    ("ahead", "words", "side"),
+    [
+        (-700, "the row had expired 100 s ago when it came", "700 s behind this tracker's, which says 2027-01-15"),
+        (200, "the row was signed 200 s in the future", "200 s ahead of this tracker's"),
+        (86_400, "the row was signed 86400 s in the future", "86400 s ahead of"),
+    ],
+)
+def test_whose_clock_is_wrong_is_told_which_and_by_how_much(ahead: float, words: str, side: str):
+    with pytest.raises(ClockWrong, match=words) as refused:
+        open_announced(announced_at(NOW + ahead), NOW)
+    assert side in refused.value.cause
+    assert "timedatectl" in refused.value.fix
+
+
+def test_a_number_from_when_the_clock_was_ahead_is_told_apart():
+    left_over = announced_at(NOW, sequence=int((NOW + 5000) * 1000))
+    with pytest.raises(ClockWrong, match="number is of a time 5000 s in the future") as refused:
+        open_announced(left_over, NOW)
+    assert "`sequence`" in refused.value.fix
+
+
+def test_a_row_with_other_faults_says_nothing_about_clocks():
+    with pytest.raises(MalformedMessage, match="at most 7200 s"):
+        open_announced(announced_at(NOW, life=LONGEST_LIFE_S + 100), NOW)
+    row = announced_at(NOW + 9000)
+    with pytest.raises(BadSignature):  # whoever did not sign it is told nothing
+        open_announced(Signed(signer=row.signer, payload=row.payload, signature=bytes(64)), NOW)
 
 
 def test_every_peer_that_cannot_be_reserved_is_named():

@@ -15,6 +15,7 @@ from axonp2p.errors import (
     AxonError,
     BadSignature,
     Busy,
+    ClockWrong,
     MalformedMessage,
     MessageTooLarge,
     Refused,
@@ -122,7 +123,8 @@ async def test_a_row_above_its_cap_is_refused(lab: Running):
 @pytest.mark.parametrize(
     ("change", "refusal"),
     [
-        ({"expires": int(NOW) - 60}, StaleRow),
+        ({"expires": int(NOW) - 60}, ClockWrong),
+        ({"sequence": int((NOW + 200) * 1000)}, ClockWrong),
         ({"expires": int(NOW) + 86400}, MalformedMessage),
         ({"capability": {"cores": 4}}, MalformedMessage),
         ({"capability": {"cores": "4"}}, MalformedMessage),
