@@ -6,9 +6,9 @@ A refusal is an `AxonError` whose message names the one reason. Nothing here sto
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -98,7 +98,7 @@ def check_signed_now(what: str, signed_at: float, now: float) -> None:
 def _clock_wrong(message: str, off: float, now: float) -> ClockWrong:
     """By the sender's clock it is `off` seconds later than `now`, the tracker's Unix time."""
     side = "ahead of" if off > 0 else "behind"
-    here = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(now))
+    here = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d %H:%M:%S")
     return ClockWrong(
         message,
         cause=f"the clock of who signed it is {abs(off):.0f} s {side} this tracker's, which says {here} UTC",
