@@ -15,7 +15,7 @@ from axonp2p.errors import TooOften
 
 MOST_ROWS_OF_ONE = 4096
 """Peers that may be announced from one source: a university behind one address has room."""
-NUMBERS = 1 << 20
+NUMBERS = 1 << 18
 _NOBODY = NUMBERS
 _ROOM_AFTER_S = 600.0
 
