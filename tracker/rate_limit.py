@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections import OrderedDict
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,7 +15,7 @@ MOST_BUCKETS = 65536
 """How many addresses are remembered; over that, the one seen longest ago is forgotten."""
 
 
-@dataclass
+@dataclass(slots=True)
 class _Bucket:
     left: float
     at: float
@@ -29,7 +30,8 @@ class RateLimit:
         self._a_second = a_second
         self._burst = burst
         self._most_buckets = most_buckets
-        self._buckets: dict[str, _Bucket] = {}
+        # In the order in which sources were seen. A plain dict would look for its first key past all that were dropped.
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._buckets)
@@ -40,13 +42,15 @@ class RateLimit:
 
     def charge(self, source: str, now: float, cost: float = 1.0) -> None:
         """The same for a source by any other name, such as a key."""
-        bucket = self._buckets.pop(source, None) or _Bucket(self._burst, now)
-        bucket.left = min(self._burst, bucket.left + (now - bucket.at) * self._a_second)
-        bucket.at = now
-        # Put back last: the order of the map is the order in which sources were seen.
-        self._buckets[source] = bucket
-        if len(self._buckets) > self._most_buckets:
-            del self._buckets[next(iter(self._buckets))]
+        bucket = self._buckets.get(source)
+        if bucket is None:
+            bucket = self._buckets[source] = _Bucket(self._burst, now)
+            if len(self._buckets) > self._most_buckets:
+                self._buckets.popitem(last=False)
+        else:
+            self._buckets.move_to_end(source)
+            bucket.left = min(self._burst, bucket.left + (now - bucket.at) * self._a_second)
+            bucket.at = now
         if bucket.left < cost:
             wait = (cost - bucket.left) / self._a_second
             raise TooOften(f"too many requests from {source}", fix=f"ask again in {wait:.1f} s", wait_s=wait)
