@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import msgpack
 import numpy as np
@@ -34,7 +35,7 @@ class Profile:
     packages: tuple[tuple[str, str], ...]
     datasets: tuple[str, ...]
 
-    @property
+    @cached_property
     def name(self) -> bytes:
         """16 bytes of a hash: on disk a row names its profile by it."""
         packed = msgpack.packb([self.kinds, self.packages, self.datasets])
@@ -48,15 +49,20 @@ def profile_of(offer: Capability | None) -> Profile:
     """The words in this offer, in one order for all."""
     if offer is None:
         return NOTHING
-    packages = tuple(sorted(offer.packages.items()))
-    return Profile(tuple(sorted(set(offer.kinds))), packages, tuple(sorted(set(offer.datasets))))
+    return _profile(tuple(offer.kinds), tuple(offer.packages.items()), tuple(offer.datasets))
+
+
+# A peer's words are the same in each of its rows, and in those of many others.
+@lru_cache(maxsize=4096)
+def _profile(kinds: tuple[str, ...], packages: tuple[tuple[str, str], ...], datasets: tuple[str, ...]) -> Profile:
+    return Profile(tuple(sorted(set(kinds))), tuple(sorted(packages)), tuple(sorted(set(datasets))))
 
 
 class Profiles:
-    """Numbers for profiles that rows hold; one that no row holds any more is gone."""
+    """Numbers for profiles that rows hold, by name; one that no row holds any more is gone."""
 
     def __init__(self) -> None:
-        self._numbers: dict[Profile, int] = {}
+        self._numbers: dict[bytes, int] = {}
         self._profiles: list[Profile | None] = []
         self._holders: list[int] = []
         self._free: list[int] = []
@@ -68,10 +74,10 @@ class Profiles:
 
     def hold(self, profile: Profile) -> int:
         """The number of this profile, held by one more row."""
-        number = self._numbers.get(profile)
+        number = self._numbers.get(profile.name)
         if number is None:
             profile = self._bounded(profile)
-            number = self._numbers.get(profile)
+            number = self._numbers.get(profile.name)
         if number is None:
             number = self._add(profile)
         self._holders[number] += 1
@@ -83,7 +89,7 @@ class Profiles:
         profile = self._profiles[number]
         if self._holders[number] or profile is None:
             return
-        del self._numbers[profile]
+        del self._numbers[profile.name]
         self._profiles[number] = None
         self._free.append(number)
         self._masks.clear()
@@ -123,7 +129,7 @@ class Profiles:
         if len(self._numbers) >= MOST_PROFILES:
             # The few kinds are worth more than the many packages; the last profile of all is empty.
             alone = Profile(profile.kinds, (), ())
-            return alone if alone in self._numbers else NOTHING
+            return alone if alone.name in self._numbers else NOTHING
         known = tuple(pair for pair in profile.packages if self._has_room(*pair))
         return profile if len(known) == len(profile.packages) else Profile(profile.kinds, known, profile.datasets)
 
@@ -139,7 +145,7 @@ class Profiles:
             number = len(self._profiles)
             self._profiles.append(profile)
             self._holders.append(0)
-        self._numbers[profile] = number
+        self._numbers[profile.name] = number
         self._masks.clear()
         for what, version in _words(profile):
             self._with[what].setdefault(version, set()).add(number)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,8 +45,7 @@ class Answer:
     alive: int
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """All that is kept of a row: its place, its signature and signed bytes, its facts and words."""
 
     place: int
@@ -121,7 +121,7 @@ class TableIndex:
         known = self.signed_of(row.peer)
         sequence = self.sequence_of(row.peer)
         if known is None or sequence is None or supersedes(row.sequence, signed.payload, sequence, known.payload):
-            self.enter(self.prepare(signed, row, offer, forget_at=forget_at, now=now))
+            self.enter([self.prepare(signed, row, offer, forget_at=forget_at, now=now)])
 
     def prepare(
         self, signed: Signed[Row], row: Row, offer: Capability | None, *, forget_at: float, now: float
@@ -139,13 +139,20 @@ class TableIndex:
         facts = pack_facts(row, offer, since=since, forget_at=forget_at)
         return Entry(place, row.peer, signed.signature + signed.payload, facts, profile_of(offer))
 
-    def enter(self, entry: Entry) -> None:
-        """Remember the row that was prepared, instead of what was known of its peer."""
-        profile = self._profiles.hold(entry.profile)
-        if self._bodies[entry.place] is not None:
-            self._profiles.release(self._columns.profile(entry.place))
-        self._bodies[entry.place] = entry.body
-        self._columns.write(entry.place, entry.facts, profile)
+    def enter(self, entries: Sequence[Entry]) -> list[Signed[Row] | None]:
+        """Remember rows that were prepared, in this order; returns what was known of each one's peer before."""
+        before: list[Signed[Row] | None] = []
+        for entry in entries:
+            profile, known = self._profiles.hold(entry.profile), self._bodies[entry.place]
+            if known is None:
+                before.append(None)
+            else:
+                before.append(_signed(entry.peer, known))
+                self._profiles.release(self._columns.profile(entry.place))
+            self._bodies[entry.place] = entry.body
+            self._columns.set_profile(entry.place, profile)
+        self._columns.write([entry.place for entry in entries], b"".join([entry.facts for entry in entries]))
+        return before
 
     def abandon(self, entry: Entry) -> bool:
         """The row that was prepared could not be stored; returns whether its place is free again."""
@@ -159,13 +166,9 @@ class TableIndex:
         room = max((entry.place for entry in entries), default=-1) + 1 - len(self._peers)
         self._peers.extend([None] * room)
         self._bodies.extend([None] * room)
-        profiles = []
         for entry in entries:
-            self._places[entry.peer] = entry.place
-            self._peers[entry.place], self._bodies[entry.place] = entry.peer, entry.body
-            profiles.append(self._profiles.hold(entry.profile))
-        places = np.array([entry.place for entry in entries], np.intp)
-        self._columns.write_many(places, b"".join(entry.facts for entry in entries), profiles)
+            self._places[entry.peer], self._peers[entry.place] = entry.place, entry.peer
+        self.enter(entries)
 
     def settle(self) -> None:
         """All stored rows are back: the places between them may be given away."""
@@ -250,10 +253,14 @@ class TableIndex:
     def _signed(self, place: int) -> Signed[Row]:
         body, peer = self._bodies[place], self._peers[place]
         assert body is not None and peer is not None  # noqa: PT018
-        return Signed(signer=peer, payload=body[SIGNATURE_BYTES:], signature=body[:SIGNATURE_BYTES])
+        return _signed(peer, body)
 
     def _row(self, place: int) -> Row | None:
         try:
             return decode_as(self._signed(place).payload, Row, Row.LIMIT)  # its signature was checked when it came
         except MalformedMessage:
             return None  # an older version of this program took it
+
+
+def _signed(peer: PeerId, body: bytes) -> Signed[Row]:
+    return Signed(signer=peer, payload=body[SIGNATURE_BYTES:], signature=body[:SIGNATURE_BYTES])

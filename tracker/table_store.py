@@ -38,6 +38,9 @@ MOST_WAITING = 4096
 """Rows that may wait to be stored; over that, announces are refused as busy."""
 MOST_TOGETHER = 512
 """Rows in one commit."""
+WRITTEN_EVERY_S = 0.01
+"""Seconds between two commits. One costs as much processor time as ten rows in it do, so those that come meanwhile wait
+for the next; the first after a pause does not."""
 _LOADED_TOGETHER = 20_000
 _IN_A_STATEMENT = 64
 
@@ -49,7 +52,7 @@ class SeenRows(Protocol):
         """One more row, as its peer signed it; `before` are the signed bytes of the row whose place it takes."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Arrival:
     """A row on its way to the disk."""
 
@@ -76,6 +79,7 @@ class TableStore:
         self._arriving: dict[PeerId, _Arrival] = {}
         self._waiting: list[_Arrival] = []
         self._writing: asyncio.Task[None] | None = None
+        self._written_at = 0.0
 
     def load(self, now: float) -> int:
         """Fill the index from the disk; returns how many rows. `now` is Unix time."""
@@ -185,7 +189,11 @@ class TableStore:
         return None if sequence is None or known is None else KnownRow(sequence, known.payload)
 
     async def _write_waiting(self) -> None:
+        loop = asyncio.get_running_loop()
         while self._waiting:
+            # The first after a pause is written at once.
+            await asyncio.sleep(self._written_at + WRITTEN_EVERY_S - loop.time())
+            self._written_at = loop.time()
             batch, self._waiting = self._waiting[:MOST_TOGETHER], self._waiting[MOST_TOGETHER:]
             rows = [_stored_form(arrival.entry) for arrival in batch]
             try:
@@ -194,13 +202,12 @@ class TableStore:
                 for arrival in batch:
                     self._failed(arrival, error)
             else:
-                for arrival in batch:
-                    self._stored(arrival)
+                before = self.index.enter([arrival.entry for arrival in batch])
+                for arrival, known in zip(batch, before, strict=True):
+                    self._stored(arrival, known)
 
-    def _stored(self, arrival: _Arrival) -> None:
+    def _stored(self, arrival: _Arrival, before: Signed[Row] | None) -> None:
         signed, row = arrival.signed, arrival.row
-        before = self.index.signed_of(row.peer)
-        self.index.enter(arrival.entry)
         if self._arriving.get(row.peer) is arrival:
             del self._arriving[row.peer]
         if self._slots is not None:

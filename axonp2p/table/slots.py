@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any
 
-import msgpack
+import msgspec
 
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.table.records import LONGEST_LIFE_S
@@ -61,6 +60,16 @@ def supersedes(sequence: int, payload: bytes, known_sequence: int, known_payload
     return name_of(payload) < name_of(known_payload)
 
 
+class _SlotOf(msgspec.Struct):
+    """Of a row only what says in which slot it counts."""
+
+    sequence: int
+    expires: int
+
+
+_SLOT_OF = msgspec.msgpack.Decoder(_SlotOf)
+
+
 class _Slot:
     """Ten seconds: the digest of all that was ever seen, and the rows of it that still stand."""
 
@@ -90,11 +99,12 @@ class Slots:
             slot.rows[name] = peer
 
     def _take_place_of(self, peer: PeerId, payload: bytes) -> None:
-        self._just_replaced[name_of(payload)] = peer, payload
-        row: dict[str, Any] = msgpack.unpackb(payload)  # it was decoded as a row when it came
-        slot = self._slots.get(slot_of(row["sequence"], row["expires"]))
+        name = name_of(payload)
+        self._just_replaced[name] = peer, payload
+        row = _SLOT_OF.decode(payload)  # it was decoded as a row when it came
+        slot = self._slots.get(slot_of(row.sequence, row.expires))
         if slot is not None:
-            slot.rows.pop(name_of(payload), None)
+            slot.rows.pop(name, None)
 
     def forget(self, now: float) -> None:
         """Drop the slots in which no row can be valid any more, and rows that were replaced before the last call."""

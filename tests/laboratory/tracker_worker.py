@@ -6,6 +6,7 @@ import asyncio
 import multiprocessing
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -16,7 +17,9 @@ from axonp2p.clock import SystemClock
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import configure_logs
 from axonp2p.settings import TrackerSettings
+from axonp2p.table.records import Row
 from axonp2p.transport.address import PinnedAddress
+from axonp2p.wire.envelope import Signed
 from tracker.app import Tracker
 from tracker.table_index import Entry, TableIndex
 
@@ -85,8 +88,10 @@ async def _serve(home: Path, listen: str, others: list[str], line: Connection[An
 def _note(index: TableIndex, stored: dict[PeerId, float]) -> None:
     enter = index.enter
 
-    def entered(entry: Entry) -> None:
-        enter(entry)
-        stored.setdefault(entry.peer, time.monotonic())
+    def entered(entries: Sequence[Entry]) -> list[Signed[Row] | None]:
+        before = enter(entries)
+        for entry in entries:
+            stored.setdefault(entry.peer, time.monotonic())
+        return before
 
     index.enter = entered  # type: ignore[method-assign]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axonp2p.identity.keys import PrivateKey
+from axonp2p.identity.keys import SIGNATURE_BYTES, PrivateKey
 from axonp2p.peers.capability import Capability, Gpu, Need, why_not
 from axonp2p.peers.coordinates import Coordinate, write_coordinate
 from axonp2p.table.records import Row
@@ -158,6 +158,22 @@ def test_a_place_is_used_again_and_its_old_words_are_gone():
     put(index, KEYS[1], make_offer(), now=NOW + REMEMBERED_S)
     assert len(index._peers) == 1
     assert not found(index, Need(datasets=["digits"]), now=NOW + REMEMBERED_S)
+
+
+@pytest.mark.parametrize("others", [0, 9])
+def test_of_two_rows_of_one_peer_that_are_entered_together_the_later_stays(others: int):
+    index = index_of()
+    first = put(index, KEYS[0], make_offer(cores=2), sequence=5)
+    entries = []
+    for key, sequence in [*((KEYS[1 + number], 1) for number in range(others)), (KEYS[0], 6), (KEYS[0], 7)]:
+        row = make_row(key, sequence=sequence)
+        signed: Signed[Row] = Signed(signer=key.peer_id, payload=encode(row), signature=b"s" * 64)
+        entries.append(index.prepare(signed, row, make_offer(cores=sequence), forget_at=NOW + 999, now=NOW))
+    before = index.enter(entries)
+    assert before[:others] == [None] * others
+    assert [known and known.payload for known in before[others:]] == [first, entries[-2].body[SIGNATURE_BYTES:]]
+    assert index.sequence_of(KEYS[0].peer_id) == 7
+    assert found(index, Need(cores=7)) == {KEYS[0].peer_id}
 
 
 def test_too_many_sets_of_words_cost_none_its_place(monkeypatch: pytest.MonkeyPatch):
