@@ -26,15 +26,8 @@ MOST_ADDRESSES = 2
 def worth_calling(row: Row, source: str) -> list[str]:
     """The addresses of a row that may be called on the word of somebody at the IP address `source`."""
     near = _is_global(source) is False
-    hosts = [(address, _is_global(_host(address))) for address in row.addresses]
+    hosts = [(address, _is_global_at(address)) for address in row.addresses]
     return [address for address, is_global in hosts if is_global or (near and is_global is False)][:MOST_ADDRESSES]
-
-
-def _host(address: str) -> str:
-    try:
-        return split_host_port(address)[0]
-    except SettingsError:
-        return ""
 
 
 @lru_cache(maxsize=16_384)
@@ -43,6 +36,15 @@ def _is_global(text: str) -> bool | None:
     try:
         return ipaddress.ip_address(text).is_global
     except ValueError:
+        return None
+
+
+@lru_cache(maxsize=16_384)
+def _is_global_at(address: str) -> bool | None:
+    """The same of HOST:PORT."""
+    try:
+        return _is_global(split_host_port(address)[0])
+    except SettingsError:
         return None
 
 

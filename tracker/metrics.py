@@ -22,6 +22,8 @@ class Metrics:
         self.request_seconds = Histogram(
             "axon_request_seconds", "From a request to its answer", ["path"], buckets=_SECONDS, registry=self.registry
         )
+        self._seconds_of: dict[str, Histogram] = {}
+        self._requests_of: dict[tuple[str, int], Counter] = {}
         self.commits = Counter("axon_commits", "Commits to the database", registry=self.registry)
         self.changes = Counter("axon_changes", "Changes in those commits", registry=self.registry)
         self.commit_seconds = Histogram(
@@ -38,6 +40,17 @@ class Metrics:
         Gauge("axon_rows_alive", "Peers that can be found", registry=self.registry).set_function(rows_alive)
         Gauge("axon_rows", "Rows remembered", registry=self.registry).set_function(rows)
         Gauge("axon_receipts", "Receipts stored", registry=self.registry).set_function(receipts)
+
+    def answered(self, path: str, status: int, seconds: float) -> None:
+        """A request for `path` was answered after so many seconds. `path` must be one of few: each is remembered."""
+        times = self._seconds_of.get(path)
+        if times is None:
+            times = self._seconds_of[path] = self.request_seconds.labels(path)
+        times.observe(seconds)
+        number = self._requests_of.get((path, status))
+        if number is None:
+            number = self._requests_of[path, status] = self.requests.labels(path, str(status))
+        number.inc()
 
     def committed(self, changes: int, seconds: float) -> None:
         """One commit was made. Called in the database's thread."""

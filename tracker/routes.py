@@ -8,6 +8,7 @@ limited              each source has so many requests a second
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from time import perf_counter
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -162,9 +163,9 @@ def _counted(metrics: Metrics) -> Middleware:
         # Only addresses that exist become labels: strangers choose the others.
         resource = request.match_info.route.resource
         path = resource.canonical if resource is not None else "other"
-        with metrics.request_seconds.labels(path).time():
-            response = await handler(request)
-        metrics.requests.labels(path, str(response.status)).inc()
+        began = perf_counter()
+        response = await handler(request)
+        metrics.answered(path, response.status, perf_counter() - began)
         return response
 
     return counted

@@ -53,7 +53,7 @@ def read_coordinate(data: bytes) -> Coordinate | None:
     if len(data) != _FORM.size:
         return None
     *place, height, error = _FORM.unpack(data)
-    if not all(math.isfinite(number) for number in (*place, height, error)):
+    if not math.isfinite(sum(place) + height + error):  # half floats: their sum is finite just when all of them are
         return None
     if not 0 <= height <= _FURTHEST_MS or not 0 <= error <= _MOST_ERROR or math.hypot(*place) > 1.01 * _FURTHEST_MS:
         return None

@@ -60,6 +60,8 @@ async def read_message(request: web.Request, kind: type[T], limit: int) -> T:
     Raises `MessageTooLarge`, `MalformedMessage`, `Refused` when the body takes more than ten seconds, or `Unreachable`
     when the caller is gone before all of it came.
     """
+    if request.content.is_eof():  # all of it came with its head, as a rule: a timer would cost more than reading it
+        return decode_as(await _body(request, limit), kind, limit)
     try:
         async with asyncio.timeout(BODY_WITHIN_S):
             return decode_as(await _body(request, limit), kind, limit)
