@@ -3,7 +3,8 @@
     slot of the row before (4 bytes) | its name (8) | signature of the new row (64) | msgpack {field's place: value}
 
 The receiver puts the changed fields into the row that it has and gets the very bytes that the peer signed, or it
-notices at the signature that it did not. A whole row has 400 bytes or more, a renewal about 95.
+notices at the signature that it did not. A whole row has 400 bytes or more, a renewal about 95. Who should have the row
+from its peer is only reminded of it: such a renewal is the first two parts alone, of the row itself.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from axonp2p.table.slots import Slots, name_of, slot_of
 from axonp2p.wire.envelope import Signed
 from tracker.table_index import TableIndex
 
+_NAME = struct.Struct(">IQ")
 _HEAD = struct.Struct(f">IQ{SIGNATURE_BYTES}s")
 _WORTH_IT = 0.7
 """A renewal longer than this share of the row is not made."""
@@ -42,11 +44,20 @@ def shorten(signed: Signed[Row], before: Signed[Row] | None) -> bytes | None:
     return short if len(short) < _WORTH_IT * len(signed.payload) else None
 
 
+def mention(signed: Signed[Row]) -> bytes:
+    """The row, for whoever should have it already."""
+    row: dict[str, Any] = msgpack.unpackb(signed.payload)
+    return _NAME.pack(slot_of(row["sequence"], row["expires"]), name_of(signed.payload))
+
+
 def restore(renewal: bytes, slots: Slots, index: TableIndex) -> Signed[Row] | None:
-    """The row that a renewal stands for, not yet checked; None when the row before is not known here.
+    """The row that a renewal stands for, not yet checked; None when the row that it names is not known here.
 
     Raises `MalformedMessage` when it is no renewal.
     """
+    if len(renewal) == _NAME.size:
+        slot, name = _NAME.unpack(renewal)
+        return _mentioned(slot, name, slots, index)
     if len(renewal) < _HEAD.size:
         raise MalformedMessage("a renewal that ends in its head")
     slot, name, signature = _HEAD.unpack_from(renewal)
@@ -60,6 +71,12 @@ def restore(renewal: bytes, slots: Slots, index: TableIndex) -> Signed[Row] | No
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError, AttributeError) as error:
         raise MalformedMessage("a renewal that cannot be read") from error
     return Signed(signer=peer, payload=payload, signature=signature)
+
+
+def _mentioned(slot: int, name: int, slots: Slots, index: TableIndex) -> Signed[Row] | None:
+    peer = slots.peer_of(slot, name)
+    signed = None if peer is None else index.signed_of(peer)
+    return signed if signed is not None and name_of(signed.payload) == name else None
 
 
 def _known(slot: int, name: int, slots: Slots, index: TableIndex) -> tuple[PeerId, bytes] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -49,18 +49,7 @@ class News:
     since: float
     """When it was stored here."""
     holders: tuple[str, ...] = ()
-    """Addresses of trackers to which the peer itself announces, in its order."""
-
-    def is_for(self, own: str, other: str, living: Container[str]) -> bool:
-        """Whether the tracker at `own` sends it to the one at `other`; `living` are those that can be reached.
-
-        The first of the peer's own trackers does, to all to which the peer does not announce itself. What does not
-        arrive because of that (the peer could not reach one of them) is found missing like anything else.
-        """
-        for address in self.holders:
-            if address == own or address in living:
-                return address == own and other not in self.holders
-        return True
+    """Addresses of trackers to which the peer itself announces."""
 
 
 class Replica:

@@ -100,7 +100,6 @@ class Synchronisation:
     def _tick(self) -> None:
         now = self._clock.now()
         news = self._replica.take_news()
-        living = {known.address for known in self.book.living()}
         self._close_forgotten()
         to_introduce = {known.address for known in self.book.to_introduce(now)}
         for known in self.book:
@@ -108,7 +107,7 @@ class Synchronisation:
             if line is None:
                 continue
             if known.lives:
-                line.add([each for each in news if each.is_for(self.own.address, known.address, living)])
+                line.add(news)
             elif news:
                 line.give_up()
             if known.address in to_introduce or (known.lives and line.has_news):

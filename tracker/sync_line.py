@@ -32,7 +32,7 @@ from axonp2p.wire.envelope import Signed
 from tracker.arrivals import Arrivals
 from tracker.own_tracker_row import open_tracker_row
 from tracker.pull import Pull
-from tracker.renewals import shorten
+from tracker.renewals import mention, shorten
 from tracker.replica import News, Replica
 
 TRACKERS_PATH = "/v1/trackers"
@@ -118,7 +118,7 @@ class SyncLine:
             await self._push(batch)
 
     async def _push(self, batch: list[News]) -> None:
-        shortened = [(each, shorten(each.signed, each.before)) for each in batch]
+        shortened = [(each, self._shortened(each)) for each in batch]
         renewals = [(each, short) for each, short in shortened if short is not None]
         oldest = min((each.since for each in batch), default=self._clock.now())
         message = Push(
@@ -137,6 +137,11 @@ class SyncLine:
             await self._push([News(each.signed, None, each.since) for each in again])
         elif batch:
             self.lag = max(self._clock.now() - oldest, 0.0)
+
+    def _shortened(self, news: News) -> bytes | None:
+        if str(self.address) in news.holders:
+            return mention(news.signed)
+        return shorten(news.signed, news.before)
 
     async def pull(self, tracker: PeerId, *, everything: bool) -> int:
         """Fetch all that it has and we lack; gives how many rows were new. Raises `MalformedMessage` too."""

@@ -31,7 +31,8 @@ class Push(Message, frozen=True):
     rows: Annotated[list[Signed[Row]], msgspec.Meta(max_length=MOST_NEWS)]
     """Whole rows."""
     renewals: Annotated[list[Annotated[bytes, msgspec.Meta(max_length=1024)]], msgspec.Meta(max_length=MOST_NEWS)]
-    """Rows told by what has changed: slot (4 bytes) and name (8) of the row before, signature (64), changed fields."""
+    """Rows told by what has changed: slot (4 bytes) and name (8) of the row before, signature (64), changed fields;
+    or by their own slot and name alone, where the peer announces to the receiver as well."""
     tracker: PeerId
     """The sender's id."""
     missed: bool = False
@@ -46,7 +47,7 @@ class Pushed(Message, frozen=True):
     new: Annotated[int, msgspec.Meta(ge=0)]
     """How many rows were new here."""
     lacking: Annotated[list[Annotated[int, msgspec.Meta(ge=0, lt=MOST_NEWS)]], msgspec.Meta(max_length=MOST_NEWS)]
-    """Which renewals were of no use, because the row before is not known here: send them whole."""
+    """Which renewals were of no use, because the row that they name is not known here: send them whole."""
     started: Moment
     """When the answerer began to run, by its own clock: one that was started anew has to be told of all trackers."""
 

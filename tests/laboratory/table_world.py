@@ -25,7 +25,7 @@ from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import Signed
 from peer_daemon.announce_rota import Rota
 from tracker.pull import Pull
-from tracker.renewals import restore, shorten
+from tracker.renewals import mention, restore, shorten
 from tracker.replica import News, Replica
 from tracker.table_index import REMEMBERED_S, TableIndex
 from tracker.tracker_book import TrackerBook
@@ -247,7 +247,6 @@ class TableWorld:
         if not tracker.up:
             return
         news = tracker.replica.take_news()
-        living = {known.address for known in tracker.book.living()}
         for known in tracker.book:
             bag = tracker.bags[known.address]
             if not known.lives and known.next_try > self.now:
@@ -260,14 +259,14 @@ class TableWorld:
                 continue
             if tracker.book.answered(known.address, self.now):
                 self._compare(tracker, other, everything=True)
-            self._push(tracker, other, [each for each in news if each.is_for(tracker.address, other.address, living)])
+            self._push(tracker, other, news)
             if bag.missed:
                 bag.missed = False
                 self._compare(other, tracker, everything=True)
 
     def _push(self, tracker: SimulatedTracker, other: SimulatedTracker, news: list[News]) -> None:
         for each in news:
-            short = shorten(each.signed, each.before)
+            short = mention(each.signed) if other.address in each.holders else shorten(each.signed, each.before)
             restored = None if short is None else restore(short, other.replica.slots, other.replica.index)
             tracker.sent["push"] += 0 if short is None else len(short)
             if restored is None:

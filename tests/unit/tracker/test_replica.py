@@ -8,8 +8,7 @@ from axonp2p.table.records import Row
 from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import NOW, make_row
 from tests.unit.tracker.replicas import PaperTracker, key_number
-from tracker.renewals import restore, shorten
-from tracker.replica import News
+from tracker.renewals import mention, restore, shorten
 
 
 def row_of(number: int, at: float = NOW, **changes: Any) -> Signed[Row]:
@@ -138,13 +137,15 @@ def test_expired_rows_are_not_handed_on():
     assert two.pull(one, NOW + 700)[1] == 0
 
 
-def test_the_first_of_the_peers_own_trackers_that_lives_tells_those_to_which_the_peer_does_not_announce():
-    key = key_number(1)
-    news = News(sign(key, make_row(key)), None, NOW, holders=("one", "two"))
-    everybody = {"one", "two", "three"}
-    told_by = {
-        own: {other for other in everybody - {own} if news.is_for(own, other, everybody - {own})} for own in everybody
-    }
-    assert told_by == {"one": {"three"}, "two": set(), "three": set()}
-    assert news.is_for("two", "three", {"three"}), "the first one is away"
-    assert News(news.signed, None, NOW).is_for("two", "one", {"one"}), "the peer named nobody"
+def test_a_tracker_that_has_the_row_from_its_peer_is_only_reminded_of_it():
+    two = PaperTracker("two")
+    row, newer = row_of(1), row_of(1, NOW + 300)
+    note = mention(row)
+    assert len(note) == 12
+    assert restore(note, two.replica.slots, two.replica.index) is None, "it lacks it: send it whole"
+    two.take(row, NOW, announced=True)
+    assert restore(note, two.replica.slots, two.replica.index) == row
+    two.replica.pushed(row)
+    assert two.replica.take_news() == [], "the other one tells everybody"
+    two.take(newer, NOW + 300, announced=True)
+    assert restore(note, two.replica.slots, two.replica.index) is None
