@@ -34,8 +34,8 @@ from tracker.table_store import TableStore
 from tracker.tempo import Tempo
 
 BALANCES_ASKED_LIMIT = 16 * 1024
-ANNOUNCES_A_SECOND_OF_ONE, ANNOUNCES_AT_ONCE_OF_ONE = 1.0, 20.0
-"""What one key may announce."""
+ANNOUNCES_A_SECOND_OF_ONE, ANNOUNCES_AT_ONCE_OF_ONE = 2.0, 120.0
+"""What one key may announce: short jobs, one after the other, change its row twice each."""
 PINGS_A_SECOND = 20.0
 LEAST_PING_S = 4.0
 
@@ -79,7 +79,9 @@ class Routes:
         signed = await read_message(request, Signed[Row], Row.LIMIT + ENVELOPE_OVERHEAD)
         now = self._clock.now()
         row = open_announced(signed, now)
-        self._keys.charge(signed.signer, self._clock.monotonic())  # after the signature: else anybody could use it up
+        if row.capability is not None:  # who leaves is always heard
+            # After the signature: else anybody could use it up.
+            self._keys.charge(signed.signer, self._clock.monotonic())
         source = _address(request)
         await self._table.keep(signed, row, now, source_of(source))
         reached = self.first_look(row, source)
