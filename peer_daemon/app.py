@@ -154,7 +154,7 @@ class Peer:
         )
         self._own = OwnRow(lasting, offer, self._listen[0])
         self._rows = RowWriter(
-            self._key, self._own, Numbers(self._home / "sequence", clock), clock, lambda: self._place.told
+            self._key, self._own, Numbers(self._home / "sequence", clock), clock, lambda: self._place.published
         )
         self._presence = Presence(self._home / "ready", self._rows, leases, health, clock)
         place = Workplace(self._key, self._home / "jobs", self._book)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from axonp2p.files import write_whole
 from axonp2p.logs import get_logger
-from axonp2p.peers.coordinates import Position
+from axonp2p.peers.coordinates import Position, steady
 
 log = get_logger(__name__)
 
@@ -23,11 +23,18 @@ class Place:
         except (OSError, ValueError):
             last = b""  # the first run, or damaged: a few round trips tell again
         self._position = Position(chance, last)
+        self._published = last
 
     @property
     def told(self) -> bytes:
         """What others are told of it; empty while it is unknown."""
         return self._position.told
+
+    @property
+    def published(self) -> bytes:
+        """The same for rows, which do not follow every tremble."""
+        self._published = steady(self._published, self.told)
+        return self._published
 
     def heard(self, seconds: float, coordinate: bytes, who: str) -> None:
         """A round trip to the node at `who`, which told that it stands at `coordinate`."""

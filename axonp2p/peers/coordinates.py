@@ -22,6 +22,8 @@ LONGEST_RTT_S = 5.0
 NEIGHBOURS = 64
 """Of how many others the last round trips are remembered."""
 SAMPLES = 3
+WORTH_TELLING_MS = 10.0
+"""A move by less changes no order that matters: guesses are wrong by more."""
 ENOUGH = 5
 """After so many round trips a coordinate is worth telling: one that joins a settled network needs five to ten."""
 
@@ -63,6 +65,20 @@ def read_coordinate(data: bytes) -> Coordinate | None:
 def write_coordinate(coordinate: Coordinate) -> bytes:
     """The 12 bytes that `read_coordinate` reads."""
     return _FORM.pack(*coordinate.place, coordinate.height, coordinate.error)
+
+
+def steady(last: bytes, newest: bytes) -> bytes:
+    """Which of two coordinates of one peer to publish: `last` stays while the newest says little that is new.
+
+    Coordinates never stand still; a published one that follows every tremble makes every row differ (the same paper:
+    application coordinates, apart from the ones that are computed with).
+    """
+    before, now = read_coordinate(last), read_coordinate(newest)
+    if before is None or now is None:
+        return newest
+    far = math.dist(before.place, now.place) + abs(before.height - now.height) > WORTH_TELLING_MS
+    surer = not before.error / 2 <= now.error <= before.error * 2
+    return newest if far or surer else last
 
 
 def guess_rtt(one: Coordinate, other: Coordinate) -> float:

@@ -21,6 +21,7 @@ import msgspec
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.keys import PrivateKey
+from axonp2p.peers.coordinates import DIMENSIONS
 from axonp2p.table.records import Row
 from axonp2p.table.tracker_client import announce, line_to
 from axonp2p.transport.address import PinnedAddress
@@ -78,7 +79,8 @@ class SyncTrial:
         row = row_of(key.peer_id, number, int(now * 1000), now, self._chance)
         first, second = self._chance.sample(range(len(self._homes)), 2)
         known = [str(self._addresses[first]), str(self._addresses[second])]
-        return Peer(key, msgspec.structs.replace(row, trackers=known), (first, second))
+        place = tuple(self._chance.gauss(0, 40) for _ in range(DIMENSIONS))
+        return Peer(key, msgspec.structs.replace(row, trackers=known), (first, second), place)
 
     def _start(self, number: int) -> TrackerWorker:
         others = [str(address) for place, address in enumerate(self._addresses) if place != number]

@@ -19,6 +19,7 @@ from axonp2p.peers.coordinates import (
     guess_rtt,
     moved,
     read_coordinate,
+    steady,
     write_coordinate,
 )
 
@@ -138,3 +139,15 @@ def test_who_joins_a_settled_network_needs_few_round_trips():
             newcomer.heard(str(other), guess_rtt(homes[one], homes[other]), settled[other])
         wrong += [abs(guess_rtt(newcomer.at, homes[o]) / guess_rtt(homes[one], homes[o]) - 1) for o in range(40, 80)]
     assert statistics.median(wrong) < 0.3
+
+
+def test_what_is_published_does_not_follow_every_tremble():
+    def at(*place: float, height: float = 5.0, error: float = 0.2) -> bytes:
+        return write_coordinate(Coordinate(place, height, error))
+
+    here = at(100, 0, 0, 0)
+    assert steady(here, at(104, 3, 0, 0, error=0.15)) == here
+    for moved_away in (at(111, 0, 0, 0), at(106, 0, 0, 0, height=10.0), at(100, 0, 0, 0, error=0.05)):
+        assert steady(here, moved_away) == moved_away
+    assert steady(b"", here) == here
+    assert steady(here, b"") == b""
