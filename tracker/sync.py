@@ -89,7 +89,7 @@ class Synchronisation:
                         self._pull_from_one()
                 except Exception:  # the edge of a supervised task: the next round may go better
                     log.exception("a round of the synchronisation failed")
-                await asyncio.sleep(PUSH_EVERY_S * self._chance.uniform(0.8, 1.0))
+                await asyncio.sleep(PUSH_EVERY_S * self._chance.uniform(0.9, 1.1))
         finally:
             for task in self._tasks.values():
                 task.cancel()

@@ -75,13 +75,13 @@ class SyncRoutes:
             self._charge(request, len(push.rows) + len(push.renewals))
         restored = [restore(renewal, self._replica.slots, self._replica.index) for renewal in push.renewals]
         rows = [*push.rows, *(signed for signed in restored if signed is not None)]
-        taken = await self._arrivals.take(rows)
+        await self._arrivals.take(rows)
         if known:
             for signed in rows:
                 self._replica.pushed(signed)
             self._sync().called_by(push.tracker, missed=push.missed)
         lacking = [place for place, signed in enumerate(restored) if signed is None]
-        return reply(Pushed(new=taken.new, lacking=lacking, started=self._replica.started))
+        return reply(Pushed(lacking=lacking, started=self._replica.started))
 
     async def _answer(self, request: web.Request) -> web.Response:
         kind: Any = SyncAsked

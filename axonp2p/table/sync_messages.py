@@ -25,31 +25,29 @@ PUSH_LIMIT = 384 * 1024
 PUSHED_LIMIT = 4096
 
 
-class Push(Message, frozen=True):
+class Push(Message, frozen=True, omit_defaults=True):
     """Rows that are new at the sender. Those that differ little from the row before travel as what has changed."""
 
-    rows: Annotated[list[Signed[Row]], msgspec.Meta(max_length=MOST_NEWS)]
-    """Whole rows."""
-    renewals: Annotated[list[Annotated[bytes, msgspec.Meta(max_length=1024)]], msgspec.Meta(max_length=MOST_NEWS)]
-    """Rows told by what has changed: slot (4 bytes) and name (8) of the row before, signature (64), changed fields;
-    or by their own slot and name alone, where the peer announces to the receiver as well."""
     tracker: PeerId
     """The sender's id."""
+    rows: Annotated[list[Signed[Row]], msgspec.Meta(max_length=MOST_NEWS)] = []
+    """Whole rows."""
+    renewals: Annotated[list[Annotated[bytes, msgspec.Meta(max_length=1024)]], msgspec.Meta(max_length=MOST_NEWS)] = []
+    """Rows told by what has changed: slot (4 bytes) and name (8) of the row before, signature (64), changed fields;
+    or by their own slot and name alone, where the peer announces to the receiver as well."""
     missed: bool = False
     """Whether earlier pushes did not arrive: the receiver asks for what it lacks then."""
     waited: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 0
     """Seconds since the oldest of these rows was stored at the sender."""
 
 
-class Pushed(Message, frozen=True):
+class Pushed(Message, frozen=True, omit_defaults=True):
     """The answer to a push."""
 
-    new: Annotated[int, msgspec.Meta(ge=0)]
-    """How many rows were new here."""
-    lacking: Annotated[list[Annotated[int, msgspec.Meta(ge=0, lt=MOST_NEWS)]], msgspec.Meta(max_length=MOST_NEWS)]
-    """Which renewals were of no use, because the row that they name is not known here: send them whole."""
     started: Moment
     """When the answerer began to run, by its own clock: one that was started anew has to be told of all trackers."""
+    lacking: Annotated[list[Annotated[int, msgspec.Meta(ge=0, lt=MOST_NEWS)]], msgspec.Meta(max_length=MOST_NEWS)] = []
+    """Which renewals were of no use, because the row that they name is not known here: send them whole."""
 
 
 GROUP = 64

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from axonp2p.peers.capability import as_map
 from axonp2p.table.records import Row
 from axonp2p.wire.envelope import Signed, sign
-from tests.fakes import NOW, make_row
+from tests.fakes import NOW, make_offer, make_row
 from tests.unit.tracker.replicas import PaperTracker, key_number
 from tracker.renewals import mention, restore, shorten
+
+VERSIONS = st.dictionaries(st.sampled_from(["torch", "numpy", "jax"]), st.text(max_size=8))
+GFLOPS = st.floats(0, 1000) | st.integers(0, 1000)
+OFFER: dict[str, Any] = as_map(make_offer())
 
 
 def row_of(number: int, at: float = NOW, **changes: Any) -> Signed[Row]:
@@ -41,6 +49,29 @@ def test_a_renewal_is_a_quarter_of_the_row_and_gives_the_same_bytes():
     assert short is not None
     assert len(short) < 0.25 * (len(after.payload) + 64)
     assert restore(short, two.replica.slots, two.replica.index) == after
+
+
+@given(VERSIONS, VERSIONS, GFLOPS, GFLOPS)
+def test_whatever_changes_in_the_capability_the_bytes_are_the_same(
+    old: dict[str, str], new: dict[str, str], slower: float, faster: float
+):
+    there = PaperTracker("there")
+    before, after = (
+        row_of(1, capability=OFFER | {"packages": old, "gflops": slower}),
+        row_of(1, NOW + 300, capability=OFFER | {"packages": new, "gflops": faster}),
+    )
+    there.take(before, NOW, announced=False)
+    short = shorten(after, before)
+    assert short is None or restore(short, there.replica.slots, there.replica.index) == after
+
+
+def test_other_free_slots_make_a_renewal_little_longer():
+    before = row_of(1, capability=OFFER)
+    same = shorten(row_of(1, NOW + 300, capability=OFFER), before)
+    fewer = shorten(row_of(1, NOW + 300, capability=OFFER | {"free": 1}), before)
+    assert same is not None
+    assert fewer is not None
+    assert len(fewer) <= len(same) + 4
 
 
 def test_a_renewal_is_of_no_use_to_who_lacks_the_row_before():
