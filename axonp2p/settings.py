@@ -34,6 +34,19 @@ class ClientSettings(_Section, frozen=True):
     """Whether it looks for peers and trackers on the local network (zeroconf) when nobody else is known."""
 
 
+class UseSettings(_Section, frozen=True):
+    """`[peer.in-use]` and `[peer.not-in-use]`: what holds while somebody sits at the machine, and while nobody does."""
+
+    run: bool = True
+    """Whether jobs run at all."""
+    cores: int = 0
+    """Cores for each job; 0: as many as `cores` of `[peer]` says. Fewer are held to at once."""
+    memory_mb: int = 0
+    """What all jobs together may use, in MiB; over it they are handed back. 0: as each job's own limit says."""
+    others_cpu: int = 25
+    """Percent of all cores: jobs wait while other programs use more. 100: never wait for that."""
+
+
 class PeerSettings(_Section, frozen=True):
     """`[peer]`"""
 
@@ -61,12 +74,36 @@ class PeerSettings(_Section, frozen=True):
     """HOST:PORT (UDP) of DHT nodes to begin with, beside those that trackers and the last run name."""
     lan: bool = True
     """Whether it tells the local network of itself and looks for others there (zeroconf)."""
-    datasets: list[str] = []
-    """Names of data that lies on this machine, which jobs may ask for."""
+    datasets: dict[str, str] = {}
+    """Folders of this machine that jobs may ask to read, by the names under which they are offered."""
     upload_mbit: int = 0
     """Mbit/s that this machine sends; 0 when you do not want to say."""
     download_mbit: int = 0
     """Mbit/s that this machine receives; 0 when you do not want to say."""
+    hours: list[str] = []
+    """When jobs may run, such as "Mon-Fri 18:00-08:00" or "Sat,Sun"; local time. Empty: at any time."""
+    on_battery: bool = False
+    """Whether jobs run on battery."""
+    idle_minutes: float = 3.0
+    """Without keyboard or mouse for so long, the machine counts as not in use, where that can be read."""
+    yield_to: list[str] = []
+    """Programs that have the machine for themselves while they run, such as "blender"."""
+    others_mbit: int = 0
+    """Mbit/s of other programs' traffic above which jobs wait; 0: do not look."""
+    metered: bool = False
+    """Whether jobs run on a network that costs by the byte, where that can be read."""
+    hottest_c: int = 90
+    """Degrees Celsius of the processor above which jobs wait, where that can be read; 0: do not look."""
+    keep_memory_free_mb: int = 512
+    """Jobs are handed back when programs can get less than this, in MiB."""
+    keep_disk_free_mb: int = 1024
+    """No job begins while less than this is free, in MiB."""
+    hand_back_minutes: float = 2.0
+    """Jobs that have waited for so long are handed back."""
+    page: str = "127.0.0.1:7072"
+    """HOST:PORT of the status page, on loopback only; empty: none."""
+    in_use: UseSettings = UseSettings()
+    not_in_use: UseSettings = UseSettings()
 
 
 class TrackerSettings(_Section, frozen=True):

@@ -12,6 +12,8 @@ A session's first message says what it is for. `TakeLease` makes it a lease: the
       | ToWorker, FromWorker <--------------> |  carried unread between coordinator and worker
       | SignReceipt / ReceiptSigned <-------> |  after each accepted round
       | FetchLog / LogPart <----------------> |
+      | <---- WorkerPaused, WorkerResumed       |  the owner is back: the worker stands still, then goes on
+      | <---------------- HandBack(seconds)     |  the owner wants the machine: the lease ends soon
       | EndLease ---------------------------> |  the worker and its files are removed
       | <---------------- LeaseEnded          |
 
@@ -49,6 +51,8 @@ class TakeLease(Message, tag=True, frozen=True):
     cores: Annotated[int, msgspec.Meta(ge=1, le=4096)]
     memory_mb: Size
     """What the job asks for; the peer's own limits hold whatever stands here."""
+    datasets: Annotated[list[Annotated[str, msgspec.Meta(max_length=64)]], msgspec.Meta(max_length=16)] = []
+    """Names of data on the peer's machine that the job wants to read, each under /data/NAME."""
 
 
 class LeaseTaken(Message, tag=True, frozen=True):
@@ -150,6 +154,26 @@ class WorkerEnded(Message, tag=True, frozen=True):
     """The end of what the job wrote."""
 
 
+class WorkerPaused(Message, tag=True, frozen=True):
+    """The owner needs the machine: the worker is stopped where it stands, and goes on later or is handed back."""
+
+    reason: Text
+    """In a sentence: why it waits."""
+
+
+class WorkerResumed(Message, tag=True, frozen=True):
+    """The worker goes on."""
+
+
+class HandBack(Message, tag=True, frozen=True):
+    """The owner wants the machine back: end the lease within `seconds`, or the peer does."""
+
+    reason: Text
+    """In a sentence."""
+    seconds: Annotated[float, msgspec.Meta(ge=0, le=3600)]
+    """Enough for the present round where that is possible; 0: the worker has gone already."""
+
+
 class LinkLost(Message, tag=True, frozen=True):
     """This peer cannot reach the member with that rank."""
 
@@ -202,6 +226,9 @@ PeerMessage = (
     | FromWorker
     | WorkerStarted
     | WorkerEnded
+    | WorkerPaused
+    | WorkerResumed
+    | HandBack
     | LinkLost
     | ReceiptSigned
     | LogPart

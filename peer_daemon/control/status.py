@@ -1,0 +1,182 @@
+"""All that the owner may see of the daemon at one moment: the command line prints it, the page draws it. JSON.
+
+Nothing secret stands in it. Times are Unix seconds, memory and disk MiB, credits cobblestones.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+State = Literal["training", "ready", "waiting", "paused", "finishing", "refused"]
+"""training   a job runs
+ready      nothing keeps it from working; no job wants it now
+waiting    something keeps it from working that passes by itself (busy, battery, hours, ...)
+paused     the owner said so
+finishing  the owner said so: running rounds are ended first
+refused    it cannot work here until something is mended (no sandbox)"""
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """The base of all of it."""
+
+
+class JobNow(Told, frozen=True):
+    """A lease that lives."""
+
+    job: str
+    client: str
+    """Its first letters."""
+    since: float
+    until: float
+    cores: int
+    memory_mb: int
+    """What it uses now."""
+    memory_limit_mb: int
+    cpu_seconds: float
+    round: int
+    """Accepted rounds of this lease."""
+    frozen: bool
+    """Whether it waits, stopped, for the machine to be free."""
+
+
+class MachineNow(Told, frozen=True):
+    """The machine as the policy sees it; None where it does not tell."""
+
+    cores: int
+    memory_mb: int
+    others_cpu_percent: float
+    memory_free_mb: int | None = None
+    disk_free_mb: int | None = None
+    on_battery: bool | None = None
+    battery_percent: float | None = None
+    temperature_c: float | None = None
+    input_idle_s: float | None = None
+
+
+class LimitsNow(Told, frozen=True):
+    """What the owner allows; the names are those of the settings, in snake case."""
+
+    cores: int
+    memory_mb: int
+    disk_mb: int
+    slots: int
+    hours: list[str]
+    on_battery: bool
+    others_cpu: int
+    """Percent."""
+
+
+class CreditsNow(Told, frozen=True):
+    """In cobblestones."""
+
+    today: float
+    """Of rounds accepted since midnight, local time; confirmed or not."""
+    confirmed: float
+    """In a tracker's ledger, in all."""
+    pending: float
+    """Signed, but no tracker has acknowledged it yet."""
+    days: list[float]
+    """Of the last 30 days, oldest first, today last."""
+
+
+class DoneNow(Told, frozen=True):
+    """What this machine did, in the time that the receipts tell of."""
+
+    jobs: int
+    rounds: int
+    samples: int
+    flops: int
+
+
+class TrackerNow(Told, frozen=True):
+    """A tracker that this peer announces to, or knows."""
+
+    address: str
+    answers: bool
+    """Whether it took the row the last time."""
+
+
+class NetworkNow(Told, frozen=True):
+    """How the peer is to be found."""
+
+    reachable: Literal["yes", "no", "unknown"]
+    """Whether others can call it."""
+    address: str
+    """Where; empty while nobody can find it."""
+    trackers: list[TrackerNow]
+    dht_nodes: int
+    """Known nodes; 0 also when it takes no part."""
+
+
+class Status(Told, frozen=True):
+    """The whole of it."""
+
+    version: str
+    name: str
+    peer: str
+    state: State
+    why: str
+    """One of `idle.decision.Why`."""
+    sentence: str
+    """One true sentence: what it does, or why it does nothing."""
+    since: float
+    until: float | None = None
+    """When a pause ends by itself; None: it does not, or there is none."""
+    findable: bool = True
+    """False while no tracker and no DHT node has its row: nobody can send it work."""
+    now: float
+    jobs: list[JobNow]
+    machine: MachineNow
+    limits: LimitsNow
+    credits: CreditsNow
+    done: DoneNow
+    network: NetworkNow
+    page: str = ""
+    """Address of the status page; empty when it is off."""
+
+
+class SpanTold(Told, frozen=True):
+    """A stretch of time in one state."""
+
+    began: float
+    ended: float
+    state: str
+    why: str
+    sentence: str
+
+
+class HappeningTold(Told, frozen=True):
+    """Something that happened at one moment."""
+
+    at: float
+    kind: str
+    """started, stopped, job began, job ended, job refused, paused, resumed, limits"""
+    sentence: str
+    job: str = ""
+
+
+class HistoryTold(Told, frozen=True):
+    """What was kept since some time, oldest first."""
+
+    spans: list[SpanTold]
+    happenings: list[HappeningTold]
+
+
+class PauseAsked(Told, frozen=True):
+    """Pause now; for so many seconds, or until `resume`."""
+
+    seconds: float | None = None
+
+
+class LimitsAsked(Told, frozen=True, forbid_unknown_fields=True):
+    """Change these; None: leave as it is."""
+
+    cores: int | None = None
+    memory_mb: int | None = None
+    disk_mb: int | None = None
+    slots: int | None = None
+    hours: list[str] | None = None
+    on_battery: bool | None = None
+    others_cpu: int | None = None

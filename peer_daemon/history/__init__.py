@@ -1,0 +1,1 @@
+"""What this machine did, kept for 30 days."""
