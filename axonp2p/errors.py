@@ -90,6 +90,12 @@ class Unreachable(AxonError):
     exit_code = 3
 
 
+class NoDaemon(Unreachable):
+    """No peer runs on this computer, so there is nobody to ask."""
+
+    code = "AX-301"
+
+
 class TrackerUnreachable(Unreachable):
     """None of the trackers answered."""
 
