@@ -10,6 +10,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from axonp2p.errors import SandboxMissing
 from axonp2p.sandbox.channel import WorkerChannel
@@ -19,6 +20,7 @@ from axonp2p.sandbox.environment import find_environment
 from axonp2p.sandbox.launch import Launched, find_bubblewrap, launch, made_up_files
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.log import BoundedLog
+from axonp2p.sandbox.priority import choose_processors
 from axonp2p.sandbox.verdict import Verdict
 from axonp2p.sandbox.watch import Watch
 
@@ -31,6 +33,9 @@ _LOG_END_S = 2.0
 
 _TRY_TIMEOUT_S = 30.0
 
+_HELD: WeakKeyDictionary[SandboxedWorker, frozenset[int]] = WeakKeyDictionary()
+"""On which processors each worker of this daemon is held, so that two are not held on one while another is free."""
+
 
 @dataclass(frozen=True)
 class WorkerEnd:
@@ -39,9 +44,21 @@ class WorkerEnd:
     reason: str
     """A sentence without a subject: "ended with exit code 1"."""
     limit: str
-    """The limit that it went over: "memory", "processes", "cpu", "files" or "output"; "" for none."""
+    """The limit that it met: "memory", "processes", "cpu", "cores", "files", "output", "disk", "time"; "" for none."""
     log_tail: str
     """The last of what it printed, without control characters."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a worker used when it was looked at last, all its processes together."""
+
+    memory_bytes: int
+    """That are no cache of a file."""
+    cpu_seconds: float
+    """Of processor time since it was started."""
+    tasks: int
+    """Processes and threads."""
 
 
 class SandboxedWorker:
@@ -63,6 +80,30 @@ class SandboxedWorker:
     async def wait(self) -> WorkerEnd:
         """Wait until no process of the sandbox is left, and say why."""
         return await asyncio.shield(self._end)
+
+    @property
+    def frozen(self) -> bool:
+        """Whether it was told to stand still."""
+        return self._watch.freezer.frozen
+
+    async def freeze(self) -> None:
+        """Make all its processes stand still; returns when they do, within a second. `kill` works on them too."""
+        await asyncio.to_thread(self._watch.freezer.freeze)
+
+    async def thaw(self) -> None:
+        """Let its processes go on."""
+        await asyncio.to_thread(self._watch.freezer.thaw)
+
+    def hold_to(self, cores: int) -> None:
+        """Let all its threads run on so many cores only, from now on and until this is called again."""
+        others = [number for worker, held in _HELD.items() if worker is not self for number in held]
+        _HELD[self] = choose_processors(os.sched_getaffinity(0), cores, others)
+        self._watch.hold_to(_HELD[self])
+
+    def usage(self) -> Usage:
+        """What it used at the last look, which is a tenth of a second old at most, half a second while frozen."""
+        last = self._watch.last
+        return Usage(last.memory_bytes, last.cpu_seconds, last.tasks)
 
     async def kill(self) -> WorkerEnd:
         """End the sandbox at once, with all its processes, and close the channel."""
@@ -88,6 +129,7 @@ class SandboxedWorker:
         await self._launched.first.ended()
         verdict = await asyncio.to_thread(self._watch.stop)
         self._launched.first.close()
+        _HELD.pop(self, None)
         # Nobody can hold the other end any more, but what lies in the pipe may be long.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LOG_END_S):

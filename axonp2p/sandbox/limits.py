@@ -28,6 +28,8 @@ class Limits:
     """A process."""
     cpu_seconds: int = 0
     """0: no limit."""
+    wall_seconds: int = 0
+    """Seconds from its start, those in which it is frozen left out; 0: no limit."""
     log_bytes: int = MIB
     """How much of stdout and stderr is kept: half from the start, half from the end."""
 

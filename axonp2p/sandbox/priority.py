@@ -7,8 +7,11 @@ well, for each process that is found in one that is not, since a job may begin s
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
+
+from axonp2p.sandbox.family import threads_of
 
 LOWEST = 19
 
@@ -22,3 +25,21 @@ def lower_sessions(pids: Iterable[int]) -> None:
                 file.write_text(str(LOWEST))
         except OSError:
             continue  # no such thing here, or it ended; or a change came within the last tenth of a second: next time
+
+
+def choose_processors(allowed: Iterable[int], cores: int, taken: Iterable[int]) -> frozenset[int]:
+    """So many of the processors that this process may use: those that other workers were given least often, the
+    last ones first, since other programs often stay on the first ones."""
+    given = list(taken)
+    return frozenset(sorted(allowed, key=lambda number: (given.count(number), -number))[: max(1, cores)])
+
+
+def hold_to(processors: frozenset[int], pids: Iterable[int]) -> None:
+    """Let all threads of these processes run on these processors only."""
+    for pid in pids:
+        try:
+            for thread in threads_of(pid):
+                if os.sched_getaffinity(thread) != processors:
+                    os.sched_setaffinity(thread, processors)
+        except OSError:
+            continue  # it ended meanwhile

@@ -13,7 +13,7 @@ FILES_PER_MB = 64
 """Files that a job may make, and more for each MiB of scratch: each costs about a KiB that no size counts."""
 
 SPARE_CORE_SECONDS = 10.0
-"""How far a job may run ahead of its cores, and 5 % more: helper threads that overlap for a moment are no offence."""
+"""How far a job may get ahead of its cores and 5 % more: helper threads that overlap for a moment are no offence."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,9 @@ class Sample:
     cpu_seconds: float = 0.0
     """Of the living and of the ended ones."""
     seconds: float = 0.0
-    """Since the sandbox was started."""
+    """Since the sandbox was started, those in which it was frozen left out."""
+    ahead_seconds: float = 0.0
+    """How far it is ahead of its cores: see `ahead_of_cores`."""
     files: int = 0
     """In /tmp."""
     printed_bytes: int = 0
@@ -49,9 +51,10 @@ def verdict(sample: Sample, limits: Limits) -> Verdict | None:
         return Verdict("processes", f"ran more than the {tasks} processes and threads that are allowed")
     if limits.cpu_seconds and sample.cpu_seconds > limits.cpu_seconds:
         return Verdict("cpu", f"used more than the {limits.cpu_seconds} s of processor time that are allowed")
-    if sample.cpu_seconds > limits.cores * sample.seconds * 1.05 + SPARE_CORE_SECONDS:
-        used = sample.cpu_seconds / max(sample.seconds, 1.0)
-        return Verdict("cores", f"kept {used:.1f} cores busy where {limits.cores} are allowed")
+    if limits.wall_seconds and sample.seconds > limits.wall_seconds:
+        return Verdict("time", f"ran longer than the {limits.wall_seconds} s that are allowed")
+    if sample.ahead_seconds > SPARE_CORE_SECONDS:
+        return Verdict("cores", f"kept more cores busy than the {limits.cores} that are allowed")
     if sample.files > files:
         return Verdict("files", f"made more than the {files} files in /tmp that are allowed")
     if sample.printed_bytes > printed:
@@ -60,6 +63,14 @@ def verdict(sample: Sample, limits: Limits) -> Verdict | None:
         used = sample.memory_bytes // MIB
         return Verdict("memory", f"used {used} MiB of memory where {limits.memory_mb} MiB are allowed")
     return None
+
+
+def ahead_of_cores(ahead: float, cpu_seconds: float, seconds: float, cores: int) -> float:
+    """How far a job is ahead of its cores, in seconds of one, after using `cpu_seconds` more in `seconds`.
+
+    What it did not use it does not save up: who waited for an hour may not have twice the cores in the next.
+    """
+    return max(0.0, ahead + cpu_seconds - 1.05 * cores * seconds)
 
 
 def parse_status(text: str) -> tuple[int, int]:

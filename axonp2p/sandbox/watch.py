@@ -12,14 +12,16 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-import psutil
-
+from axonp2p.sandbox.family import descendants, read
+from axonp2p.sandbox.freezer import Freezer
 from axonp2p.sandbox.launch import FirstProcess
 from axonp2p.sandbox.limits import MIB, Limits, task_limit
-from axonp2p.sandbox.priority import lower_sessions
-from axonp2p.sandbox.verdict import Sample, Verdict, parse_exact, parse_status, parse_ticks, verdict
+from axonp2p.sandbox.priority import hold_to, lower_sessions
+from axonp2p.sandbox.verdict import Sample, Verdict, ahead_of_cores, parse_exact, parse_status, parse_ticks, verdict
 
 INTERVAL_S = 0.1
+FROZEN_INTERVAL_S = 0.5
+"""Who stands still needs fewer looks."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -31,27 +33,35 @@ class Sampler:
         self._limits = limits
         self._tmp: int | None = None
         self._tasks_allowed = task_limit(limits.processes, limits.cores)
-        self._started = time.monotonic()
+        self._last = time.monotonic()
+        self._cpu_seconds = self._seconds = self._ahead_seconds = 0.0
         self.pids: list[int] = []
         """What the last sample found."""
 
-    def take(self, printed_bytes: int) -> Sample:
-        """What they use now."""
+    def take(self, printed_bytes: int, *, frozen: bool = False) -> Sample:
+        """What they use now. Time in which they are frozen does not count."""
         memory = tasks = ticks = 0
         self.pids = descendants(self._first, self._tasks_allowed)
         for pid in self.pids:
             try:
-                used, threads = parse_status(_read(f"/proc/{pid}/status"))
-                ticks += parse_ticks(_read(f"/proc/{pid}/stat"))
+                used, threads = parse_status(read(f"/proc/{pid}/status"))
+                ticks += parse_ticks(read(f"/proc/{pid}/stat"))
             except OSError:
                 continue  # it ended meanwhile
             memory += used
             tasks += threads
+        passed = self._passed(frozen)
+        self._ahead_seconds = ahead_of_cores(
+            self._ahead_seconds, ticks / _TICKS - self._cpu_seconds, passed, self._limits.cores
+        )
+        self._seconds += passed
+        self._cpu_seconds = ticks / _TICKS
         return Sample(
             memory_bytes=memory,
             tasks=tasks,
-            cpu_seconds=ticks / _TICKS,
-            seconds=time.monotonic() - self._started,
+            cpu_seconds=self._cpu_seconds,
+            seconds=self._seconds,
+            ahead_seconds=self._ahead_seconds,
             files=self._files(),
             printed_bytes=printed_bytes,
         )
@@ -65,7 +75,7 @@ class Sampler:
         total = 0
         for pid in descendants(self._first, self._tasks_allowed):
             try:
-                total += parse_exact(_read(f"/proc/{pid}/smaps_rollup"))
+                total += parse_exact(read(f"/proc/{pid}/smaps_rollup"))
             except (FileNotFoundError, ProcessLookupError):
                 continue  # it ended meanwhile
             except PermissionError:
@@ -78,6 +88,11 @@ class Sampler:
         if self._tmp is not None:
             os.close(self._tmp)
             self._tmp = None
+
+    def _passed(self, frozen: bool) -> float:
+        now = time.monotonic()
+        passed, self._last = now - self._last, now
+        return 0.0 if frozen else passed
 
     def _files(self) -> int:
         try:
@@ -109,7 +124,11 @@ class Watch:
         self._printed_bytes = printed_bytes
         self._verdict: Verdict | None = None
         self._trusted_samples = self._trusted_bytes = 0
+        self.last = Sample()
+        """What was seen at the last look."""
+        self._held_to: frozenset[int] | None = None
         self._enough = threading.Event()
+        self.freezer = Freezer(first.pid, task_limit(limits.processes, limits.cores), None, self._evades)
         self._thread = threading.Thread(target=self._run, name=f"watch-{first.pid}", daemon=True)
 
     def start(self) -> None:
@@ -122,19 +141,38 @@ class Watch:
         self._thread.join()
         return self._verdict
 
+    def hold_to(self, processors: frozenset[int]) -> None:
+        """Let its threads run on these processors only, those too that are born later or move away."""
+        self._held_to = processors
+        hold_to(processors, descendants(self._first.pid, task_limit(self._limits.processes, self._limits.cores)))
+
     def _run(self) -> None:
         sampler = Sampler(self._first.pid, self._limits)
         try:
-            while self._verdict is None and not self._enough.wait(INTERVAL_S):
-                self._verdict = self._judge(sampler)
-                lower_sessions(sampler.pids)
+            while self._verdict is None and not self._enough.wait(self._interval()):
+                if found := self._judge(sampler):
+                    self._verdict = found
+                self._keep(sampler.pids)
             if self._verdict is not None:
                 self._first.kill()
         finally:
             sampler.close()
 
+    def _interval(self) -> float:
+        return FROZEN_INTERVAL_S if self.freezer.frozen else INTERVAL_S
+
+    def _keep(self, pids: list[int]) -> None:
+        self.freezer.keep()
+        lower_sessions(pids)
+        if self._held_to is not None:
+            hold_to(self._held_to, pids)
+
+    def _evades(self) -> None:
+        self._verdict = Verdict("", "did not stand still when this computer was needed")
+        self._first.kill()
+
     def _judge(self, sampler: Sampler) -> Verdict | None:
-        sample = sampler.take(self._printed_bytes())
+        sample = self.last = sampler.take(self._printed_bytes(), frozen=self.freezer.frozen)
         found = verdict(sample, self._limits)
         if found is None or found.limit != "memory":
             return found
@@ -151,32 +189,6 @@ class Watch:
 def _memory_bytes(pid: int) -> int:
     """0 also for a process that has ended, which nobody but root may look into."""
     try:
-        return parse_status(_read(f"/proc/{pid}/status"))[0]
+        return parse_status(read(f"/proc/{pid}/status"))[0]
     except OSError:
         return 0
-
-
-def descendants(first: int, enough: int) -> list[int]:
-    """`first` and all processes below it; stops soon after `enough` were found."""
-    if not os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children"):
-        # A kernel without CONFIG_PROC_CHILDREN: look through all processes of the machine.
-        try:
-            return [first, *(child.pid for child in psutil.Process(first).children(recursive=True))]
-        except psutil.NoSuchProcess:
-            return []
-    found: list[int] = []
-    waiting = [first]
-    while waiting and len(found) <= enough:
-        pid = waiting.pop()
-        found.append(pid)
-        try:
-            for thread in os.listdir(f"/proc/{pid}/task"):
-                waiting += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
-        except OSError:
-            continue  # it ended meanwhile
-    return found
-
-
-def _read(path: str) -> str:
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()

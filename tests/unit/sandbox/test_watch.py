@@ -8,9 +8,10 @@ from dataclasses import replace
 import psutil
 import pytest
 
+from axonp2p.sandbox.family import descendants
 from axonp2p.sandbox.limits import MIB, Limits
 from axonp2p.sandbox.verdict import Sample
-from axonp2p.sandbox.watch import Sampler, descendants
+from axonp2p.sandbox.watch import Sampler
 
 LIMITS = Limits(cores=2, memory_mb=100, scratch_mb=10, processes=8, cpu_seconds=60, log_bytes=4096)
 
