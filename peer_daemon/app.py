@@ -36,7 +36,9 @@ from peer_daemon.handlers import Door
 from peer_daemon.hardware import look_at_machine
 from peer_daemon.job_runner import Workplace
 from peer_daemon.lan_side import LanSide, is_on_lan
+from peer_daemon.lease_file import interrupted_leases, keep_leases
 from peer_daemon.leases import Leases
+from peer_daemon.lending import Lending
 from peer_daemon.offer import Wishes, capability_of, name_of
 from peer_daemon.own_row import OwnRow, lasting_row
 from peer_daemon.own_tokens import OwnTokens
@@ -48,6 +50,7 @@ from peer_daemon.receipts_courier import ReceiptsCourier
 from peer_daemon.row_writer import Numbers, RowWriter
 from peer_daemon.standing import Standing
 from peer_daemon.tracker_news import TrackerNews
+from peer_daemon.workshop import Workshop
 
 log = get_logger(__name__)
 
@@ -140,25 +143,28 @@ class Peer:
     def _make_door(self, offer: Capability, certificate: Certificate) -> None:
         """What answers clients, members, and who asks for the row."""
         settings, clock, health = self._settings, self._clock, self._lines.health
-        leases = Leases(self._key.peer_id, offer, check_address=settings.check_client_address)
+        self._lending = Lending(offer)
+        self._leases = leases = Leases(self._key.peer_id, self._lending, check_address=settings.check_client_address)
+        leases.interrupted(interrupted_leases(self._home / "leases.json"), clock.now())
         for tracker in health.identities:
             leases.trust(tracker)
         tokens = None
         if settings.issue_tokens:
-            tokens = OwnTokens(self._key, offer)
+            tokens = OwnTokens(self._key, self._lending)
             leases.trust(self._key.peer_id)
-        self._leases = leases
         self._book = ReceiptsBook(self._home / "receipts.db", self._key)
         lasting = lasting_row(
             self._key.peer_id, self._name, certificate.fingerprint, issues_tokens=settings.issue_tokens
         )
-        self._own = OwnRow(lasting, offer, self._listen[0])
+        self._own = OwnRow(lasting, self._lending, self._listen[0])
         self._rows = RowWriter(
             self._key, self._own, Numbers(self._home / "sequence", clock), clock, lambda: self._place.published
         )
         self._presence = Presence(self._home / "ready", self._rows, leases, health, clock)
-        place = Workplace(self._key, self._home / "jobs", self._book)
-        self._door = Door(leases, place, clock, self._presence.slots_changed)
+        datasets = {name: Path(folder) for name, folder in settings.datasets.items()}
+        place = Workplace(self._key, self._home / "jobs", self._book, datasets=datasets)
+        self._workshop = Workshop()
+        self._door = Door(leases, place, self._workshop, clock, self._slots_changed)
         app = web.Application()
         add_ping(app)
         Questions(lambda: self._rows.signed, tokens, leases, clock).add_to(app)
@@ -205,6 +211,11 @@ class Peer:
             parts.lan.port = port
             parts.lan.dht = parts.standing.port if parts.standing else 0
         return port
+
+    async def _slots_changed(self) -> None:
+        """A lease began or ended."""
+        await asyncio.to_thread(keep_leases, self._home / "leases.json", self._leases.living())
+        self._presence.slots_changed()
 
     def _answered_by_node(self, seconds: float, coordinate: bytes, who: str) -> None:
         self._place.heard(seconds, coordinate, who)

@@ -47,6 +47,8 @@ class ClientSide:
         self._mesh = mesh
         self._book = book
         self._epoch = -1
+        self.receipts = 0
+        """Signed under this lease."""
 
     async def hear(self, tell_worker: TellWorker, read_log: Callable[[], bytes]) -> None:
         """Do what the client says until it ends the lease; `tell_worker` and `read_log` reach the sandbox.
@@ -101,6 +103,7 @@ class ClientSide:
             log.warning("receipt refused", job=self._lease.job, reason=error.message)
             await self._session.send(refusal_of(error))  # the lease goes on
             return
+        self.receipts += 1
         await self._session.send(ReceiptSigned(receipt=doubly))
 
     async def _send_log(self, whole: bytes) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from axonp2p.clock import Clock
@@ -17,6 +17,7 @@ from axonp2p.transport.session import Session
 from peer_daemon.job_runner import JobRunner, Workplace
 from peer_daemon.leases import Leases
 from peer_daemon.memory import give_back
+from peer_daemon.workshop import Workshop
 
 log = get_logger(__name__)
 
@@ -29,12 +30,19 @@ CLOSE_S = 10.0
 class Door:
     """Serves every session of the daemon. `slots_changed` is called when a lease began or ended."""
 
-    def __init__(self, leases: Leases, place: Workplace, clock: Clock, slots_changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        leases: Leases,
+        place: Workplace,
+        workshop: Workshop,
+        clock: Clock,
+        slots_changed: Callable[[], Awaitable[None]],
+    ) -> None:
         self._leases = leases
         self._place = place
         self._clock = clock
         self._slots_changed = slots_changed
-        self._running: dict[str, JobRunner] = {}
+        self._workshop = workshop
         self._leasing: set[asyncio.Task[None]] = set()
         self._closing = False
 
@@ -60,7 +68,7 @@ class Door:
     async def close(self, reason: str) -> None:
         """Take nobody in any more and end every lease, telling the clients why."""
         self._closing = True
-        for runner in self._running.values():
+        for runner in self._workshop.runners:
             runner.stop(reason)
         if self._leasing:
             await asyncio.wait(self._leasing, timeout=CLOSE_S)
@@ -70,21 +78,21 @@ class Door:
         lease = self._leases.take(ask, caller, self._clock.now())
         log.info("lease taken", job=lease.job, client=short(lease.client), cores=lease.cores, memory_mb=lease.memory_mb)
         runner = JobRunner(lease, session, self._place)
-        self._running[lease.reservation] = runner
-        self._slots_changed()
         try:
+            await self._workshop.add(runner)
+            await self._slots_changed()
             reason = await runner.run(max(0.0, lease.until - self._clock.now()))
         finally:
-            del self._running[lease.reservation]
+            self._workshop.remove(runner)
             self._leases.ended(lease)
-            self._slots_changed()
+            await self._slots_changed()
         log.info("lease ended", job=lease.job, client=short(lease.client), reason=reason or "the client ended it")
         with suppress(Unreachable):
             await session.send(LeaseEnded(reason=reason))
         await asyncio.to_thread(give_back)
 
     async def _link(self, session: Session, join: JoinMesh) -> None:
-        runner = self._running.get(join.reservation)
+        runner = self._workshop.find(join.reservation)
         if runner is None or not runner.mesh.is_member(session.peer):
             # The same words for both, so that nobody learns which jobs run here.
             raise Refused("you are on no roster of that reservation here")

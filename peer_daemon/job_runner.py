@@ -7,10 +7,11 @@ slows its own neighbours and fills nobody's memory. A worker that takes nothing 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +21,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import short
 from axonp2p.jobs.messages import (
     FromWorker,
+    HandBack,
     LeaseTaken,
     LinkLost,
     WorkerEnded,
@@ -27,7 +29,7 @@ from axonp2p.jobs.messages import (
 )
 from axonp2p.logs import get_logger
 from axonp2p.sandbox.channel import WorkerChannel
-from axonp2p.sandbox.child import WorkerEnd, start_worker
+from axonp2p.sandbox.child import Usage, WorkerEnd, start_worker
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.messages import Control, FromMember, Started, ToMember, ToWorkerMessage
 from axonp2p.transport.mesh import Mesh
@@ -36,6 +38,7 @@ from peer_daemon.bundle_writer import BundleWriter
 from peer_daemon.client_side import ClientSide
 from peer_daemon.leases import Lease
 from peer_daemon.receipts_book import ReceiptsBook
+from peer_daemon.standstill import Standstill
 
 log = get_logger(__name__)
 
@@ -44,6 +47,8 @@ SCRATCH_MB = 256
 """The most that /tmp may hold, in MiB: it lies in memory, so it is also at most a quarter of the job's memory."""
 STALLED_S = 60.0
 """A worker that takes no message for so long is ended."""
+HAND_BACK_TOLD_S = 1.0
+"""How long a client that reads slowly may delay that its worker is ended."""
 LINK_LOST_AGAIN_S = 1.0
 """How often at most the client is told that a member is out of reach, in seconds."""
 _CLIENT_GONE = "the client is gone"
@@ -63,7 +68,17 @@ class Worker(Protocol):
 
     async def wait(self) -> WorkerEnd: ...
     async def kill(self) -> WorkerEnd: ...
+    async def freeze(self) -> None: ...
+    async def thaw(self) -> None: ...
+    def hold_to(self, cores: int) -> None: ...
+    def usage(self) -> Usage: ...
     def log(self) -> bytes: ...
+
+
+class StartWorker(Protocol):
+    """`sandbox.child.start_worker`, or what plays it."""
+
+    async def __call__(self, job_folder: Path, limits: Limits, *, data: Mapping[str, Path]) -> Worker: ...
 
 
 @dataclass(frozen=True)
@@ -74,7 +89,9 @@ class Workplace:
     jobs: Path
     """Where each lease has its folder."""
     book: ReceiptsBook
-    start_worker: Callable[[Path, Limits], Awaitable[Worker]] = start_worker
+    start_worker: StartWorker = start_worker
+    datasets: Mapping[str, Path] = field(default_factory=dict)
+    """Folders that the owner offers, by name."""
 
 
 class JobRunner:
@@ -90,7 +107,12 @@ class JobRunner:
         bundle_mb = max(0, lease.disk_mb - self._limits.scratch_mb - log_mb)
         self._bundle = BundleWriter(place.jobs / lease.reservation, bundle_mb * _MIB)
         self._stop_reason: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._side = ClientSide(lease, session, self._bundle, self.mesh, place.book)
+        self.standstill = Standstill(session)
         self._worker: Worker | None = None
+        self._cores = 0
+        self._handing_back: asyncio.Task[None] | None = None
+        self._handed_back_by = math.inf
         self._worker_fault = ""
         self._lost_told: dict[int, float] = {}
 
@@ -105,8 +127,8 @@ class JobRunner:
             await self._session.send(
                 LeaseTaken(until=self.lease.until, cores=self.lease.cores, memory_mb=self.lease.memory_mb)
             )
-            side = ClientSide(self.lease, self._session, self._bundle, self.mesh, self._place.book)
-            client = asyncio.create_task(side.hear(partial(self._to_worker, worker), worker.log))
+            await self.standstill.started(worker)
+            client = asyncio.create_task(self._side.hear(partial(self._to_worker, worker), worker.log))
             hearing = [client, asyncio.create_task(self._hear_worker(worker))]
             return await self._until_the_end(client, seconds)
         except Unreachable:
@@ -119,7 +141,38 @@ class JobRunner:
         if not self._stop_reason.done():
             self._stop_reason.set_result(reason)
 
+    def hand_back(self, reason: str, seconds: float) -> None:
+        """The owner wants the machine: the client has `seconds` to end the lease, then this side does."""
+        by = time.monotonic() + seconds
+        if by < self._handed_back_by:
+            self._handed_back_by = by
+            if self._handing_back is not None:
+                self._handing_back.cancel()
+            self._handing_back = asyncio.create_task(self._hand_back(reason, seconds))
+
+    def hold_to(self, cores: int) -> None:
+        """The worker may use so many cores now; 0: as many as its lease says."""
+        if self._worker is not None and min(cores, self.lease.cores) != self._cores:
+            self._cores = min(cores, self.lease.cores)
+            self._worker.hold_to(self._cores)
+
+    def usage(self) -> Usage:
+        """What the worker uses, or used when it has ended."""
+        return self._worker.usage() if self._worker is not None else Usage(0, 0.0, 0)
+
+    @property
+    def rounds(self) -> int:
+        """Accepted rounds for which the client signed a receipt under this lease."""
+        return self._side.receipts
+
     # --- beginning and end ---
+
+    async def _hand_back(self, reason: str, seconds: float) -> None:
+        with suppress(Unreachable, TimeoutError):
+            async with asyncio.timeout(HAND_BACK_TOLD_S):
+                await self._session.send(HandBack(reason=reason, seconds=seconds))
+        await asyncio.sleep(seconds)
+        self.stop(reason)
 
     async def _start(self) -> Worker:
         try:
@@ -127,7 +180,8 @@ class JobRunner:
         except OSError as error:
             raise Refused(f"this peer cannot make a folder for the job: {error.strerror}") from error
         try:
-            worker = await self._place.start_worker(self._bundle.bundle, self._limits)
+            data = {name: self._place.datasets[name] for name in self.lease.datasets}
+            worker = await self._place.start_worker(self._bundle.bundle, self._limits, data=data)
         except AxonError as error:  # SandboxMissing is our owner's business; the client hears a refusal
             raise Refused(f"this peer cannot start a worker: {error.message}") from error
         self._worker = worker
@@ -150,9 +204,11 @@ class JobRunner:
         return _CLIENT_GONE if self._session.closed else "the token expired"
 
     async def _clean_up(self, hearing: list[asyncio.Task[None]]) -> None:
-        for task in hearing:
+        ending = [*hearing, self._handing_back] if self._handing_back else hearing
+        for task in ending:
             task.cancel()
-        await asyncio.gather(*hearing, return_exceptions=True)
+        await asyncio.gather(*ending, return_exceptions=True)
+        await self.standstill.close()
         try:
             if self._worker is not None:
                 await self._worker.kill()
@@ -203,8 +259,7 @@ class JobRunner:
 
     async def _to_worker(self, worker: Worker, message: ToWorkerMessage, payload: bytes | memoryview) -> None:
         try:
-            async with asyncio.timeout(STALLED_S):
-                await worker.channel.send(message, payload)
+            await self.standstill.within(STALLED_S, partial(worker.channel.send, message, payload))
         except Unreachable:
             pass  # it has ended; the client hears so from `_hear_worker`
         except TimeoutError:

@@ -1,12 +1,14 @@
 """Whom this peer lends a slot to, and until when (pure).
 
-A lease lives from its token until the first of: the client ends it, the client's session ends (there is no grace yet:
-nothing could be resumed on a session that is gone), the token expires, the daemon stops. Its slot is free again only
-when its worker is gone, however late that is.
+A lease lives from its token until the first of: the client ends it, the client's session ends (there is no grace:
+nothing could be resumed on a session that is gone), the token expires, the owner takes the machine back, the daemon
+stops. Its slot is free again only when its worker is gone, however late that is. A daemon that was killed keeps the
+slots of its leases for their clients for a while when it is started again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from axonp2p.errors import Busy, Refused
@@ -17,9 +19,10 @@ from axonp2p.reservation.calendar import Calendar
 from axonp2p.reservation.token import Caller, Token, check_token
 from axonp2p.wire.codec import decode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
+from peer_daemon.lending import Lending
 
-SESSION_GRACE_S = 0
-"""How long a lease outlives its session, in seconds."""
+RETURN_WITHIN_S = 60
+"""How long after a crash of this daemon a slot waits for the client that had it."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +41,46 @@ class Lease:
     disk_mb: int
     token: bytes
     """As the client showed it: receipts are handed in with it where the issuer is not the one who keeps them."""
+    datasets: tuple[str, ...] = ()
+    """Names of the volunteer's data that the job may read."""
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """What is kept of a lease over a crash. `until` in Unix seconds."""
+
+    reservation: str
+    client: PeerId
+    until: int
 
 
 class Leases:
     """Every lease of this peer, and the rules by which it gives another."""
 
-    def __init__(self, peer: PeerId, offer: Capability, *, check_address: bool) -> None:
+    def __init__(self, peer: PeerId, lending: Lending, *, check_address: bool) -> None:
         self._peer = peer
-        self._offer = offer
+        self._lending = lending
         self._check_address = check_address
-        self._calendar = Calendar(offer.slots)
+        self._calendar = Calendar(lending.offer.slots)
         self._living: dict[str, Lease] = {}
+        self._interrupted: dict[str, PeerId] = {}
         self._issuers: frozenset[PeerId] = frozenset()
+
+    def interrupted(self, leases: Iterable[Interrupted], now: float) -> None:
+        """These lived when the daemon was killed: for a minute nobody else gets their slots."""
+        for lease in leases:
+            until = min(lease.until, now + RETURN_WITHIN_S)
+            if until > now and len(self._interrupted) < self._calendar.slots:
+                self._calendar.hold(lease.reservation, lease.client, now, until)
+                self._interrupted[lease.reservation] = lease.client
+
+    def living(self) -> list[Lease]:
+        """Those that were taken and have not ended."""
+        return list(self._living.values())
+
+    def slots_changed(self) -> None:
+        """The owner lends more slots, or fewer; no lease ends by that."""
+        self._calendar.slots = self._lending.offer.slots
 
     def trust(self, issuer: PeerId) -> None:
         """Accept tokens of this tracker from now on, or of the peer itself."""
@@ -61,17 +92,16 @@ class Leases:
         Raises `TokenRefused`, `Busy`, `Refused`, and what decoding and opening a token raise. Nothing is changed then.
         """
         token = self._token(ask, caller, now)
-        if self._offer.refuses:
-            raise Refused(f"this peer takes no work: {self._offer.refuses}")
-        if ask.cores > self._offer.cores:
-            raise Refused(f"this peer lends {self._offer.cores} of the {ask.cores} cores asked for")
-        if ask.memory_mb > self._offer.memory_mb:
-            raise Refused(f"this peer lends {self._offer.memory_mb} of the {ask.memory_mb} MiB memory asked for")
-        self._calendar.expire(now)
+        offer = self._lending.offer
+        _check_offer(offer, ask)
+        self._forget_over(now)
         if token.uuid in self._living:
             raise Busy("the reservation is in use: its lease still lives", fix="end that lease, or reserve again")
-        if len(self._living) >= self._offer.slots:  # a lease whose time is over, but whose worker is not gone yet
-            raise Busy(f"every slot is taken ({self._offer.slots} in all)")
+        if len(self._living) >= offer.slots:  # a lease whose time is over, but whose worker is not gone yet
+            raise Busy(f"every slot is taken ({offer.slots} in all)")
+        if self._interrupted.get(token.uuid) == token.client:
+            del self._interrupted[token.uuid]
+            self._calendar.release(token.uuid)
         self._calendar.hold(token.uuid, token.client, now, token.expires)
         lease = Lease(
             reservation=token.uuid,
@@ -82,9 +112,10 @@ class Leases:
             until=token.expires,
             cores=ask.cores,
             # A job that asks for nothing gets what there is: a limit of 0 would kill it at once.
-            memory_mb=ask.memory_mb or self._offer.memory_mb,
-            disk_mb=self._offer.disk_mb,
+            memory_mb=ask.memory_mb or offer.memory_mb,
+            disk_mb=offer.disk_mb,
             token=ask.token,
+            datasets=tuple(ask.datasets),
         )
         self._living[lease.reservation] = lease
         return lease
@@ -94,9 +125,14 @@ class Leases:
         if self._living.pop(lease.reservation, None) is not None:
             self._calendar.release(lease.reservation)
 
-    def free(self) -> int:
+    def free(self, now: float) -> int:
         """Slots that nobody holds."""
-        return self._offer.slots - len(self._living)
+        self._forget_over(now)
+        return max(0, self._lending.offer.slots - len(self._living) - len(self._interrupted))
+
+    def _forget_over(self, now: float) -> None:
+        for over in self._calendar.expire(now):
+            self._interrupted.pop(over.lease, None)
 
     def _token(self, ask: TakeLease, caller: Caller, now: float) -> Token:
         signed: Signed[Token] = decode(ask.token, Signed[Token], Token.LIMIT + ENVELOPE_OVERHEAD)
@@ -109,3 +145,15 @@ class Leases:
             now=now,
             check_address=self._check_address,
         )
+
+
+def _check_offer(offer: Capability, ask: TakeLease) -> None:
+    """Raise `Refused` for a job that wants more than is lent."""
+    if offer.refuses:
+        raise Refused(f"this peer takes no work: {offer.refuses}")
+    if ask.cores > offer.cores:
+        raise Refused(f"this peer lends {offer.cores} of the {ask.cores} cores asked for")
+    if ask.memory_mb > offer.memory_mb:
+        raise Refused(f"this peer lends {offer.memory_mb} of the {ask.memory_mb} MiB memory asked for")
+    if missing := set(ask.datasets) - set(offer.datasets):
+        raise Refused(f"this peer does not offer the data {', '.join(sorted(missing))}")

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import msgspec
 
 from axonp2p.identity.peer_id import PeerId, public_key_of
-from axonp2p.peers.capability import Capability
 from axonp2p.table.dht.compact import ISSUES_TOKENS, OFFERS_WORK, CompactRow, pack_addresses
 from axonp2p.table.dht.index_keys import environment_tags
 from axonp2p.table.records import Row
 from axonp2p.transport.address import join_host_port
+from peer_daemon.lending import Lending
 from peer_daemon.offer import fit
 
 MOST_ADDRESSES = 4
@@ -23,11 +23,11 @@ _WILDCARDS = ("0.0.0.0", "::", "")  # noqa: S104 (compared with, not bound to)
 class OwnRow:
     """The row's lasting part; what changes is set before it is written."""
 
-    def __init__(self, lasting: Row, offer: Capability, host: str) -> None:
+    def __init__(self, lasting: Row, lending: Lending, host: str) -> None:
         """`lasting` is a row with what stays the same (`lasting_row`); `host` is where the peer listens."""
         self._lasting = lasting
-        self._offer = offer
-        self.free = offer.free
+        self._lending = lending
+        self.free = lending.offer.free
         """Slots that nobody holds now."""
         self.dht = 0
         """UDP port of the DHT node; 0 while others cannot reach it."""
@@ -80,7 +80,7 @@ class OwnRow:
             coordinate=coordinate,
             trackers=list(trackers[:MOST_TRACKERS_NAMED]),
         )
-        return fit(row, msgspec.structs.replace(self._offer, free=self.free))
+        return fit(row, msgspec.structs.replace(self._lending.offer, free=self.free))
 
     def withdrawing(self, *, sequence: int, expires: int) -> Row:
         """The row that lends nothing any more; `expires` is when every older row has expired."""
@@ -91,8 +91,10 @@ class OwnRow:
         packed = pack_addresses(row.addresses)
         if not packed:
             return None
-        # Whether a slot is free at the moment the peer tells who asks it: that would be put anew with every job.
-        flags = (0 if self._offer.refuses else OFFERS_WORK) | (ISSUES_TOKENS if row.issues_tokens else 0)
+        # Whether a slot is free at the moment the peer tells who asks it: that would be put anew with every job, and
+        # whether the owner is back many times a day.
+        offer = self._lending.lasting
+        flags = (0 if offer.refuses else OFFERS_WORK) | (ISSUES_TOKENS if row.issues_tokens else 0)
         return CompactRow(
             public_key=public_key_of(row.peer),
             packed_addresses=packed,
@@ -100,10 +102,10 @@ class OwnRow:
             certificate=row.certificate,
             sequence=row.sequence,
             expires=row.expires,
-            cores=self._offer.cores,
-            memory_mb=min(self._offer.memory_mb, 2**32 - 1),
-            gpu_memory_mb=min(max((gpu.memory_mb for gpu in self._offer.gpus), default=0), 2**32 - 1),
-            tags=environment_tags(self._offer.packages),
+            cores=offer.cores,
+            memory_mb=min(offer.memory_mb, 2**32 - 1),
+            gpu_memory_mb=min(max((gpu.memory_mb for gpu in offer.gpus), default=0), 2**32 - 1),
+            tags=environment_tags(offer.packages),
             flags=flags,
         )
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from axonp2p.errors import Busy, ClockWrong, Refused
 from axonp2p.identity.keys import PrivateKey
-from axonp2p.peers.capability import Capability
 from axonp2p.reservation.token import ReserveRequest, Token
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from axonp2p.wire.envelope import Signed, open_signed, sign
+from peer_daemon.lending import Lending
 
 MOST_REMEMBERED = 1024
 """Tokens that are given again to who asks again."""
@@ -34,9 +34,9 @@ class _Given:
 class OwnTokens:
     """The tokens of one peer. Times are Unix seconds."""
 
-    def __init__(self, key: PrivateKey, offer: Capability) -> None:
+    def __init__(self, key: PrivateKey, lending: Lending) -> None:
         self._key = key
-        self._offer = offer
+        self._lending = lending
         self._given: OrderedDict[tuple[str, str], _Given] = OrderedDict()
         self._minute = 0
         self._asked: dict[str, int] = {}
@@ -59,7 +59,7 @@ class OwnTokens:
                 return given.token
             raise Refused("that reservation has ended", fix="reserve again with a new UUID")
         if free < 1:
-            raise Busy(f"every slot is taken ({self._offer.slots} in all)")
+            raise Busy(f"every slot is taken ({self._lending.offer.slots} in all)")
         token = Token(
             uuid=request.uuid,
             issuer=self._key.peer_id,
@@ -86,9 +86,9 @@ class OwnTokens:
             )
         if request.peers != [self._key.peer_id]:
             raise Refused("a peer gives tokens for itself alone", fix="ask each peer for its own")
-        if self._offer.refuses:
-            raise Refused(f"this peer takes no work: {self._offer.refuses}")
-        if missing := [kind for kind in request.kinds if kind not in self._offer.kinds]:
+        if self._lending.offer.refuses:
+            raise Refused(f"this peer takes no work: {self._lending.offer.refuses}")
+        if missing := [kind for kind in request.kinds if kind not in self._lending.offer.kinds]:
             raise Refused(f"this peer does not take {', '.join(missing)} jobs")
 
     def _count(self, address: str, now: float) -> None:

@@ -54,7 +54,7 @@ class Questions:
             raise Unreachable("the caller is gone")
         wish: Signed[ReserveRequest] = await read_message(request, Signed[ReserveRequest], REQUEST_LIMIT)
         address = _plain(request.remote)
-        token = self._tokens.issue(wish, address, self._leases.free(), self._clock.now())
+        token = self._tokens.issue(wish, address, self._leases.free(self._clock.now()), self._clock.now())
         log.info("token given", client=short(wish.signer))
         return reply(Reserved(token=token))
 

@@ -18,11 +18,11 @@ finishing  the owner said so: running rounds are ended first
 refused    it cannot work here until something is mended (no sandbox)"""
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class Told(msgspec.Struct, frozen=True):
     """The base of all of it."""
 
 
-class JobNow(Told, frozen=True):
+class JobNow(Told, frozen=True, kw_only=True):
     """A lease that lives."""
 
     job: str
@@ -41,7 +41,7 @@ class JobNow(Told, frozen=True):
     """Whether it waits, stopped, for the machine to be free."""
 
 
-class MachineNow(Told, frozen=True):
+class MachineNow(Told, frozen=True, kw_only=True):
     """The machine as the policy sees it; None where it does not tell."""
 
     cores: int
@@ -55,7 +55,7 @@ class MachineNow(Told, frozen=True):
     input_idle_s: float | None = None
 
 
-class LimitsNow(Told, frozen=True):
+class LimitsNow(Told, frozen=True, kw_only=True):
     """What the owner allows; the names are those of the settings, in snake case."""
 
     cores: int
@@ -68,7 +68,7 @@ class LimitsNow(Told, frozen=True):
     """Percent."""
 
 
-class CreditsNow(Told, frozen=True):
+class CreditsNow(Told, frozen=True, kw_only=True):
     """In cobblestones."""
 
     today: float
@@ -81,7 +81,7 @@ class CreditsNow(Told, frozen=True):
     """Of the last 30 days, oldest first, today last."""
 
 
-class DoneNow(Told, frozen=True):
+class DoneNow(Told, frozen=True, kw_only=True):
     """What this machine did, in the time that the receipts tell of."""
 
     jobs: int
@@ -90,7 +90,7 @@ class DoneNow(Told, frozen=True):
     flops: int
 
 
-class TrackerNow(Told, frozen=True):
+class TrackerNow(Told, frozen=True, kw_only=True):
     """A tracker that this peer announces to, or knows."""
 
     address: str
@@ -98,7 +98,7 @@ class TrackerNow(Told, frozen=True):
     """Whether it took the row the last time."""
 
 
-class NetworkNow(Told, frozen=True):
+class NetworkNow(Told, frozen=True, kw_only=True):
     """How the peer is to be found."""
 
     reachable: Literal["yes", "no", "unknown"]
@@ -110,7 +110,7 @@ class NetworkNow(Told, frozen=True):
     """Known nodes; 0 also when it takes no part."""
 
 
-class Status(Told, frozen=True):
+class Status(Told, frozen=True, kw_only=True):
     """The whole of it."""
 
     version: str
@@ -137,7 +137,7 @@ class Status(Told, frozen=True):
     """Address of the status page; empty when it is off."""
 
 
-class SpanTold(Told, frozen=True):
+class SpanTold(Told, frozen=True, kw_only=True):
     """A stretch of time in one state."""
 
     began: float
@@ -147,7 +147,7 @@ class SpanTold(Told, frozen=True):
     sentence: str
 
 
-class HappeningTold(Told, frozen=True):
+class HappeningTold(Told, frozen=True, kw_only=True):
     """Something that happened at one moment."""
 
     at: float
@@ -157,20 +157,20 @@ class HappeningTold(Told, frozen=True):
     job: str = ""
 
 
-class HistoryTold(Told, frozen=True):
+class HistoryTold(Told, frozen=True, kw_only=True):
     """What was kept since some time, oldest first."""
 
     spans: list[SpanTold]
     happenings: list[HappeningTold]
 
 
-class PauseAsked(Told, frozen=True):
+class PauseAsked(Told, frozen=True, kw_only=True):
     """Pause now; for so many seconds, or until `resume`."""
 
     seconds: float | None = None
 
 
-class LimitsAsked(Told, frozen=True, forbid_unknown_fields=True):
+class LimitsAsked(Told, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Change these; None: leave as it is."""
 
     cores: int | None = None

@@ -17,7 +17,7 @@ from axonp2p.jobs.messages import Member, TakeLease
 from axonp2p.peers.capability import Capability
 from axonp2p.reservation.token import Token
 from axonp2p.sandbox.channel import WorkerChannel
-from axonp2p.sandbox.child import WorkerEnd
+from axonp2p.sandbox.child import Usage, WorkerEnd
 from axonp2p.sandbox.inside import Inside
 from axonp2p.transport.dialer import dial
 from axonp2p.transport.listener import Listener
@@ -26,7 +26,9 @@ from axonp2p.wire.envelope import encode_signed
 from peer_daemon.handlers import Door
 from peer_daemon.job_runner import Workplace
 from peer_daemon.leases import Leases
+from peer_daemon.lending import Lending
 from peer_daemon.receipts_book import ReceiptsBook
+from peer_daemon.workshop import Workshop
 
 TRACKER = PrivateKey(b"t" * 32)
 CLIENT = PrivateKey(b"c" * 32)
@@ -58,6 +60,8 @@ class PlayedWorker:
         self.folder = folder
         self.started = time.monotonic()
         self.killed = False
+        self.frozen = False
+        self.held_to = 0
         self._ended: asyncio.Future[WorkerEnd] = asyncio.get_running_loop().create_future()
 
     async def hear(self):
@@ -77,6 +81,18 @@ class PlayedWorker:
             self.end("was ended by this peer")
         return await self.wait()
 
+    async def freeze(self):
+        self.frozen = True
+
+    async def thaw(self):
+        self.frozen = False
+
+    def hold_to(self, cores):
+        self.held_to = cores
+
+    def usage(self):
+        return Usage(0, 0.0, 0)
+
     def log(self):
         return b"x" * 300_000
 
@@ -95,11 +111,12 @@ class OnePeer:
     async def __aenter__(self):
         self.folder.mkdir()
         (self.folder / "jobs").mkdir()
-        self.leases = Leases(self.key.peer_id, OFFER, check_address=True)
+        self.leases = Leases(self.key.peer_id, Lending(OFFER), check_address=True)
         self.leases.trust(TRACKER.peer_id)
         self.book = ReceiptsBook(self.folder / "receipts.db", self.key)
         place = Workplace(self.key, self.folder / "jobs", self.book, self._start_worker)
-        self.door = Door(self.leases, place, self.clock, self._slots_changed)
+        self.workshop = Workshop()
+        self.door = Door(self.leases, place, self.workshop, self.clock, self._slots_changed)
         self.certificate = make_certificate(self.key, self.folder / "certificate.pem")
         app = web.Application()
         self.listener = Listener(self.key, self.certificate, app)
@@ -136,22 +153,19 @@ class OnePeer:
         async with asyncio.timeout(10), self._told:
             await self._told.wait_for(lambda: self.told_free and self.told_free[-1] == free)
 
-    def _slots_changed(self):
-        self.told_free.append(self.leases.free())
-        self._telling = asyncio.create_task(self._tell())
-
-    async def _tell(self):
+    async def _slots_changed(self):
+        self.told_free.append(self.leases.free(time.time()))
         async with self._told:
             self._told.notify_all()
 
-    async def _start_worker(self, folder, limits):
+    async def _start_worker(self, folder, limits, *, data):
         ours, theirs = socket.socketpair()
         worker = PlayedWorker(await WorkerChannel.open(ours), Inside(theirs.detach()), folder)
         await self.workers.put(worker)
         return worker
 
 
-def take_lease(*peers: OnePeer, reservation: str = RESERVATION, seconds: int = 60) -> TakeLease:
+def take_lease(*peers: OnePeer, reservation: str = RESERVATION, seconds: int = 60, datasets=()) -> TakeLease:
     now = int(time.time())
     token = Token(
         uuid=reservation,
@@ -163,7 +177,8 @@ def take_lease(*peers: OnePeer, reservation: str = RESERVATION, seconds: int = 6
         not_before=now,
         expires=now + seconds,
     )
-    return TakeLease(token=encode_signed(TRACKER, token), job="digits", kind="train", cores=1, memory_mb=256)
+    shown = encode_signed(TRACKER, token)
+    return TakeLease(token=shown, job="digits", kind="train", cores=1, memory_mb=256, datasets=list(datasets))
 
 
 @pytest.fixture

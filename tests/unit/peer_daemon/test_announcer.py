@@ -12,6 +12,7 @@ from axonp2p.table.records import LONGEST_LIFE_S, Announced, Row, open_row
 from axonp2p.table.tracker_health import TrackerHealth
 from peer_daemon.announce_rota import Rota
 from peer_daemon.announcer import EVERY_S, Announcer, Hearers
+from peer_daemon.lending import Lending
 from peer_daemon.own_row import OwnRow, lasting_row
 from peer_daemon.row_writer import Numbers, RowWriter
 from tests.fakes import ManualClock, key_of, make_offer
@@ -109,7 +110,7 @@ class Setting:
         self.lost = []
         self.lines = FakeLines(trackers, clock)
         self.own = OwnRow(
-            lasting_row(KEY.peer_id, "otter", b"c" * 32, issues_tokens=True), make_offer(slots=2, free=2), host
+            lasting_row(KEY.peer_id, "otter", b"c" * 32, issues_tokens=True), Lending(make_offer(slots=2, free=2)), host
         )
         self.own.port = 7071
         self.rows = RowWriter(KEY, self.own, Numbers(folder / "sequence", clock), clock, lambda: b"")

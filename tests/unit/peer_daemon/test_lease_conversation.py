@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 
 import pytest
 
@@ -177,7 +178,7 @@ async def test_a_lease_ends_with_its_token(make_peer):
     session, worker = await begin(peer, make_peer.take_lease(peer, seconds=60))
     assert (await heard(session, LeaseEnded))[0].reason == "the token expired"
     assert worker.killed
-    assert peer.leases.free() == 1
+    assert peer.leases.free(time.time()) == 1
 
 
 async def test_a_peer_that_stops_says_so(make_peer):
@@ -213,7 +214,7 @@ async def test_somebody_elses_token_gets_nothing(make_peer):
     await thief.send(make_peer.take_lease(peer))
     with pytest.raises(TokenRefused):
         await thief.receive(LeaseTaken)
-    assert peer.leases.free() == 1
+    assert peer.leases.free(time.time()) == 1
 
 
 @pytest.mark.parametrize(

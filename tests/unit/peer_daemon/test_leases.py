@@ -12,7 +12,8 @@ from axonp2p.peers.capability import Capability
 from axonp2p.reservation.token import Caller, Token
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, encode_signed, sign
-from peer_daemon.leases import Leases
+from peer_daemon.leases import Interrupted, Leases
+from peer_daemon.lending import Lending
 
 TRACKER, CLIENT, PEER, STRANGER = (PrivateKey(letter * 32) for letter in (b"t", b"c", b"p", b"s"))
 NOW = 1_000_000.0
@@ -24,7 +25,7 @@ OFFER = Capability(
 
 
 def make_leases(**changes) -> Leases:
-    leases = Leases(PEER.peer_id, msgspec.structs.replace(OFFER, **changes), check_address=True)
+    leases = Leases(PEER.peer_id, Lending(msgspec.structs.replace(OFFER, **changes)), check_address=True)
     leases.trust(TRACKER.peer_id)
     return leases
 
@@ -84,7 +85,7 @@ def test_a_bad_token_is_refused_and_changes_nothing(name):
     leases = make_leases()
     with pytest.raises(error):
         leases.take(request, caller, NOW)
-    assert leases.free() == 1
+    assert leases.free(NOW) == 1
     leases.take(ask(token()), CALLER, NOW)
 
 
@@ -98,7 +99,7 @@ def test_a_flipped_bit_is_refused_wherever_it_is(data):
     leases = make_leases()
     with pytest.raises((BadSignature, MalformedMessage, MessageTooLarge, TokenRefused)):
         leases.take(TakeLease(token=bytes(bad), job="j", kind="train", cores=1, memory_mb=1), CALLER, NOW)
-    assert leases.free() == 1
+    assert leases.free(NOW) == 1
 
 
 @given(st.binary(max_size=300))
@@ -123,7 +124,7 @@ def test_the_same_reservation_is_in_use_while_its_lease_lives():
     with pytest.raises(Busy, match="in use"):
         leases.take(ask(token()), CALLER, NOW)
     leases.ended(lease)
-    assert leases.free() == 2
+    assert leases.free(NOW) == 2
     leases.take(ask(token()), CALLER, NOW)
 
 
@@ -146,6 +147,37 @@ def test_a_peer_without_a_sandbox_refuses_and_says_why():
 
 
 def test_the_address_is_not_compared_when_the_volunteer_says_so():
-    leases = Leases(PEER.peer_id, OFFER, check_address=False)
+    leases = Leases(PEER.peer_id, Lending(OFFER), check_address=False)
     leases.trust(TRACKER.peer_id)
     assert leases.take(ask(token()), Caller(CLIENT.peer_id, "192.0.2.9"), NOW)
+
+
+def test_after_a_crash_a_slot_waits_a_minute_for_its_client_and_for_nobody_else():
+    leases = make_leases()
+    leases.interrupted([Interrupted(UUID.format(1), CLIENT.peer_id, int(NOW) + 3600)], NOW)
+    assert leases.free(NOW) == 0
+    with pytest.raises(Busy):
+        leases.take(ask(token(2)), CALLER, NOW + 1)
+    lease = leases.take(ask(token(1)), CALLER, NOW + 2)
+    assert leases.free(NOW + 2) == 0
+    leases.ended(lease)
+    assert leases.free(NOW + 3) == 1
+
+
+def test_a_client_that_does_not_come_back_loses_the_slot():
+    leases = make_leases()
+    leases.interrupted([Interrupted(UUID.format(1), CLIENT.peer_id, int(NOW) + 3600)], NOW)
+    assert leases.free(NOW + 61) == 1
+    leases.take(ask(token(2)), CALLER, NOW + 61)
+
+
+def test_no_new_lease_while_the_owner_needs_the_machine():
+    lending = Lending(OFFER)
+    leases = Leases(PEER.peer_id, lending, check_address=True)
+    leases.trust(TRACKER.peer_id)
+    assert lending.refuse("on battery (62 %)")
+    assert not lending.refuse("on battery (61 %)")  # no news for others
+    with pytest.raises(Refused, match=r"on battery \(62 %\)"):
+        leases.take(ask(token()), CALLER, NOW)
+    assert lending.refuse("")
+    leases.take(ask(token()), CALLER, NOW)

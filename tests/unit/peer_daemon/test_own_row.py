@@ -7,6 +7,7 @@ from axonp2p.peers.capability import Capability, read_capability
 from axonp2p.table.dht.compact import sign_compact
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import decode_as, encode
+from peer_daemon.lending import Lending
 from peer_daemon.own_row import OwnRow, lasting_row
 
 KEY = PrivateKey(b"p" * 32)
@@ -17,7 +18,7 @@ OFFER = Capability(
 
 
 def own_row(host: str, offer: Capability = OFFER, *, issues_tokens: bool = True) -> OwnRow:
-    row = OwnRow(lasting_row(PEER, "otter", b"c" * 32, issues_tokens=issues_tokens), offer, host)
+    row = OwnRow(lasting_row(PEER, "otter", b"c" * 32, issues_tokens=issues_tokens), Lending(offer), host)
     row.port = 7071
     return row
 

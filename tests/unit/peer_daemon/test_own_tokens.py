@@ -9,6 +9,7 @@ from axonp2p.reservation.token import Caller, Token
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import open_signed, sign
 from peer_daemon.leases import Leases
+from peer_daemon.lending import Lending
 from peer_daemon.own_tokens import A_MINUTE, A_MINUTE_FOR_ONE, OwnTokens
 from tests.fakes import NOW, key_of, make_offer, make_request
 
@@ -17,7 +18,7 @@ HERE = "192.0.2.7"
 
 
 def make_tokens(**changes) -> OwnTokens:
-    return OwnTokens(PEER, make_offer(**changes))
+    return OwnTokens(PEER, Lending(make_offer(**changes)))
 
 
 def wish(**changes):
@@ -29,7 +30,7 @@ def test_a_token_of_its_own_gives_a_lease():
     token = open_signed(signed, Token)
     assert (token.issuer, token.client, token.client_address) == (PEER.peer_id, CLIENT.peer_id, HERE)
     assert (token.peers, token.expires) == ([PEER.peer_id], int(NOW) + 60)
-    leases = Leases(PEER.peer_id, make_offer(), check_address=True)
+    leases = Leases(PEER.peer_id, Lending(make_offer()), check_address=True)
     leases.trust(PEER.peer_id)
     ask = TakeLease(token=encode(signed), job="digits", kind="train", cores=1, memory_mb=256)
     lease = leases.take(ask, Caller(CLIENT.peer_id, HERE), NOW)

@@ -6,6 +6,7 @@ from axonp2p.table.dht.lan import LanPeer
 from axonp2p.table.records import Announced
 from axonp2p.table.tracker_health import TrackerHealth
 from peer_daemon.leases import Leases
+from peer_daemon.lending import Lending
 from peer_daemon.own_row import OwnRow, lasting_row
 from peer_daemon.presence import Parts, Presence
 from peer_daemon.row_writer import Numbers, RowWriter
@@ -66,10 +67,12 @@ class Setting:
         self.health = TrackerHealth(configured)
         self.ready = folder / "ready"
         clock = ManualClock()
-        self.own = OwnRow(lasting_row(PEER.peer_id, "otter", b"c" * 32, issues_tokens=True), make_offer(), "0.0.0.0")
+        self.own = OwnRow(
+            lasting_row(PEER.peer_id, "otter", b"c" * 32, issues_tokens=True), Lending(make_offer()), "0.0.0.0"
+        )
         self.own.port = 7071
         self.rows = RowWriter(PEER, self.own, Numbers(folder / "sequence", clock), clock, lambda: b"")
-        self.leases = Leases(PEER.peer_id, make_offer(), check_address=True)
+        self.leases = Leases(PEER.peer_id, Lending(make_offer()), check_address=True)
         self.presence = Presence(self.ready, self.rows, self.leases, self.health, clock)
         self.standing = Standing(self.own, self.told, lambda: ["192.0.2.7"])
         self.standing.port = 7071

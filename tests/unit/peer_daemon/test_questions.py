@@ -16,6 +16,7 @@ from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.listener import Listener
 from axonp2p.wire.envelope import open_signed, sign
 from peer_daemon.leases import Leases
+from peer_daemon.lending import Lending
 from peer_daemon.own_tokens import OwnTokens
 from peer_daemon.questions import Questions
 from tests.fakes import ManualClock, key_of, make_offer, make_row
@@ -30,9 +31,9 @@ class Asked:
         self.clock = ManualClock(time.time())
         self.row = None
         offer = make_offer(slots=slots, free=slots)
-        self.leases = Leases(PEER.peer_id, offer, check_address=True)
+        self.leases = Leases(PEER.peer_id, Lending(offer), check_address=True)
         self.questions = Questions(
-            lambda: self.row, OwnTokens(PEER, offer) if tokens else None, self.leases, self.clock
+            lambda: self.row, OwnTokens(PEER, Lending(offer)) if tokens else None, self.leases, self.clock
         )
         self.certificate = make_certificate(PEER, folder / "certificate.pem")
 

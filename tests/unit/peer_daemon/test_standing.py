@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from peer_daemon.lending import Lending
 from peer_daemon.own_row import OwnRow, lasting_row
 from peer_daemon.standing import Standing
 from tests.fakes import key_of, make_offer
@@ -22,7 +23,9 @@ def node():
 
 @pytest.fixture
 def own():
-    row = OwnRow(lasting_row(key_of("peer").peer_id, "otter", b"c" * 32, issues_tokens=True), make_offer(), "0.0.0.0")
+    row = OwnRow(
+        lasting_row(key_of("peer").peer_id, "otter", b"c" * 32, issues_tokens=True), Lending(make_offer()), "0.0.0.0"
+    )
     row.port = 7071
     return row
 

@@ -1,0 +1,156 @@
+"""Minds the owner's machine: looks at it, decides with the policy and the owner's orders, and carries that out.
+
+Looks twice a second while a worker lives, so that one is stopped within a second, and every ten seconds else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from axonp2p.clock import Clock
+from axonp2p.errors import AxonError
+from axonp2p.logs import get_logger
+from peer_daemon.course import Course, Wanted, course_of
+from peer_daemon.history.book import History
+from peer_daemon.idle.decision import Act
+from peer_daemon.idle.policy import IdlePolicy
+from peer_daemon.idle.readings import Readings
+from peer_daemon.idle.sensors import Sensors
+from peer_daemon.lending import Lending
+from peer_daemon.orders import OrdersBook
+from peer_daemon.workshop import Workshop
+
+log = get_logger(__name__)
+
+WORKING_LOOK_S = 0.5
+RESTING_LOOK_S = 10.0
+FINISH_WITHIN_S = 600.0
+"""How long a round that is being finished may take."""
+STILL_EVERY_S = 60.0
+HISTORY_S = 30 * 86400
+
+
+@dataclass(frozen=True)
+class Minded:
+    """What the steward works with."""
+
+    policy: IdlePolicy
+    sensors: Sensors
+    orders: OrdersBook
+    history: History
+    workshop: Workshop
+    lending: Lending
+    clock: Clock
+    offer_changed: Callable[[], Awaitable[None]]
+    """Others have to hear that this peer takes work again, or none."""
+
+
+class Steward:
+    """One daemon's. `no_sandbox` says why no job can run here, or is empty."""
+
+    def __init__(self, minded: Minded, no_sandbox: str) -> None:
+        self._with = minded
+        self._no_sandbox = no_sandbox
+        self._woken = asyncio.Event()
+        self._still_at = 0.0
+        self._history_works = True
+        self.readings = Readings()
+        self.course: Course | None = None
+        self.since = minded.clock.now()
+        """When the present course began, Unix seconds."""
+        self.looks = 0
+        self.looked = asyncio.Condition()
+        """Notified after each look that changed something."""
+
+    def wake(self) -> None:
+        """Look at once: a lease began or ended, or the owner said something."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self._keep("started", "the daemon was started")
+        while True:
+            self._woken.clear()
+            try:
+                await self.look()
+            except Exception:  # the edge of a supervised task: the next look may go better
+                log.exception("a look at the machine failed")
+            try:
+                async with asyncio.timeout(WORKING_LOOK_S if self._with.workshop.runners else RESTING_LOOK_S):
+                    await self._woken.wait()
+            except TimeoutError:
+                pass
+
+    async def look(self) -> None:
+        """Look once, and act."""
+        minded = self._with
+        used = minded.workshop.used()
+        self.readings = await asyncio.to_thread(minded.sensors.read, used.cpu_seconds, used.memory_mb)
+        now, jobs = minded.clock.now(), len(minded.workshop.runners)
+        decision = minded.policy.decide(
+            self.readings, minded.clock.monotonic(), datetime.fromtimestamp(now), working=bool(jobs)
+        )
+        wanted = self._wanted(now, jobs)
+        until_text = datetime.fromtimestamp(wanted.until).strftime("%H:%M") if wanted.until else ""
+        course = course_of(decision, wanted, no_sandbox=self._no_sandbox, jobs=jobs, until_text=until_text)
+        await self._follow(course)
+        await self._remember(course, now)
+        self.looks += 1
+        async with self.looked:
+            self.looked.notify_all()
+
+    def _wanted(self, now: float, jobs: int) -> Wanted:
+        orders = self._with.orders
+        wanted = orders.in_force(now)
+        if wanted.finishing and not jobs:  # done: from now on it is a pause
+            orders.pause(None, now)
+            wanted = orders.in_force(now)
+        return wanted
+
+    async def _follow(self, course: Course) -> None:
+        minded, before = self._with, self.course
+        if minded.lending.refuse("" if course.takes_work else course.sentence):
+            await minded.offer_changed()
+        if course.act is Act.RUN:
+            minded.workshop.hold_to(course.cores)
+            await minded.workshop.let_go_on()
+            if course.state == "finishing" and (before is None or before.state != "finishing"):
+                minded.workshop.hand_back(course.sentence, FINISH_WITHIN_S)
+            return
+        await minded.workshop.stop_all(course.sentence)
+        if course.act is Act.HAND_BACK:
+            minded.workshop.hand_back(course.sentence, 0)
+
+    async def _remember(self, course: Course, now: float) -> None:
+        before, self.course = self.course, course
+        if before is None or (before.state, before.why) != (course.state, course.why):
+            self.since = now
+            log.info(course.state, because=course.sentence)
+            await self._history(self._with.history.began, course.state, course.why, course.sentence, now)
+        elif now - self._still_at >= STILL_EVERY_S:
+            await self._history(self._with.history.still, now)
+            await self._history(self._with.history.forget, now - HISTORY_S)
+        else:
+            return
+        self._still_at = now
+
+    async def happened(self, kind: str, sentence: str, job: str = "") -> None:
+        """Note something in the history."""
+        await self._keep(kind, sentence, job)
+        self.wake()
+
+    async def _keep(self, kind: str, sentence: str, job: str = "") -> None:
+        await self._history(self._with.history.happened, kind, sentence, self._with.clock.now(), job)
+
+    async def _history(self, write: Callable[..., object], *values: object) -> None:
+        """A disk that is full costs the history, never the daemon."""
+        try:
+            await asyncio.to_thread(write, *values)
+            self._history_works = True
+        except AxonError as error:
+            if self._history_works:
+                log.warning("history not kept", reason=error.in_a_line, fix=error.fix)
+            self._history_works = False
