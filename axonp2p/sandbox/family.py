@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections.abc import Callable
 
 import psutil
 
@@ -35,13 +36,18 @@ def threads_of(pid: int) -> list[int]:
     return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
 
 
-def signal_process(pid: int, born: int, number: signal.Signals) -> None:
-    """Send a signal to the process that was given that number at tick `born`, and to no later one of that number."""
-    with contextlib.suppress(OSError):  # it ended meanwhile
+def signal_process(pid: int, born: int, number: signal.Signals, then: Callable[[int], None] | None = None) -> None:
+    """Send a signal to the process that was given that number at tick `born`, and to no later one of that number.
+
+    `then` gets its pidfd afterwards. Does nothing when the process is gone.
+    """
+    with contextlib.suppress(OSError):
         descriptor = os.pidfd_open(pid)
         try:
             if birth(read(f"/proc/{pid}/stat")) == born:
                 signal.pidfd_send_signal(descriptor, number)
+                if then is not None:
+                    then(descriptor)
         finally:
             os.close(descriptor)
 

@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import socket
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,49 +16,11 @@ from axonp2p.errors import SandboxMissing
 from axonp2p.sandbox.command_line import FILES, Descriptors, bubblewrap_command
 from axonp2p.sandbox.diagnosis import INSTALL
 from axonp2p.sandbox.environment import find_environment
+from axonp2p.sandbox.first_process import FirstProcess
 from axonp2p.sandbox.limits import Limits
-from axonp2p.sandbox.priority import LOWEST
 
 START_TIMEOUT_S = 20.0
 ASK = "start axon-peer again: it tries the sandbox first and says what is missing"
-
-
-class FirstProcess:
-    """The first process of a sandbox's PID namespace. When it has ended, the kernel has ended all others."""
-
-    def __init__(self, pid: int) -> None:
-        """Raises `ProcessLookupError` when it has ended already."""
-        self.pid = pid
-        # A pidfd and not the number, which the kernel may give to another process.
-        self._descriptor = os.pidfd_open(pid)
-
-    def lower(self) -> None:
-        """Everything else on the machine goes first, and is spared when memory runs out."""
-        os.setpriority(os.PRIO_PROCESS, self.pid, LOWEST)
-        Path(f"/proc/{self.pid}/oom_score_adj").write_text("1000", encoding="ascii")
-
-    def kill(self) -> None:
-        """End all processes of the sandbox; from any thread."""
-        # It dies only when it is its turn to run, which among thousands of its own kind may be never. Only root may
-        # raise it, and only root needs to: the kernel holds everyone else to their number of processes.
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, self.pid, -20)
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
-
-    async def ended(self) -> None:
-        """Wait until no process of the sandbox is left."""
-        loop = asyncio.get_running_loop()
-        gone = asyncio.Event()
-        loop.add_reader(self._descriptor, gone.set)
-        try:
-            await gone.wait()
-        finally:
-            loop.remove_reader(self._descriptor)
-
-    def close(self) -> None:
-        """Let go of the descriptor; once, last."""
-        os.close(self._descriptor)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from axonp2p.sandbox.family import descendants, read
+from axonp2p.sandbox.first_process import FirstProcess
 from axonp2p.sandbox.freezer import Freezer
-from axonp2p.sandbox.launch import FirstProcess
 from axonp2p.sandbox.limits import MIB, Limits, task_limit
 from axonp2p.sandbox.priority import hold_to, lower_sessions
 from axonp2p.sandbox.verdict import Sample, Verdict, ahead_of_cores, parse_exact, parse_status, parse_ticks, verdict
@@ -163,7 +163,8 @@ class Watch:
 
     def _keep(self, pids: list[int]) -> None:
         self.freezer.keep()
-        lower_sessions(pids)
+        if not self._first.killed:
+            lower_sessions(pids)
         if self._held_to is not None:
             hold_to(self._held_to, pids)
 
