@@ -1,0 +1,67 @@
+"""What keeps this peer from being of use and does not pass by itself: said large, with what mends it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peer_daemon.control.status import Status
+
+
+@dataclass(frozen=True)
+class Banner:
+    """`kind`: "bad" (no work can come) or "warn" (less work comes). `fix`: a command, or empty; `or_else`: in words."""
+
+    kind: str
+    title: str
+    text: str
+    fix: str
+    or_else: str = ""
+
+
+def banners(status: Status) -> list[Banner]:
+    """The worst first; empty as a rule."""
+    found = []
+    if status.state == "refused":
+        # The sandbox's diagnosis ends with the command that mends it, where it knows one.
+        what, _, fix = status.sentence.partition("; mend it: ")
+        found.append(
+            Banner(
+                "bad",
+                f"{'No sandbox: t' if status.why == 'no sandbox' else 'T'}his computer cannot run jobs",
+                f"{_sentence(what)} Strangers' code never runs here without a wall around it.",
+                fix or "axon-peer doctor",
+                "axon-peer doctor says what holds and what does not." if fix else "It says what is missing.",
+            )
+        )
+    if not status.findable:
+        named = bool(status.network.trackers)
+        found.append(
+            Banner(
+                "bad",
+                "Not findable: nobody can send this peer work",
+                "No tracker and no DHT node has taken its announcement. "
+                + ("It tries again by itself." if named else "It knows no tracker."),
+                "axon-peer doctor" if named else "axon-peer run --tracker URL",
+                "Is this computer online?" if named else "URL is what axon-tracker run prints.",
+            )
+        )
+    elif status.network.reachable == "no":
+        found.append(
+            Banner(
+                "warn",
+                "Unreachable: others cannot call this computer",
+                "It is announced, but calls from outside do not arrive, so clients pass it over.",
+                "axon-peer doctor",
+                f"Most often the router has to forward TCP and UDP port {_port(status.network.address)} to this computer.",
+            )
+        )
+    return found
+
+
+def _sentence(text: str) -> str:
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _port(address: str) -> str:
+    return address.rpartition(":")[2] or "7071"

@@ -1,0 +1,77 @@
+"""From what the daemon tells to the page's HTML. Jinja2 and the templates are loaded when somebody first looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from peer_daemon.control.status import HistoryTold, Status
+from peer_daemon.page import picture, words
+from peer_daemon.page.banners import banners
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+TEMPLATES = Path(__file__).parent / "templates"
+HAPPENINGS_SHOWN = 30
+PAUSES_S = (15 * 60, 3600, 2 * 3600)
+
+
+@dataclass(frozen=True)
+class Ribbon:
+    """The last 24 hours, as picture and as words."""
+
+    drawn: list[picture.Stretch]
+    svg: str
+    summary: str
+    totals: dict[str, float]
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    filters: dict[str, Callable[..., str]] = {
+        "duration": words.duration,
+        "mebibytes": words.mebibytes,
+        "credit": words.credit,
+        "counted": words.counted,
+        "arithmetic": words.arithmetic,
+        "measured": words.measured,
+        "yes_no": words.yes_no,
+        "look_word": picture.word_of,
+    }
+    environment.filters.update(filters)
+    return environment.get_template("page.html")
+
+
+def page(status: Status, told: HistoryTold, local: picture.Local) -> str:
+    """The whole page. `told` may reach back further than a day; `local` turns Unix seconds into the wall's clock."""
+    since = status.now - picture.DAY_S
+    drawn = picture.stretches(told, since, status.now)
+    today = local(status.now).date()
+    days = status.credits.days
+    context: dict[str, Any] = {
+        "status": status,
+        "word": words.WORDS[status.state],
+        "sign": picture.sign(status.state),
+        "banners": banners(status),
+        "ribbon": Ribbon(
+            drawn=drawn,
+            svg=picture.ribbon(drawn, since, status.now, local),
+            summary=picture.summary(drawn, since, status.now),
+            totals=picture.totals(drawn, since, status.now),
+        ),
+        "days": [(today - timedelta(days=len(days) - 1 - place), earned) for place, earned in enumerate(days)],
+        "happened": told.happenings[-HAPPENINGS_SHOWN:][::-1],
+        "pauses": PAUSES_S,
+        "local": local,
+    }
+    return _template().render(context)
