@@ -8,6 +8,7 @@ import os
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakKeyDictionary
@@ -21,6 +22,7 @@ from axonp2p.sandbox.launch import Launched, find_bubblewrap, launch, made_up_fi
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.log import BoundedLog
 from axonp2p.sandbox.priority import choose_processors
+from axonp2p.sandbox.seccomp import filter_program, open_filter
 from axonp2p.sandbox.verdict import Verdict
 from axonp2p.sandbox.watch import Watch
 
@@ -158,11 +160,13 @@ def why_no_sandbox() -> str:
     """
     try:
         bubblewrap = find_bubblewrap()
+        filter_program()
     except SandboxMissing as missing:
         return f"{missing.message}; mend it: {missing.fix}"
     with contextlib.ExitStack() as opened:
         folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="axon-"))
         files = tuple(opened.enter_context(file).fileno() for file in made_up_files())
+        program = opened.enter_context(open_filter()).fileno()
         # Where a worker waits for its word to go, there are zeros to be read at once.
         info = opened.enter_context(open("/dev/null", "wb")).fileno()
         go = opened.enter_context(open("/dev/zero", "rb")).fileno()
@@ -171,7 +175,7 @@ def why_no_sandbox() -> str:
             find_environment(),
             Limits(cores=1, memory_mb=256, scratch_mb=1),
             job_folder=folder,
-            descriptors=Descriptors(files=files, info=info, go=go),
+            descriptors=Descriptors(files=files, info=info, go=go, filter=program),
             run=["-I", "-S", "-c", "pass"],
         )
         try:
@@ -180,7 +184,7 @@ def why_no_sandbox() -> str:
                 env={},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                pass_fds=(*files, info, go),
+                pass_fds=(*files, info, go, program),
                 timeout=_TRY_TIMEOUT_S,
                 check=False,
             )
@@ -212,14 +216,17 @@ async def start_worker(
     *,
     module: str = "axonp2p.training.worker_main",
     python_path: tuple[str, ...] = (),
+    data: Mapping[str, Path] | None = None,
 ) -> SandboxedWorker:
     """Start `python -m MODULE FD` in a sandbox that sees `job_folder`, read-only, as /job.
 
+    Each folder of `data` is shown, read-only, as /data/NAME.
     `python_path` are folders inside, such as /job, where modules are looked for after Axon's own and the packages.
     Returns when the sandbox stands; Python is still loading in it. Files that are written to the folder later appear
-    inside at once. Raises `SandboxMissing`. The sandbox ends with the thread that calls this.
+    inside at once. Raises `SandboxMissing`, and `SettingsError` when data is not where it was said to be.
+    The sandbox ends with the thread that calls this.
     """
-    launched = await launch(job_folder, limits, module, python_path)
+    launched = await launch(job_folder, limits, module, python_path, data)
     try:
         channel = await WorkerChannel.open(launched.channel)
     except BaseException:  # cancelled, most likely: nobody else would end it

@@ -6,8 +6,11 @@ shared memory of others; the descriptors and variables that are not named here d
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from axonp2p.errors import SettingsError
 from axonp2p.sandbox.limits import MIB, Limits
 
 NOBODY = 65534
@@ -18,6 +21,7 @@ FILES = {
 }
 """Files made up for the sandbox, so that none of the machine's is shown."""
 _DEVICES = ("null", "zero", "full", "random", "urandom")
+_DATA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,8 @@ class Environment:
     python_path: tuple[str, ...]
     library_path: str
     """Where the loader finds the interpreter's own library; "" where it knows."""
+    hidden: tuple[str, ...] = ()
+    """Folders inside, below what is bound, that are covered by an empty one."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,8 @@ class Descriptors:
     """It writes there which process is the sandbox's first."""
     go: int
     """It waits for a byte there before it starts the worker."""
+    filter: int
+    """The filter of system calls, for itself and the worker."""
 
 
 def bubblewrap_command(
@@ -55,14 +63,19 @@ def bubblewrap_command(
     job_folder: str,
     descriptors: Descriptors,
     run: list[str],
+    data: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """The whole command; `run` are the arguments of the interpreter inside."""
+    """The whole command; `run` are the arguments of the interpreter inside.
+
+    Each folder of `data` is shown, read-only, as /data/NAME. Raises `SettingsError` for a name that is none.
+    """
     return [
         bubblewrap,
         *_walls(),
-        *_folders(environment, limits, job_folder, descriptors),
+        *_folders(environment, limits, job_folder, data or {}, descriptors),
         *(word for name, value in variables(environment, limits).items() for word in ("--setenv", name, value)),
         *("--info-fd", str(descriptors.info), "--block-fd", str(descriptors.go)),
+        *("--seccomp", str(descriptors.filter)),
         "--",
         environment.python,
         *run,
@@ -81,10 +94,14 @@ def _walls() -> list[str]:
     ]
 
 
-def _folders(environment: Environment, limits: Limits, job_folder: str, descriptors: Descriptors) -> list[str]:
+def _folders(
+    environment: Environment, limits: Limits, job_folder: str, data: Mapping[str, str], descriptors: Descriptors
+) -> list[str]:
     words: list[str] = []
     for outside, inside in environment.binds:
         words += ["--ro-bind", outside, inside]
+    for inside in environment.hidden:
+        words += ["--size", "4096", "--perms", "0555", "--tmpfs", inside, "--remount-ro", inside]
     for target, inside in environment.links:
         words += ["--symlink", target, inside]
     for descriptor, path in zip(descriptors.files, FILES, strict=True):
@@ -92,6 +109,10 @@ def _folders(environment: Environment, limits: Limits, job_folder: str, descript
     words += ["--size", str(64 * 1024), "--tmpfs", "/dev"]
     for device in _DEVICES:
         words += ["--dev-bind", f"/dev/{device}", f"/dev/{device}"]
+    for name, outside in data.items():
+        if not _DATA_NAME.fullmatch(name):
+            raise SettingsError(f"{name!r} is no name for data", fix="name it with letters, digits, dots, - and _")
+        words += ["--ro-bind", outside, f"/data/{name}"]
     return [
         *words,
         # Shared memory is part of /tmp, so that one size holds both.

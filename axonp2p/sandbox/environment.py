@@ -8,25 +8,20 @@ from __future__ import annotations
 import os
 import site
 import sys
+import sysconfig
 from pathlib import Path
 
 import axonp2p
 from axonp2p.sandbox.command_line import Environment
 
-_LIBRARIES = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64")
+_LIBRARIES = ("/usr/lib", "/usr/lib64", "/lib", "/lib64")
 _FILES = ("/etc/ld.so.cache", "/proc/cpuinfo", "/proc/meminfo")
 """Single files: cpuinfo tells torch which instructions it may use; there is no other /proc."""
 
 
 def find_environment() -> Environment:
     """The environment of the interpreter that runs now."""
-    binds: list[tuple[str, str]] = []
-    links: list[tuple[str, str]] = []
-    for folder in _LIBRARIES:
-        if os.path.islink(folder):
-            links.append((os.readlink(folder), folder))
-        elif os.path.isdir(folder):
-            binds.append((folder, folder))
+    binds, links = _libraries()
     binds += [(file, file) for file in _FILES if os.path.exists(file)]
     python, library_path, interpreter = _interpreter(Path(sys.base_prefix), Path(sys.executable).resolve())
     binds += interpreter
@@ -38,13 +33,36 @@ def find_environment() -> Environment:
         python=python,
         python_path=("/axon", *(inside for _, inside in packages)),
         library_path=library_path,
+        hidden=tuple(_other_packages(binds)),
     )
+
+
+def _libraries() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Binds and links for the system's libraries.
+
+    Where they have a folder for their kind of processor (Debian), only that: the rest of /usr/lib tells which programs
+    the owner has.
+    """
+    binds: list[tuple[str, str]] = []
+    links: list[tuple[str, str]] = []
+    kind = sysconfig.get_config_var("MULTIARCH") or "."
+    for folder in map(Path, _LIBRARIES):
+        if folder.is_symlink():
+            links.append((os.readlink(folder), str(folder)))
+        elif (folder / kind).is_dir():
+            # The loader has a fixed place, which on some kinds of processor is outside of that folder.
+            binds += [(str(path), str(path)) for path in (folder / kind, *folder.glob("ld-*.so*"))]
+        elif folder.is_dir():
+            binds.append((str(folder), str(folder)))
+    return binds, links
 
 
 def _interpreter(prefix: Path, executable: Path) -> tuple[str, str, list[tuple[str, str]]]:
     """Path inside, library path and binds. Python finds its own library beside the executable's folder."""
     if prefix == Path("/usr"):
-        return str(executable), "", [(str(executable), str(executable))]
+        # Its library may be in a folder that is bound already; twice does no harm.
+        both = (str(executable), sysconfig.get_path("stdlib"))
+        return str(executable), "", [(path, path) for path in both]
     python = f"/python/bin/{executable.name}"
     libraries = [
         (str((prefix / name).resolve()), f"/python/{name}") for name in ("lib", "lib64") if (prefix / name).is_dir()
@@ -58,3 +76,17 @@ def _package_folders() -> list[str]:
     if site.ENABLE_USER_SITE:
         folders.append(site.getusersitepackages())
     return [folder for folder in folders if os.path.isdir(folder)]
+
+
+def _other_packages(binds: list[tuple[str, str]]) -> list[str]:
+    """Inside, below `binds`: the interpreter's own folders of packages, those of a virtual environment's parent.
+
+    The announced environment lies in /packages. What else is installed is not the job's business, and the .pth files
+    there would be run.
+    """
+    found = []
+    for folder in map(Path, site.getsitepackages([sys.base_prefix])):
+        for outside, inside in binds:
+            if folder.is_dir() and folder.resolve().is_relative_to(outside):
+                found.append(str(Path(inside, folder.resolve().relative_to(outside))))
+    return list(dict.fromkeys(found))

@@ -17,6 +17,7 @@ import struct
 import threading
 
 from axonp2p.errors import MessageTooLarge, Unreachable
+from axonp2p.sandbox.landlock import restrict_self
 from axonp2p.sandbox.limits import kernel_limits
 from axonp2p.sandbox.messages import FromWorkerMessage, Start, ToWorkerMessage
 from axonp2p.wire.codec import decode
@@ -77,11 +78,15 @@ class Inside:
 
 
 def apply_limits(start: Start) -> None:
-    """Lay the limits on this process and all that it will start; they cannot be raised again."""
+    """Lay the limits on this process and all that it will start; they cannot be raised again.
+
+    To be called before a second thread is started: Landlock counts for the thread that asks for it.
+    """
     found = re.match(r"(\d+)\.(\d+)", os.uname().release)
     kernel = (int(found[1]), int(found[2])) if found else (0, 0)
     for what, value in kernel_limits(start, kernel):
         resource.setrlimit(what, (value, value))
+    restrict_self()
 
 
 def _gone(error: OSError) -> Unreachable:

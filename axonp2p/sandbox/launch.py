@@ -8,16 +8,18 @@ import json
 import os
 import shutil
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from axonp2p.errors import SandboxMissing
+from axonp2p.errors import AxonError, SandboxMissing, SettingsError
 from axonp2p.sandbox.command_line import FILES, Descriptors, bubblewrap_command
 from axonp2p.sandbox.diagnosis import INSTALL
 from axonp2p.sandbox.environment import find_environment
 from axonp2p.sandbox.first_process import FirstProcess
 from axonp2p.sandbox.limits import Limits
+from axonp2p.sandbox.seccomp import open_filter
 
 START_TIMEOUT_S = 20.0
 ASK = "start axon-peer again: it tries the sandbox first and says what is missing"
@@ -47,28 +49,37 @@ class _Ends:
     go: IO[bytes]
     go_inside: IO[bytes]
     files: tuple[IO[bytes], ...]
+    filter: IO[bytes]
 
     @classmethod
     def make(cls) -> _Ends:
+        """Raises `SandboxMissing`."""
+        filter_ = open_filter()
         channel, channel_inside = socket.socketpair()
         log, log_inside = _pipe()
         info, info_inside = _pipe()
         go_inside, go = _pipe()
-        return cls(channel, channel_inside, log, log_inside, info, info_inside, go, go_inside, made_up_files())
+        files = made_up_files()
+        return cls(channel, channel_inside, log, log_inside, info, info_inside, go, go_inside, files, filter_)
 
     @property
     def passed(self) -> tuple[int, ...]:
-        kept = (self.info_inside, self.go_inside, *self.files)
+        kept = (self.info_inside, self.go_inside, self.filter, *self.files)
         return (self.channel_inside.fileno(), *(end.fileno() for end in kept))
 
     @property
     def descriptors(self) -> Descriptors:
         files = tuple(file.fileno() for file in self.files)
-        return Descriptors(files=files, info=self.info_inside.fileno(), go=self.go_inside.fileno())
+        return Descriptors(
+            files=files,
+            info=self.info_inside.fileno(),
+            go=self.go_inside.fileno(),
+            filter=self.filter.fileno(),
+        )
 
     def close_inside(self) -> None:
         self.channel_inside.close()
-        for end in (self.log_inside, self.info_inside, self.go_inside, *self.files):
+        for end in (self.log_inside, self.info_inside, self.go_inside, self.filter, *self.files):
             end.close()
 
     def close(self) -> None:
@@ -100,8 +111,16 @@ def made_up_files() -> tuple[IO[bytes], ...]:
     return tuple(files)
 
 
-async def launch(job_folder: Path, limits: Limits, module: str, python_path: tuple[str, ...] = ()) -> Launched:
-    """Start `python -m MODULE FD` in a sandbox. Raises `SandboxMissing`.
+async def launch(
+    job_folder: Path,
+    limits: Limits,
+    module: str,
+    python_path: tuple[str, ...] = (),
+    data: Mapping[str, Path] | None = None,
+) -> Launched:
+    """Start `python -m MODULE FD` in a sandbox that sees `job_folder` as /job and each of `data` as /data/NAME.
+
+    Raises `SandboxMissing`, and `SettingsError` when data is not where it was said to be.
 
     To be called on a thread that lives as long as the sandbox shall: when that thread ends, the kernel ends the
     sandbox. In its first milliseconds bubblewrap has not asked the kernel for that yet; a daemon that dies then
@@ -113,6 +132,7 @@ async def launch(job_folder: Path, limits: Limits, module: str, python_path: tup
     first: FirstProcess | None = None
     try:
         found = find_environment()
+        _check_data(data or {})
         command = bubblewrap_command(
             bubblewrap,
             replace(found, python_path=found.python_path + python_path),
@@ -120,6 +140,7 @@ async def launch(job_folder: Path, limits: Limits, module: str, python_path: tup
             job_folder=str(job_folder),
             descriptors=ends.descriptors,
             run=["-s", "-P", "-m", module, str(ends.channel_inside.fileno())],
+            data={name: str(folder) for name, folder in (data or {}).items()},
         )
         process = await _start(command, ends)
         ends.close_inside()
@@ -130,10 +151,18 @@ async def launch(job_folder: Path, limits: Limits, module: str, python_path: tup
     except (OSError, TimeoutError, ValueError) as error:
         said = await _abandon(process, first, ends)
         raise SandboxMissing("the sandbox did not start", cause=said or str(error), fix=ASK) from error
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, AxonError):
         await _abandon(process, first, ends)
         raise
     return Launched(process, first, ends.channel, ends.log)
+
+
+def _check_data(data: Mapping[str, Path]) -> None:
+    for name, folder in data.items():
+        if not folder.exists():
+            raise SettingsError(
+                f"the data {name} is not at {folder}", fix="correct its path in the settings, or take it out there"
+            )
 
 
 async def _start(command: list[str], ends: _Ends) -> asyncio.subprocess.Process:
