@@ -69,6 +69,7 @@ class Processes:
         """Start peers with one slot of one core each, told of every tracker, and wait until one of those knows them."""
         told = [word for address in self.trackers.values() for word in ("--tracker", address)]
         for name in names:
+            (self._base / name / "ready").unlink(missing_ok=True)  # of one that was killed
             options = [*told, "--home", str(self._base / name), "--listen", listen, "--name", name, *_LENT]
             self._start(name, "peer_daemon.main", ["run", *options], inside)
         for name in names:
