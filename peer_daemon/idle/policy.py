@@ -64,18 +64,20 @@ class IdlePolicy:
                 return self._wait(Reason(last.why, sentence), now, readings, working)
         return self._run(readings, now, working)
 
-    def _other_programs(self, readings: Readings, now: float, waiting: bool) -> tuple[str, bool]:
-        """The sentence about them, empty if they are no reason; and whether it is a burst that quiet outlasts."""
+    def _other_programs(self, readings: Readings, now: float, waiting: bool) -> tuple[Reason | None, bool]:
+        """What they do, if it is a reason; and whether it is a burst that quiet outlasts."""
         limit, share = set_of(readings, self.wishes).others_cpu, readings.others_cpu
         self._busy.look(now, share, limit)
         names = f": {', '.join(readings.busiest)}" if readings.busiest else ""
         average = self._busy.keeps(limit) if waiting else None
         if (waiting and limit < 1 and share > limit) or (not waiting and self._busy.stops(share, limit)):
-            return f"another program uses {_percent(share)} % CPU (limit {_percent(limit)} %){names}", average is None
+            sentence = f"another program uses {_percent(share)} % CPU (limit {_percent(limit)} %){names}"
+            return Reason(Why.BUSY, sentence), average is None
         if average is not None:
-            go_on = _percent(RESUME_BELOW * limit)
-            return f"another program used {_percent(average)} % CPU just now (jobs go on below {go_on} %){names}", False
-        return "", False
+            go_on = f"jobs go on below {_percent(RESUME_BELOW * limit)} %"
+            sentence = f"another program used {_percent(average)} % CPU just now ({go_on}){names}"
+            return Reason(Why.BUSY, sentence, lingers=True), False
+        return None, False
 
     def _hear_quiet(self, found: list[Reason], now: float, passing: bool) -> None:
         noise = [reason for reason in found if reason.why not in _SETTLED]
@@ -94,7 +96,9 @@ class IdlePolicy:
         if self._stopped_by is None and reason.why not in _SETTLED and now - self._went_on_at < FLAP_S:
             self._quiet_s = min(LONGEST_QUIET_S, 2 * self._needed_quiet_s(now))
             self._flapped_at = now
-        self._stopped_by = reason
+        # What lingers at the edge of a limit is not what people want to be told as the last reason.
+        if self._stopped_by is None or self._stopped_by.why is not reason.why or not reason.lingers:
+            self._stopped_by = reason
 
     def _wait(self, reason: Reason, now: float, readings: Readings, working: bool) -> Decision:
         """Freeze; or hand back what is not to be frozen, or was for too long, and keep to that until it is done."""

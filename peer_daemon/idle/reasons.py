@@ -32,6 +32,8 @@ class Reason:
     sentence: str
     hands_back: bool = False
     """Freezing does not help: what jobs hold is wanted."""
+    lingers: bool = False
+    """It is under the limit again, but not yet so far that jobs go on."""
 
 
 def in_use(readings: Readings, wishes: IdleWishes) -> bool | None:
@@ -47,13 +49,13 @@ def set_of(readings: Readings, wishes: IdleWishes) -> UseWishes:
 
 
 def reasons(
-    readings: Readings, wishes: IdleWishes, local: datetime, *, busy: str, working: bool, waiting: bool
+    readings: Readings, wishes: IdleWishes, local: datetime, *, busy: Reason | None, working: bool, waiting: bool
 ) -> Iterator[Reason]:
-    """What is in the way, the first to be told first. `busy`: the sentence about other programs, or empty."""
+    """What is in the way, the first to be told first. `busy`: what other programs do, judged by the caller."""
     yield from _what_the_owner_said(readings, wishes, local)
     yield from _where_the_power_comes_from(readings, wishes)
-    if busy:
-        yield Reason(Why.BUSY, busy)
+    if busy is not None:
+        yield busy
     yield from _heat(readings, wishes, waiting)
     yield from _memory(readings, wishes, waiting)
     yield from _network(readings, wishes, waiting)
@@ -97,7 +99,7 @@ def _heat(readings: Readings, wishes: IdleWishes, waiting: bool) -> Iterator[Rea
         yield Reason(Why.HOT, f"too hot: {degrees:.0f} C (limit {wishes.hottest_c})")
     elif waiting and degrees > wishes.hottest_c - _RESUME_COOLER_C:
         limit = wishes.hottest_c - _RESUME_COOLER_C
-        yield Reason(Why.HOT, f"still hot: {degrees:.0f} C (jobs go on at {limit})")
+        yield Reason(Why.HOT, f"still hot: {degrees:.0f} C (jobs go on at {limit})", lingers=True)
 
 
 def _memory(readings: Readings, wishes: IdleWishes, waiting: bool) -> Iterator[Reason]:
@@ -106,12 +108,14 @@ def _memory(readings: Readings, wishes: IdleWishes, waiting: bool) -> Iterator[R
         yield Reason(Why.MEMORY, f"only {free} MB of memory free ({keep} are kept for you)", hands_back=True)
     elif free is not None and waiting and free < _RESUME_MEMORY * keep:
         go_on = int(_RESUME_MEMORY * keep)
-        yield Reason(Why.MEMORY, f"only {free} MB of memory free ({keep} are kept for you, jobs go on at {go_on})")
+        sentence = f"only {free} MB of memory free ({keep} are kept for you, jobs go on at {go_on})"
+        yield Reason(Why.MEMORY, sentence, lingers=True)
     limit = _RESUME_PRESSURE if waiting else _MUCH_PRESSURE
     pressure = readings.memory_pressure
     if pressure is not None and pressure > limit:
         sentence = f"programs wait for memory {pressure:.0f} % of the time (limit {limit:.0f} %)"
-        yield Reason(Why.MEMORY, sentence, hands_back=pressure > _MUCH_PRESSURE)
+        much = pressure > _MUCH_PRESSURE
+        yield Reason(Why.MEMORY, sentence, hands_back=much, lingers=not much)
     lent, used = set_of(readings, wishes).memory_mb, readings.workers_memory_mb
     if lent and used > lent:
         unused = in_use(readings, wishes) is False
@@ -125,7 +129,7 @@ def _network(readings: Readings, wishes: IdleWishes, waiting: bool) -> Iterator[
         sentence = f"other programs use {used:.0f} Mbit/s of the network (limit {limit})"
         if used <= limit:
             sentence += f", jobs go on at {RESUME_BELOW * limit:.0f}"
-        yield Reason(Why.NETWORK, sentence)
+        yield Reason(Why.NETWORK, sentence, lingers=used <= limit)
 
 
 def _disk(readings: Readings, wishes: IdleWishes, working: bool) -> Iterator[Reason]:
