@@ -1,0 +1,67 @@
+"""What an attack is, and what it is told about the machine outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What an attacker who knows this machine well would aim at. All of it lies outside of the sandbox."""
+
+    pid: int
+    """Of the process that started the sandbox; it leads no group inside."""
+    group: int
+    """Of that process."""
+    hostname: str
+    home: str
+    """The home folder of the person."""
+    secret: str
+    """A file that anyone may read."""
+    neighbour: str
+    """The folder of another job, next to this one's."""
+    tcp_port: int
+    """On loopback, where somebody listens."""
+    udp_port: int
+    """On loopback, where somebody sends back what arrives."""
+    abstract: str
+    """An abstract Unix socket where somebody listens, without the zero byte."""
+    socket: str
+    """A Unix socket in a folder, where somebody listens."""
+    variables: tuple[str, ...]
+    """Names of environment variables that only the process outside has."""
+
+
+class Held(Exception):
+    """The attack was stopped by something that is no error of the operating system; says by what."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One way to try the wall.
+
+    `how` gives back what it got hold of; `OSError` and `Held` say that nothing was to be had.
+    """
+
+    name: str
+    tries: str
+    """What it tries, for people: "tries to read the passwords of this machine"."""
+    how: Callable[[Target], str]
+
+
+def attack(how: Callable[[Target], str]) -> Attack:
+    """Make a function an attack; its name and its docstring are those of the attack."""
+    return Attack(how.__name__.replace("_", "-"), (how.__doc__ or "").strip(), how)
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """How an attack went."""
+
+    name: str
+    tries: str
+    held: bool
+    """Whether the wall held."""
+    said: str
+    """What stopped the attack, or what it got hold of."""

@@ -1,0 +1,77 @@
+"""Attacks by another entrance of the kernel than a filter may watch: 32-bit and x32 calls, on x86 machines."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import platform
+
+from axonp2p.sandbox.attacks.attack import Held, Target, attack
+from axonp2p.sandbox.attacks.kernel import NUMBERS, REFUSALS, syscall
+
+_X32 = 0x40000000
+_I386_GETPID, _I386_MOUNT = 20, 21
+
+
+@attack
+def call_32_bits(target: Target) -> str:
+    """tries to reach the kernel as a 32-bit program does (int 0x80)"""
+    answer = _int_0x80(_I386_GETPID)
+    if answer != os.getpid():
+        raise Held(f"the kernel answered {answer}")
+    return "was told its number by a 32-bit call"
+
+
+@attack
+def mount_32_bits(target: Target) -> str:
+    """tries to mount by a 32-bit call, whose number is another one"""
+    answer = _int_0x80(_I386_MOUNT)
+    if -answer in REFUSALS:
+        raise OSError(-answer, os.strerror(-answer))
+    return f"reached mount, which answered {answer}"
+
+
+@attack
+def call_x32(target: Target) -> str:
+    """tries to reach the kernel by numbers of the x32 kind"""
+    if platform.machine() != "x86_64":
+        raise Held(f"{platform.machine()} has no such calls")
+    answer = syscall(_X32 | 39)
+    if answer == os.getpid():
+        return "was told its number by an x32 call"
+    raise OSError(-answer, os.strerror(-answer))
+
+
+@attack
+def trace_x32(target: Target) -> str:
+    """tries to trace a process by the number that ptrace has in x32"""
+    if platform.machine() != "x86_64":
+        raise Held(f"{platform.machine()} has no such calls")
+    answer = syscall(_X32 | 521, 0, 0, None, None)
+    if -answer in REFUSALS:
+        raise OSError(-answer, os.strerror(-answer))
+    return f"reached ptrace, which answered {answer}"
+
+
+@attack
+def number_with_high_bits(target: Target) -> str:
+    """tries to fool a filter with bits above a call's number"""
+    if platform.machine() != "x86_64":
+        raise Held("other machines ignore them")
+    answer = syscall((1 << 32) | NUMBERS["unshare"][0], 0x10000000)
+    if answer >= 0:
+        return "made a user namespace"
+    raise OSError(-answer, os.strerror(-answer))
+
+
+def _int_0x80(number: int) -> int:
+    """What a 32-bit call without arguments that mean anything answers. Ends this process where there are none."""
+    if platform.machine() != "x86_64":
+        raise Held(f"{platform.machine()} has no such calls")
+    # push rbx; xor ebx, ebx; xor ecx, ecx; xor edx, edx; mov eax, NUMBER; int 0x80; pop rbx; ret
+    code = b"\x53\x31\xdb\x31\xc9\x31\xd2\xb8" + number.to_bytes(4, "little") + b"\xcd\x80\x5b\xc3"
+    page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    page.write(code)
+    call = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
+    return int(call())

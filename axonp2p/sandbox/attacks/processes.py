@@ -1,0 +1,159 @@
+"""Attacks on other processes, and on the rights and limits of its own."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+
+from axonp2p.sandbox.attacks.attack import Held, Target, attack
+
+
+@attack
+def signal_to_the_daemon(target: Target) -> str:
+    """tries to signal the daemon by its number"""
+    os.kill(target.pid, 0)
+    return "could have signalled it"
+
+
+@attack
+def signal_to_the_group(target: Target) -> str:
+    """tries to signal the daemon and all that it started, as a group"""
+    os.killpg(target.group, 0)
+    return "could have signalled it"
+
+
+@attack
+def session_of_the_daemon(target: Target) -> str:
+    """tries to share the daemon's session, and with it the terminal"""
+    # The kernel calls a leader by 0 who is not to be seen from here.
+    if os.getsid(0) == 0 or os.getpgid(0) == 0:
+        return "is in a session or a group from outside"
+    raise Held("its session is its own")
+
+
+@attack
+def terminal(target: Target) -> str:
+    """tries to open the terminal from which the daemon was started"""
+    os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    return "opened it"
+
+
+@attack
+def handle_of_the_daemon(target: Target) -> str:
+    """tries to get hold of the daemon by its number, for its open files"""
+    os.close(os.pidfd_open(target.pid))
+    return "holds it"
+
+
+@attack
+def priority_of_the_daemon(target: Target) -> str:
+    """tries to slow the daemon down"""
+    os.setpriority(os.PRIO_PROCESS, target.pid, 19)
+    return "changed its priority"
+
+
+@attack
+def cores_of_the_daemon(target: Target) -> str:
+    """tries to push the daemon to one core"""
+    os.sched_setaffinity(target.pid, {0})
+    return "changed its cores"
+
+
+@attack
+def limits_of_the_daemon(target: Target) -> str:
+    """tries to change what the daemon may use"""
+    resource.prlimit(target.pid, resource.RLIMIT_NOFILE)
+    return "read its limits"
+
+
+@attack
+def become_root(target: Target) -> str:
+    """tries to become root"""
+    os.setuid(0)
+    return f"is user {os.getuid()}"
+
+
+@attack
+def other_groups(target: Target) -> str:
+    """tries to join the groups that may read disks and logs"""
+    os.setgroups([0, 4, 6])
+    return f"is in {os.getgroups()}"
+
+
+@attack
+def user_of_the_daemon(target: Target) -> str:
+    """tries to run as the user who started it"""
+    if os.getuid() == 65534 and os.geteuid() == 65534 and set(os.getgroups()) <= {65534}:
+        raise Held("it is nobody in here")
+    return f"is user {os.getuid()} in {os.getgroups()}"
+
+
+@attack
+def faster_than_others(target: Target) -> str:
+    """tries to raise its own priority over that of the person's programs"""
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    os.setpriority(os.PRIO_PROCESS, 0, min(before, 0) - 1)
+    return f"went from {before} to {os.getpriority(os.PRIO_PROCESS, 0)}"
+
+
+@attack
+def real_time(target: Target) -> str:
+    """tries to be scheduled before everything else on the machine"""
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    return "is scheduled first"
+
+
+@attack
+def ordinary_scheduling(target: Target) -> str:
+    """tries to go back from idle to ordinary scheduling, beside the person's programs"""
+    if os.sched_getscheduler(0) == os.SCHED_IDLE:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        if os.getpriority(os.PRIO_PROCESS, 0) < 19:
+            return "is scheduled as they are"
+    raise Held(f"it stays at nice {os.getpriority(os.PRIO_PROCESS, 0)}")
+
+
+@attack
+def higher_limits(target: Target) -> str:
+    """tries to raise the limits that were laid on it"""
+    for name in ("DATA", "NOFILE", "FSIZE", "CORE", "MEMLOCK", "NPROC", "CPU", "MSGQUEUE", "SIGPENDING", "RTPRIO"):
+        what = getattr(resource, f"RLIMIT_{name}", None)
+        if what is None:
+            continue
+        _, hard = resource.getrlimit(what)
+        if hard == resource.RLIM_INFINITY:
+            continue
+        try:
+            resource.setrlimit(what, (hard + 1, hard + 1))
+        except (OSError, ValueError):
+            continue
+        return f"raised {name}"
+    raise Held("none can be raised")
+
+
+@attack
+def laid_limits(target: Target) -> str:
+    """tries to find a limit that was forgotten"""
+    needed = ("DATA", "NOFILE", "FSIZE", "CORE", "MEMLOCK")
+    open_ended = [
+        name for name in needed if resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[1] == resource.RLIM_INFINITY
+    ]
+    if open_ended:
+        return f"found no limit for {', '.join(open_ended)}"
+    raise Held("each has its limit")
+
+
+@attack
+def core_dump(target: Target) -> str:
+    """tries to fill the disk, and to run a program outside, by crashing with all its memory"""
+    child = os.fork()
+    if child == 0:
+        _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+        resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+        signal.signal(signal.SIGABRT, signal.SIG_DFL)
+        os.abort()
+    _, status = os.waitpid(child, 0)
+    if os.WCOREDUMP(status):
+        return "left a dump of its memory"
+    raise Held("nothing was dumped")
