@@ -36,6 +36,10 @@ class Agreement:
         """Those of `members` that do not hold the goal yet."""
         return [rank for rank in sorted(members) if self._states[rank] != self.goal]
 
+    def giver_to(self, rank: int) -> int | None:
+        """The member that was told to give the state to `rank`; None when nobody was, or the client does."""
+        return self._givers.get(rank)
+
     def adopted(self, rank: int, state: bytes) -> bool:
         """Note that the member took a state over; False when it was never asked to take that one."""
         if state not in self._goals:

@@ -8,7 +8,7 @@ from axonp2p.training.agreement import Agreement, majority
 from axonp2p.training.deadlines import Patience, transfer_s
 from axonp2p.training.messages import Prepare, Prepared
 from axonp2p.training.plan import TrainPlan
-from axonp2p.training.round_messages import Action, Tell
+from axonp2p.training.round_messages import Action, MemberReady, StateAdoptedBy, Tell
 
 
 class Beginning:
@@ -40,16 +40,15 @@ class Beginning:
             for rank in members
         ]
 
-    def heard_ready(self, rank: int, prepared: Prepared) -> bool:
-        """The member has built its model; False when it says so for a second time, and differently."""
-        return self._prepared.setdefault(rank, prepared) == prepared
-
-    def heard_adopted(self, rank: int, state: bytes, members: Collection[int], now: float) -> bool:
-        """The member took a state over; False when it was given none or another one."""
-        if self._agreement is None or not self._agreement.adopted(rank, state):
-            return False
-        self._wait_for_transfers(members, now)
-        return True
+    def heard(self, event: MemberReady | StateAdoptedBy, members: Collection[int], now: float) -> str:
+        """A member has built its model, or taken a state over; gives what is wrong with it, if anything is."""
+        if isinstance(event, MemberReady):
+            same = self._prepared.setdefault(event.rank, event.prepared) == event.prepared
+            return "" if same else "it prepared twice"
+        if self._agreement is None or not self._agreement.adopted(event.rank, event.state):
+            return "it took over a state that it was not given"
+        self.wait_longer(members, now)
+        return ""
 
     def odd_models(self, members: Collection[int]) -> dict[int, str]:
         """Whose model has another size than most, and how so: no state of the others fits it."""
@@ -65,7 +64,7 @@ class Beginning:
         """All models are built: decide which state is the first."""
         states = {rank: self._prepared[rank].state for rank in members}
         self._agreement = Agreement(states, self._plan.start_state)
-        self._wait_for_transfers(members, now)
+        self.wait_longer(members, now)
 
     def agreed_state(self, members: Collection[int]) -> bytes | None:
         """The state that all hold now; None while somebody lacks it."""
@@ -84,10 +83,23 @@ class Beginning:
         missing = (rank for rank in members if rank not in self._prepared)
         return dict.fromkeys(missing, "it did not load the task and build its model in time")
 
-    def transfer_s(self, members: Collection[int]) -> float:
-        """Seconds that one exchange of the model may take."""
-        return max((transfer_s(self._prepared[rank].values) for rank in members), default=0.0)
+    def late(self, members: Collection[int], paused: Collection[int]) -> dict[int, str]:
+        """Who keeps the others waiting, and how. Whom a paused member was to give the state is not to blame for it."""
+        late = self.awaited(members)
+        if self._agreement is not None:
+            for rank in list(late):
+                giver = self._agreement.giver_to(rank)
+                if giver is not None and giver in paused and giver in members and rank not in paused:
+                    del late[rank]
+                    late[giver] = "it did not pass the first state on in time"
+        return late
 
-    def _wait_for_transfers(self, members: Collection[int], now: float) -> None:
+    def transfer_s(self, members: Collection[int]) -> float:
+        """Seconds that one exchange of the model may take, or the way of a state."""
+        known = (self._prepared[rank].values for rank in members if rank in self._prepared)
+        return max((transfer_s(values) for values in known), default=0.0)
+
+    def wait_longer(self, members: Collection[int], now: float) -> None:
+        """From now on there is time again for each state that has still to be passed on."""
         lacking = len(self._agreement.lacking(members)) if self._agreement else 0
         self.deadline = now + self._patience.start_s + lacking * self.transfer_s(members)

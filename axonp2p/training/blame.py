@@ -85,3 +85,23 @@ class Complaints:
             gone[worst] = next(reason for pair, reason in due.items() if worst in pair)
             due = {pair: reason for pair, reason in due.items() if worst not in pair}
         return gone
+
+
+class Blame:
+    """Both together, for one job: mistakes are those of a round, complaints those of an attempt."""
+
+    def __init__(self) -> None:
+        self.mistakes = Mistakes()
+        self.complaints = Complaints()
+
+    def deadline(self, members: Collection[int], awake: Collection[int]) -> float | None:
+        """When somebody has to go. A link counts while both its ends are awake."""
+        both = (self.mistakes.deadline(members), self.complaints.deadline(awake))
+        return min((deadline for deadline in both if deadline is not None), default=None)
+
+    def due(self, members: Collection[int], awake: Collection[int], now: float) -> dict[int, str]:
+        """Who has to go now, and why."""
+        deadline = self.mistakes.deadline(members)
+        if deadline is not None and deadline <= now:
+            return self.mistakes.blamed(members)
+        return self.complaints.culprits(awake, now)

@@ -42,7 +42,12 @@ def rest_deadline(started: float, reported: Collection[float], expected: int) ->
         return None
     first_half = sorted(reported)[:half]
     usual = statistics.median(first_half) - started
-    return first_half[-1] + max(LEAST_REST_S, REST_FACTOR * usual)
+    return first_half[-1] + rest_s(usual)
+
+
+def rest_s(usual_s: float) -> float:
+    """How long the rest has when others needed `usual_s`."""
+    return max(LEAST_REST_S, REST_FACTOR * usual_s)
 
 
 def stall_deadline(since: float, usual_s: float | None, patience: Patience) -> float:

@@ -5,6 +5,7 @@ PREPARING   every member loads the task and builds its model
 AGREEING    members whose state differs get it from another member
 TRAINING    rounds, attempt after attempt; one is accepted when all members report the same state
 TRAINED     every round is accepted
+LEFT        too few members stay, their owners took the machines back; others may go on another day
 GIVEN_UP    the job cannot go on
 """
 
@@ -22,20 +23,22 @@ class Phase(Enum):
     AGREEING = "agreeing"
     TRAINING = "training"
     TRAINED = "trained"
+    LEFT = "left"
     GIVEN_UP = "given up"
 
 
 LEGAL: Mapping[Phase, frozenset[Phase]] = {
     Phase.NEW: frozenset({Phase.PREPARING}),
-    Phase.PREPARING: frozenset({Phase.AGREEING, Phase.GIVEN_UP}),
-    Phase.AGREEING: frozenset({Phase.TRAINING, Phase.GIVEN_UP}),
-    Phase.TRAINING: frozenset({Phase.TRAINED, Phase.GIVEN_UP}),
+    Phase.PREPARING: frozenset({Phase.AGREEING, Phase.LEFT, Phase.GIVEN_UP}),
+    Phase.AGREEING: frozenset({Phase.TRAINING, Phase.LEFT, Phase.GIVEN_UP}),
+    Phase.TRAINING: frozenset({Phase.TRAINED, Phase.LEFT, Phase.GIVEN_UP}),
     Phase.TRAINED: frozenset(),
+    Phase.LEFT: frozenset(),
     Phase.GIVEN_UP: frozenset(),
 }
 """Every legal step from one phase to another; any other is a mistake of ours."""
 
-AT_REST = frozenset({Phase.NEW, Phase.TRAINED, Phase.GIVEN_UP})
+AT_REST = frozenset({Phase.NEW, Phase.TRAINED, Phase.LEFT, Phase.GIVEN_UP})
 """Phases in which nothing is awaited."""
 
 

@@ -60,6 +60,30 @@ class MemberLost:
 
 
 @dataclass(frozen=True)
+class MemberPaused:
+    """The member's owner needs the machine: its worker stands still where it is."""
+
+    rank: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class MemberResumed:
+    """The member's worker goes on."""
+
+    rank: int
+
+
+@dataclass(frozen=True)
+class MemberLeaves:
+    """The member's owner wants the machine back by `until` (monotonic seconds); it may be gone already."""
+
+    rank: int
+    reason: str
+    until: float
+
+
+@dataclass(frozen=True)
 class LinkBroken:
     """The member cannot reach the member `to`."""
 
@@ -73,7 +97,19 @@ class Tick:
     """Time has passed: said at `next_deadline()` or later."""
 
 
-Event = MemberReady | StateAdoptedBy | ProgressHeard | RoundReported | MistakeReported | MemberLost | LinkBroken | Tick
+Event = (
+    MemberReady
+    | StateAdoptedBy
+    | ProgressHeard
+    | RoundReported
+    | MistakeReported
+    | MemberLost
+    | MemberPaused
+    | MemberResumed
+    | MemberLeaves
+    | LinkBroken
+    | Tick
+)
 
 # --- to do ----------------------------------------------------------------------------------------
 
@@ -109,6 +145,18 @@ class MemberDropped:
 
 
 @dataclass(frozen=True)
+class JobWaits:
+    """Without these paused members too few would be left: nothing is late until one of them goes on."""
+
+    ranks: list[int]
+
+
+@dataclass(frozen=True)
+class JobGoesOn:
+    """Enough members are awake again."""
+
+
+@dataclass(frozen=True)
 class RoundRedone:
     """The round begins anew, from the last accepted state, as this attempt."""
 
@@ -141,4 +189,26 @@ class GiveUp:
     error: AxonError
 
 
-Action = SetMembers | Tell | SendStartState | MemberDropped | RoundRedone | RoundAccepted | Trained | GiveUp
+@dataclass(frozen=True)
+class Leave:
+    """Owners took so many machines back that too few stay: fetch the state while somebody can give it, and end.
+
+    The job can be resumed with others.
+    """
+
+    reason: str
+
+
+Action = (
+    SetMembers
+    | Tell
+    | SendStartState
+    | MemberDropped
+    | JobWaits
+    | JobGoesOn
+    | RoundRedone
+    | RoundAccepted
+    | Trained
+    | Leave
+    | GiveUp
+)
