@@ -13,12 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from axonp2p.clock import Clock
 from axonp2p.errors import Refused, SettingsError
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.receipt import MOST_RECEIPTS, DoublySigned, Receipt, accept, open_receipt
 from axonp2p.wire.codec import decode, decode_as, encode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
+from peer_daemon.control.status import CreditsNow, DoneNow
+from peer_daemon.earnings import Earnings
 from peer_daemon.leases import Lease
 
 _ENVELOPE_LIMIT = Receipt.LIMIT + ENVELOPE_OVERHEAD
@@ -32,6 +35,8 @@ _TABLES = (
         job TEXT NOT NULL,
         client TEXT NOT NULL,
         flops INTEGER NOT NULL,
+        samples INTEGER NOT NULL,
+        signed_at INTEGER NOT NULL,       -- Unix seconds by this machine's clock
         envelope BLOB NOT NULL,           -- as the client signed it: the same one again gets the same answer
         doubly BLOB NOT NULL,
         kept INTEGER NOT NULL DEFAULT 0,  -- 1 once a tracker acknowledged it
@@ -51,6 +56,8 @@ _TABLES = (
         reason TEXT NOT NULL,
         PRIMARY KEY (reservation, number, tracker)
     )""",
+    # All that sums need: adding up a year of receipts at start reads no envelope.
+    "CREATE INDEX IF NOT EXISTS receipts_sums ON receipts (signed_at, job, flops, samples, kept, refused)",
 )
 
 
@@ -82,9 +89,14 @@ def check_receipt(receipt: Receipt, lease: Lease, last: int) -> None:
 class ReceiptsBook:
     """Receipts in one SQLite file. Its methods touch the disk: call them in a thread; any number may call at once."""
 
-    def __init__(self, path: Path, key: PrivateKey) -> None:
+    def __init__(self, path: Path, key: PrivateKey, clock: Clock) -> None:
+        """Adds up what is there. Raises `SettingsError` when the file cannot be used."""
         self._key = key
+        self._clock = clock
         self._turn = threading.Lock()
+        self._counting = threading.Lock()
+        """For the sums alone: who asks for them never waits for the disk."""
+        self._earnings = Earnings()
         try:
             self._database = sqlite3.connect(path, check_same_thread=False)
             self._database.row_factory = sqlite3.Row
@@ -92,6 +104,7 @@ class ReceiptsBook:
             with self._database:
                 for table in _TABLES:
                     self._database.execute(table)
+            self._add_up()
         except sqlite3.Error as error:
             raise SettingsError(f"cannot keep receipts in {path}: {error}", fix=f"move {path} away") from error
 
@@ -107,6 +120,11 @@ class ReceiptsBook:
                 return self._sign(envelope, signed, receipt, lease)
         except SettingsError as error:  # a full disk, say: our owner's business, but the client hears of it
             raise Refused(f"this peer cannot keep the receipt: {error.cause}") from error
+
+    def earned(self) -> tuple[CreditsNow, DoneNow]:
+        """Credits and work so far. Touches no disk."""
+        with self._counting:
+            return self._earnings.credits(self._clock.now()), self._earnings.done()
 
     def issuers(self) -> list[PeerId]:
         """Who gave the reservations of receipts that no tracker has acknowledged, and that may still be handed in.
@@ -149,24 +167,23 @@ class ReceiptsBook:
         What its own issuer refuses nobody else takes either; what another tracker refuses waits for the issuer.
         Raises `SettingsError` when the file cannot be written; then they are handed in again.
         """
-        with self._alone(), self._database:
-            for index, one in enumerate(receipts):
-                what = [one.reservation, one.number]
-                reason = refused.get(index, "")[:500] or "refused"
-                if index not in refused:
-                    self._database.execute("UPDATE receipts SET kept = 1 WHERE reservation = ? AND number = ?", what)
-                elif tracker == one.issuer:
-                    self._database.execute(
-                        "UPDATE receipts SET refused = ? WHERE reservation = ? AND number = ?", [reason, *what]
-                    )
-                else:
-                    self._database.execute(
-                        "INSERT OR REPLACE INTO refusals VALUES (?, ?, ?, ?)", [*what, tracker, reason]
-                    )
-            self._database.execute(
-                "DELETE FROM tokens WHERE reservation NOT IN"
-                " (SELECT reservation FROM receipts WHERE kept = 0 AND refused = '')"
-            )
+        with self._alone():
+            with self._database:
+                new = [
+                    change
+                    for index, one in enumerate(receipts)
+                    if (change := self._heard(one, tracker, refused.get(index)))
+                ]
+                self._database.execute(
+                    "DELETE FROM tokens WHERE reservation NOT IN"
+                    " (SELECT reservation FROM receipts WHERE kept = 0 AND refused = '')"
+                )
+            with self._counting:
+                for counts, at, flops in new:
+                    if counts:
+                        self._earnings.confirmed(flops)
+                    else:
+                        self._earnings.refused(at, flops)
 
     def close(self) -> None:
         """Close the file."""
@@ -181,6 +198,29 @@ class ReceiptsBook:
             except sqlite3.Error as error:
                 raise SettingsError("cannot keep receipts in receipts.db", cause=str(error)) from error
 
+    def _heard(self, one: Waiting, tracker: PeerId, refusal: str | None) -> tuple[bool, int, int] | None:
+        """Note what `tracker` said of a receipt. When that settles it: whether it counts, when it was signed, FLOPs."""
+        what = [one.reservation, one.number]
+        reason = refusal[:500] or "refused" if refusal is not None else ""
+        if refusal is not None and tracker != one.issuer:
+            self._database.execute("INSERT OR REPLACE INTO refusals VALUES (?, ?, ?, ?)", [*what, tracker, reason])
+            return None
+        settled = self._database.execute(
+            "UPDATE receipts SET kept = ?, refused = ? WHERE reservation = ? AND number = ?"
+            " AND kept = 0 AND refused = '' RETURNING signed_at, flops",
+            [refusal is None, reason, *what],
+        ).fetchall()
+        return (refusal is None, settled[0]["signed_at"], settled[0]["flops"]) if settled else None
+
+    def _add_up(self) -> None:
+        rows = self._database.execute("SELECT signed_at, job, flops, samples, kept, refused FROM receipts")
+        for row in rows:
+            self._earnings.signed(row["signed_at"], row["job"], row["flops"], row["samples"])
+            if row["kept"]:
+                self._earnings.confirmed(row["flops"])
+            elif row["refused"]:
+                self._earnings.refused(row["signed_at"], row["flops"])
+
     def _sign(self, envelope: bytes, signed: Signed[Receipt], receipt: Receipt, lease: Lease) -> bytes:
         last = 0
         newest = self._database.execute(
@@ -193,15 +233,18 @@ class ReceiptsBook:
                 return again
             last = newest["number"]
         check_receipt(receipt, lease, last)
-        doubly = encode(accept(self._key, signed))
+        doubly, now = encode(accept(self._key, signed)), int(self._clock.now())
         with self._database:
             self._database.execute("INSERT OR IGNORE INTO tokens VALUES (?, ?)", [lease.reservation, lease.token])
             self._database.execute(
-                "INSERT INTO receipts (reservation, number, issuer, job, client, flops, envelope, doubly)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO receipts"
+                " (reservation, number, issuer, job, client, flops, samples, signed_at, envelope, doubly)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [
-                    *(receipt.reservation, receipt.number, lease.issuer, receipt.job),
-                    *(receipt.client, receipt.flops, envelope, doubly),
+                    *(receipt.reservation, receipt.number, lease.issuer, receipt.job, receipt.client),
+                    *(receipt.flops, receipt.samples, now, envelope, doubly),
                 ],
             )
+        with self._counting:
+            self._earnings.signed(now, receipt.job, receipt.flops, receipt.samples)
         return doubly

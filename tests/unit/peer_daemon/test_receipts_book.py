@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
 from axonp2p.errors import AxonError, BadSignature, Refused, SettingsError
 from axonp2p.identity.keys import PrivateKey
+from axonp2p.ledger.balances import credits_of
 from axonp2p.ledger.receipt import DoublySigned, Receipt, open_doubly_signed
 from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import encode_signed
+from peer_daemon.control.status import DoneNow
 from peer_daemon.leases import Lease
 from peer_daemon.receipts_book import ReceiptsBook
+from tests.fakes import ManualClock
 
 CLIENT, PEER, STRANGER, TRACKER = (PrivateKey(letter * 32) for letter in (b"c", b"p", b"s", b"t"))
 ISSUER = TRACKER.peer_id
@@ -36,17 +41,22 @@ def receipt(number: int, **changes) -> Receipt:
 
 
 @pytest.fixture
-def book(tmp_path):
-    book = ReceiptsBook(tmp_path / "receipts.db", PEER)
+def clock():
+    return ManualClock(datetime(2027, 1, 20, 12).timestamp())
+
+
+@pytest.fixture
+def book(tmp_path, clock):
+    book = ReceiptsBook(tmp_path / "receipts.db", PEER, clock)
     yield book
     book.close()
 
 
-def test_the_next_receipt_is_signed_and_kept(book, tmp_path):
+def test_the_next_receipt_is_signed_and_kept(book, tmp_path, clock):
     for number in (1, 2):
         doubly = decode_as(book.sign(encode_signed(CLIENT, receipt(number)), LEASE), DoublySigned, 4096)
         assert open_doubly_signed(doubly).number == number
-    again = ReceiptsBook(tmp_path / "receipts.db", PEER)
+    again = ReceiptsBook(tmp_path / "receipts.db", PEER, clock)
     assert [one.number for one in again.waiting(ISSUER, ISSUER)] == [1, 2]
     assert again.sign(encode_signed(CLIENT, receipt(3)), LEASE)
     again.close()
@@ -118,14 +128,14 @@ def test_tokens_go_when_nothing_waits_for_them(book, tmp_path):
         assert book._database.execute("SELECT count(*) FROM tokens").fetchone()[0] == 0
 
 
-def test_a_book_of_an_earlier_version_is_read(tmp_path):
-    before = ReceiptsBook(tmp_path / "receipts.db", PEER)
+def test_a_book_of_an_earlier_version_is_read(tmp_path, clock):
+    before = ReceiptsBook(tmp_path / "receipts.db", PEER, clock)
     before.sign(encode_signed(CLIENT, receipt(1)), LEASE)
     with before._database:
         before._database.execute("DROP TABLE tokens")
         before._database.execute("DROP TABLE refusals")
     before.close()
-    after = ReceiptsBook(tmp_path / "receipts.db", PEER)
+    after = ReceiptsBook(tmp_path / "receipts.db", PEER, clock)
     assert [one.token for one in after.waiting(ISSUER, ISSUER)] == [b""]
     after.close()
 
@@ -136,3 +146,34 @@ def test_a_file_that_cannot_be_used_is_no_bug(book):
         book.waiting(ISSUER, ISSUER)
     with pytest.raises(Refused, match="cannot keep"):
         book.sign(encode_signed(CLIENT, receipt(1)), LEASE)
+
+
+def flops(book):
+    """Credits as FLOPs: today's, confirmed, pending."""
+    credits, _ = book.earned()
+    return tuple(round(one / credits_of(10**9)) for one in (credits.today, credits.confirmed, credits.pending))
+
+
+def test_what_was_earned_follows_each_answer_and_is_the_same_after_a_restart(book, tmp_path, clock):
+    for number in (1, 2, 3, 4):
+        book.sign(encode_signed(CLIENT, receipt(number)), LEASE)
+        book.sign(encode_signed(CLIENT, receipt(number)), LEASE)
+    assert flops(book) == (4, 0, 4)
+    other, waiting = STRANGER.peer_id, book.waiting(ISSUER, ISSUER)
+    book.handed_in(waiting[:2], other, {1: "the reservation is unknown"})
+    assert flops(book) == (4, 1, 3)
+    for _ in range(2):  # an answer that is heard twice counts once
+        book.handed_in(waiting[:3], ISSUER, {2: "its client is banned"})
+    assert flops(book) == (3, 2, 1)
+    again = ReceiptsBook(tmp_path / "receipts.db", PEER, clock)
+    assert again.earned() == book.earned()
+    assert again.earned()[1] == DoneNow(jobs=1, rounds=4, samples=4 * 320, flops=4 * 10**9)
+    again.close()
+
+
+def test_what_was_earned_is_told_without_the_disk(book, clock):
+    book.sign(encode_signed(CLIENT, receipt(1)), LEASE)
+    book.close()
+    assert flops(book) == (1, 0, 1)
+    clock.time += 86400
+    assert flops(book) == (0, 0, 1)

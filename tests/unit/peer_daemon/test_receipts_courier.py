@@ -67,8 +67,8 @@ def clock():
 
 
 @pytest.fixture
-def book(tmp_path):
-    book = ReceiptsBook(tmp_path / "receipts.db", PEER)
+def book(tmp_path, clock):
+    book = ReceiptsBook(tmp_path / "receipts.db", PEER, clock)
     yield book
     book.close()
 

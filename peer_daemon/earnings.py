@@ -1,0 +1,78 @@
+"""What receipts add up to for this peer: credits by day, confirmed and pending, and the work done (pure).
+
+Running sums: a status every second looks at no receipt again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date, datetime, time, timedelta, tzinfo
+
+from axonp2p.ledger.balances import credits_of
+from peer_daemon.control.status import CreditsNow, DoneNow
+
+DAYS = 30
+_QUARTER_S = 900
+"""Every time zone begins its days at a quarter of an hour."""
+
+
+class Earnings:
+    """Sums over receipts, each of which must be added once. FLOPs are Python's own integers: nothing overflows."""
+
+    def __init__(self) -> None:
+        self._quarters: Counter[int] = Counter()
+        """FLOPs by the quarter of an hour, since 1970, in which they were signed; of a little more than 30 days."""
+        self._confirmed = 0
+        self._pending = 0
+        self._jobs: set[str] = set()
+        self._rounds = 0
+        self._samples = 0
+        self._flops = 0
+        self._days: tuple[date, list[float]] | None = None
+
+    def signed(self, at: int, job: str, flops: int, samples: int) -> None:
+        """A round of `job` was accepted at `at`, Unix seconds; no tracker has acknowledged it yet."""
+        self._quarters[at // _QUARTER_S] += flops
+        self._pending += flops
+        self._jobs.add(job)
+        self._rounds += 1
+        self._samples += samples
+        self._flops += flops
+        self._days = None
+
+    def confirmed(self, flops: int) -> None:
+        """A tracker acknowledged one that was added before."""
+        self._pending -= flops
+        self._confirmed += flops
+
+    def refused(self, at: int, flops: int) -> None:
+        """The tracker that gave its reservation will never take one that was added before: the work stays done."""
+        self._pending -= flops
+        self._quarters[at // _QUARTER_S] -= flops
+        self._days = None
+
+    def credits(self, now: float, zone: tzinfo | None = None) -> CreditsNow:
+        """At `now`, Unix seconds; days begin at midnight in `zone`, by default the machine's own."""
+        today = datetime.fromtimestamp(now, zone).date()
+        if self._days is None or self._days[0] != today:
+            self._days = today, self._by_day(today, zone)
+        days = self._days[1]
+        return CreditsNow(
+            today=days[-1], confirmed=credits_of(self._confirmed), pending=credits_of(self._pending), days=list(days)
+        )
+
+    def done(self) -> DoneNow:
+        """Everything that receipts tell of, refused ones too."""
+        return DoneNow(jobs=len(self._jobs), rounds=self._rounds, samples=self._samples, flops=self._flops)
+
+    def _by_day(self, today: date, zone: tzinfo | None) -> list[float]:
+        first = today - timedelta(days=DAYS - 1)
+        oldest = datetime.combine(first - timedelta(days=1), time.min, zone).timestamp() // _QUARTER_S
+        for quarter in [quarter for quarter in self._quarters if quarter < oldest]:
+            del self._quarters[quarter]
+        flops = [0] * DAYS
+        for quarter, worked in self._quarters.items():
+            day = (datetime.fromtimestamp(quarter * _QUARTER_S, zone).date() - first).days
+            if 0 <= day < DAYS:
+                flops[day] += worked
+        return [credits_of(worked) for worked in flops]
