@@ -49,6 +49,7 @@ class StatusPage:
         """
         names: set[str] = set()
         app = web.Application(middlewares=[_guarded(names, self._token)], client_max_size=16 * 1024)
+        app.on_response_prepare.append(_protect)
         app.router.add_get("/", self._page)
         for name in FILES:
             app.router.add_get(f"/static/{name}", _file)
@@ -134,5 +135,7 @@ async def _protect(request: web.Request, response: web.StreamResponse) -> None:
 
 def _cannot_listen(error: OSError, address: str) -> SettingsError:
     if error.errno == errno.EADDRINUSE:
-        return PortTaken(f"{address} is taken, so there is no status page", fix='page = "127.0.0.1:0" takes a free port')
+        return PortTaken(
+            f"{address} is taken, so there is no status page", fix='page = "127.0.0.1:0" takes a free port'
+        )
     return SettingsError(f"cannot listen on {address}: {error.strerror}", fix='page = "127.0.0.1:7072" in config.toml')

@@ -52,7 +52,7 @@ def banners(status: Status) -> list[Banner]:
                 "Unreachable: others cannot call this computer",
                 "It is announced, but calls from outside do not arrive, so clients pass it over.",
                 "axon-peer doctor",
-                f"Most often the router has to forward TCP and UDP port {_port(status.network.address)} to this computer.",
+                f"Most often the router has to forward port {_port(status.network.address)} (TCP and UDP) to it.",
             )
         )
     return found

@@ -40,7 +40,8 @@ _SIGNS: dict[State, str] = {
     "ready": '<circle cx="8" cy="8" r="5.6" fill="none" stroke="{0}" stroke-width="2.6"/>',
     "waiting": '<path d="M3 1h10v2.4L9.4 8l3.6 4.6V15H3v-2.4L6.6 8 3 3.4z"/>',
     "paused": '<path d="M2.5 1.5h4v13h-4zm7 0h4v13h-4z"/>',
-    "finishing": '<circle cx="8" cy="8" r="6" fill="none" stroke="{0}" stroke-width="2"/><path d="M8 2a6 6 0 0 1 0 12z"/>',
+    "finishing": '<circle cx="8" cy="8" r="6" fill="none" stroke="{0}" stroke-width="2"/>'
+    '<path d="M8 2a6 6 0 0 1 0 12z"/>',
     "refused": '<path d="M5 .8h6L15.2 5v6L11 15.2H5L.8 11V5z"/>'
     '<path d="m5 5 6 6m0-6-6 6" stroke="#fff" stroke-width="2" stroke-linecap="round"/>',
 }
@@ -96,8 +97,7 @@ def stretches(told: HistoryTold, since: float, now: float) -> list[Stretch]:
         else:
             found.append(fresh)
             longest = fresh.lasted
-    kept = sorted(sorted(found, key=lambda one: -one.lasted)[:DRAWN_AT_MOST], key=lambda one: one.began)
-    return kept
+    return sorted(sorted(found, key=lambda one: -one.lasted)[:DRAWN_AT_MOST], key=lambda one: one.began)
 
 
 def totals(drawn: list[Stretch], since: float, now: float) -> dict[str, float]:
@@ -117,7 +117,8 @@ def word_of(look: str) -> str:
 
 def told_of(one: Stretch, local: Local) -> str:
     """The stretch in words: "14:10 to 15:02 waited: another program uses 87 % CPU"."""
-    return f"{local(one.began):%H:%M} to {local(one.ended):%H:%M} ({duration(one.lasted)}) {word_of(one.look)}: {one.sentence}"
+    when = f"{local(one.began):%H:%M} to {local(one.ended):%H:%M} ({duration(one.lasted)})"
+    return f"{when} {word_of(one.look)}: {one.sentence}"
 
 
 def summary(drawn: list[Stretch], since: float, now: float) -> str:
@@ -141,28 +142,34 @@ def ribbon(drawn: list[Stretch], since: float, now: float, local: Local) -> str:
         lines.append(f'<line class="tick" x1="{x:.2f}%" x2="{x:.2f}%" y1="4" y2="{BASE + 5}"/>')
     lines.append(f'<line class="base" x1="0" x2="100%" y1="{BASE}.5" y2="{BASE}.5"/>')
     for one in drawn:
-        x, width = _percent(one.began, since, now), _percent(one.ended, since, now)
-        height = LOOKS[one.look][1]
-        said = escape(told_of(one, local))
         # Of all stretches one can be reached by Tab; the arrow keys go on from there.
-        reach = "0" if one is drawn[-1] else "-1"
-        lines.append(
-            f'<g id="stretch-{one.began:.0f}" class="stretch {one.look}" role="img" tabindex="{reach}" aria-label="{said}">'
-            f'<title>{said}</title><rect class="reach" x="{x:.3f}%" width="{width - x:.3f}%" y="4" height="{BASE - 4}"/>'
-            f'<rect class="look" x="{x:.3f}%" width="{max(width - x, 0.15):.3f}%" y="{BASE - height}" height="{height}"/></g>'
-        )
+        lines.append(_drawn(one, since, now, told_of(one, local), reached=one is drawn[-1]))
     return "\n".join([*lines, "</svg>"])
+
+
+def _drawn(one: Stretch, since: float, now: float, said: str, *, reached: bool) -> str:
+    x, width = _percent(one.began, since, now), _percent(one.ended, since, now) - _percent(one.began, since, now)
+    height, said = LOOKS[one.look][1], escape(said)
+    named = f'role="img" tabindex="{0 if reached else -1}" aria-label="{said}"'
+    # The first rectangle is what a finger hits: short stretches and low ones would be hard to meet.
+    return (
+        f'<g id="stretch-{one.began:.0f}" class="stretch {one.look}" {named}><title>{said}</title>'
+        f'<rect class="reach" x="{x:.3f}%" width="{width:.3f}%" y="4" height="{BASE - 4}"/>'
+        f'<rect class="look" x="{x:.3f}%" width="{max(width, 0.15):.3f}%" y="{BASE - height}" height="{height}"/></g>'
+    )
 
 
 def sign(state: State) -> str:
     """The sign of a state, in the colour of the text around it; people hear the word that stands beside it."""
-    return f'<svg class="sign" viewBox="0 0 16 16" aria-hidden="true" fill="currentColor">{_SIGNS[state].format("currentColor")}</svg>'
+    drawing = _SIGNS[state].format("currentColor")
+    return f'<svg class="sign" viewBox="0 0 16 16" aria-hidden="true" fill="currentColor">{drawing}</svg>'
 
 
 def tab_icon(state: State) -> str:
     """The same for the browser's tab: a file of its own."""
     colour = _TAB_COLOURS[state]
-    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="{colour}">{_SIGNS[state].format(colour)}</svg>'
+    drawing = _SIGNS[state].format(colour)
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="{colour}">{drawing}</svg>'
 
 
 def _whole_hours(since: float, now: float, local: Local, every: int) -> Iterator[float]:
@@ -179,7 +186,6 @@ def _percent(at: float, since: float, now: float) -> float:
 
 
 def _hatch(look: str, turned: int) -> str:
-    return (
-        f'<pattern id="hatch-{look}" class="{look}" width="6" height="6" patternUnits="userSpaceOnUse" '
-        f'patternTransform="rotate({turned})"><rect class="under" width="6" height="6"/><rect class="line" width="2.4" height="6"/></pattern>'
-    )
+    size = f'width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate({turned})"'
+    lines = '<rect class="under" width="6" height="6"/><rect class="line" width="2.4" height="6"/>'
+    return f'<pattern id="hatch-{look}" class="{look}" {size}>{lines}</pattern>'

@@ -50,7 +50,9 @@ def page_address(home: Path) -> str:
         text = (home / TOKEN_FILE).read_text(errors="replace").strip()
     except OSError as error:
         raise NotFound(
-            "this peer has no status page yet", cause=f"no {home / TOKEN_FILE}", fix="axon-peer run   (page = in config.toml)"
+            "this peer has no status page yet",
+            cause=f"no {home / TOKEN_FILE}",
+            fix="axon-peer run   (page = in config.toml)",
         ) from error
     if not _ADDRESS.fullmatch(text):
         raise NotFound(f"{home / TOKEN_FILE} holds no address of a page", fix="start the peer anew: axon-peer run")
