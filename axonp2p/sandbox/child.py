@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -17,14 +18,16 @@ from axonp2p.errors import SandboxMissing
 from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.command_line import Descriptors, bubblewrap_command
 from axonp2p.sandbox.diagnosis import Kernel, why_it_failed
+from axonp2p.sandbox.ending import Circumstances, ending
 from axonp2p.sandbox.environment import find_environment
+from axonp2p.sandbox.first_process import FirstProcess
 from axonp2p.sandbox.launch import Launched, find_bubblewrap, launch, made_up_files
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.log import BoundedLog
 from axonp2p.sandbox.priority import choose_processors
 from axonp2p.sandbox.seccomp import filter_program, open_filter
-from axonp2p.sandbox.verdict import Verdict
 from axonp2p.sandbox.watch import Watch
+from axonp2p.sandbox.worker_group import WorkerGroup, own_territory
 
 LOG_TAIL = 4000
 """Characters of the log that the end of a worker carries."""
@@ -69,13 +72,15 @@ class SandboxedWorker:
     `started` is monotonic seconds, `pid` the sandbox's first process as seen from outside.
     """
 
-    def __init__(self, launched: Launched, channel: WorkerChannel, limits: Limits) -> None:
+    def __init__(self, launched: Launched, channel: WorkerChannel, limits: Limits, group: WorkerGroup | None) -> None:
         self.channel = channel
         self.started = time.monotonic()
         self.pid = launched.first.pid
         self._launched = launched
+        self._limits = limits
+        self._group = group
         self._log = BoundedLog(limits.log_bytes)
-        self._watch = Watch(launched.first, limits, lambda: self._log.total)
+        self._watch = Watch(launched.first, limits, lambda: self._log.total, group)
         self._killed = False
         self._end = asyncio.create_task(self._until_the_end())
 
@@ -136,8 +141,12 @@ class SandboxedWorker:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LOG_END_S):
                 await reading
-        reason = _reason(code, verdict, killed=self._killed)
-        return WorkerEnd(reason, verdict.limit if verdict else "", self._log.text()[-LOG_TAIL:])
+        tail = self._log.text()[-LOG_TAIL:]
+        out_of_memory = self._group is not None and self._group.ran_out_of_memory()
+        found = Circumstances(code, self._killed, verdict, out_of_memory, self._watch.last, tail)
+        if self._group is not None:
+            await asyncio.to_thread(self._group.remove)
+        return WorkerEnd(*ending(found, self._limits), tail)
 
     async def _read_log(self) -> None:
         reader = asyncio.StreamReader(limit=_LOG_PIECE)
@@ -226,23 +235,23 @@ async def start_worker(
     inside at once. Raises `SandboxMissing`, and `SettingsError` when data is not where it was said to be.
     The sandbox ends with the thread that calls this.
     """
-    launched = await launch(job_folder, limits, module, python_path, data)
+    territory = await asyncio.to_thread(own_territory)
+    group = territory.group(limits) if territory else None
     try:
-        channel = await WorkerChannel.open(launched.channel)
-    except BaseException:  # cancelled, most likely: nobody else would end it
-        launched.first.kill()
+        launched = await launch(job_folder, limits, module, python_path, data, prepare=partial(_settle, group))
+        try:
+            channel = await WorkerChannel.open(launched.channel)
+        except BaseException:  # cancelled, most likely: nobody else would end it
+            launched.first.kill()
+            raise
+    except BaseException:
+        if group is not None:
+            group.remove()
         raise
-    return SandboxedWorker(launched, channel, limits)
+    return SandboxedWorker(launched, channel, limits, group)
 
 
-def _reason(code: int, verdict: Verdict | None, *, killed: bool) -> str:
-    if verdict is not None:
-        return verdict.reason
-    if killed:
-        return "was ended by this peer"
-    # Shells and bubblewrap add 128 to the number of a signal.
-    if code == 128 + 9:
-        return "was killed: perhaps this machine ran out of memory"
-    if code > 128:
-        return f"ended by signal {code - 128}"
-    return f"ended with exit code {code}"
+def _settle(group: WorkerGroup | None, first: FirstProcess) -> None:
+    first.lower()
+    if group is not None:
+        group.take(first.pid)

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
@@ -117,9 +117,12 @@ async def launch(
     module: str,
     python_path: tuple[str, ...] = (),
     data: Mapping[str, Path] | None = None,
+    *,
+    prepare: Callable[[FirstProcess], None],
 ) -> Launched:
     """Start `python -m MODULE FD` in a sandbox that sees `job_folder` as /job and each of `data` as /data/NAME.
 
+    Its first process is given to `prepare`, which may raise `OSError`, before anything runs in it.
     Raises `SandboxMissing`, and `SettingsError` when data is not where it was said to be.
 
     To be called on a thread that lives as long as the sandbox shall: when that thread ends, the kernel ends the
@@ -145,7 +148,7 @@ async def launch(
         process = await _start(command, ends)
         ends.close_inside()
         first = FirstProcess(await _first_process(ends.info))
-        first.lower()
+        prepare(first)
         ends.go.write(b"g")
         ends.go.close()
     except (OSError, TimeoutError, ValueError) as error:

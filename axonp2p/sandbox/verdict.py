@@ -12,6 +12,9 @@ FILES = 1000
 FILES_PER_MB = 64
 """Files that a job may make, and more for each MiB of scratch: each costs about a KiB that no size counts."""
 
+SOCKETS = 128
+"""Sockets that a job may have open, the channel aside: each may hold some 400 KiB that count as nobody's memory."""
+
 SPARE_CORE_SECONDS = 10.0
 """How far a job may get ahead of its cores and 5 % more: helper threads that overlap for a moment are no offence."""
 
@@ -28,9 +31,12 @@ class Sample:
     seconds: float = 0.0
     """Since the sandbox was started, those in which it was frozen left out."""
     ahead_seconds: float = 0.0
-    """How far it is ahead of its cores: see `ahead_of_cores`."""
+    """How far it is ahead of its cores: see `processor_time`."""
     files: int = 0
     """In /tmp."""
+    scratch_full: bool = False
+    """Nothing more fits into /tmp."""
+    sockets: int = 0
     printed_bytes: int = 0
 
 
@@ -57,6 +63,8 @@ def verdict(sample: Sample, limits: Limits) -> Verdict | None:
         return Verdict("cores", f"kept more cores busy than the {limits.cores} that are allowed")
     if sample.files > files:
         return Verdict("files", f"made more than the {files} files in /tmp that are allowed")
+    if sample.sockets > SOCKETS:
+        return Verdict("files", f"opened more than the {SOCKETS} sockets that are allowed")
     if sample.printed_bytes > printed:
         return Verdict("output", f"printed more than the {printed // MIB} MiB that are allowed")
     if sample.memory_bytes > limits.memory_mb * MIB:
@@ -65,31 +73,27 @@ def verdict(sample: Sample, limits: Limits) -> Verdict | None:
     return None
 
 
-def ahead_of_cores(ahead: float, cpu_seconds: float, seconds: float, cores: int) -> float:
-    """How far a job is ahead of its cores, in seconds of one, after using `cpu_seconds` more in `seconds`.
-
-    What it did not use it does not save up: who waited for an hour may not have twice the cores in the next.
-    """
-    return max(0.0, ahead + cpu_seconds - 1.05 * cores * seconds)
-
-
 def parse_status(text: str) -> tuple[int, int]:
-    """Bytes of memory, swapped or not, that is no cache of a file, and threads, from /proc/PID/status."""
+    """Bytes of memory, swapped or not, that is no cache of a file, and threads, from /proc/PID/status.
+
+    Page tables count as well: a job that touches a byte here and there has more of them than of anything else.
+    """
     memory = threads = 0
     for line in text.splitlines():
         name, _, value = line.partition(":")
-        if name in ("RssAnon", "RssShmem", "VmSwap"):
+        if name in ("RssAnon", "RssShmem", "VmSwap", "VmPTE"):
             memory += int(value.split()[0]) * 1024
         elif name == "Threads":
             threads = int(value)
     return memory, threads
 
 
-def parse_ticks(text: str) -> int:
-    """Processor time of the process and of its children that it has seen end, from /proc/PID/stat."""
-    # The name, in brackets, may hold spaces and brackets.
-    fields = text.rpartition(")")[2].split()
-    return sum(map(int, fields[11:15]))
+def parse_sockets(text: str) -> int:
+    """Sockets of all kinds in a network, from /proc/PID/net/sockstat."""
+    for line in text.splitlines():
+        if line.startswith("sockets: used "):
+            return int(line.split()[2])
+    return 0
 
 
 def parse_exact(text: str) -> int:

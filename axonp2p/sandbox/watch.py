@@ -12,12 +12,14 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from axonp2p.sandbox.family import descendants, read
+from axonp2p.sandbox.family import birth, descendants, read
 from axonp2p.sandbox.first_process import FirstProcess
 from axonp2p.sandbox.freezer import Freezer
 from axonp2p.sandbox.limits import MIB, Limits, task_limit
 from axonp2p.sandbox.priority import hold_to, lower_sessions
-from axonp2p.sandbox.verdict import Sample, Verdict, ahead_of_cores, parse_exact, parse_status, parse_ticks, verdict
+from axonp2p.sandbox.processor_time import ProcessorTime, ahead_of_cores, parse_ticks
+from axonp2p.sandbox.verdict import Sample, Verdict, parse_exact, parse_sockets, parse_status, verdict
+from axonp2p.sandbox.worker_group import WorkerGroup
 
 INTERVAL_S = 0.1
 FROZEN_INTERVAL_S = 0.5
@@ -28,9 +30,11 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 class Sampler:
     """Looks at the processes below the first process of a sandbox."""
 
-    def __init__(self, first: int, limits: Limits) -> None:
+    def __init__(self, first: int, limits: Limits, group: WorkerGroup | None = None) -> None:
         self._first = first
         self._limits = limits
+        self._group = group
+        self._processor_time = ProcessorTime()
         self._tmp: int | None = None
         self._tasks_allowed = task_limit(limits.processes, limits.cores)
         self._last = time.monotonic()
@@ -40,29 +44,36 @@ class Sampler:
 
     def take(self, printed_bytes: int, *, frozen: bool = False) -> Sample:
         """What they use now. Time in which they are frozen does not count."""
-        memory = tasks = ticks = 0
+        memory = tasks = 0
+        ticks: dict[tuple[int, int], tuple[int, int]] = {}
         self.pids = descendants(self._first, self._tasks_allowed)
         for pid in self.pids:
             try:
                 used, threads = parse_status(read(f"/proc/{pid}/status"))
-                ticks += parse_ticks(read(f"/proc/{pid}/stat"))
+                stat = read(f"/proc/{pid}/stat")
             except OSError:
                 continue  # it ended meanwhile
+            ticks[pid, birth(stat)] = parse_ticks(stat)
             memory += used
             tasks += threads
+        counted = self._processor_time.add(ticks) / _TICKS
+        cpu_seconds = self._group.cpu_seconds() if self._group else counted
+        files, full = self._scratch()
         passed = self._passed(frozen)
         self._ahead_seconds = ahead_of_cores(
-            self._ahead_seconds, ticks / _TICKS - self._cpu_seconds, passed, self._limits.cores
+            self._ahead_seconds, cpu_seconds - self._cpu_seconds, passed, self._limits.cores
         )
         self._seconds += passed
-        self._cpu_seconds = ticks / _TICKS
+        self._cpu_seconds = cpu_seconds
         return Sample(
             memory_bytes=memory,
             tasks=tasks,
             cpu_seconds=self._cpu_seconds,
             seconds=self._seconds,
             ahead_seconds=self._ahead_seconds,
-            files=self._files(),
+            files=files,
+            scratch_full=full,
+            sockets=self._sockets(),
             printed_bytes=printed_bytes,
         )
 
@@ -94,16 +105,24 @@ class Sampler:
         passed, self._last = now - self._last, now
         return 0.0 if frozen else passed
 
-    def _files(self) -> int:
+    def _sockets(self) -> int:
+        """Those in its own network: each may hold messages that count as nobody's memory."""
+        try:
+            return parse_sockets(read(f"/proc/{self._first}/net/sockstat"))
+        except OSError:
+            return 0  # it ended
+
+    def _scratch(self) -> tuple[int, bool]:
+        """Files in /tmp, and whether it is full."""
         try:
             if self._tmp is None:
                 self._tmp = self._open_tmp()
             if self._tmp is None:
-                return 0
+                return 0, False
             found = os.fstatvfs(self._tmp)
         except OSError:
-            return 0  # the sandbox is not built yet, or gone
-        return found.f_files - found.f_ffree
+            return 0, False  # the sandbox is not built yet, or gone
+        return found.f_files - found.f_ffree, not found.f_bfree
 
     def _open_tmp(self) -> int | None:
         """Held from early on, so that a job cannot hide it later by making its processes unreadable."""
@@ -118,17 +137,20 @@ class Sampler:
 class Watch:
     """A thread that takes samples until one is over a limit, and then ends the sandbox."""
 
-    def __init__(self, first: FirstProcess, limits: Limits, printed_bytes: Callable[[], int]) -> None:
+    def __init__(
+        self, first: FirstProcess, limits: Limits, printed_bytes: Callable[[], int], group: WorkerGroup | None
+    ) -> None:
         self._first = first
         self._limits = limits
         self._printed_bytes = printed_bytes
+        self._group = group
         self._verdict: Verdict | None = None
         self._trusted_samples = self._trusted_bytes = 0
         self.last = Sample()
         """What was seen at the last look."""
         self._held_to: frozenset[int] | None = None
         self._enough = threading.Event()
-        self.freezer = Freezer(first.pid, task_limit(limits.processes, limits.cores), None, self._evades)
+        self.freezer = Freezer(first.pid, task_limit(limits.processes, limits.cores), group, self._evades)
         self._thread = threading.Thread(target=self._run, name=f"watch-{first.pid}", daemon=True)
 
     def start(self) -> None:
@@ -147,7 +169,7 @@ class Watch:
         hold_to(processors, descendants(self._first.pid, task_limit(self._limits.processes, self._limits.cores)))
 
     def _run(self) -> None:
-        sampler = Sampler(self._first.pid, self._limits)
+        sampler = Sampler(self._first.pid, self._limits, self._group)
         try:
             while self._verdict is None and not self._enough.wait(self._interval()):
                 if found := self._judge(sampler):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from axonp2p.sandbox.limits import MIB, Limits
-from axonp2p.sandbox.verdict import Sample, ahead_of_cores, parse_exact, parse_status, parse_ticks, verdict
+from axonp2p.sandbox.verdict import SOCKETS, Sample, parse_exact, parse_sockets, parse_status, verdict
 
 LIMITS = Limits(cores=2, memory_mb=100, scratch_mb=10, processes=8, cpu_seconds=60, wall_seconds=90, log_bytes=4096)
 AT_THE_LIMIT = Sample(
@@ -32,6 +32,7 @@ def test_what_is_at_its_limits_may_go_on() -> None:
         ("cores", {"ahead_seconds": 10.1}, "kept more cores busy than the 2 that are allowed"),
         ("time", {"seconds": 90.1}, "ran longer than the 90 s"),
         ("files", {"files": 1641}, "more than the 1640 files"),
+        ("files", {"sockets": SOCKETS + 1}, "more than the 128 sockets"),
         ("output", {"printed_bytes": 4096 * 1024 + 1}, "more than the 4 MiB"),
     ],
 )
@@ -46,43 +47,29 @@ def test_time_has_no_limit_unless_one_is_set() -> None:
     assert verdict(Sample(cpu_seconds=1e9, seconds=1e9), replace(LIMITS, cpu_seconds=0, wall_seconds=0)) is None
 
 
-def test_a_moment_of_more_threads_than_cores_is_no_offence() -> None:
-    ahead = ahead_of_cores(0.0, cpu_seconds=11.0, seconds=1.0, cores=2)
-    assert verdict(Sample(ahead_seconds=ahead), LIMITS) is None
-    assert ahead_of_cores(ahead, cpu_seconds=8.0, seconds=5.0, cores=2) < ahead
-
-
-def test_cores_that_were_not_used_are_not_saved_up() -> None:
-    waited_for_an_hour = ahead_of_cores(0.0, cpu_seconds=0.0, seconds=3600.0, cores=2)
-    assert ahead_of_cores(waited_for_an_hour, cpu_seconds=40.0, seconds=10.0, cores=2) == 19.0
-
-
-def test_a_frozen_job_spends_neither_time_nor_cores() -> None:
-    assert ahead_of_cores(9.0, cpu_seconds=0.0, seconds=0.0, cores=2) == 9.0
-
-
 STATUS = """\
 Name:\tRssAnon: 99 kB
 VmRSS:\t  329536 kB
 RssAnon:\t  2048 kB
 RssFile:\t  103336 kB
 RssShmem:\t  1024 kB
+VmPTE:\t  64 kB
 VmSwap:\t  512 kB
 Threads:\t3
 """
 
 
 def test_memory_is_what_is_no_cache_of_a_file() -> None:
-    assert parse_status(STATUS) == ((2048 + 1024 + 512) * 1024, 3)
+    assert parse_status(STATUS) == ((2048 + 1024 + 64 + 512) * 1024, 3)
 
 
 def test_a_process_that_has_ended_uses_nothing() -> None:
     assert parse_status("Name:\tpython\nState:\tZ (zombie)\nThreads:\t1\n") == (0, 1)
 
 
-def test_processor_time_includes_ended_children_and_no_name_confuses_it() -> None:
-    fields = " ".join(str(number) for number in range(4, 30))
-    assert parse_ticks(f"7 (a) R 1 (b c) R {fields}") == 14 + 15 + 16 + 17
+def test_sockets_are_those_of_all_kinds() -> None:
+    assert parse_sockets("sockets: used 7\nTCP: inuse 2 orphan 0 tw 0 alloc 2 mem 0\n") == 7
+    assert parse_sockets("") == 0
 
 
 def test_the_exact_sum_shares_pages() -> None:

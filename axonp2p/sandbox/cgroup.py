@@ -1,0 +1,107 @@
+"""What the kernel's control groups (cgroup v2) can hold for us, and which values they get. Decides only.
+
+A group counts everything: pages of tmpfs, socket buffers, children that nobody waited for. A daemon gets groups of its
+own where systemd delegates its unit to it (`Delegate=yes`), or as root. `worker_group` makes and removes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from axonp2p.sandbox.limits import MIB, Limits, task_limit
+
+WANTED = ("memory", "pids", "cpu", "io")
+DAEMON = "axon-daemon"
+"""The daemon's own group, below the one that was delegated: a group with groups below it may hold no processes."""
+_WORKER = "axon-worker-"
+_KERNEL_MB = 32
+"""MiB that a group may hold beside memory and /tmp: stacks, page tables and buffers of the kernel."""
+_PERIOD_US = 100_000
+
+
+@dataclass(frozen=True)
+class Place:
+    """What was found at the group that the daemon runs in."""
+
+    writable: bool
+    """Groups can be made below it."""
+    top: bool
+    """It is the machine's root group, which holds processes and groups alike."""
+    others: int
+    """Processes in it that are not the daemon's."""
+    offered: frozenset[str]
+    """Controllers that groups below it may be given."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """How the daemon gets groups of its own."""
+
+    move_daemon: bool
+    """Into a group `DAEMON` below the present one, first."""
+    enable: tuple[str, ...]
+    """Controllers to switch on for the groups below."""
+
+
+def claim(place: Place) -> Claim | None:
+    """How to get groups there; None where there are none to be had."""
+    if not place.writable or (place.others and not place.top):
+        return None
+    return Claim(not place.top, tuple(name for name in WANTED if name in place.offered))
+
+
+def settings(limits: Limits, there: Collection[str]) -> dict[str, str]:
+    """Value by file for a worker's group; `there` are the names of files that it has."""
+    wanted = {
+        "memory.max": str((limits.memory_mb + limits.scratch_mb + _KERNEL_MB) * MIB),
+        "memory.swap.max": "0",
+        "memory.oom.group": "1",
+        "pids.max": str(task_limit(limits.processes, limits.cores)),
+        "cpu.max": f"{limits.cores * _PERIOD_US} {_PERIOD_US}",
+        # An idle group has no weight that could be set.
+        **({"cpu.idle": "1"} if "cpu.idle" in there else {"cpu.weight": "1"}),
+        "io.weight": "default 1",
+    }
+    return {name: value for name, value in wanted.items() if name in there}
+
+
+def how_limits_hold(enabled: Collection[str]) -> str:
+    """One phrase for the owner; `enabled` are the controllers that workers' groups have."""
+    if {"memory", "pids"} <= set(enabled):
+        return "memory and processes are held by the kernel's control groups"
+    return "memory and processes are held by limits of each process and a watch ten times a second"
+
+
+def own_group(proc_self_cgroup: str) -> str | None:
+    """The path of a process's group in the v2 hierarchy, from /proc/PID/cgroup; None where there is none."""
+    for line in proc_self_cgroup.splitlines():
+        if line.startswith("0::"):
+            return line[3:]
+    return None
+
+
+def mount_point(mountinfo: str) -> tuple[str, str] | None:
+    """(root, folder): which part of the v2 hierarchy is mounted and where, from /proc/PID/mountinfo."""
+    for line in mountinfo.splitlines():
+        before, _, after = line.partition(" - ")
+        if after.startswith("cgroup2 "):
+            fields = before.split()
+            return fields[3], fields[4]
+    return None
+
+
+def name_of(daemon: int, number: int) -> str:
+    """The name of a worker's group: that of the daemon with that process number, which counts its workers."""
+    return f"{_WORKER}{daemon}-{number}"
+
+
+def daemon_of(name: str) -> int | None:
+    """Whose worker's group that is, by process number; None for a name that is not ours."""
+    daemon, _, number = name.removeprefix(_WORKER).partition("-")
+    return int(daemon) if name.startswith(_WORKER) and daemon.isdecimal() and number.isdecimal() else None
+
+
+def count(events: str, name: str) -> int:
+    """A number from a file of lines "name number", such as memory.events; 0 when it is not there."""
+    return next((int(line.split()[1]) for line in events.splitlines() if line.split()[:1] == [name]), 0)

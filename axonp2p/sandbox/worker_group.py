@@ -1,0 +1,175 @@
+"""Makes, uses and removes the control groups that `cgroup` decides about, where this daemon may have any."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import time
+from functools import cache
+from pathlib import Path
+
+from axonp2p.sandbox import cgroup
+from axonp2p.sandbox.family import descendants
+from axonp2p.sandbox.limits import Limits
+
+_OWN = 1000
+"""More processes than a daemon has before its first worker."""
+_REMOVE_S = 2.0
+"""How long an ended worker's group may take until it can be removed, in seconds."""
+
+
+class WorkerGroup:
+    """The control group of one worker."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def take(self, pid: int) -> None:
+        """Put a process into it; all that it starts stays in it. Raises `OSError`."""
+        _write(self.folder / "cgroup.procs", str(pid))
+
+    def freeze(self, wish: bool) -> None:
+        """Begin to freeze, or thaw, all its processes. Raises `OSError`."""
+        _write(self.folder / "cgroup.freeze", "1" if wish else "0")
+
+    def is_frozen(self) -> bool:
+        """Whether all its processes stand still."""
+        return bool(self._count("cgroup.events", "frozen"))
+
+    def cpu_seconds(self) -> float:
+        """Processor time of all that ever ran in it."""
+        return self._count("cpu.stat", "usage_usec") / 1e6
+
+    def ran_out_of_memory(self) -> bool:
+        """Whether the kernel ended processes of it because it was full."""
+        return self._count("memory.events", "oom_kill") > 0
+
+    def remove(self) -> None:
+        """End what is left in it and remove it; waits a moment for the kernel."""
+        with contextlib.suppress(OSError):
+            _write(self.folder / "cgroup.kill", "1")  # since Linux 5.14
+        until = time.monotonic() + _REMOVE_S
+        while self.folder.exists() and time.monotonic() < until:
+            with contextlib.suppress(OSError):  # still busy
+                self.folder.rmdir()
+                return
+            time.sleep(0.01)
+
+    def _count(self, file: str, name: str) -> int:
+        try:
+            return cgroup.count((self.folder / file).read_text(encoding="ascii"), name)
+        except OSError:
+            return 0  # not in this kernel, or removed
+
+
+class Territory:
+    """The group below which this daemon may make others."""
+
+    def __init__(self, folder: Path, enabled: tuple[str, ...]) -> None:
+        self.folder = folder
+        self.enabled = enabled
+        """The controllers that workers' groups have."""
+        self._numbers = itertools.count(1)
+
+    def group(self, limits: Limits) -> WorkerGroup | None:
+        """A new group with these limits; None when the kernel does not give one any more."""
+        folder = self.folder / cgroup.name_of(os.getpid(), next(self._numbers))
+        try:
+            folder.mkdir()
+            for name, value in cgroup.settings(limits, os.listdir(folder)).items():
+                _write(folder / name, value)
+        except OSError:
+            WorkerGroup(folder).remove()
+            return None
+        return WorkerGroup(folder)
+
+    def remove_leftovers(self) -> None:
+        """Remove the groups of daemons that are no more."""
+        for folder in self.folder.iterdir():
+            daemon = cgroup.daemon_of(folder.name)
+            if daemon is not None and daemon != os.getpid() and not os.path.exists(f"/proc/{daemon}"):
+                WorkerGroup(folder).remove()
+
+
+@cache
+def own_territory() -> Territory | None:
+    """This daemon's territory, claimed once, without what an earlier one left; None where it may have none."""
+    folder = own_folder()
+    return None if folder is None else claim(folder)
+
+
+def what_holds() -> str:
+    """What holds workers to their limits if a daemon runs where this process does: a phrase for the owner."""
+    folder = own_folder()
+    claimed = None if folder is None else cgroup.claim(_look(folder))
+    return cgroup.how_limits_hold(claimed.enable if claimed else ())
+
+
+def own_folder() -> Path | None:
+    """The folder of the group that this process runs in; None without cgroup v2."""
+    own = cgroup.own_group(_read(Path("/proc/self/cgroup")))
+    mounted = cgroup.mount_point(_read(Path("/proc/self/mountinfo")))
+    if own is None or mounted is None:
+        return None
+    root, folder = mounted
+    inside = os.path.relpath(own, root)
+    return None if inside.startswith("..") else Path(folder, inside)
+
+
+def claim(folder: Path) -> Territory | None:
+    """Take the group at `folder`, in which this process runs, as a territory; None where that is not allowed."""
+    if folder.name == cgroup.DAEMON:  # claimed before, by a caller of this process
+        folder = folder.parent
+    claimed = cgroup.claim(_look(folder))
+    if claimed is None:
+        return None
+    try:
+        if claimed.move_daemon:
+            (folder / cgroup.DAEMON).mkdir(exist_ok=True)
+            for pid in _members(folder):
+                _write(folder / cgroup.DAEMON / "cgroup.procs", str(pid))
+        enabled = tuple(name for name in claimed.enable if _enable(folder, name))
+        territory = Territory(folder, enabled)
+        territory.remove_leftovers()
+    except OSError:
+        return None
+    return territory
+
+
+def _look(folder: Path) -> cgroup.Place:
+    return cgroup.Place(
+        writable=os.access(folder, os.W_OK) and os.access(folder / "cgroup.procs", os.W_OK),
+        # Only the root group of the machine lacks this file.
+        top=not (folder / "cgroup.type").exists(),
+        others=len(set(_members(folder)).difference(descendants(os.getpid(), _OWN))),
+        offered=frozenset(_read(folder / "cgroup.controllers").split()),
+    )
+
+
+def _enable(folder: Path, controller: str) -> bool:
+    try:
+        _write(folder / "cgroup.subtree_control", f"+{controller}")
+    except OSError:
+        return False
+    return True
+
+
+def _members(folder: Path) -> list[int]:
+    return [int(word) for word in _read(folder / "cgroup.procs").split()]
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def _write(file: Path, value: str) -> None:
+    # Such files take one write, and are never made by it.
+    descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, value.encode("ascii"))
+    finally:
+        os.close(descriptor)
