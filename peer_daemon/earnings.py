@@ -1,10 +1,11 @@
-"""What receipts add up to for this peer: credits by day, confirmed and pending, and the work done (pure).
+"""What receipts add up to for this peer: credits by day, confirmed and pending, and the work done.
 
 Running sums: a status every second looks at no receipt again.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from datetime import date, datetime, time, timedelta, tzinfo
 
@@ -17,9 +18,13 @@ _QUARTER_S = 900
 
 
 class Earnings:
-    """Sums over receipts, each of which must be added once. FLOPs are Python's own integers: nothing overflows."""
+    """Sums over receipts, each of which must be added once; any thread may, and who asks never waits for a disk.
+
+    FLOPs are Python's own integers: nothing overflows.
+    """
 
     def __init__(self) -> None:
+        self._turn = threading.Lock()
         self._quarters: Counter[int] = Counter()
         """FLOPs by the quarter of an hour, since 1970, in which they were signed; of a little more than 30 days."""
         self._confirmed = 0
@@ -32,38 +37,43 @@ class Earnings:
 
     def signed(self, at: int, job: str, flops: int, samples: int) -> None:
         """A round of `job` was accepted at `at`, Unix seconds; no tracker has acknowledged it yet."""
-        self._quarters[at // _QUARTER_S] += flops
-        self._pending += flops
-        self._jobs.add(job)
-        self._rounds += 1
-        self._samples += samples
-        self._flops += flops
-        self._days = None
+        with self._turn:
+            self._quarters[at // _QUARTER_S] += flops
+            self._pending += flops
+            self._jobs.add(job)
+            self._rounds += 1
+            self._samples += samples
+            self._flops += flops
+            self._days = None
 
     def confirmed(self, flops: int) -> None:
         """A tracker acknowledged one that was added before."""
-        self._pending -= flops
-        self._confirmed += flops
+        with self._turn:
+            self._pending -= flops
+            self._confirmed += flops
 
     def refused(self, at: int, flops: int) -> None:
         """The tracker that gave its reservation will never take one that was added before: the work stays done."""
-        self._pending -= flops
-        self._quarters[at // _QUARTER_S] -= flops
-        self._days = None
+        with self._turn:
+            self._pending -= flops
+            self._quarters[at // _QUARTER_S] -= flops
+            self._days = None
 
     def credits(self, now: float, zone: tzinfo | None = None) -> CreditsNow:
         """At `now`, Unix seconds; days begin at midnight in `zone`, by default the machine's own."""
         today = datetime.fromtimestamp(now, zone).date()
-        if self._days is None or self._days[0] != today:
-            self._days = today, self._by_day(today, zone)
-        days = self._days[1]
-        return CreditsNow(
-            today=days[-1], confirmed=credits_of(self._confirmed), pending=credits_of(self._pending), days=list(days)
-        )
+        with self._turn:
+            if self._days is None or self._days[0] != today:
+                self._days = today, self._by_day(today, zone)
+            days = self._days[1]
+            return CreditsNow(
+                today=days[-1], confirmed=credits_of(self._confirmed), pending=credits_of(self._pending), days=[*days]
+            )
 
     def done(self) -> DoneNow:
         """Everything that receipts tell of, refused ones too."""
-        return DoneNow(jobs=len(self._jobs), rounds=self._rounds, samples=self._samples, flops=self._flops)
+        with self._turn:
+            return DoneNow(jobs=len(self._jobs), rounds=self._rounds, samples=self._samples, flops=self._flops)
 
     def _by_day(self, today: date, zone: tzinfo | None) -> list[float]:
         first = today - timedelta(days=DAYS - 1)

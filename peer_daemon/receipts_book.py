@@ -20,7 +20,6 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.receipt import MOST_RECEIPTS, DoublySigned, Receipt, accept, open_receipt
 from axonp2p.wire.codec import decode, decode_as, encode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
-from peer_daemon.control.status import CreditsNow, DoneNow
 from peer_daemon.earnings import Earnings
 from peer_daemon.leases import Lease
 
@@ -94,9 +93,8 @@ class ReceiptsBook:
         self._key = key
         self._clock = clock
         self._turn = threading.Lock()
-        self._counting = threading.Lock()
-        """For the sums alone: who asks for them never waits for the disk."""
-        self._earnings = Earnings()
+        self.earnings = Earnings()
+        """What the receipts add up to; asking it touches no disk."""
         try:
             self._database = sqlite3.connect(path, check_same_thread=False)
             self._database.row_factory = sqlite3.Row
@@ -120,11 +118,6 @@ class ReceiptsBook:
                 return self._sign(envelope, signed, receipt, lease)
         except SettingsError as error:  # a full disk, say: our owner's business, but the client hears of it
             raise Refused(f"this peer cannot keep the receipt: {error.cause}") from error
-
-    def earned(self) -> tuple[CreditsNow, DoneNow]:
-        """Credits and work so far. Touches no disk."""
-        with self._counting:
-            return self._earnings.credits(self._clock.now()), self._earnings.done()
 
     def issuers(self) -> list[PeerId]:
         """Who gave the reservations of receipts that no tracker has acknowledged, and that may still be handed in.
@@ -178,12 +171,11 @@ class ReceiptsBook:
                     "DELETE FROM tokens WHERE reservation NOT IN"
                     " (SELECT reservation FROM receipts WHERE kept = 0 AND refused = '')"
                 )
-            with self._counting:
-                for counts, at, flops in new:
-                    if counts:
-                        self._earnings.confirmed(flops)
-                    else:
-                        self._earnings.refused(at, flops)
+            for counts, at, flops in new:
+                if counts:
+                    self.earnings.confirmed(flops)
+                else:
+                    self.earnings.refused(at, flops)
 
     def close(self) -> None:
         """Close the file."""
@@ -215,11 +207,11 @@ class ReceiptsBook:
     def _add_up(self) -> None:
         rows = self._database.execute("SELECT signed_at, job, flops, samples, kept, refused FROM receipts")
         for row in rows:
-            self._earnings.signed(row["signed_at"], row["job"], row["flops"], row["samples"])
+            self.earnings.signed(row["signed_at"], row["job"], row["flops"], row["samples"])
             if row["kept"]:
-                self._earnings.confirmed(row["flops"])
+                self.earnings.confirmed(row["flops"])
             elif row["refused"]:
-                self._earnings.refused(row["signed_at"], row["flops"])
+                self.earnings.refused(row["signed_at"], row["flops"])
 
     def _sign(self, envelope: bytes, signed: Signed[Receipt], receipt: Receipt, lease: Lease) -> bytes:
         last = 0
@@ -245,6 +237,5 @@ class ReceiptsBook:
                     *(receipt.flops, receipt.samples, now, envelope, doubly),
                 ],
             )
-        with self._counting:
-            self._earnings.signed(now, receipt.job, receipt.flops, receipt.samples)
+        self.earnings.signed(now, receipt.job, receipt.flops, receipt.samples)
         return doubly

@@ -148,9 +148,9 @@ def test_a_file_that_cannot_be_used_is_no_bug(book):
         book.sign(encode_signed(CLIENT, receipt(1)), LEASE)
 
 
-def flops(book):
-    """Credits as FLOPs: today's, confirmed, pending."""
-    credits, _ = book.earned()
+def flops(book, clock):
+    """Credits in 10^9 FLOPs: today's, confirmed, pending."""
+    credits = book.earnings.credits(clock.now())
     return tuple(round(one / credits_of(10**9)) for one in (credits.today, credits.confirmed, credits.pending))
 
 
@@ -158,22 +158,22 @@ def test_what_was_earned_follows_each_answer_and_is_the_same_after_a_restart(boo
     for number in (1, 2, 3, 4):
         book.sign(encode_signed(CLIENT, receipt(number)), LEASE)
         book.sign(encode_signed(CLIENT, receipt(number)), LEASE)
-    assert flops(book) == (4, 0, 4)
+    assert flops(book, clock) == (4, 0, 4)
     other, waiting = STRANGER.peer_id, book.waiting(ISSUER, ISSUER)
     book.handed_in(waiting[:2], other, {1: "the reservation is unknown"})
-    assert flops(book) == (4, 1, 3)
+    assert flops(book, clock) == (4, 1, 3)
     for _ in range(2):  # an answer that is heard twice counts once
         book.handed_in(waiting[:3], ISSUER, {2: "its client is banned"})
-    assert flops(book) == (3, 2, 1)
+    assert flops(book, clock) == (3, 2, 1)
     again = ReceiptsBook(tmp_path / "receipts.db", PEER, clock)
-    assert again.earned() == book.earned()
-    assert again.earned()[1] == DoneNow(jobs=1, rounds=4, samples=4 * 320, flops=4 * 10**9)
+    assert flops(again, clock) == flops(book, clock)
+    assert again.earnings.done() == DoneNow(jobs=1, rounds=4, samples=4 * 320, flops=4 * 10**9)
     again.close()
 
 
 def test_what_was_earned_is_told_without_the_disk(book, clock):
     book.sign(encode_signed(CLIENT, receipt(1)), LEASE)
     book.close()
-    assert flops(book) == (1, 0, 1)
+    assert flops(book, clock) == (1, 0, 1)
     clock.time += 86400
-    assert flops(book) == (0, 0, 1)
+    assert flops(book, clock) == (0, 0, 1)
