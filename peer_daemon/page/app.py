@@ -11,10 +11,12 @@ from typing import get_args
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from axonp2p.errors import PortTaken, SettingsError
+from axonp2p.console import error_json
+from axonp2p.errors import PortTaken, Refused, SettingsError
 from axonp2p.transport.address import join_host_port
-from peer_daemon.control.server import Steering, add_api
-from peer_daemon.control.status import State
+from peer_daemon.control.api import add_api
+from peer_daemon.control.status import HistoryTold, State, Status
+from peer_daemon.control.steering import Steering
 from peer_daemon.page.guard import HEADERS, TOKEN_HEADER, Caller, loopback, own_names, why_refused
 from peer_daemon.page.picture import DAY_S, tab_icon
 from peer_daemon.page.token import kept_token, write_address
@@ -48,33 +50,36 @@ class StatusPage:
         Raises `PortTaken`, or `SettingsError` when the address or the file cannot be had.
         """
         names: set[str] = set()
-        app = web.Application(middlewares=[_guarded(names, self._token)], client_max_size=16 * 1024)
+        app = web.Application(middlewares=[_guarded(names, self._token)])
         app.on_response_prepare.append(_protect)
         app.router.add_get("/", self._page)
         for name in FILES:
             app.router.add_get(f"/static/{name}", _file)
         for state in get_args(State):
             app.router.add_get(f"/icon/{state}.svg", _icon)
-        add_api(app, self._steering)
+        add_api(app, self._steering, under="/api")
         # No log of requests: nobody needs it, and what is not written cannot tell anything.
         runner = web.AppRunner(
             app, access_log=None, shutdown_timeout=CLOSED_WITHIN_S, max_line_size=HEAD_BYTES, max_field_size=HEAD_BYTES
         )
         await runner.setup()
         try:
-            await web.TCPSite(runner, self._host, self._port).start()
-            port: int = runner.addresses[0][1]
-            names.update(own_names(self._host, port))
-            await asyncio.to_thread(
-                write_address, self._token_file, f"http://{join_host_port(self._host, port)}/", self._token
-            )
-        except OSError as error:
-            await runner.cleanup()
-            raise _cannot_listen(error, join_host_port(self._host, self._port)) from error
-        except SettingsError:
+            port = await self._listen(runner, names)
+        except BaseException:
             await runner.cleanup()
             raise
         self._runner = runner
+        return port
+
+    async def _listen(self, runner: web.AppRunner, names: set[str]) -> int:
+        try:
+            await web.TCPSite(runner, self._host, self._port).start()
+        except OSError as error:
+            raise _cannot_listen(error, join_host_port(self._host, self._port)) from error
+        port: int = runner.addresses[0][1]
+        names.update(own_names(self._host, port))
+        url = f"http://{join_host_port(self._host, port)}/"
+        await asyncio.to_thread(write_address, self._token_file, url, self._token)
         return port
 
     async def stop(self) -> None:
@@ -89,11 +94,11 @@ class StatusPage:
         return web.Response(text=await asyncio.to_thread(_render, status, told), content_type="text/html")
 
 
-def _render(status: object, told: object) -> str:
+def _render(status: Status, told: HistoryTold) -> str:
     # Imported here, in a thread: while nobody looks the templates cost no memory, and their loading stops no lease.
     from peer_daemon.page.render import page
 
-    return page(status, told, lambda at: datetime.fromtimestamp(at).astimezone())  # type: ignore[arg-type]
+    return page(status, told, lambda at: datetime.fromtimestamp(at).astimezone())
 
 
 async def _file(request: web.Request) -> web.StreamResponse:
@@ -121,8 +126,8 @@ def _guarded(names: set[str], token: str) -> Middleware:
             token=heads.get(TOKEN_HEADER),
         )
         if why := why_refused(caller, frozenset(names), token):
-            error = {"code": "AX-400", "message": why, "cause": "", "fix": "axon-peer page", "docs": "docs/page.md"}
-            return web.json_response({"error": error}, status=403, headers=HEADERS)
+            error = Refused(why, fix="axon-peer page")
+            return web.json_response(text=error_json(error), status=403)
         return await handler(request)
 
     return guarded

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from peer_daemon.control.status import Status
 
+MENDING = "; mend it: "
+
 
 @dataclass(frozen=True)
 class Banner:
@@ -23,12 +25,12 @@ def banners(status: Status) -> list[Banner]:
     found = []
     if status.state == "refused":
         # The sandbox's diagnosis ends with the command that mends it, where it knows one.
-        what, _, fix = status.sentence.partition("; mend it: ")
+        fix = status.sentence.partition(MENDING)[2]
         found.append(
             Banner(
                 "bad",
                 f"{'No sandbox: t' if status.why == 'no sandbox' else 'T'}his computer cannot run jobs",
-                f"{_sentence(what)} Strangers' code never runs here without a wall around it.",
+                f"{_sentence(without_mending(status.sentence))} Strangers' code never runs here without a wall around it.",
                 fix or "axon-peer doctor",
                 "axon-peer doctor says what holds and what does not." if fix else "It says what is missing.",
             )
@@ -56,6 +58,11 @@ def banners(status: Status) -> list[Banner]:
             )
         )
     return found
+
+
+def without_mending(sentence: str) -> str:
+    """What is wrong, without the command that mends it."""
+    return sentence.partition(MENDING)[0]
 
 
 def _sentence(text: str) -> str:

@@ -128,7 +128,7 @@ def summary(drawn: list[Stretch], since: float, now: float) -> str:
 
 
 def ribbon(drawn: list[Stretch], since: float, now: float, local: Local) -> str:
-    """The ribbon as one `<svg>`, to be styled by the page's sheet. Every stretch can be focused and says what it was."""
+    """The ribbon as one `<svg>`, styled by the page's sheet. Each stretch takes the focus and says what it was."""
     label = escape(summary(drawn, since, now))
     lines = [
         f'<svg class="ribbon" width="100%" height="{RIBBON_HEIGHT}" role="group" aria-label="{label}">',

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from peer_daemon.control.status import HistoryTold, Status
 from peer_daemon.page import picture, words
-from peer_daemon.page.banners import banners
+from peer_daemon.page.banners import banners, without_mending
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -66,6 +66,7 @@ def page(status: Status, told: HistoryTold, local: picture.Local) -> str:
         "status": status,
         "word": words.WORDS[status.state],
         "sign": picture.sign(status.state),
+        "sentence": without_mending(status.sentence),
         "banners": banners(status),
         "ribbon": Ribbon(
             drawn=drawn,
