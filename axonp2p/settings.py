@@ -151,12 +151,19 @@ def home_folder(program: str, flag: Path | None, environment: Mapping[str, str] 
 def read_settings(home: Path, environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings in `home/config.toml`, overridden by the environment. Raises `SettingsError`."""
     path = home / "config.toml"
-    plain: dict[str, Any] = {}
-    if path.exists():
-        try:
-            plain = msgspec.toml.decode(path.read_bytes())
-        except (msgspec.DecodeError, OSError) as error:
-            raise SettingsError(f"{path}: {error}") from error
+    try:
+        content = path.read_bytes() if path.exists() else b""
+    except OSError as error:
+        raise SettingsError(f"{path}: {error}") from error
+    return parse_settings(content, path, environment)
+
+
+def parse_settings(content: bytes, path: Path, environment: Mapping[str, str]) -> Settings:
+    """The settings in the TOML text `content`, called `path`, overridden by the environment. Raises `SettingsError`."""
+    try:
+        plain: dict[str, Any] = msgspec.toml.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: {error}") from error
     for section, kind in (("client", ClientSettings), ("peer", PeerSettings), ("tracker", TrackerSettings)):
         for field in msgspec.structs.fields(kind):
             value = environment.get(f"AXON_{section}_{field.name}".upper())
