@@ -55,16 +55,21 @@ _STATUSES: tuple[tuple[type[AxonError], int], ...] = (
 
 
 async def read_message(request: web.Request, kind: type[T], limit: int) -> T:
+    """The message in the body of a POST. Raises `MalformedMessage`, and what `read_body` raises."""
+    return decode_as(await read_body(request, limit), kind, limit)
+
+
+async def read_body(request: web.Request, limit: int) -> bytes:
     """The body of a POST, which may have at most `limit` bytes.
 
     Raises `MessageTooLarge`, `MalformedMessage`, `Refused` when the body takes more than ten seconds, or `Unreachable`
     when the caller is gone before all of it came.
     """
     if request.content.is_eof():  # all of it came with its head, as a rule: a timer would cost more than reading it
-        return decode_as(await _body(request, limit), kind, limit)
+        return await _body(request, limit)
     try:
         async with asyncio.timeout(BODY_WITHIN_S):
-            return decode_as(await _body(request, limit), kind, limit)
+            return await _body(request, limit)
     except TimeoutError as error:
         raise Refused(f"the body did not come within {BODY_WITHIN_S:.0f} s") from error
 
