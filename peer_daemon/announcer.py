@@ -60,6 +60,11 @@ class Announcer:
         self._news = True
         self._woken.set()
 
+    @property
+    def told(self) -> list[str]:
+        """Addresses of the trackers that have the row."""
+        return self._rota.told
+
     def woken(self) -> None:
         """Another tracker is known: it may be one to announce to."""
         self._woken.set()

@@ -6,7 +6,6 @@ import asyncio
 import os
 import random
 import shutil
-import signal
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from aiohttp import web
 
 from axonp2p.clock import SystemClock
 from axonp2p.errors import SettingsError
-from axonp2p.files import locked
 from axonp2p.identity.certificate import Certificate, make_certificate
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import short
@@ -39,7 +37,7 @@ from peer_daemon.lan_side import LanSide, is_on_lan
 from peer_daemon.lease_file import interrupted_leases, keep_leases
 from peer_daemon.leases import Leases
 from peer_daemon.lending import Lending
-from peer_daemon.offer import Wishes, capability_of, name_of
+from peer_daemon.offer import capability_of, name_of, wishes_to_lend
 from peer_daemon.own_row import OwnRow, lasting_row
 from peer_daemon.own_tokens import OwnTokens
 from peer_daemon.place import Place
@@ -67,7 +65,7 @@ class Peer:
         self._clock = SystemClock()
         self._chance = random.SystemRandom()
         self._listen = parse_listen(settings.listen)
-        self._wishes = _wishes_of(settings)
+        self._wishes = wishes_to_lend(settings)
         health = read_health(home / "trackers.json", settings.trackers, self._clock.now())
         if not health.addresses and not settings.dht:
             raise SettingsError(
@@ -97,8 +95,7 @@ class Peer:
         self._parts = self._presence.parts = self._make_parts()
         port = await self._open()
         log.info("peer", name=self._name, id=short(self._key.peer_id), port=port, version=version("axonp2p"))
-        lent = {"cores": offer.cores, "memory_mb": offer.memory_mb, "slots": offer.slots, "gflops": offer.gflops}
-        log.info("lending", **lent, gpus_seen=len(machine.gpus))
+        log.info("lending", cores=offer.cores, memory_mb=offer.memory_mb, slots=offer.slots, gflops=offer.gflops)
         parts = self._parts
         if parts.dht and parts.dht.is_the_first and not self._lines.health.addresses:
             log.warning(
@@ -152,7 +149,7 @@ class Peer:
         if settings.issue_tokens:
             tokens = OwnTokens(self._key, self._lending)
             leases.trust(self._key.peer_id)
-        self._book = ReceiptsBook(self._home / "receipts.db", self._key)
+        self._book = ReceiptsBook(self._home / "receipts.db", self._key, clock)
         lasting = lasting_row(
             self._key.peer_id, self._name, certificate.fingerprint, issues_tokens=settings.issue_tokens
         )
@@ -217,63 +214,16 @@ class Peer:
         await asyncio.to_thread(keep_leases, self._home / "leases.json", self._leases.living())
         self._presence.slots_changed()
 
+    async def _offer_changed(self) -> None:
+        self._presence.slots_changed()
+
     def _answered_by_node(self, seconds: float, coordinate: bytes, who: str) -> None:
         self._place.heard(seconds, coordinate, who)
         if self._parts.dht:
             self._parts.dht.noticed()
 
 
-def _wishes_of(settings: PeerSettings) -> Wishes:
-    """Raises `SettingsError` for a number that cannot be meant."""
-    wishes = Wishes(
-        settings.cores,
-        settings.memory_mb,
-        settings.disk_mb,
-        settings.slots,
-        tuple(settings.datasets),
-        settings.upload_mbit,
-        settings.download_mbit,
-    )
-    wishes.check()
-    return wishes
-
-
 def _remove_leftovers(jobs: Path) -> None:
     """Remove what the jobs of a daemon that crashed left behind, and make the folder anew."""
     shutil.rmtree(jobs, ignore_errors=True)
     jobs.mkdir(mode=0o700, exist_ok=True)
-
-
-async def serve(home: Path, settings: PeerSettings) -> None:
-    """Run a peer until SIGTERM or SIGINT. Raises what makes it impossible, `AlreadyRunning` too."""
-    with locked(
-        home / "lock",
-        f"a peer already runs with {home}",
-        fix="stop it first, or give this one its own folder: axon-peer run --home DIR --listen HOST:0",
-    ):
-        await _serve(home, settings)
-
-
-async def _serve(home: Path, settings: PeerSettings) -> None:
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    peer = Peer(home, settings)
-    starting = asyncio.create_task(peer.start())
-    asked = asyncio.create_task(stopping.wait())
-    await asyncio.wait([starting, asked], return_when=asyncio.FIRST_COMPLETED)
-    if not starting.done():
-        starting.cancel()
-        await asyncio.gather(starting, return_exceptions=True)
-        return
-    starting.result()
-    broken = asyncio.create_task(peer.until_broken())
-    try:
-        await asyncio.wait([broken, asked], return_when=asyncio.FIRST_COMPLETED)
-        if broken.done():
-            broken.result()
-    finally:
-        broken.cancel()
-        asked.cancel()
-        await peer.stop()

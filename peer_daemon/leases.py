@@ -43,6 +43,8 @@ class Lease:
     """As the client showed it: receipts are handed in with it where the issuer is not the one who keeps them."""
     datasets: tuple[str, ...] = ()
     """Names of the volunteer's data that the job may read."""
+    taken_at: float = 0.0
+    """Unix seconds."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ class Leases:
             disk_mb=offer.disk_mb,
             token=ask.token,
             datasets=tuple(ask.datasets),
+            taken_at=now,
         )
         self._living[lease.reservation] = lease
         return lease

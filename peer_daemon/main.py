@@ -51,7 +51,7 @@ def run(
     configure_logs(level="debug" if debug else "info", as_json=json_logs)
 
     def body() -> None:
-        from peer_daemon.app import serve  # heavy: `--help` does without it
+        from peer_daemon.serving import serve  # heavy: `--help` does without it
 
         folder = home_folder("peer", home)
         settings = with_flags(

@@ -14,6 +14,7 @@ from axonp2p.table.records import Announced
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.transport.http_caller import HttpCaller
 from peer_daemon.announcer import Announcer
+from peer_daemon.control.status import NetworkNow, TrackerNow
 from peer_daemon.dht_side import DhtSide
 from peer_daemon.lan_side import LanSide
 from peer_daemon.leases import Leases
@@ -64,6 +65,21 @@ class Presence:
         if self.parts.dht:
             self.parts.dht.tell(written.compact)
         self._tell_lan()
+
+    def network(self) -> NetworkNow:
+        """How this peer is to be found, for its owner."""
+        parts, told = self.parts, self.parts.announcer.told
+        word = parts.standing.word if parts.standing else None
+        held = bool(told) or bool(parts.dht and parts.dht.holders)
+        return NetworkNow(
+            reachable="unknown" if word is None else "yes" if word else "no",
+            address=next(iter(self._rows.own.addresses), "") if held else "",
+            trackers=[
+                TrackerNow(address=address.partition("#")[0], answers=address in told)
+                for address in self._health.addresses
+            ],
+            dht_nodes=parts.dht.node.contact_count if parts.dht else 0,
+        )
 
     async def announced(self, line: HttpCaller, answer: Announced) -> None:
         """A tracker has the row."""

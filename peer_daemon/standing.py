@@ -42,10 +42,14 @@ class Standing:
         """This tracker has gone: what it said may not hold any more."""
         self._reached.pop(tracker, None)
 
+    @property
+    def word(self) -> bool | None:
+        """Whether some tracker could call this peer; None while none has tried."""
+        return any(self._reached.values()) if self._reached else None
+
     def look(self) -> bool:
         """Put what is known now into the row and the node; whether the row says something else."""
-        own, node = self._own, self._node
-        word = any(self._reached.values()) if self._reached else None
+        own, node, word = self._own, self._node, self.word
         seen = node.own_address_seen
         changed = bool(seen) and own.seen_by_nodes(_host_of(seen or ""))
         node.serves = should_serve(word, seen, self._hosts(), self.port)

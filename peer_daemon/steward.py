@@ -15,7 +15,7 @@ from axonp2p.errors import AxonError
 from axonp2p.logs import get_logger
 from peer_daemon.course import Course, Wanted, course_of
 from peer_daemon.history.book import History
-from peer_daemon.idle.decision import Act
+from peer_daemon.idle.decision import Act, Why
 from peer_daemon.idle.policy import IdlePolicy
 from peer_daemon.idle.readings import Readings
 from peer_daemon.idle.sensors import Sensors
@@ -53,17 +53,19 @@ class Steward:
 
     def __init__(self, minded: Minded, no_sandbox: str) -> None:
         self._with = minded
-        self._no_sandbox = no_sandbox
+        self.no_sandbox = no_sandbox
         self._woken = asyncio.Event()
+        self._turn = asyncio.Lock()
         self._still_at = 0.0
         self._history_works = True
         self.readings = Readings()
-        self.course: Course | None = None
+        self.course = Course("ready", Why.FREE, "it has only just begun", Act.WAIT, takes_work=False)
+        """What it does now; real from the first look on."""
         self.since = minded.clock.now()
         """When the present course began, Unix seconds."""
         self.looks = 0
         self.looked = asyncio.Condition()
-        """Notified after each look that changed something."""
+        """Notified after each look."""
 
     def wake(self) -> None:
         """Look at once: a lease began or ended, or the owner said something."""
@@ -86,6 +88,10 @@ class Steward:
 
     async def look(self) -> None:
         """Look once, and act."""
+        async with self._turn:
+            await self._look()
+
+    async def _look(self) -> None:
         minded = self._with
         used = minded.workshop.used()
         self.readings = await asyncio.to_thread(minded.sensors.read, used.cpu_seconds, used.memory_mb)
@@ -95,7 +101,7 @@ class Steward:
         )
         wanted = self._wanted(now, jobs)
         until_text = datetime.fromtimestamp(wanted.until).strftime("%H:%M") if wanted.until else ""
-        course = course_of(decision, wanted, no_sandbox=self._no_sandbox, jobs=jobs, until_text=until_text)
+        course = course_of(decision, wanted, no_sandbox=self.no_sandbox, jobs=jobs, until_text=until_text)
         await self._follow(course)
         await self._remember(course, now)
         self.looks += 1
@@ -107,17 +113,16 @@ class Steward:
         wanted = orders.in_force(now)
         if wanted.finishing and not jobs:  # done: from now on it is a pause
             orders.pause(None, now)
-            wanted = orders.in_force(now)
-        return wanted
+        return orders.in_force(now)
 
     async def _follow(self, course: Course) -> None:
-        minded, before = self._with, self.course
+        minded = self._with
         if minded.lending.refuse("" if course.takes_work else course.sentence):
             await minded.offer_changed()
         if course.act is Act.RUN:
             minded.workshop.hold_to(course.cores)
             await minded.workshop.let_go_on()
-            if course.state == "finishing" and (before is None or before.state != "finishing"):
+            if course.state == "finishing":
                 minded.workshop.hand_back(course.sentence, FINISH_WITHIN_S)
             return
         await minded.workshop.stop_all(course.sentence)
@@ -126,7 +131,7 @@ class Steward:
 
     async def _remember(self, course: Course, now: float) -> None:
         before, self.course = self.course, course
-        if before is None or (before.state, before.why) != (course.state, course.why):
+        if not self.looks or (before.state, before.why) != (course.state, course.why):
             self.since = now
             log.info(course.state, because=course.sentence)
             await self._history(self._with.history.began, course.state, course.why, course.sentence, now)
@@ -136,6 +141,12 @@ class Steward:
         else:
             return
         self._still_at = now
+
+    async def leave(self) -> None:
+        """The daemon stops: the present span ends now."""
+        await self._history(self._with.history.still, self._with.clock.now())
+        await self._keep("stopped", "the daemon was stopped")
+        await asyncio.to_thread(self._with.history.close)
 
     async def happened(self, kind: str, sentence: str, job: str = "") -> None:
         """Note something in the history."""

@@ -113,7 +113,7 @@ class OnePeer:
         (self.folder / "jobs").mkdir()
         self.leases = Leases(self.key.peer_id, Lending(OFFER), check_address=True)
         self.leases.trust(TRACKER.peer_id)
-        self.book = ReceiptsBook(self.folder / "receipts.db", self.key)
+        self.book = ReceiptsBook(self.folder / "receipts.db", self.key, self.clock)
         place = Workplace(self.key, self.folder / "jobs", self.book, self._start_worker)
         self.workshop = Workshop()
         self.door = Door(self.leases, place, self.workshop, self.clock, self._slots_changed)

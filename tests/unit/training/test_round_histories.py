@@ -15,10 +15,16 @@ from axonp2p.training.round_messages import (
     Action,
     Event,
     GiveUp,
+    JobGoesOn,
+    JobWaits,
+    Leave,
     LinkBroken,
     MemberDropped,
+    MemberLeaves,
     MemberLost,
+    MemberPaused,
     MemberReady,
+    MemberResumed,
     MistakeReported,
     ProgressHeard,
     RoundAccepted,
@@ -69,6 +75,11 @@ class History(RuleBasedStateMachine):
         self.current: tuple[int, int] | None = None
         self.state: bytes | None = b"r" * 32 if resumed else None
         self.over = False
+        self.paused: set[int] = set()
+        self.until: dict[int, float] = {}
+        """By when those have to go whose owners want their machines back."""
+        self.lost: set[int] = set()
+        self.waits = False
         self.rounds = Rounds(plan, {rank: f"peer{rank}" for rank in range(members)}, min_peers=min_peers)
         self.check(self.rounds.begin(self.now))
         if ready:
@@ -76,6 +87,15 @@ class History(RuleBasedStateMachine):
 
     def hear(self, event: Event, seconds: float = 0.5) -> None:
         self.now += seconds
+        match event:
+            case MemberPaused(rank) if rank in self.members:
+                self.paused.add(rank)
+            case MemberResumed(rank):
+                self.paused.discard(rank)
+            case MemberLeaves(rank, _, until) if rank in self.members:
+                self.until[rank] = until
+            case MemberLost(rank):
+                self.lost.add(rank)
         if isinstance(event, RoundReported) and event.rank in self.members:
             done = event.done
             if (done.round, done.attempt) == self.current:
@@ -157,6 +177,34 @@ class History(RuleBasedStateMachine):
         if now:
             self.hear(MemberLost(rank, "killed"))
 
+    @rule(now=once_in_a_while, rank=ranks, again=st.booleans())
+    def an_owner_is_back(self, now: bool, rank: int, again: bool) -> None:
+        if now:
+            for _ in range(1 + again):
+                self.hear(MemberPaused(rank, "another program"))
+
+    @rule(now=once_in_a_while)
+    def all_owners_are_back(self, now: bool) -> None:
+        if now:
+            for rank in sorted(self.members):
+                self.hear(MemberPaused(rank, "another program"))
+
+    @rule(rank=ranks)
+    def an_owner_goes(self, rank: int) -> None:
+        if rank in self.paused:
+            self.hear(MemberResumed(rank))
+
+    @rule(now=once_in_a_while, rank=ranks, seconds=st.sampled_from([0.0, 3.0, 60.0]))
+    def an_owner_wants_the_machine(self, now: bool, rank: int, seconds: float) -> None:
+        if now:
+            self.hear(MemberLeaves(rank, "memory is short", self.now + 0.5 + seconds))
+
+    @rule()
+    def an_owners_time_is_over(self) -> None:
+        deadline = self.rounds.next_deadline()
+        if self.until.keys() & self.members and deadline is not None:
+            self.hear(Tick(), max(0.0, deadline - self.now))
+
     @rule(now=once_in_a_while, rank=ranks, to=ranks)
     def a_link_breaks(self, now: bool, rank: int, to: int) -> None:
         if now:
@@ -177,9 +225,21 @@ class History(RuleBasedStateMachine):
             match action:
                 case SetMembers(members):
                     self.told = set(members)
-                case MemberDropped(rank):
+                case MemberDropped(rank, reason):
                     self.members.remove(rank)
                     self.reports.pop(rank, None)
+                    if reason.startswith("paused: "):
+                        assert rank in self.paused
+                        assert len(self.members) >= self.min_peers, "who cannot be done without is waited for"
+                    if reason.startswith("handed back: ") and self.current and rank not in self.lost:
+                        over = self.until[rank] <= self.now
+                        assert over or len(self.members) >= self.min_peers, "it may have to give the state yet"
+                case JobWaits(waiting_for):
+                    assert set(waiting_for) == self.paused & self.members
+                    self.waits = True
+                case JobGoesOn():
+                    assert self.waits
+                    self.waits = False
                 case Tell(rank, StartRound() as order):
                     orders[rank] = order
                 case Tell(rank, message):
@@ -191,6 +251,11 @@ class History(RuleBasedStateMachine):
                 case Trained(state, members):
                     assert (set(members), state) == (self.members, self.state or state)
                     assert len(self.accepted) == ROUNDS - self.first_round
+                    self.over = True
+                case Leave(reason):
+                    assert reason
+                    assert self.until, "some owner wanted a machine back"
+                    assert len(self.members - self.until.keys()) < self.min_peers
                     self.over = True
                 case GiveUp(error):
                     assert isinstance(error, JobFailed)
@@ -211,6 +276,7 @@ class History(RuleBasedStateMachine):
     def check_orders(self, orders: dict[int, StartRound]) -> None:
         assert set(orders) == self.members == self.told
         assert len(orders) >= self.min_peers
+        assert not orders.keys() & self.until.keys(), "who has to go begins nothing new"
         (about,) = {(order.round, order.attempt) for order in orders.values()}
         assert self.current is None or about > self.current
         (state,) = {order.state for order in orders.values()}
@@ -222,22 +288,36 @@ class History(RuleBasedStateMachine):
         self.reports = {}
 
     @invariant()
-    def every_wait_has_a_deadline(self) -> None:
-        assert (self.rounds.next_deadline() is None) == (self.rounds.phase in AT_REST) == self.over
+    def every_wait_has_a_deadline_or_is_for_a_paused_member(self) -> None:
+        assert (self.rounds.phase in AT_REST) == self.over
         assert set(self.rounds.members) == self.members
+        if self.over:
+            assert self.rounds.next_deadline() is None
+            return
+        awake = self.members - self.paused
+        assert self.waits == (len(awake) < self.min_peers)
+        assert self.waits or self.rounds.next_deadline() is not None
 
     def teardown(self) -> None:
-        """Left alone, the job ends, by its deadlines only."""
+        """Left alone, the job ends, by its deadlines only; or it waits, and ends when the owners have gone."""
         if not hasattr(self, "rounds"):
             return
+        self.only_time_passes()
+        if not self.over:
+            assert self.waits
+            for rank in sorted(self.paused & self.members):
+                self.hear(MemberResumed(rank))
+            self.only_time_passes()
+        assert self.over
+        assert self.rounds.phase in (Phase.TRAINED, Phase.LEFT, Phase.GIVEN_UP)
+
+    def only_time_passes(self) -> None:
         for _ in range(40):
             deadline = self.rounds.next_deadline()
             if deadline is None:
-                break
+                return
             self.now = max(self.now, deadline)
             self.hear(Tick(), 0.0)
-        assert self.over
-        assert self.rounds.phase in (Phase.TRAINED, Phase.GIVEN_UP)
 
 
 TestHistories = History.TestCase

@@ -1,0 +1,135 @@
+"""Makes and joins what serves the owner of the machine: steward, history, control door, status page."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from axonp2p.clock import Clock
+from axonp2p.errors import PortTaken
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.logs import get_logger
+from axonp2p.sandbox.child import why_no_sandbox
+from axonp2p.settings import PeerSettings
+from axonp2p.transport.address import split_host_port
+from peer_daemon.control.server import ControlDoor
+from peer_daemon.control.status import NetworkNow
+from peer_daemon.earnings import Earnings
+from peer_daemon.helm import Helm, Myself
+from peer_daemon.history.book import History
+from peer_daemon.idle.policy import IdlePolicy
+from peer_daemon.idle.sensors import Sensors
+from peer_daemon.idle.wishes import wishes_of
+from peer_daemon.leases import Leases
+from peer_daemon.lending import Lending
+from peer_daemon.offer import Machine, capability_of, wishes_to_lend
+from peer_daemon.orders import OrdersBook
+from peer_daemon.page.app import StatusPage
+from peer_daemon.page.token import TOKEN_FILE
+from peer_daemon.receipts_book import ReceiptsBook
+from peer_daemon.steward import Minded, Steward
+from peer_daemon.workshop import Workshop
+
+log = get_logger(__name__)
+
+TRY_SANDBOX_EVERY_S = 60.0
+
+
+@dataclass(frozen=True)
+class Lent:
+    """What the owner's machine does for others, as far as the owner steers it."""
+
+    machine: Machine
+    lending: Lending
+    leases: Leases
+    workshop: Workshop
+    book: ReceiptsBook
+
+
+class OwnerSide:
+    """One daemon's. `announce` lets others hear that the offer changed; `network` says how the peer is to be found."""
+
+    def __init__(
+        self,
+        home: Path,
+        settings: PeerSettings,
+        peer: tuple[PeerId, str],
+        lent: Lent,
+        clock: Clock,
+        *,
+        network: Callable[[], NetworkNow],
+        announce: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`peer` is id and name. Raises `SettingsError` for wishes that cannot be meant."""
+        self._settings = settings
+        self._lent = lent
+        self._announce = announce
+        wishes = wishes_of(settings)
+        self._minded = Minded(
+            policy=IdlePolicy(wishes),
+            sensors=Sensors(wishes, home),
+            orders=OrdersBook(home / "orders.json", clock),
+            history=History(home / "history.db"),
+            workshop=lent.workshop,
+            lending=lent.lending,
+            clock=clock,
+            offer_changed=announce,
+        )
+        self.steward = Steward(self._minded, lent.lending.lasting.refuses)
+        myself = Myself(home, peer[1], peer[0], lent.machine, clock)
+        earnings = Earnings(lent.book)
+        self._helm = Helm(myself, settings, self._minded, self.steward, earnings, network, self._settings_changed)
+        self._door = ControlDoor(self._helm, home / "control.sock")
+        self._page = StatusPage(self._helm, settings.page, home / TOKEN_FILE) if settings.page else None
+        self._token_file = home / TOKEN_FILE
+
+    async def start(self) -> None:
+        """Open the control door and the page. Raises `SettingsError` when the door cannot be had."""
+        await self._door.start()
+        if self._page is not None:
+            try:
+                port = await self._page.start()
+            except PortTaken:
+                # Another peer of this machine has it, most likely.
+                self._page = StatusPage(self._helm, f"{split_host_port(self._settings.page)[0]}:0", self._token_file)
+                port = await self._page.start()
+            self._helm.page = f"http://{split_host_port(self._settings.page)[0]}:{port}/"
+            log.info("status page", at=self._helm.page, to_change_things="axon-peer page")
+
+    def tasks(self) -> list[Coroutine[Any, Any, None]]:
+        """What runs until it is cancelled."""
+        return [self.steward.run(), self._try_sandbox()]
+
+    async def stop(self) -> None:
+        """Close the page and the door, and write down the end."""
+        if self._page is not None:
+            await self._page.stop()
+        await self._door.stop()
+        await self.steward.leave()
+
+    async def _try_sandbox(self) -> None:
+        """Where no job can run, look now and then whether somebody mended it."""
+        while self.steward.no_sandbox:
+            await asyncio.sleep(TRY_SANDBOX_EVERY_S)
+            self.steward.no_sandbox = await asyncio.to_thread(why_no_sandbox)
+            if not self.steward.no_sandbox:
+                log.info("a sandbox can be had now: jobs may come")
+                self._offer()
+                await self._announce()
+                self.steward.wake()
+        await asyncio.Event().wait()
+
+    def _settings_changed(self, settings: PeerSettings) -> None:
+        wishes = wishes_of(settings)
+        self._minded.policy.wishes = wishes
+        self._minded.sensors.wishes = wishes
+        self._settings = settings
+        self._offer()
+
+    def _offer(self) -> None:
+        offer = capability_of(self._lent.machine, wishes_to_lend(self._settings), self.steward.no_sandbox)
+        self._lent.lending.change(offer)
+        self._lent.leases.slots_changed()
