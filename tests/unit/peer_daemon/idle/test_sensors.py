@@ -35,7 +35,7 @@ class Looker:
 
     def passes(self, seconds: float, user: float = 0.0) -> None:
         self.machine.passes(seconds, user=user)
-        self.clock.advance(seconds)
+        self.clock.time += seconds
 
 
 def test_a_look_tells_everything(machine: FakeRoot) -> None:
