@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from axonp2p.sandbox.limits import MIB, Limits, task_limit
+from axonp2p.sandbox.limits import MIB, Limits, kernel_task_limit
 
 WANTED = ("memory", "pids", "cpu", "io")
 DAEMON = "axon-daemon"
@@ -57,7 +57,7 @@ def settings(limits: Limits, there: Collection[str]) -> dict[str, str]:
         "memory.max": str((limits.memory_mb + limits.scratch_mb + _KERNEL_MB) * MIB),
         "memory.swap.max": "0",
         "memory.oom.group": "1",
-        "pids.max": str(task_limit(limits.processes, limits.cores)),
+        "pids.max": str(kernel_task_limit(limits.processes, limits.cores)),
         "cpu.max": f"{limits.cores * _PERIOD_US} {_PERIOD_US}",
         # An idle group has no weight that could be set.
         **({"cpu.idle": "1"} if "cpu.idle" in there else {"cpu.weight": "1"}),
@@ -83,9 +83,24 @@ def own_group(proc_self_cgroup: str) -> str | None:
 
 def mount_point(mountinfo: str) -> tuple[str, str] | None:
     """(root, folder): which part of the v2 hierarchy is mounted and where, from /proc/PID/mountinfo."""
+    return _mounted(mountinfo, "cgroup2", "")
+
+
+def old_pids(proc_self_cgroup: str, mountinfo: str) -> tuple[str, str, str] | None:
+    """(group, root, folder) of the old hierarchy (v1) that counts processes; None where there is none.
+
+    The limit of processes that `setrlimit` knows does not hold root's, and root may make such groups everywhere.
+    """
+    own = next((line.split(":", 2)[2] for line in proc_self_cgroup.splitlines() if ":pids:" in line), None)
+    mounted = _mounted(mountinfo, "cgroup", "pids")
+    return None if own is None or mounted is None else (own, *mounted)
+
+
+def _mounted(mountinfo: str, kind: str, option: str) -> tuple[str, str] | None:
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
-        if after.startswith("cgroup2 "):
+        words = after.split()
+        if words[:1] == [kind] and (not option or option in words[-1].split(",")):
             fields = before.split()
             return fields[3], fields[4]
     return None

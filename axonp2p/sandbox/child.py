@@ -116,7 +116,7 @@ class SandboxedWorker:
         """End the sandbox at once, with all its processes, and close the channel."""
         self._killed = True
         if not self._end.done():
-            self._launched.first.kill()
+            self._watch.kill()
         end = await self.wait()
         self.channel.close()
         return end
@@ -132,7 +132,7 @@ class SandboxedWorker:
             code = await self._launched.bubblewrap.wait()
         finally:
             # bubblewrap ends with the worker's main process; children that it left behind end here.
-            self._launched.first.kill()
+            self._watch.kill()
         await self._launched.first.ended()
         verdict = await asyncio.to_thread(self._watch.stop)
         self._launched.first.close()

@@ -50,6 +50,11 @@ def task_limit(processes: int, cores: int) -> int:
     return processes + 4 * cores
 
 
+def kernel_task_limit(processes: int, cores: int) -> int:
+    """Where the kernel stops them: a little above, so that the watch sees who goes over, and can say so."""
+    return task_limit(processes, cores) + 8
+
+
 def kernel_limits(start: Start, kernel: tuple[int, int]) -> list[tuple[int, int]]:
     """(resource, value) for `setrlimit`, soft and hard alike, on a kernel of that version."""
     limits = [
@@ -63,7 +68,7 @@ def kernel_limits(start: Start, kernel: tuple[int, int]) -> list[tuple[int, int]
     ]
     if kernel >= (5, 14):
         # Older kernels count all of the person's processes against it, those outside of the sandbox too.
-        limits.append((resource.RLIMIT_NPROC, task_limit(start.processes, start.cores)))
+        limits.append((resource.RLIMIT_NPROC, kernel_task_limit(start.processes, start.cores)))
     if start.cpu_seconds:
         # A little later than the watch, which can say why.
         limits.append((resource.RLIMIT_CPU, start.cpu_seconds + 5))

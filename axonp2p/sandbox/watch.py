@@ -176,7 +176,7 @@ class Watch:
                     self._verdict = found
                 self._keep(sampler.pids)
             if self._verdict is not None:
-                self._first.kill()
+                self.kill()
         finally:
             sampler.close()
 
@@ -190,9 +190,15 @@ class Watch:
         if self._held_to is not None:
             hold_to(self._held_to, pids)
 
+    def kill(self) -> None:
+        """End all its processes at once."""
+        if self._group is not None:
+            self._group.kill()
+        self._first.kill()
+
     def _evades(self) -> None:
         self._verdict = Verdict("", "did not stand still when this computer was needed")
-        self._first.kill()
+        self.kill()
 
     def _judge(self, sampler: Sampler) -> Verdict | None:
         sample = self.last = sampler.take(self._printed_bytes(), frozen=self.freezer.frozen)

@@ -22,12 +22,21 @@ _REMOVE_S = 2.0
 class WorkerGroup:
     """The control group of one worker."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, old_pids: Path | None = None) -> None:
+        """`old_pids` is a group of the old kind beside it, which only counts processes."""
         self.folder = folder
+        self._old_pids = old_pids
 
     def take(self, pid: int) -> None:
         """Put a process into it; all that it starts stays in it. Raises `OSError`."""
         _write(self.folder / "cgroup.procs", str(pid))
+        if self._old_pids is not None:
+            _write(self._old_pids / "cgroup.procs", str(pid))
+
+    def kill(self) -> None:
+        """End all its processes, and those that are being born, in one stroke; nothing before Linux 5.14."""
+        with contextlib.suppress(OSError):
+            _write(self.folder / "cgroup.kill", "1")
 
     def freeze(self, wish: bool) -> None:
         """Begin to freeze, or thaw, all its processes. Raises `OSError`."""
@@ -47,14 +56,9 @@ class WorkerGroup:
 
     def remove(self) -> None:
         """End what is left in it and remove it; waits a moment for the kernel."""
-        with contextlib.suppress(OSError):
-            _write(self.folder / "cgroup.kill", "1")  # since Linux 5.14
-        until = time.monotonic() + _REMOVE_S
-        while self.folder.exists() and time.monotonic() < until:
-            with contextlib.suppress(OSError):  # still busy
-                self.folder.rmdir()
-                return
-            time.sleep(0.01)
+        self.kill()
+        for folder in filter(None, (self.folder, self._old_pids)):
+            _remove(folder)
 
     def _count(self, file: str, name: str) -> int:
         try:
@@ -66,37 +70,42 @@ class WorkerGroup:
 class Territory:
     """The group below which this daemon may make others."""
 
-    def __init__(self, folder: Path, enabled: tuple[str, ...]) -> None:
+    def __init__(self, folder: Path, enabled: tuple[str, ...], old_pids: Path | None = None) -> None:
         self.folder = folder
+        self.old_pids = old_pids
+        """Where groups of the old kind are made that count processes, if the new ones do not."""
         self.enabled = enabled
         """The controllers that workers' groups have."""
         self._numbers = itertools.count(1)
 
     def group(self, limits: Limits) -> WorkerGroup | None:
         """A new group with these limits; None when the kernel does not give one any more."""
-        folder = self.folder / cgroup.name_of(os.getpid(), next(self._numbers))
+        name = cgroup.name_of(os.getpid(), next(self._numbers))
+        group = WorkerGroup(self.folder / name, self.old_pids / name if self.old_pids else None)
         try:
-            folder.mkdir()
-            for name, value in cgroup.settings(limits, os.listdir(folder)).items():
-                _write(folder / name, value)
+            for folder in filter(None, (self.folder, self.old_pids)):
+                (folder / name).mkdir()
+                for file, value in cgroup.settings(limits, os.listdir(folder / name)).items():
+                    _write(folder / name / file, value)
         except OSError:
-            WorkerGroup(folder).remove()
+            group.remove()
             return None
-        return WorkerGroup(folder)
+        return group
 
     def remove_leftovers(self) -> None:
         """Remove the groups of daemons that are no more."""
-        for folder in self.folder.iterdir():
-            daemon = cgroup.daemon_of(folder.name)
-            if daemon is not None and daemon != os.getpid() and not os.path.exists(f"/proc/{daemon}"):
-                WorkerGroup(folder).remove()
+        for above in filter(None, (self.folder, self.old_pids)):
+            for folder in above.iterdir():
+                daemon = cgroup.daemon_of(folder.name)
+                if daemon is not None and daemon != os.getpid() and not os.path.exists(f"/proc/{daemon}"):
+                    WorkerGroup(folder).remove()
 
 
 @cache
 def own_territory() -> Territory | None:
     """This daemon's territory, claimed once, without what an earlier one left; None where it may have none."""
     folder = own_folder()
-    return None if folder is None else claim(folder)
+    return None if folder is None else claim(folder, old_pids_folder())
 
 
 def what_holds() -> str:
@@ -112,13 +121,26 @@ def own_folder() -> Path | None:
     mounted = cgroup.mount_point(_read(Path("/proc/self/mountinfo")))
     if own is None or mounted is None:
         return None
-    root, folder = mounted
+    return _below(own, *mounted)
+
+
+def old_pids_folder() -> Path | None:
+    """The folder of the old kind of group in which this process is counted, if it may make others below it."""
+    found = cgroup.old_pids(_read(Path("/proc/self/cgroup")), _read(Path("/proc/self/mountinfo")))
+    folder = _below(*found) if found else None
+    return folder if folder is not None and os.access(folder, os.W_OK) else None
+
+
+def _below(own: str, root: str, folder: str) -> Path | None:
     inside = os.path.relpath(own, root)
     return None if inside.startswith("..") else Path(folder, inside)
 
 
-def claim(folder: Path) -> Territory | None:
-    """Take the group at `folder`, in which this process runs, as a territory; None where that is not allowed."""
+def claim(folder: Path, old_pids: Path | None = None) -> Territory | None:
+    """Take the group at `folder`, in which this process runs, as a territory; None where that is not allowed.
+
+    `old_pids` is used where groups of the new kind cannot count processes.
+    """
     if folder.name == cgroup.DAEMON:  # claimed before, by a caller of this process
         folder = folder.parent
     claimed = cgroup.claim(_look(folder))
@@ -130,7 +152,7 @@ def claim(folder: Path) -> Territory | None:
             for pid in _members(folder):
                 _write(folder / cgroup.DAEMON / "cgroup.procs", str(pid))
         enabled = tuple(name for name in claimed.enable if _enable(folder, name))
-        territory = Territory(folder, enabled)
+        territory = Territory(folder, enabled, None if "pids" in enabled else old_pids)
         territory.remove_leftovers()
     except OSError:
         return None
@@ -145,6 +167,15 @@ def _look(folder: Path) -> cgroup.Place:
         others=len(set(_members(folder)).difference(descendants(os.getpid(), _OWN))),
         offered=frozenset(_read(folder / "cgroup.controllers").split()),
     )
+
+
+def _remove(folder: Path) -> None:
+    until = time.monotonic() + _REMOVE_S
+    while folder.exists() and time.monotonic() < until:
+        try:
+            folder.rmdir()
+        except OSError:  # the kernel has not cleared it yet
+            time.sleep(0.01)
 
 
 def _enable(folder: Path, controller: str) -> bool:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from types import SimpleNamespace
 from typing import Any
 
-import psutil
 import pytest
 
 from axonp2p.sandbox import verdict, watch
@@ -79,17 +77,9 @@ async def test_a_fork_bomb_is_contained(sandboxed: Any) -> None:
             except OSError:
                 pass
     """
-    async with sandboxed.worker(task) as worker:
+    async with asyncio.timeout(60), sandboxed.worker(task) as worker:
         await worker.channel.receive()
-        try:
-            async with asyncio.timeout(5):
-                end = await worker.wait()
-        except TimeoutError:
-            # The kernel kept it from growing, which it does not do for root.
-            assert os.geteuid() != 0
-            assert len(psutil.Process(worker.pid).children(recursive=True)) <= 24
-        else:
-            assert end.limit == "processes"
+        assert (await worker.wait()).limit == "processes"
 
 
 async def test_processor_time_is_limited(sandboxed: Any) -> None:

@@ -12,6 +12,7 @@ from axonp2p.sandbox.cgroup import (
     how_limits_hold,
     mount_point,
     name_of,
+    old_pids,
     own_group,
     settings,
 )
@@ -62,7 +63,7 @@ def test_every_limit_has_its_file() -> None:
         "memory.max": str((512 + 64 + 32) * MIB),
         "memory.swap.max": "0",
         "memory.oom.group": "1",
-        "pids.max": "72",
+        "pids.max": "80",
         "cpu.max": "200000 100000",
         "cpu.idle": "1",
         "io.weight": "default 1",
@@ -90,6 +91,15 @@ def test_where_the_daemon_runs_is_found_in_hybrid_and_pure_hierarchies() -> None
     two = "31 25 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
     assert mount_point(one + two) == ("/", "/sys/fs/cgroup/unified")
     assert mount_point("30 25 0:26 / /sys rw - sysfs sysfs rw\n") is None
+
+
+def test_where_the_old_kind_of_group_counts_processes() -> None:
+    mounts = (
+        "30 25 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n31 25 0:27 /x /sys/p rw - cgroup cgroup rw,pids\n"
+    )
+    assert old_pids("8:pids:/x/y\n0::/\n", mounts) == ("/x/y", "/x", "/sys/p")
+    assert old_pids("0::/\n", mounts) is None
+    assert old_pids("8:pids:/x/y\n", "") is None
 
 
 def test_a_workers_group_names_its_daemon() -> None:
