@@ -40,6 +40,7 @@ from peer_daemon.lending import Lending
 from peer_daemon.offer import capability_of, name_of, wishes_to_lend
 from peer_daemon.own_row import OwnRow, lasting_row
 from peer_daemon.own_tokens import OwnTokens
+from peer_daemon.owner_side import Lent, OwnerSide
 from peer_daemon.place import Place
 from peer_daemon.presence import Parts, Presence
 from peer_daemon.questions import Questions
@@ -93,7 +94,18 @@ class Peer:
         certificate = make_certificate(self._key, self._home / "certificate.pem")
         self._make_door(offer, certificate)
         self._parts = self._presence.parts = self._make_parts()
+        lent = Lent(machine, self._lending, self._leases, self._workshop, self._book)
+        self._owner = OwnerSide(
+            self._home,
+            self._settings,
+            (self._key.peer_id, self._name),
+            lent,
+            self._clock,
+            network=self._presence.network,
+            announce=self._offer_changed,
+        )
         port = await self._open()
+        await self._owner.start()
         log.info("peer", name=self._name, id=short(self._key.peer_id), port=port, version=version("axonp2p"))
         log.info("lending", cores=offer.cores, memory_mb=offer.memory_mb, slots=offer.slots, gflops=offer.gflops)
         parts = self._parts
@@ -104,6 +116,7 @@ class Peer:
             )
         running = [parts.announcer.run(), parts.courier.run()]
         running += [part.run() for part in (parts.dht, parts.lan) if part]
+        running += self._owner.tasks()
         self._tasks = [asyncio.create_task(one) for one in running]
 
     async def until_broken(self) -> None:
@@ -123,6 +136,7 @@ class Peer:
         leaving += [parts.dht.withdraw(last.compact)] if parts.dht else []
         leaving += [parts.lan.stop()] if parts.lan else []
         await asyncio.gather(*leaving)
+        await self._owner.stop()
         try:
             async with asyncio.timeout(_LAST_RECEIPTS_S):
                 await parts.courier.hand_in_all()
@@ -213,6 +227,7 @@ class Peer:
         """A lease began or ended."""
         await asyncio.to_thread(keep_leases, self._home / "leases.json", self._leases.living())
         self._presence.slots_changed()
+        self._owner.steward.wake()
 
     async def _offer_changed(self) -> None:
         self._presence.slots_changed()

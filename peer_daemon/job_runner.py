@@ -65,6 +65,7 @@ class Worker(Protocol):
 
     channel: WorkerChannel
     started: float
+    pid: int
 
     async def wait(self) -> WorkerEnd: ...
     async def kill(self) -> WorkerEnd: ...
@@ -159,6 +160,11 @@ class JobRunner:
     def usage(self) -> Usage:
         """What the worker uses, or used when it has ended."""
         return self._worker.usage() if self._worker is not None else Usage(0, 0.0, 0)
+
+    @property
+    def worker_pid(self) -> int:
+        """The first process of the sandbox, as seen from outside; 0 before there is one."""
+        return self._worker.pid if self._worker is not None else 0
 
     @property
     def rounds(self) -> int:

@@ -17,7 +17,6 @@ from axonp2p.settings import PeerSettings
 from axonp2p.transport.address import split_host_port
 from peer_daemon.control.server import ControlDoor
 from peer_daemon.control.status import NetworkNow
-from peer_daemon.earnings import Earnings
 from peer_daemon.helm import Helm, Myself
 from peer_daemon.history.book import History
 from peer_daemon.idle.policy import IdlePolicy
@@ -70,7 +69,7 @@ class OwnerSide:
         wishes = wishes_of(settings)
         self._minded = Minded(
             policy=IdlePolicy(wishes),
-            sensors=Sensors(wishes, home),
+            sensors=Sensors(wishes, home, lent.workshop.pids, clock=clock),
             orders=OrdersBook(home / "orders.json", clock),
             history=History(home / "history.db"),
             workshop=lent.workshop,
@@ -80,14 +79,16 @@ class OwnerSide:
         )
         self.steward = Steward(self._minded, lent.lending.lasting.refuses)
         myself = Myself(home, peer[1], peer[0], lent.machine, clock)
-        earnings = Earnings(lent.book)
-        self._helm = Helm(myself, settings, self._minded, self.steward, earnings, network, self._settings_changed)
+        self._helm = Helm(
+            myself, settings, self._minded, self.steward, lent.book.earnings, network, self._settings_changed
+        )
         self._door = ControlDoor(self._helm, home / "control.sock")
         self._page = StatusPage(self._helm, settings.page, home / TOKEN_FILE) if settings.page else None
         self._token_file = home / TOKEN_FILE
 
     async def start(self) -> None:
         """Open the control door and the page. Raises `SettingsError` when the door cannot be had."""
+        self._minded.sensors.start()
         await self._door.start()
         if self._page is not None:
             try:
@@ -108,6 +109,7 @@ class OwnerSide:
         if self._page is not None:
             await self._page.stop()
         await self._door.stop()
+        self._minded.sensors.stop()
         await self.steward.leave()
 
     async def _try_sandbox(self) -> None:

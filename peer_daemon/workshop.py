@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import dataclass
 
 from peer_daemon.job_runner import JobRunner
@@ -63,6 +64,10 @@ class Workshop:
         """Each worker may use so many cores at most; 0: as many as its lease says."""
         for runner in self.runners:
             runner.hold_to(cores)
+
+    def pids(self) -> list[int]:
+        """The daemon's own process and the first of each worker."""
+        return [os.getpid(), *(runner.worker_pid for runner in self.runners if runner.worker_pid)]
 
     def used(self) -> Used:
         """By all, those that have ended included."""

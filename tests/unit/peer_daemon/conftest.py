@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import time
 from contextlib import AsyncExitStack
@@ -62,6 +63,7 @@ class PlayedWorker:
         self.killed = False
         self.frozen = False
         self.held_to = 0
+        self.pid = os.getpid()
         self._ended: asyncio.Future[WorkerEnd] = asyncio.get_running_loop().create_future()
 
     async def hear(self):
