@@ -7,6 +7,7 @@ are set in this clock's seconds. An owner's deadline comes when it comes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 
 from axonp2p.training.round_messages import Action, JobGoesOn, JobWaits
@@ -58,7 +59,9 @@ class Pauses:
 
     def on_our_clock(self, deadline: float) -> float:
         """When a deadline on the job's clock comes, while that goes."""
-        return deadline + self._stood_still_s
+        ours = deadline + self._stood_still_s
+        # A sum of floats may fall short of the deadline by its last bit, and a tick then would come too early for ever.
+        return ours if ours - self._stood_still_s >= deadline else math.nextafter(ours, math.inf)
 
     def look(self, members: Collection[int], now: float) -> list[Action]:
         """Stop the clock, or let it go on, as it now has to be."""
