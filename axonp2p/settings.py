@@ -1,6 +1,7 @@
 """Settings: one home folder a program, one config.toml in it, read once at start.
 
 A flag wins over the environment (`AXON_<SECTION>_<KEY>`), which wins over `config.toml`, which wins over the default.
+A section within a section is named in full: `AXON_PEER_IN_USE_CORES`.
 `AXON_HOME` (or `--home`) moves everything; without it the folders are the desktop's usual ones.
 """
 
@@ -164,17 +165,46 @@ def parse_settings(content: bytes, path: Path, environment: Mapping[str, str]) -
         plain: dict[str, Any] = msgspec.toml.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: {error}") from error
-    for section, kind in (("client", ClientSettings), ("peer", PeerSettings), ("tracker", TrackerSettings)):
-        for field in msgspec.structs.fields(kind):
-            value = environment.get(f"AXON_{section}_{field.name}".upper())
-            if value is not None:
-                wanted: Any = value.split() if field.type == list[str] else value
-                plain.setdefault(section, {})[field.encode_name] = wanted
+    for name, kind in (("client", ClientSettings), ("peer", PeerSettings), ("tracker", TrackerSettings)):
+        _take_from(environment, f"AXON_{name}_", kind, plain, name)
     try:
         # strict=False turns the environment's text into numbers and truth values; a wrong one is still named.
         return msgspec.convert(plain, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise SettingsError(f"{path}: {error}", fix="docs/settings.md lists every setting") from error
+
+
+_MAY_HOLD_SPACES = frozenset({"hours", "yield_to"})
+
+
+def _take_from(
+    environment: Mapping[str, str], prefix: str, kind: type[_Section], plain: dict[str, Any], at: str
+) -> None:
+    """Put what the environment says of section `kind` into `plain[at]`, over what config.toml says there."""
+    section = plain.get(at, {})
+    if not isinstance(section, dict):
+        return  # config.toml is wrong there; the check of its types will say so
+    for field in msgspec.structs.fields(kind):
+        variable = f"{prefix}{field.name}".upper()
+        if isinstance(field.type, type) and issubclass(field.type, _Section):
+            _take_from(environment, f"{variable}_", field.type, section, field.encode_name)
+        elif variable in environment:
+            section[field.encode_name] = _value_of(variable, environment[variable], field)
+    if section:
+        plain[at] = section
+
+
+def _value_of(variable: str, text: str, field: msgspec.structs.FieldInfo) -> Any:
+    """Entries of a list stand apart by spaces, or by semicolons where one may hold spaces; a table's are NAME=VALUE."""
+    if field.type == list[str]:
+        entries = text.split(";") if field.name in _MAY_HOLD_SPACES else text.split()
+        return [entry.strip() for entry in entries if entry.strip()]
+    if field.type == dict[str, str]:
+        pairs = [entry.strip().partition("=") for entry in text.split(";") if entry.strip()]
+        if not all(name and value for name, _, value in pairs):
+            raise SettingsError(f'{variable} is "{text}"', fix=f'{variable}="NAME=FOLDER; NAME=FOLDER"')
+        return {name: value for name, _, value in pairs}
+    return text
 
 
 def with_flags(section: T, **flags: Any) -> T:

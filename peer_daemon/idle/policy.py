@@ -14,7 +14,7 @@ from peer_daemon.idle.busy import RESUME_BELOW, Busy
 from peer_daemon.idle.decision import Act, Decision, Why
 from peer_daemon.idle.readings import Readings
 from peer_daemon.idle.reasons import Reason, reasons, set_of
-from peer_daemon.idle.wishes import IdleWishes
+from peer_daemon.idle.wanted import IdleWishes
 
 FIRST_QUIET_S = 10.0
 LONGEST_QUIET_S = 300.0

@@ -32,6 +32,6 @@ class Readings:
     input_idle_s: float | None = None
     """Since somebody touched keyboard or mouse, in seconds."""
     full_screen: bool | None = None
-    """Whether a program fills the screen."""
+    """Whether a program keeps the screen for itself, as films, talks and games do."""
     programs: frozenset[str] = frozenset()
     """Those of the programs that the owner named that run now."""

@@ -14,7 +14,7 @@ from peer_daemon.idle.busy import RESUME_BELOW
 from peer_daemon.idle.decision import Why
 from peer_daemon.idle.hours import when
 from peer_daemon.idle.readings import Readings
-from peer_daemon.idle.wishes import IdleWishes, UseWishes
+from peer_daemon.idle.wanted import IdleWishes, UseWishes
 
 _MUCH_PRESSURE = 20.0
 _RESUME_PRESSURE = 10.0

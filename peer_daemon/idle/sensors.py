@@ -19,7 +19,7 @@ from peer_daemon.idle.power import Heat, Power
 from peer_daemon.idle.programs import Programs, named
 from peer_daemon.idle.readings import Readings
 from peer_daemon.idle.terminals import Terminals
-from peer_daemon.idle.wishes import IdleWishes
+from peer_daemon.idle.wanted import IdleWishes
 
 _SLOW_EVERY_S = 2.0
 _PROGRAMS_EVERY_S = 5.0

@@ -57,7 +57,7 @@ def test_every_command_and_option_says_what_it_is_for(program: str) -> None:
 
 def test_every_setting_is_documented() -> None:
     page = (DOCS / "settings.md").read_text()
-    for section in (settings.ClientSettings, settings.PeerSettings, settings.TrackerSettings):
+    for section in (settings.ClientSettings, settings.PeerSettings, settings.UseSettings, settings.TrackerSettings):
         for field in msgspec.structs.fields(section):
             assert f"| `{field.encode_name}` |" in page, f"{section.__doc__} {field.encode_name}"
 

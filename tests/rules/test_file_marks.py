@@ -53,6 +53,10 @@ PROMISED_TO_DECIDE = [
     "client_cli/doctor/split.py",
     "peer_daemon/leases.py",
     "peer_daemon/announce_rota.py",
+    "peer_daemon/idle/busy.py",
+    "peer_daemon/idle/hours.py",
+    "peer_daemon/idle/policy.py",
+    "peer_daemon/idle/reasons.py",
 ]
 
 

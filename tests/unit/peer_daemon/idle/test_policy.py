@@ -12,7 +12,7 @@ from peer_daemon.idle.decision import Act, Decision, Why
 from peer_daemon.idle.hours import Hours
 from peer_daemon.idle.policy import IdlePolicy
 from peer_daemon.idle.readings import Readings
-from peer_daemon.idle.wishes import IdleWishes, UseWishes
+from peer_daemon.idle.wanted import IdleWishes, UseWishes
 
 MONDAY_NOON = datetime(2026, 11, 23, 12, 0)
 CALM = Readings(memory_free_mb=8000, memory_pressure=0.0, disk_free_mb=50_000, input_idle_s=1000.0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from peer_daemon.idle.desktop import Desktop, DesktopNews
 from peer_daemon.idle.sensors import Sensors
-from peer_daemon.idle.wishes import IdleWishes
+from peer_daemon.idle.wanted import IdleWishes
 from tests.fakes import ManualClock
 from tests.unit.peer_daemon.idle.conftest import FakeRoot
 

@@ -9,7 +9,8 @@ import pytest
 
 from axonp2p.errors import SettingsError
 from axonp2p.settings import PeerSettings, UseSettings
-from peer_daemon.idle.wishes import IdleWishes, wishes_of
+from peer_daemon.idle.wanted import IdleWishes
+from peer_daemon.idle.wishes import wishes_of
 
 
 def test_the_defaults_of_the_settings_are_those_of_the_policy() -> None:

@@ -1,0 +1,56 @@
+"""What the environment says, over what config.toml says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from axonp2p.errors import SettingsError
+from axonp2p.settings import PeerSettings, read_settings
+
+
+def peer(home: Path, toml: str = "", **environment: str) -> PeerSettings:
+    (home / "config.toml").write_text(toml)
+    return read_settings(home, environment).peer
+
+
+def test_a_section_within_a_section_is_named_in_full(tmp_path: Path) -> None:
+    toml = "[peer]\ncores = 4\n[peer.in-use]\ncores = 2\nmemory-mb = 100\n"
+    settings = peer(tmp_path, toml, AXON_PEER_IN_USE_CORES="1", AXON_PEER_NOT_IN_USE_RUN="false")
+    assert (settings.cores, settings.in_use.cores, settings.in_use.memory_mb) == (4, 1, 100)
+    assert not settings.not_in_use.run
+    assert settings.in_use.run
+
+
+def test_a_name_that_begins_like_a_section_is_its_own(tmp_path: Path) -> None:
+    assert peer(tmp_path, AXON_PEER_CORES="3").in_use.cores == 0
+
+
+def test_lists_whose_entries_hold_spaces_are_parted_by_semicolons(tmp_path: Path) -> None:
+    settings = peer(
+        tmp_path,
+        AXON_PEER_HOURS="Mon-Fri 18:00-08:00; Sat,Sun",
+        AXON_PEER_YIELD_TO="blender;My Game",
+        AXON_PEER_TRACKERS="https://a:1 https://b:2",
+    )
+    assert settings.hours == ["Mon-Fri 18:00-08:00", "Sat,Sun"]
+    assert settings.yield_to == ["blender", "My Game"]
+    assert settings.trackers == ["https://a:1", "https://b:2"]
+
+
+def test_datasets_are_names_with_folders(tmp_path: Path) -> None:
+    assert peer(tmp_path, AXON_PEER_DATASETS="faces=/srv/f; text=/srv/t=x").datasets == {
+        "faces": "/srv/f",
+        "text": "/srv/t=x",
+    }
+    with pytest.raises(SettingsError) as caught:
+        peer(tmp_path, AXON_PEER_DATASETS="faces")
+    assert "NAME=FOLDER" in caught.value.fix
+
+
+def test_what_is_wrong_is_named_with_its_place(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"in-use\.cores"):
+        peer(tmp_path, AXON_PEER_IN_USE_CORES="many")
+    with pytest.raises(SettingsError, match=r"peer\.in-use"):
+        peer(tmp_path, "[peer]\nin-use = 3\n", AXON_PEER_IN_USE_CORES="1")
