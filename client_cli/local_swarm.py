@@ -163,6 +163,16 @@ def _start_peers(home: Path, plan: SwarmPlan, record: SwarmRecord) -> SwarmRecor
 def _options(name: str, values: Sequence[str]) -> list[str]:
     return [word for value in values for word in (name, value)]
 
+_AMONG_THEMSELVES = {
+    # Nothing of it leaves this computer: its peers do not speak to the local network.
+    "AXON_PEER_LAN": "false",
+    # They are each other's other programs, and whoever started them waits for them to work.
+    "AXON_PEER_IN_USE_OTHERS_CPU": "100",
+    "AXON_PEER_NOT_IN_USE_OTHERS_CPU": "100",
+    "AXON_PEER_ON_BATTERY": "true",
+    "AXON_PEER_PAGE": "127.0.0.1:0",
+}
+
 
 def _start(name: str, folder: Path, sign: Path, arguments: Sequence[str], *, bound_to_us: bool) -> SwarmProcess:
     try:
@@ -179,9 +189,7 @@ def _start(name: str, folder: Path, sign: Path, arguments: Sequence[str], *, bou
             stderr=subprocess.STDOUT,
             # In a session of its own: a Ctrl-C on the terminal is for us, and we stop the swarm in order.
             start_new_session=True,
-            # Nothing of it leaves this computer: its peers do not speak to the local network.
-            env={key: value for key, value in os.environ.items() if not key.startswith("AXON_")}
-            | {"AXON_PEER_LAN": "false"},
+            env={key: value for key, value in os.environ.items() if not key.startswith("AXON_")} | _AMONG_THEMSELVES,
             preexec_fn=die_with_parent if bound_to_us else None,
         )
     try:

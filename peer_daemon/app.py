@@ -175,7 +175,7 @@ class Peer:
         datasets = {name: Path(folder) for name, folder in settings.datasets.items()}
         place = Workplace(self._key, self._home / "jobs", self._book, datasets=datasets)
         self._workshop = Workshop()
-        self._door = Door(leases, place, self._workshop, clock, self._slots_changed)
+        self._door = Door(leases, place, self._workshop, clock, self._slots_changed, self._noted)
         app = web.Application()
         add_ping(app)
         Questions(lambda: self._rows.signed, tokens, leases, clock).add_to(app)
@@ -229,7 +229,12 @@ class Peer:
         self._presence.slots_changed()
         self._owner.steward.wake()
 
+    async def _noted(self, kind: str, sentence: str, job: str) -> None:
+        """Something for the owner's history."""
+        await self._owner.steward.happened(kind, sentence, job)
+
     async def _offer_changed(self) -> None:
+        """The owner's machine is free again, or is not."""
         self._presence.slots_changed()
 
     def _answered_by_node(self, seconds: float, coordinate: bytes, who: str) -> None:

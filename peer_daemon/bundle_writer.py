@@ -15,6 +15,9 @@ _MIB = 2**20
 KEPT_FREE_BYTES = 256 * _MIB
 """A job never gets the last of the volunteer's disk, whatever their limit says."""
 
+_FOLDER, _FILE = 0o755, 0o644
+"""Whatever the umask: a worker of root's is another user. Outside, the folder above lets only its owner in."""
+
 
 class BundleWriter:
     """The folder `HOME/jobs/<reservation>`; its `bundle` is what the worker sees. Methods run in a thread."""
@@ -33,7 +36,8 @@ class BundleWriter:
     def make(self) -> None:
         """Make the empty folder, for its owner alone."""
         self._folder.mkdir(mode=0o700)
-        self.bundle.mkdir(mode=0o700)
+        self.bundle.mkdir()
+        self.bundle.chmod(_FOLDER)
 
     def manifest(self, manifest: BundleManifest) -> bool:
         """Make the files, empty. True when that is all (none has a byte).
@@ -50,8 +54,7 @@ class BundleWriter:
             for path in paths:
                 whole = self.bundle / path
                 try:
-                    whole.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                    os.close(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+                    self._make_file(whole)
                 except OSError as error:
                     raise LimitReached(f"this peer cannot write the bundle: {error.strerror}") from error
             return self._receiver.complete
@@ -73,6 +76,17 @@ class BundleWriter:
             except OSError as error:
                 raise LimitReached(f"this peer cannot write the bundle: {error.strerror}") from error
             return self._receiver.complete
+
+    def _make_file(self, whole: Path) -> None:
+        above = [folder for folder in whole.parents if self.bundle in folder.parents and not folder.exists()]
+        for folder in reversed(above):
+            folder.mkdir()
+            folder.chmod(_FOLDER)
+        descriptor = os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW)
+        try:
+            os.fchmod(descriptor, _FILE)
+        finally:
+            os.close(descriptor)
 
     def remove(self) -> None:
         """Remove the folder; what is still on its way to the disk is not written any more."""

@@ -28,7 +28,11 @@ CLOSE_S = 10.0
 
 
 class Door:
-    """Serves every session of the daemon. `slots_changed` is called when a lease began or ended."""
+    """Serves every session of the daemon.
+
+    `slots_changed` is called when a lease began or ended, `noted` with kind, sentence and job of what the owner's
+    history shall tell.
+    """
 
     def __init__(
         self,
@@ -37,11 +41,13 @@ class Door:
         workshop: Workshop,
         clock: Clock,
         slots_changed: Callable[[], Awaitable[None]],
+        noted: Callable[[str, str, str], Awaitable[None]],
     ) -> None:
         self._leases = leases
         self._place = place
         self._clock = clock
         self._slots_changed = slots_changed
+        self._noted = noted
         self._workshop = workshop
         self._leasing: set[asyncio.Task[None]] = set()
         self._closing = False
@@ -81,12 +87,15 @@ class Door:
         try:
             await self._workshop.add(runner)
             await self._slots_changed()
+            await self._noted("job began", f"{lease.job} of {short(lease.client)}, {lease.cores} cores", lease.job)
             reason = await runner.run(max(0.0, lease.until - self._clock.now()))
         finally:
             self._workshop.remove(runner)
             self._leases.ended(lease)
             await self._slots_changed()
         log.info("lease ended", job=lease.job, client=short(lease.client), reason=reason or "the client ended it")
+        ended = f"{lease.job} after {runner.rounds} rounds: {reason or 'the client ended it'}"
+        await self._noted("job ended", ended, lease.job)
         with suppress(Unreachable):
             await session.send(LeaseEnded(reason=reason))
         await asyncio.to_thread(give_back)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -10,6 +11,14 @@ from pathlib import Path
 
 START_S = 120
 _LENT = ["--cores", "1", "--memory", "1200"]
+
+_NOBODY_ELSE = {
+    # Other tests on this machine are no owner to wait for.
+    "AXON_PEER_IN_USE_OTHERS_CPU": "100",
+    "AXON_PEER_NOT_IN_USE_OTHERS_CPU": "100",
+    "AXON_PEER_ON_BATTERY": "true",
+    "AXON_PEER_PAGE": "127.0.0.1:0",
+}
 
 
 class Processes:
@@ -96,7 +105,9 @@ class Processes:
     def _start(self, name: str, module: str, arguments: list[str], inside: Sequence[str]) -> None:
         with (self._base / f"{name}.out").open("ab") as out:
             command = [*inside, sys.executable, "-m", module, *arguments]
-            self._running[name] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+            self._running[name] = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={**_NOBODY_ELSE, **os.environ}
+            )
 
     def _wait(self, name: str, sign: Path) -> None:
         until = time.monotonic() + START_S

@@ -108,6 +108,7 @@ class OnePeer:
         self.clock = ShiftedClock()
         self.workers: asyncio.Queue[PlayedWorker] = asyncio.Queue()
         self.told_free: list[int] = []
+        self.noted: list[tuple[str, str]] = []
         self._told = asyncio.Condition()
 
     async def __aenter__(self):
@@ -118,7 +119,7 @@ class OnePeer:
         self.book = ReceiptsBook(self.folder / "receipts.db", self.key, self.clock)
         place = Workplace(self.key, self.folder / "jobs", self.book, self._start_worker)
         self.workshop = Workshop()
-        self.door = Door(self.leases, place, self.workshop, self.clock, self._slots_changed)
+        self.door = Door(self.leases, place, self.workshop, self.clock, self._slots_changed, self._noted)
         self.certificate = make_certificate(self.key, self.folder / "certificate.pem")
         app = web.Application()
         self.listener = Listener(self.key, self.certificate, app)
@@ -154,6 +155,9 @@ class OnePeer:
         """Wait until that many slots are free."""
         async with asyncio.timeout(10), self._told:
             await self._told.wait_for(lambda: self.told_free and self.told_free[-1] == free)
+
+    async def _noted(self, kind, sentence, job):
+        self.noted.append((kind, sentence))
 
     async def _slots_changed(self):
         self.told_free.append(self.leases.free(time.time()))
