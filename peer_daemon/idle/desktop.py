@@ -26,6 +26,7 @@ _ASK_EVERY_S = 5.0
 _TRY_AGAIN_S = 60.0
 _STALE_S = 15.0
 _TOUCHED_S = 1.0
+_STOP_S = 1.0
 _MUTTER = ("org.gnome.Mutter.IdleMonitor", "/org/gnome/Mutter/IdleMonitor/Core", "org.gnome.Mutter.IdleMonitor")
 _SCREEN_SAVER = ("org.freedesktop.ScreenSaver", "/ScreenSaver", "org.freedesktop.ScreenSaver")
 _SESSION_MANAGER = ("org.gnome.SessionManager", "/org/gnome/SessionManager", "org.gnome.SessionManager")
@@ -85,12 +86,12 @@ class Desktop:
             self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; returns when it has ended."""
+        """End the thread; a desktop that hangs is not waited for longer than a second."""
         self._stopped = True
         if self._asking is not None and self._ended is not None and not self._asking.is_closed():
             self._asking.call_soon_threadsafe(self._ended.set)
         if self._thread is not None:
-            self._thread.join(timeout=2 * _ASK_EVERY_S)
+            self._thread.join(timeout=_STOP_S)
 
     def wait_for_news(self, seconds: float) -> None:
         """Until it has told something, at most so long."""
