@@ -18,6 +18,7 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from axonp2p.errors import AxonError
 
@@ -53,6 +54,11 @@ def run_program(
         bug = _as_bug(error, report_folder or Path(tempfile.gettempdir()))
         print_error(bug, as_json=as_json)
         return bug.exit_code
+
+
+def print_answer(text: str, data: Any, *, as_json: bool) -> None:
+    """A command's answer on stdout: `text` for people, or `data` as one JSON object for programs."""
+    print(json.dumps(data) if as_json else printable(text), flush=True)
 
 
 def print_error(error: AxonError, *, as_json: bool = False) -> None:

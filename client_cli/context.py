@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from axonp2p.client.job_store import JobStore
-from axonp2p.console import printable
+from axonp2p.console import print_answer, printable
 from axonp2p.settings import home_folder
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Context:
 
     def answer(self, text: str, data: Any) -> None:
         """The command's answer: `text` for people, or `data` as one JSON object for programs."""
-        print(json.dumps(data) if self.as_json else printable(text), flush=True)
+        print_answer(text, data, as_json=self.as_json)
 
     def say(self, text: str) -> None:
         """Something on the way to the answer, for people alone."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from axonp2p.client.looking import Credits
 from axonp2p.identity.peer_id import short
-from client_cli.render import columns, credits_text, flops_text, plural
+from axonp2p.plain_text import columns, plural
+from client_cli.render import credits_text, flops_text
 
 
 def credits_table(credits: Credits) -> str:

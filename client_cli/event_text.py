@@ -5,14 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from axonp2p.client import events
-from client_cli.render import (
-    bytes_text,
-    credits_text,
-    duration_text,
-    metric_text,
-    plural,
-    rate_text,
-)
+from axonp2p.plain_text import plural
+from client_cli.render import bytes_text, credits_text, duration_text, metric_text, rate_text
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ import msgspec
 from axonp2p.client.events import Event, JobCancelled, JobFinished, JobLeft
 from axonp2p.console import INTERRUPTED_EXIT
 from axonp2p.errors import AxonError
+from axonp2p.plain_text import plural
 from client_cli.context import Context, on_terminal
 from client_cli.event_text import summary
 from client_cli.interrupts import TERMINATED_EXIT, Terminated
 from client_cli.progress import Progress, progress_on
-from client_cli.render import plural
 
 if TYPE_CHECKING:
     from axonp2p.client.job import Job

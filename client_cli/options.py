@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from axonp2p.command_group import json_and_debug
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -19,14 +21,6 @@ def common(command: F) -> F:
         help="Folder of key, settings and jobs (default: AXON_HOME, or the desktop's usual place).",
     )
     return json_and_debug(home(command))
-
-
-def json_and_debug(command: F) -> F:
-    """The same without `--home`, for a command that means something else by it."""
-    # main() looks for both before anything is parsed, because they must hold for errors of parsing too.
-    debug = click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error too.")
-    as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
-    return as_json(debug(command))
 
 
 def trackers(command: F) -> F:

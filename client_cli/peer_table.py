@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from axonp2p.client.looking import PeerState, SeenPeer, Survey
 from axonp2p.identity.peer_id import PeerId, short
+from axonp2p.plain_text import columns, plural
 from axonp2p.table.sightings import DHT, SourceAnswer
-from client_cli.render import age_text, columns, plural
+from client_cli.render import age_text
 
 LEAST_ESTIMATES = 3
 _RIGHT = (3, 4, 5, 6)

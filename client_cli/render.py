@@ -78,28 +78,6 @@ def rate_text(samples_per_second: float) -> str:
     return f"{samples_per_second:,.0f}" if samples_per_second >= 10 else f"{samples_per_second:.1f}"
 
 
-def plural(count: int, noun: str) -> str:
-    """(1, "peer") -> "1 peer"; (4, "peer") -> "4 peers"."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
-
-
-def columns(heads: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
-    """A table of plain text, its columns aligned; those whose numbers are in `right` to the right.
-
-    Plain, not drawn with boxes or cut to the terminal's width: it must survive a pipe to grep or awk.
-    """
-    lines = [list(heads), *[list(row) for row in rows]]
-    widths = [max(len(line[index]) for line in lines) for index in range(len(heads))]
-    texts = []
-    for line in lines:
-        cells = [
-            cell.rjust(width) if index in right else cell.ljust(width)
-            for index, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        texts.append("  ".join(cells).rstrip())
-    return "\n".join(texts)
-
-
 def pairs(values: Mapping[str, str], *, indent: str = "") -> str:
     """Names and values below each other, the values aligned."""
     width = max((len(name) for name in values), default=0)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from client_cli.options import json_and_debug
+from axonp2p.command_group import json_and_debug
 
 OUT = Path("demo-out")
 

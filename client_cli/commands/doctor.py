@@ -22,11 +22,11 @@ def command(trackers: tuple[str, ...], home: Path | None, as_json: bool) -> int:
     import asyncio
 
     from axonp2p.clock import SystemClock
+    from axonp2p.findings import broken, report_data, report_text
     from axonp2p.logs import configure_logs
     from client_cli.context import Context
     from client_cli.doctor.checks import checks_of
     from client_cli.doctor.look import look
-    from client_cli.doctor.report import broken, report_data, report_text
 
     context = Context.of(home, as_json)
     configure_logs(level="debug" if context.debug else "error")

@@ -17,8 +17,9 @@ from client_cli.options import common
 @common
 def command(job: str, out: Path, home: Path | None, as_json: bool) -> None:
     """Copy the weights, the metrics and every peer's log of a finished JOB into a folder."""
+    from axonp2p.plain_text import columns
     from client_cli.context import Context
-    from client_cli.render import bytes_text, columns
+    from client_cli.render import bytes_text
 
     context = Context.of(home, as_json)
     with context.swarm() as swarm:

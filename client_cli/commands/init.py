@@ -14,9 +14,9 @@ from client_cli.options import common
 @common
 def command(folder: Path, home: Path | None, as_json: bool) -> None:
     """Write a job folder NAME that works as it is, to be changed into your own."""
+    from axonp2p.plain_text import columns
     from client_cli.context import Context
     from client_cli.job_template import write_job
-    from client_cli.render import columns
 
     context = Context.of(home, as_json)
     files = write_job(folder)

@@ -63,8 +63,8 @@ def up(peers: int, trackers: int, port: int, home: Path | None, as_json: bool) -
 @common
 def status(home: Path | None, as_json: bool) -> None:
     """What runs of the swarm."""
+    from axonp2p.plain_text import columns
     from client_cli.context import Context
-    from client_cli.render import columns
     from client_cli.swarm_file import read_record, running
 
     context = Context.of(home, as_json)

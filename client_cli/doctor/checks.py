@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 
 from axonp2p.errors import (
-    AxonError,
-    ClockWrong,
     DhtSilent,
     KeyFileUnsafe,
     SandboxMissing,
@@ -17,15 +12,15 @@ from axonp2p.errors import (
     SwarmSplit,
     TrackerUnreachable,
 )
-from axonp2p.transport.messages import CLOCK_TOLERANCE_S
+from axonp2p.findings import Check, State, failed, ok
+from axonp2p.plain_text import plural
+from axonp2p.transport.clock_check import clock_checks
 from client_cli.doctor.facts import DhtFacts, Facts, MachineFacts, TrackerFacts
 from client_cli.doctor.split import groups_of
-from client_cli.render import bytes_text, plural
+from client_cli.render import bytes_text
 
 LITTLE_DISK_BYTES = 2 * 10**9
 LITTLE_MEMORY_BYTES = 2 * 10**9
-NOTABLE_CLOCK_S = 5.0
-"""Less than what is refused, but more than clocks that are kept by NTP differ."""
 _SHOWN_NAMES = 4
 
 _START_IT = "there: axon-tracker run    or, when it is gone for good, take it out of config.toml"
@@ -34,37 +29,6 @@ _LET_UDP = (
     "let UDP out, and the answers in: sudo ufw allow out proto udp    (or the router's firewall);"
     " without it nothing is found once every tracker is dead"
 )
-_SET_CLOCK = "sudo timedatectl set-ntp true"
-
-
-class State(StrEnum):
-    """How a check ended."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True)
-class Check:
-    """One line of the doctor's answer."""
-
-    state: State
-    name: str
-    text: str
-    fix: str = ""
-    code: str = ""
-    """Of docs/errors.md; empty where no error has one."""
-
-
-def ok(name: str, text: str) -> Check:
-    """Nothing to mend."""
-    return Check(State.OK, name, text)
-
-
-def failed(name: str, error: AxonError) -> Check:
-    """Broken, as that error says."""
-    return Check(State.FAIL, name, error.in_a_line, error.fix, error.code)
 
 
 def checks_of(facts: Facts) -> list[Check]:
@@ -72,7 +36,7 @@ def checks_of(facts: Facts) -> list[Check]:
     answering = [tracker for tracker in facts.trackers if not tracker.trouble]
     found = [*_machine(facts.machine), *_trackers(facts)]
     if answering:
-        found += [*_clock(answering), _swarm(answering)]
+        found += [*clock_checks([(one.name, one.clock_off_s) for one in answering]), _swarm(answering)]
     return [*found, *_dht(facts.dht, answering)]
 
 
@@ -118,35 +82,6 @@ def _trackers(facts: Facts) -> Iterable[Check]:
             what = "answers, but not as a tracker should" if tracker.speaks else "does not answer"
             fix = tracker.fix or (_SAME_VERSION if tracker.speaks else _START_IT)
             yield failed("trackers", TrackerUnreachable(f"{tracker.name} {what}", cause=tracker.trouble, fix=fix))
-
-
-def _clock(trackers: Sequence[TrackerFacts]) -> Iterable[Check]:
-    # This computer is one voice among the others: whose clock is far from the middle of all is wrong.
-    middle = statistics.median_low([0.0, *(tracker.clock_off_s for tracker in trackers)])
-    if len(trackers) == 1 and abs(trackers[0].clock_off_s) > NOTABLE_CLOCK_S:
-        only = trackers[0]
-        yield _clock_check(f"this computer's and {only.name}'s differ by {_off(only.clock_off_s)}", only.clock_off_s)
-        return
-    far = [tracker for tracker in trackers if abs(tracker.clock_off_s - middle) > NOTABLE_CLOCK_S]
-    if abs(middle) > NOTABLE_CLOCK_S:
-        yield _clock_check(f"this computer's is {_off(middle)} {'behind' if middle > 0 else 'ahead of'} others", middle)
-    elif not far:
-        yield ok("clock", f"{max((t.clock_off_s for t in trackers), key=abs):+.1f} s from the trackers'")
-    for tracker in far:
-        off = tracker.clock_off_s - middle
-        text = f"{tracker.name}'s is {_off(off)} {'ahead of' if off > 0 else 'behind'} everybody else's"
-        yield _clock_check(text, off, where=f"at {tracker.name}: ")
-
-
-def _clock_check(text: str, off: float, where: str = "") -> Check:
-    fix = where + _SET_CLOCK
-    if abs(off) > CLOCK_TOLERANCE_S:
-        return failed("clock", ClockWrong(f"{text}; more than {CLOCK_TOLERANCE_S} s are refused", fix=fix))
-    return Check(State.WARN, "clock", text, fix, ClockWrong.code)
-
-
-def _off(seconds: float) -> str:
-    return f"{abs(seconds):.0f} s"
 
 
 def _swarm(trackers: Sequence[TrackerFacts]) -> Check:

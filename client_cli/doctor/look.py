@@ -11,13 +11,12 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import msgspec
 import psutil
 
 import axonp2p
 from axonp2p.client.trackers import nobody_known, which_trackers
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, KeyFileUnsafe, MalformedMessage, SettingsError, Unreachable
+from axonp2p.errors import AxonError, KeyFileUnsafe, SettingsError, Unreachable
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.peers.capability import Need, as_map
@@ -26,6 +25,7 @@ from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.settings import ClientSettings, read_settings
 from axonp2p.table.dht.node import DhtNode
 from axonp2p.table.dht.node_state import load_state
+from axonp2p.table.health import ask_health
 from axonp2p.table.records import MOST_ROWS, Row
 from axonp2p.table.shared_table import dht_contacts_of
 from axonp2p.table.tracker_client import dht_contacts, known_trackers, line_to, query
@@ -36,22 +36,12 @@ from client_cli.doctor.facts import DhtFacts, Facts, MachineFacts, TrackerFacts
 from client_cli.doctor.split import groups_of
 
 LIBRARIES = ("torch", "numpy", "safetensors", "aiohttp", "kademlia")
-HEALTH_PATH = "/v1/health"
-HEALTH_LIMIT = 4096
 LOOK_AGAIN_AFTER_S = 3.0
 """Rows that are on their way between trackers arrive within this time."""
 TRACKER_WITHIN_S = 8.0
 DHT_WITHIN_S = 8.0
 NODES_TRIED = 5
 """Of nodes that are silent over UDP, so many are called over TCP."""
-
-
-class _Health(msgspec.Struct):
-    """What we read of a tracker's health page."""
-
-    time: float
-    version: str
-    alive: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,20 +101,13 @@ async def _ask(address: str, configured: bool, clock: Clock) -> _Heard:
 
 
 async def _ask_everything(line: HttpCaller, facts: TrackerFacts, clock: Clock) -> _Heard:
-    rtt_s = await line.round_trip()
-    asked = clock.now()
-    body = await line.fetch(HEALTH_PATH, HEALTH_LIMIT)
-    middle = (asked + clock.now()) / 2
-    try:
-        health = msgspec.json.decode(body, type=_Health)
-    except msgspec.DecodeError as error:
-        raise MalformedMessage(f"{line.called} does not answer as a tracker does") from error
+    health = await ask_health(line, clock)
     found = await query(line, as_map(Need(also_taken=True)), MOST_ROWS, now=health.time)
     others = [row.address for row in await known_trackers(line, now=health.time)]
     told = dataclasses.replace(
         facts,
-        rtt_s=rtt_s,
-        clock_off_s=health.time - middle,
+        rtt_s=health.rtt_s,
+        clock_off_s=health.clock_off_s,
         version=health.version,
         alive=found.fitting,
         peers=frozenset(row.peer for row in found.rows),

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from client_cli.doctor.checks import Check, State, checks_of
+from axonp2p.findings import Check, State, broken, report_data, report_text
+from client_cli.doctor.checks import checks_of
 from client_cli.doctor.facts import DhtFacts, Facts, MachineFacts, TrackerFacts
-from client_cli.doctor.report import broken, report_data, report_text
 from client_cli.doctor.split import groups_of
 
 MACHINE = MachineFacts(

@@ -54,12 +54,3 @@ def test_small_credits_are_never_shown_as_nothing(amount: float) -> None:
 def test_accuracy_is_a_percentage_and_other_metrics_are_not() -> None:
     assert render.metric_text("accuracy", 0.9667) == "accuracy 96.7 %"
     assert render.metric_text("perplexity", 12.345678) == "perplexity 12.35"
-
-
-def test_columns_line_up_and_leave_no_blanks_at_the_end() -> None:
-    table = render.columns(["name", "n"], [["otter", "1"], ["ox", "100"]], right=(1,))
-    assert table == "name     n\notter    1\nox     100"
-
-
-def test_plural() -> None:
-    assert [render.plural(count, "peer") for count in (0, 1, 1234)] == ["0 peers", "1 peer", "1,234 peers"]

@@ -1,14 +1,47 @@
-"""The doctor's answer as text and as data (pure)."""
+"""What a program's doctor found, one check a line: as text for people and as data for programs (pure)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
-from client_cli.doctor.checks import Check, State
-from client_cli.render import plural
+from axonp2p.errors import AxonError
+from axonp2p.plain_text import plural
+
+
+class State(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the doctor's answer."""
+
+    state: State
+    name: str
+    text: str
+    fix: str = ""
+    code: str = ""
+    """Of docs/errors.md; empty where no error has one."""
+
 
 _WIDTH = max(len(state) for state in State)
+
+
+def ok(name: str, text: str) -> Check:
+    """Nothing to mend."""
+    return Check(State.OK, name, text)
+
+
+def failed(name: str, error: AxonError) -> Check:
+    """Broken, as that error says."""
+    return Check(State.FAIL, name, error.in_a_line, error.fix, error.code)
 
 
 def report_text(checks: Sequence[Check]) -> str:
@@ -23,7 +56,7 @@ def report_text(checks: Sequence[Check]) -> str:
 
 
 def report_data(checks: Sequence[Check]) -> dict[str, Any]:
-    """The JSON object of `axon doctor --json`."""
+    """The JSON object of `doctor --json`."""
     return {
         "ok": not broken(checks),
         "checks": [

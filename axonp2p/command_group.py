@@ -1,0 +1,67 @@
+"""A program of many commands: each is loaded when it is asked for, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+from click.exceptions import NoSuchCommand
+
+from axonp2p.console import run_program
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class LazyGroup(click.Group):
+    """A group whose commands live in `package`, one module each named `command`, in the order of `names`."""
+
+    def __init__(self, *arguments: Any, package: str, names: Sequence[str], **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._package = package
+        self._names = list(names)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return self._names
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._names:
+            return None
+        command: click.Command = importlib.import_module(f"{self._package}.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except NoSuchCommand as error:
+            # click would look for similar names among the commands that are loaded: none.
+            raise NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx) from None
+
+
+def json_and_debug(command: F) -> F:
+    """`--json` and `--debug`, which every command has."""
+    # run_group() looks for both before anything is parsed, because they must hold for errors of parsing too.
+    debug = click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error too.")
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
+    return as_json(debug(command))
+
+
+def run_group(group: click.Group, name: str) -> int:
+    """Run the program `name` with this process's arguments; the exit code of docs/errors.md."""
+
+    def body() -> int:
+        try:
+            return int(group.main(prog_name=name, standalone_mode=False) or 0)
+        except click.ClickException as error:
+            error.show()
+            return error.exit_code
+        except click.Abort:
+            raise KeyboardInterrupt from None
+
+    arguments = sys.argv[1:]
+    as_json = "--json" in arguments or "--json-logs" in arguments
+    return run_program(body, debug="--debug" in arguments, as_json=as_json)

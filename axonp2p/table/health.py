@@ -1,0 +1,49 @@
+"""Ask a tracker how it is: its health page, its clock, and how far away it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from axonp2p.clock import Clock
+from axonp2p.errors import MalformedMessage
+from axonp2p.transport.http_caller import HttpCaller
+
+_PATH = "/v1/health"
+_LIMIT = 4096
+
+
+class _Page(msgspec.Struct):
+    """What we read of a tracker's health page."""
+
+    time: float
+    version: str
+    alive: int
+
+
+@dataclass(frozen=True)
+class Health:
+    """What it said."""
+
+    time: float
+    """Its clock, Unix seconds."""
+    version: str
+    alive: int
+    """Peers that it knows."""
+    rtt_s: float
+    clock_off_s: float
+    """Its clock minus ours."""
+
+
+async def ask_health(line: HttpCaller, clock: Clock) -> Health:
+    """Raises `MalformedMessage` for who does not answer as a tracker does, and what the line raises."""
+    rtt_s = await line.round_trip()
+    asked = clock.now()
+    body = await line.fetch(_PATH, _LIMIT)
+    middle = (asked + clock.now()) / 2
+    try:
+        page = msgspec.json.decode(body, type=_Page)
+    except msgspec.DecodeError as error:
+        raise MalformedMessage(f"{line.called} does not answer as a tracker does") from error
+    return Health(page.time, page.version, page.alive, rtt_s, page.time - middle)

@@ -1,0 +1,46 @@
+"""Whose clock is wrong? From how far others' clocks are off to what a doctor says (pure)."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+
+from axonp2p.errors import ClockWrong
+from axonp2p.findings import Check, State, failed, ok
+from axonp2p.transport.messages import CLOCK_TOLERANCE_S
+
+NOTABLE_CLOCK_S = 5.0
+"""Less than what is refused, but more than clocks that are kept by NTP differ."""
+_SET_CLOCK = "sudo timedatectl set-ntp true"
+
+Off = tuple[str, float]
+"""A tracker's name, and its clock minus this computer's in seconds."""
+
+
+def clock_checks(trackers: Sequence[Off]) -> Iterable[Check]:
+    """What is to be said of the clocks of this computer and of `trackers`, of which there is at least one."""
+    # This computer is one voice among the others: whose clock is far from the middle of all is wrong.
+    middle = statistics.median_low([0.0, *(off for _, off in trackers)])
+    if len(trackers) == 1 and abs(trackers[0][1]) > NOTABLE_CLOCK_S:
+        name, off = trackers[0]
+        yield _check(f"this computer's and {name}'s differ by {_seconds(off)}", off)
+        return
+    far = [(name, off - middle) for name, off in trackers if abs(off - middle) > NOTABLE_CLOCK_S]
+    if abs(middle) > NOTABLE_CLOCK_S:
+        yield _check(f"this computer's is {_seconds(middle)} {'behind' if middle > 0 else 'ahead of'} others", middle)
+    elif not far:
+        yield ok("clock", f"{max((off for _, off in trackers), key=abs):+.1f} s from the trackers'")
+    for name, off in far:
+        text = f"{name}'s is {_seconds(off)} {'ahead of' if off > 0 else 'behind'} everybody else's"
+        yield _check(text, off, where=f"at {name}: ")
+
+
+def _check(text: str, off: float, where: str = "") -> Check:
+    fix = where + _SET_CLOCK
+    if abs(off) > CLOCK_TOLERANCE_S:
+        return failed("clock", ClockWrong(f"{text}; more than {CLOCK_TOLERANCE_S} s are refused", fix=fix))
+    return Check(State.WARN, "clock", text, fix, ClockWrong.code)
+
+
+def _seconds(off: float) -> str:
+    return f"{abs(off):.0f} s"
