@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from axonp2p.errors import TaskMistake
 from axonp2p.training.deadlines import GRACE_S
 from axonp2p.training.messages import TaskFailed
+from axonp2p.training.round_messages import LinkBroken, MistakeReported
 
 
 class Mistakes:
@@ -94,10 +96,21 @@ class Blame:
         self.mistakes = Mistakes()
         self.complaints = Complaints()
 
-    def deadline(self, members: Collection[int], awake: Collection[int]) -> float | None:
-        """When somebody has to go. A link counts while both its ends are awake."""
+    def heard(self, event: LinkBroken | MistakeReported, names: Mapping[int, str], now: float) -> str:
+        """A member's word of either; gives what is wrong with it, if anything is. `names` are those of all ranks."""
+        if isinstance(event, MistakeReported):
+            self.mistakes.note(event.rank, names[event.rank], event.mistake, now)
+        elif event.to in names:
+            why = f"{names[event.rank]} and {names[event.to]} cannot reach each other: {event.reason}"
+            self.complaints.note(event.rank, event.to, why, now)
+        else:
+            return f"it spoke of rank {event.to}, which nobody has"
+        return ""
+
+    def deadline(self, members: Collection[int], awake: Collection[int]) -> float:
+        """When somebody has to go, or infinity. A link counts while both its ends are awake."""
         both = (self.mistakes.deadline(members), self.complaints.deadline(awake))
-        return min((deadline for deadline in both if deadline is not None), default=None)
+        return min((deadline for deadline in both if deadline is not None), default=math.inf)
 
     def due(self, members: Collection[int], awake: Collection[int], now: float) -> dict[int, str]:
         """Who has to go now, and why."""

@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping
 
 from axonp2p.errors import JobFailed
 from axonp2p.training.pauses import Pauses
-from axonp2p.training.round_messages import Action, MemberDropped, MemberLeaves, MemberPaused, MemberResumed, SetMembers
+from axonp2p.training.round_messages import (
+    Action,
+    MemberDropped,
+    MemberLeaves,
+    MemberPaused,
+    MemberResumed,
+    OwnersWord,
+    SetMembers,
+)
 
 
 class Roll:
@@ -53,7 +61,7 @@ class Roll:
 
     # --- what owners want ---
 
-    def owner_says(self, event: MemberPaused | MemberResumed | MemberLeaves, now: float, *, in_round: bool) -> None:
+    def owner_says(self, event: OwnersWord, now: float, *, in_round: bool) -> None:
         """A member's owner is back, or has gone again. Who has to go may finish its round, where there is one."""
         if event.rank not in self.members:
             return

@@ -29,12 +29,10 @@ from axonp2p.training.round_messages import (
     GiveUp,
     Leave,
     LinkBroken,
-    MemberLeaves,
     MemberLost,
-    MemberPaused,
     MemberReady,
-    MemberResumed,
     MistakeReported,
+    OwnersWord,
     ProgressHeard,
     RoundAccepted,
     RoundRedone,
@@ -58,7 +56,7 @@ class Rounds:
             raise ValueError(f"{plan.shards} shards cannot be shared among {len(members)} members")
         self.phase = Phase.NEW
         self._said: list[Action] = []
-        self._roll = Roll(members, max(1, min_peers), self._say)
+        self._roll = Roll(members, max(1, min_peers), self._said.append)
         self._pauses = self._roll.pauses
         self._plan = plan
         self._patience = patience or Patience()
@@ -91,7 +89,7 @@ class Rounds:
                 self._roll.let_go(now, self._fetch_s())
                 if not self._roll.taken_back and not self._pauses.job_waits:
                     self._time_has_passed(self._pauses.clock(now))
-            case MemberPaused() | MemberResumed() | MemberLeaves():
+            case _ if isinstance(event, OwnersWord):
                 self._roll.owner_says(event, now, in_round=self._attempt is not None)
             case _ if event.rank in self.members:
                 self._note(event, self._pauses.clock(now))
@@ -103,9 +101,8 @@ class Rounds:
             return None
         deadlines = [self._pauses.owners_deadline(self.members, self._fetch_s())]
         if not self._pauses.job_waits:
-            blame = self._blame.deadline(self.members, self._roll.awake)
-            ours = [self._phase_deadline(), *([] if blame is None else [blame])]
-            deadlines.append(self._pauses.on_our_clock(min(ours)))
+            ours = min(self._phase_deadline(), self._blame.deadline(self.members, self._roll.awake))
+            deadlines.append(self._pauses.on_our_clock(ours))
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     # --- what was heard --------------------------------------------------------------------------
@@ -115,13 +112,8 @@ class Rounds:
         match event:
             case MemberLost(rank, reason):
                 self._roll.lose(rank, reason)
-            case LinkBroken(rank, to, reason) if to in self._roll.names:
-                why = f"{self._roll.names[rank]} and {self._roll.names[to]} cannot reach each other: {reason}"
-                self._blame.complaints.note(rank, to, why, now)
-            case LinkBroken(rank, to):
-                fault = f"it spoke of rank {to}, which nobody has"
-            case MistakeReported(rank, mistake):
-                self._blame.mistakes.note(rank, self._roll.names[rank], mistake, now)
+            case LinkBroken(rank) | MistakeReported(rank):
+                fault = self._blame.heard(event, self._roll.names, now)
             case MemberReady(rank) | StateAdoptedBy(rank):
                 fault = self._beginning.heard(event, self.members, now)
             case ProgressHeard(rank) | RoundReported(rank):
@@ -149,18 +141,19 @@ class Rounds:
             pass
         if self.phase not in AT_REST:
             self._said.extend(self._pauses.look(self.members, now))
-        said, self._said = self._said, []
+        said = [*self._said]
+        self._said.clear()
         return said
 
     def _step(self, now: float) -> bool:
         """Take one step if what was heard allows it; whether another one may follow."""
         if self._roll.taken_back:
             self._enter(Phase.LEFT)
-            self._say(Leave(self._roll.why_leave()))
+            self._said.append(Leave(self._roll.why_leave()))
             return False
         if error := self._why_give_up():
             self._enter(Phase.GIVEN_UP)
-            self._say(GiveUp(error))
+            self._said.append(GiveUp(error))
             return False
         blamed = self._blame.mistakes.blamed(self.members)
         if blamed and not self._awaited_beside(blamed):
@@ -197,7 +190,7 @@ class Rounds:
         states = {rank: attempt.reports[rank].state for rank in self.members if rank in attempt.reports}
         if len(states) < len(self.members):
             if self._roll.unsettled and self._roll.all_stay():
-                self._say(RoundRedone(attempt.round, attempt.number + 1, self._roll.unsettled))
+                self._said.append(RoundRedone(attempt.round, attempt.number + 1, self._roll.unsettled))
                 self._start_attempt(attempt.round, attempt.number + 1, attempt.state, now)
             return self._roll.taken_back
         state = majority(states)
@@ -207,7 +200,7 @@ class Rounds:
         if not odd:
             self._usual_s = attempt.usual_s()
             reports = {rank: attempt.reports[rank] for rank in self.members}
-            self._say(RoundAccepted(attempt.round, reports, state))
+            self._said.append(RoundAccepted(attempt.round, reports, state))
             self._begin_round(attempt.round + 1, state, now)
         return True
 
@@ -215,7 +208,7 @@ class Rounds:
         self._blame.mistakes = Mistakes()
         if round >= self._plan.rounds:
             self._enter(Phase.TRAINED)
-            self._say(Trained(state, list(self.members)))
+            self._said.append(Trained(state, list(self.members)))
         elif self._roll.all_stay():
             self._start_attempt(round, 0, state, now)
 
@@ -227,7 +220,7 @@ class Rounds:
         self._roll.tell_members()
         self._said.extend(self._attempt.orders(self._shares, self._plan.steps))
 
-    # --- how it can end badly --------------------------------------------------------------------
+    # --- small questions -------------------------------------------------------------------------
 
     def _awaited_beside(self, blamed: Mapping[int, str]) -> set[int]:
         """Who has yet to say whether the task, which failed at `blamed`, works for it."""
@@ -237,16 +230,9 @@ class Rounds:
     def _why_give_up(self) -> AxonError | None:
         if verdict := self._blame.mistakes.verdict(self.members, self._roll.least):
             return verdict
-        if self._roll.too_few:
-            return self._roll.too_few_left()
-        if self._stalls > MOST_STALLS and self._attempt:
+        if self._attempt and self._stalls > MOST_STALLS and not self._roll.too_few:
             return self._attempt.never_ends()
-        return None
-
-    # --- small change ----------------------------------------------------------------------------
-
-    def _say(self, action: Action) -> None:
-        self._said.append(action)
+        return self._roll.too_few_left() if self._roll.too_few else None
 
     def _enter(self, phase: Phase) -> None:
         self.phase = advance(self.phase, phase)

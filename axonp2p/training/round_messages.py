@@ -97,6 +97,9 @@ class Tick:
     """Time has passed: said at `next_deadline()` or later."""
 
 
+OwnersWord = MemberPaused | MemberResumed | MemberLeaves
+"""What is said because an owner has come back to a member's machine, or has gone again."""
+
 Event = (
     MemberReady
     | StateAdoptedBy
@@ -104,9 +107,7 @@ Event = (
     | RoundReported
     | MistakeReported
     | MemberLost
-    | MemberPaused
-    | MemberResumed
-    | MemberLeaves
+    | OwnersWord
     | LinkBroken
     | Tick
 )
