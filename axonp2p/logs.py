@@ -7,9 +7,18 @@ from __future__ import annotations
 
 import logging
 import sys
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
 from typing import cast
 
 import structlog
+
+FILE_BYTES = 5_000_000
+OLD_FILES = 2
+_SHARED: list[structlog.typing.Processor] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+]
 
 
 def get_logger(name: str) -> structlog.stdlib.BoundLogger:
@@ -17,40 +26,27 @@ def get_logger(name: str) -> structlog.stdlib.BoundLogger:
     return cast(structlog.stdlib.BoundLogger, structlog.get_logger(name))
 
 
-def configure_logs(*, level: str = "info", as_json: bool = False) -> None:
-    """Send all logs to stderr, the standard library's (aiohttp's) too. Called once, by a program's main."""
-    shared: list[structlog.typing.Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso" if as_json else "%H:%M:%S", utc=as_json),
-    ]
-    renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer()
-        if as_json
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=24)
-    )
+def configure_logs(*, level: str = "info", as_json: bool = False, file: Path | None = None) -> None:
+    """Send all logs to stderr, the standard library's (aiohttp's) too; and to `file`, with dates and without colour.
+
+    Called once, by a program's main. The file is begun anew when it is full; `OLD_FILES` full ones are kept beside it.
+    """
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
-            *shared,
+            *_SHARED,
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
     )
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.format_exc_info,
-                renderer,
-            ],
-        )
-    )
+    handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
+    handlers[0].setFormatter(_formatter(as_json, "%H:%M:%S", colours=sys.stderr.isatty()))
+    if file is not None:
+        handlers.append(_LogFile(file, maxBytes=FILE_BYTES, backupCount=OLD_FILES, encoding="utf-8", delay=True))
+        handlers[1].setFormatter(_formatter(as_json, "%Y-%m-%d %H:%M:%S", colours=False))
     root = logging.getLogger()
-    root.handlers[:] = [handler]
+    root.handlers[:] = handlers
     root.setLevel(level.upper())
     logging.getLogger("aiohttp.access").setLevel("WARNING")
     if level != "debug":
@@ -58,3 +54,25 @@ def configure_logs(*, level: str = "info", as_json: bool = False) -> None:
         logging.getLogger("aiohttp.server").setLevel("CRITICAL")
         # The ids of DHT nodes as long numbers mean nothing to people; our own lines say what matters.
         logging.getLogger("kademlia").setLevel("WARNING")
+
+
+class _LogFile(RotatingFileHandler):
+    def handleError(self, record: logging.LogRecord) -> None:
+        """On a full disk a line is lost here, and stands on stderr all the same; a traceback a line helps nobody."""
+
+
+def _formatter(as_json: bool, time: str, *, colours: bool) -> logging.Formatter:
+    renderer: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer()
+        if as_json
+        else structlog.dev.ConsoleRenderer(colors=colours, pad_event_to=24)
+    )
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=_SHARED,
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.TimeStamper(fmt="iso" if as_json else time, utc=as_json),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+    )
