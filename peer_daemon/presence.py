@@ -68,7 +68,8 @@ class Presence:
 
     def network(self) -> NetworkNow:
         """How this peer is to be found, for its owner."""
-        parts, told = self.parts, self.parts.announcer.told
+        parts, health = self.parts, self._health
+        told = [address for address in parts.announcer.told if not health.is_away(address)]
         word = parts.standing.word if parts.standing else None
         held = bool(told) or bool(parts.dht and parts.dht.holders)
         return NetworkNow(
@@ -76,7 +77,7 @@ class Presence:
             address=next(iter(self._rows.own.addresses), "") if held else "",
             trackers=[
                 TrackerNow(address=address.partition("#")[0], answers=address in told)
-                for address in self._health.addresses
+                for address in health.addresses
             ],
             dht_nodes=parts.dht.node.contact_count if parts.dht else 0,
         )
