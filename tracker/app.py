@@ -42,6 +42,9 @@ from tracker.tracker_book import TrackerBook
 log = get_logger(__name__)
 
 SWEEP_EVERY_S = 10.0
+YOUNG_OBJECTS = 10_000
+"""New objects before the collector looks at them. At its usual 700 it looks at every few announces, whose objects live
+until their commit, and finds nothing: next to nothing here stands in a circle."""
 
 
 class Tracker:
@@ -91,6 +94,7 @@ class Tracker:
         host, port = self._listen
         rows = await asyncio.to_thread(self.table.load, self._clock.now())
         gc.freeze()  # what was loaded stays: to walk through a million rows now and then would stop all callers
+        gc.set_threshold(YOUNG_OBJECTS)
         receipts = await asyncio.to_thread(self.ledger.load)
         name = self._database.load(database_name)
         self._database.start()

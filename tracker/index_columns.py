@@ -62,9 +62,11 @@ def pack_facts(row: Row, offer: Capability | None, *, since: float, forget_at: f
         until = min(row.expires, _MOST)
         found = until if row.addresses else 0
         times = (until, found, found if offer.free > 0 and not offer.refuses else 0)
-        gpu = max((gpu.memory_mb for gpu in offer.gpus), default=0)
-        counts = (offer.memory_mb, offer.disk_mb, gpu, offer.upload_mbit, offer.download_mbit)
-        measures = (offer.cores, *(min(count, _MOST) for count in counts), offer.gflops)
+        gpu = max([gpu.memory_mb for gpu in offer.gpus], default=0)
+        counts: tuple[int, ...] = (offer.memory_mb, offer.disk_mb, gpu, offer.upload_mbit, offer.download_mbit)
+        if max(counts) > _MOST:
+            counts = tuple([min(count, _MOST) for count in counts])
+        measures = (offer.cores, *counts, offer.gflops)
     at = read_coordinate(row.coordinate)
     where = _NOWHERE if at is None else (*at.place, at.height)
     return _PACK.pack(

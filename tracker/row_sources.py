@@ -49,10 +49,13 @@ class RowSources:
 
     def came(self, place: int, source: str) -> None:
         """The row at this place came from there."""
+        number = self._number(source)
+        if self._of(place) == number:
+            return
         self.forget([place])
         if place >= len(self._numbers):
             self._numbers.extend([_NOBODY] * (place + 1 - len(self._numbers)))
-        number = self._numbers[place] = self._number(source)
+        self._numbers[place] = number
         self._counts[number] += 1
 
     def forget(self, places: Iterable[int]) -> None:

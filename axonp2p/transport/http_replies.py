@@ -79,6 +79,8 @@ async def _body(request: web.Request, limit: int) -> bytes:
         raise MessageTooLarge(f"a body of {request.content_length} bytes; at most {limit}")
     body = bytearray()
     try:
+        if request.content.is_eof():
+            body += request.content.read_nowait()
         async for chunk in request.content.iter_any():
             body += chunk
             if len(body) > limit:
