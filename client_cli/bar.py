@@ -15,7 +15,7 @@ from rich.text import Text
 
 from axonp2p.client.events import Event
 from axonp2p.console import printable
-from client_cli.event_text import Shown, after, line_of
+from client_cli.event_text import Shown, after, line_of, standing_still
 
 BAR_WIDTH = 28
 
@@ -57,13 +57,13 @@ class Bar:
 
 
 def picture(shown: Shown) -> Group:
-    """The bar, and below it what changes once a round and how fast each peer is."""
+    """The bar, and below it what changes once a round, how fast each peer is, and who is paused."""
     if not shown.doing:
         return Group()
     row = Table.grid(padding=(0, 1))
     bar = ProgressBar(total=shown.rounds or 1, completed=shown.done, width=BAR_WIDTH)
     row.add_row(_line(shown.doing), bar, _line(shown.headline))
-    below = [_line(f"  {text}") for text in (shown.facts, shown.peers) if text]
+    below = [_line(f"  {text}") for text in (shown.facts, shown.peers, standing_still(shown)) if text]
     return Group(row, *below)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from axonp2p.client import events
 from axonp2p.plain_text import plural
@@ -24,6 +25,10 @@ class Shown:
     """Below it: what changes once a round."""
     peers: str = ""
     """Below that: how fast each peer is."""
+    paused: Mapping[str, str] = field(default_factory=dict)
+    """Who stands still, and why."""
+    waits: bool = False
+    """Whether the job waits for them."""
 
 
 def line_of(event: events.Event) -> str:
@@ -49,6 +54,16 @@ def line_of(event: events.Event) -> str:
         case events.PeerLost():
             others = f"Its shards go to the {plural(event.left, 'peer')} left." if event.left else "No peer is left."
             return f"{event.peer} left in round {event.round + 1}: {event.reason}. {others}"
+        case events.PeerPaused():
+            return f"{event.peer} paused: {event.reason}"
+        case events.PeerResumed():
+            return f"{event.peer} goes on"
+        case events.PeerHandedBack():
+            return f"{event.peer} is wanted back by its owner in round {event.round + 1}: {event.reason}"
+        case events.JobWaiting():
+            return f"the job waits for {_names(event.peers)}: it cannot go on without"
+        case events.JobGoesOn():
+            return "the job goes on"
         case events.RoundRedone():
             return f"round {event.round + 1} starts again from the last accepted weights"
         case events.ReceiptsMissing():
@@ -102,9 +117,28 @@ def after(shown: Shown, event: events.Event) -> Shown:
                 facts=_facts(event),
                 peers=_speeds(event.samples_per_second),
             )
+        case events.PeerPaused():
+            return replace(shown, paused={**shown.paused, event.peer: event.reason})
+        case events.PeerResumed() | events.PeerLost():
+            still = {name: reason for name, reason in shown.paused.items() if name != event.peer}
+            return replace(shown, paused=still)
+        case events.JobWaiting() | events.JobGoesOn():
+            return replace(shown, waits=isinstance(event, events.JobWaiting))
         case events.JobFinished():
             return replace(shown, doing="trained", done=float(event.rounds), headline=f"loss {event.loss:.3g}")
     return shown
+
+
+def standing_still(shown: Shown) -> str:
+    """Who is paused and why, and whether the job waits for them; empty when nobody is."""
+    if not shown.paused:
+        return ""
+    reasons = "   ".join(f"{name} paused: {reason}" for name, reason in sorted(shown.paused.items()))
+    return f"waits   {reasons}" if shown.waits else reasons
+
+
+def _names(peers: Sequence[str]) -> str:
+    return " and ".join(peers)
 
 
 def _headline(loss: float, eta_s: float | None) -> str:

@@ -12,7 +12,7 @@ import msgspec
 
 from axonp2p.client.events import Event, JobCancelled, JobFinished, JobLeft
 from axonp2p.console import INTERRUPTED_EXIT
-from axonp2p.errors import AxonError
+from axonp2p.errors import AxonError, NobodyFits
 from axonp2p.plain_text import plural
 from client_cli.context import Context, on_terminal
 from client_cli.event_text import summary
@@ -68,8 +68,11 @@ def follow(job: Job, context: Context) -> int:
             context.answer("\n".join(lines), _data(event, "finished"))
             return 0
         case JobLeft() as event:
-            kept = f"Left {job.id} after {plural(event.round, 'round')}."
+            why = f"{event.reason}\nToo few peers are left. " if event.reason else ""
+            kept = f"{why}Left {job.id} after {plural(event.round, 'round')}."
             context.answer(f"{kept}  Go on with: {context.command('resume', job.id)}", _data(event, "left"))
+            if event.reason:
+                return NobodyFits.exit_code
         case JobCancelled() as event:
             context.answer(f"Cancelled {job.id}.", _data(event, "cancelled"))
     return code

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from axonp2p.client.job_store import JobRecord
-from axonp2p.jobs.lifecycle import is_over
+from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.plain_text import columns
 from client_cli.render import bytes_text, credits_text, duration_text, metric_text, pairs
 
@@ -46,7 +46,7 @@ def status_text(job: dict[str, Any], command: Callable[..., str]) -> str:
     """Everything about one job, and the next command that makes sense; `command` spells one."""
     facts = {
         "job": job["id"],
-        "state": job["state"],
+        "state": _state(job),
         "round": f"{job['round']} of {job['rounds']}",
         "loss": _loss(job),
         "held-out": _metrics(job),
@@ -60,7 +60,7 @@ def status_text(job: dict[str, Any], command: Callable[..., str]) -> str:
     lines = [pairs({name: value for name, value in facts.items() if value})]
     if job["peers"]:
         heads = ["peer", "rtt", "credits", ""]
-        lines += ["", columns(heads, [_peer_row(peer, job["credits"]) for peer in job["peers"]], right=(1, 2))]
+        lines += ["", columns(heads, [_peer_row(peer, job) for peer in job["peers"]], right=(1, 2))]
     if job["error"]:
         lines += ["", f"error {job['error']['code']}: {job['error']['message']}"]
         lines += [f"{name}: {job['error'][name]}" for name in ("cause", "fix") if job["error"][name]]
@@ -69,9 +69,19 @@ def status_text(job: dict[str, Any], command: Callable[..., str]) -> str:
     return "\n".join(lines)
 
 
-def _peer_row(peer: dict[str, Any], credits: dict[str, float]) -> list[str]:
-    lost = f"left: {peer['lost']}" if peer["lost"] else ""
-    return [peer["name"], f"{peer['rtt_s'] * 1000:.1f} ms", credits_text(credits.get(peer["name"], 0.0)), lost]
+def _state(job: dict[str, Any]) -> str:
+    if job["state"] != JobState.TRAINING or not job["waits_for"]:
+        return str(job["state"])
+    return f"training; waits for {' and '.join(job['waits_for'])}, it cannot go on without"
+
+
+def _peer_row(peer: dict[str, Any], job: dict[str, Any]) -> list[str]:
+    note = ""
+    if peer["lost"]:
+        note = f"left: {peer['lost']}"
+    elif peer["paused"] and job["state"] == JobState.TRAINING:
+        note = f"paused: {peer['paused']}"
+    return [peer["name"], f"{peer['rtt_s'] * 1000:.1f} ms", credits_text(job["credits"].get(peer["name"], 0.0)), note]
 
 
 def _loss(job: dict[str, Any]) -> str:

@@ -11,7 +11,17 @@ from typing import Any
 
 import msgspec
 
-from axonp2p.client.events import Event, PeerLost, RoundFinished, RoundProgress, held_out
+from axonp2p.client.events import (
+    Event,
+    JobGoesOn,
+    JobWaiting,
+    PeerLost,
+    PeerPaused,
+    PeerResumed,
+    RoundFinished,
+    RoundProgress,
+    held_out,
+)
 from axonp2p.client.job_store import JobFolder, JobRecord, PeerRecord
 from axonp2p.clock import Clock
 from axonp2p.jobs.lifecycle import JobState, step
@@ -42,13 +52,14 @@ class JobAccount:
     def enter(self, state: JobState, **fields: Any) -> None:
         """Take a step in the job's life, if it is not there yet."""
         if state is not self.record.state:
-            self.change(state=step(self.record.state, state), **fields)
+            # However a state ended, nobody waits in the next one.
+            self.change(state=step(self.record.state, state), waits_for=[], **fields)
 
     def joined(self, peers: list[PeerRecord], reservations: list[str], tracker: str) -> None:
         """These peers are hired. Those of an earlier life of the job stay on the record, for their credits."""
         again = {peer.peer for peer in peers}
         before = [
-            msgspec.structs.replace(peer, lost=peer.lost or "the job was resumed without it")
+            msgspec.structs.replace(peer, lost=peer.lost or "the job was resumed without it", paused="")
             for peer in self.record.peers
             if peer.peer not in again
         ]
@@ -57,13 +68,32 @@ class JobAccount:
 
     def lost(self, rank: int, name: str, reason: str, left: int) -> None:
         """A peer is out of the job."""
+        self._change_peer(rank, lost=reason, paused="")
+        self.names_lost.append(name)
+        self.tell(PeerLost(peer=name, round=self.record.round, reason=reason, left=left))
+
+    def paused(self, rank: int, name: str, reason: str) -> None:
+        """A peer's owner needs the machine."""
+        self._change_peer(rank, paused=reason)
+        self.tell(PeerPaused(peer=name, reason=reason))
+
+    def resumed(self, rank: int, name: str) -> None:
+        """It goes on."""
+        self._change_peer(rank, paused="")
+        self.tell(PeerResumed(peer=name))
+
+    def waits_for(self, names: list[str]) -> None:
+        """The job cannot go on without these paused peers; with nobody named it goes on."""
+        self.change(waits_for=names)
+        self.tell(JobWaiting(peers=names) if names else JobGoesOn())
+
+    def _change_peer(self, rank: int, **fields: str) -> None:
+        """Of those of this life of the job."""
         peers = [
-            msgspec.structs.replace(peer, lost=reason) if peer.rank == rank and not peer.lost else peer
+            msgspec.structs.replace(peer, **fields) if peer.rank == rank and not peer.lost else peer
             for peer in self.record.peers
         ]
         self.change(peers=peers)
-        self.names_lost.append(name)
-        self.tell(PeerLost(peer=name, round=self.record.round, reason=reason, left=left))
 
     def finished_round(self, event: RoundFinished, round_bytes: int, credits: dict[str, float]) -> None:
         """A round was accepted. `round_bytes` were on the wire for it."""

@@ -14,7 +14,7 @@ from axonp2p.client.job_store import JobFolder
 from axonp2p.client.lease import Lease
 from axonp2p.client.receipts import ReceiptOffice
 from axonp2p.errors import AxonError, Unreachable
-from axonp2p.jobs.messages import Member, SetRoster
+from axonp2p.jobs.messages import Member, OwnersMessage, SetRoster
 from axonp2p.logs import get_logger
 from axonp2p.training.coordinator import Coordinator
 from axonp2p.training.messages import RoundDone
@@ -38,12 +38,12 @@ class LeasedCrew:
         self._dismissed: set[int] = set()
         self._released: set[int] = set()
         self._logged: set[int] = set()
-        for rank, lease in self.leases.items():
-            lease.attach(rank, self)
 
     def work_for(self, coordinator: Coordinator) -> None:
-        """From now on the coordinator hears what members say."""
+        """From now on the coordinator hears what members say, beginning with what they have come to by now."""
         self._coordinator = coordinator
+        for rank, lease in self.leases.items():
+            lease.attach(rank, self)
 
     @property
     def present(self) -> dict[int, str]:
@@ -112,6 +112,11 @@ class LeasedCrew:
         """`LeaseListener`."""
         if self._coordinator and other in self.leases:
             await self._coordinator.link_lost(rank, other, reason)
+
+    def owner_says(self, rank: int, message: OwnersMessage) -> None:
+        """`LeaseListener`."""
+        if self._coordinator:
+            self._coordinator.owner_says(rank, message)
 
     def peer_gone(self, rank: int, reason: str) -> None:
         """`LeaseListener`."""

@@ -140,6 +140,38 @@ class PeerLost(Event, frozen=True):
     """How many peers go on."""
 
 
+class PeerPaused(Event, frozen=True):
+    """The peer's owner needs the machine: its worker stands still where it is, and goes on later or is handed back."""
+
+    peer: str
+    reason: str
+
+
+class PeerResumed(Event, frozen=True):
+    """Its worker goes on."""
+
+    peer: str
+
+
+class PeerHandedBack(Event, frozen=True):
+    """The peer's owner takes the machine back. It ends the round that runs where there is time, and leaves then."""
+
+    peer: str
+    reason: str
+    round: int
+    """The one that runs, from 0."""
+
+
+class JobWaiting(Event, frozen=True):
+    """Without these paused peers fewer than `min-peers` are left: nothing is late until one of them goes on."""
+
+    peers: list[str]
+
+
+class JobGoesOn(Event, frozen=True):
+    """The job waits for no paused peer any more."""
+
+
 class RoundRedone(Event, frozen=True):
     """The round starts again from the last accepted weights."""
 
@@ -187,6 +219,8 @@ class JobLeft(Event, frozen=True):
     folder: str
     round: int
     """How many rounds are done and kept."""
+    reason: str = ""
+    """Why, when it was not the client that wished it: owners took too many machines back."""
 
 
 class JobCancelled(Event, frozen=True):
@@ -217,6 +251,11 @@ AnyEvent = (
     | RoundProgress
     | RoundFinished
     | PeerLost
+    | PeerPaused
+    | PeerResumed
+    | PeerHandedBack
+    | JobWaiting
+    | JobGoesOn
     | RoundRedone
     | ReceiptsMissing
     | JobFinished

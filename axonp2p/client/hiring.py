@@ -220,7 +220,7 @@ class Hiring:
         if isinstance(promise, AxonError):
             raise promise
         need = self._wish.need
-        wanted = Wanted(self._wish.job, need.kind, need.cores, need.memory_mb)
+        wanted = Wanted(self._wish.job, need.kind, need.cores, need.memory_mb, tuple(need.datasets))
         try:
             return await take_lease(self._means.key, row, row.addresses, promise, wanted, name=candidate.name)
         except TokenRefused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 
 from axonp2p.client.account import JobAccount
 from axonp2p.client.crew import LeasedCrew
@@ -76,12 +77,13 @@ class JobEnd:
         )
 
     async def left(self) -> Event:
-        """The client goes, to come back: fetch the state."""
+        """The client goes, to come back, or owners took too many machines back: fetch the state."""
         await self._keep_state()
         await self._settle()
         record = self._account.record
         self._account.enter(JobState.LEFT, round=record.kept_round)
-        return JobLeft(job=record.id, folder=str(self._account.folder.path), round=record.kept_round)
+        reason = self._coordinator.standing.left_because
+        return JobLeft(job=record.id, folder=str(self._account.folder.path), round=record.kept_round, reason=reason)
 
     async def failed(self, error: AxonError) -> AxonError:
         """Training was given up; the error to tell. Too few peers may be left, but those hold what was done."""
@@ -126,4 +128,4 @@ class JobEnd:
         """As the coordinator sees it, without those that have gone since."""
         standing, present = self._coordinator.standing, self._crew.present
         members = [rank for rank in standing.members if rank in present]
-        return Standing(standing.round, standing.state, members, standing.trained)
+        return dataclasses.replace(standing, members=members)

@@ -42,6 +42,8 @@ class PeerRecord(msgspec.Struct, frozen=True, kw_only=True):
     rtt_s: float
     lost: str = ""
     """Why it left before the end; empty while it is there."""
+    paused: str = ""
+    """Why it stands still now; empty while it works."""
 
 
 class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +83,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """SHA-256 of state.bin, when there is one to go on from."""
     kept_round: int = 0
     """How many rounds are in it; a job without one begins anew."""
+    waits_for: list[str] = []
+    """Paused peers without which it cannot go on."""
     error: ErrorRecord | None = None
 
 

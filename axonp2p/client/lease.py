@@ -1,17 +1,18 @@
 """One peer's slot, ours for a job: the client's end of the conversation that `jobs.messages` draws.
 
 One task reads all that the peer says and hands it on at once, so that no answer waits behind another; one task sends
-what is posted, so that a slow peer holds up nobody else. What is read from a peer is never trusted here: a message that
-is out of turn ends the lease as the peer's misbehaviour.
+what is posted, so that a slow peer holds up nobody else. A message out of turn ends the lease as misbehaviour.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator
 
 from axonp2p.client.lease_sides import LeaseListener, Promise
+from axonp2p.client.owner import Owner
 from axonp2p.client.posting import Posting
 from axonp2p.errors import AxonError, PeerMisbehaved, Unreachable
 from axonp2p.jobs.messages import (
@@ -25,6 +26,7 @@ from axonp2p.jobs.messages import (
     LeaseTaken,
     LinkLost,
     LogPart,
+    OwnersMessage,
     PeerMessage,
     ReceiptSigned,
     RosterSet,
@@ -63,6 +65,7 @@ class Lease:
         self._listener: LeaseListener | None = None
         self._answers: dict[type[Message], asyncio.Future[None]] = {}
         self._log: bytearray | None = None
+        self._owner = Owner(name)
         self._gone = ""
         self._refusal: AxonError | None = None
         self._posting = Posting(session.send, self._is_gone, name)
@@ -87,6 +90,7 @@ class Lease:
         """From now on `listener` is told. A peer that has gone in the meantime is told of at once."""
         self.rank = rank
         self._listener = listener
+        self._owner.attach(rank, listener, time.monotonic())
         if self._gone:
             listener.peer_gone(rank, self._gone)
 
@@ -196,6 +200,9 @@ class Lease:
                 self._heard_log(offset, total, payload)
             case WorkerStarted(seconds=seconds):
                 log.debug("worker started", peer=self.name, seconds=round(seconds, 2))
+            case _ if isinstance(message, OwnersMessage):
+                if not self._gone and (why_gone := self._owner.says(message, time.monotonic())):
+                    self._lost(why_gone)
             case WorkerEnded(reason=reason, log_tail=tail):
                 self.log_tail = tail
                 self._lost(f"its worker ended: {reason}")

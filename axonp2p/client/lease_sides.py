@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from axonp2p.jobs.messages import OwnersMessage
 from axonp2p.reservation.token import Token
 from axonp2p.wire.envelope import Signed
 
@@ -22,6 +23,10 @@ class LeaseListener(Protocol):
 
     async def link_lost(self, rank: int, other: int, reason: str) -> None:
         """The peer cannot reach the member with the rank `other`."""
+        ...
+
+    def owner_says(self, rank: int, message: OwnersMessage) -> None:
+        """The peer's owner needs the machine, or needs it no longer; said when it changes."""
         ...
 
     def peer_gone(self, rank: int, reason: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from axonp2p.client.account import JobAccount
 from axonp2p.client.crew import LeasedCrew
-from axonp2p.client.events import PeerReady, RoundFinished
+from axonp2p.client.events import PeerHandedBack, PeerReady, RoundFinished
 from axonp2p.client.events import RoundRedone as RoundRedoneEvent
 from axonp2p.client.progress import Pace, summarise
 from axonp2p.client.receipts import ReceiptBook
@@ -15,7 +15,18 @@ from axonp2p.ledger.balances import credits_of
 from axonp2p.training.crew import RoundBegun, Sight
 from axonp2p.training.messages import RoundDone
 from axonp2p.training.plan import TrainPlan
-from axonp2p.training.round_messages import MemberDropped, MemberReady, ProgressHeard, RoundAccepted, RoundRedone
+from axonp2p.training.round_messages import (
+    JobGoesOn,
+    JobWaits,
+    MemberDropped,
+    MemberLeaves,
+    MemberPaused,
+    MemberReady,
+    MemberResumed,
+    ProgressHeard,
+    RoundAccepted,
+    RoundRedone,
+)
 
 
 class Narrator:
@@ -66,6 +77,17 @@ class Narrator:
                 self._accepted(number, reports)
             case RoundRedone(round=number, attempt=attempt, reason=reason):
                 self._account.tell(RoundRedoneEvent(round=number, attempt=attempt, reason=reason))
+            case MemberPaused(rank=rank, reason=reason):
+                self._account.paused(rank, self._name(rank), reason)
+            case MemberResumed(rank=rank):
+                self._account.resumed(rank, self._name(rank))
+            case MemberLeaves(rank=rank, reason=reason):
+                number = self._account.record.round
+                self._account.tell(PeerHandedBack(peer=self._name(rank), reason=reason, round=number))
+            case JobWaits(ranks=ranks):
+                self._account.waits_for([self._name(rank) for rank in ranks])
+            case JobGoesOn():
+                self._account.waits_for([])
             case MemberDropped(rank=rank, reason=reason):
                 self._crew.dismiss(rank)
                 self._account.lost(rank, self._name(rank), reason, len(self._crew.present))

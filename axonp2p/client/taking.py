@@ -24,6 +24,8 @@ class Wanted:
     kind: str
     cores: int
     memory_mb: int
+    datasets: tuple[str, ...] = ()
+    """Names of data on the peer's machine that the job reads."""
 
 
 async def take_lease(
@@ -40,6 +42,7 @@ async def take_lease(
                     kind=wanted.kind,
                     cores=wanted.cores,
                     memory_mb=wanted.memory_mb,
+                    datasets=list(wanted.datasets),
                 )
             )
             answer, _ = await session.receive(PeerMessage)

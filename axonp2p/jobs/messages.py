@@ -236,5 +236,8 @@ PeerMessage = (
     | Refusal
 )
 
+OwnersMessage = WorkerPaused | WorkerResumed | HandBack
+"""What a peer says for its owner."""
+
 PART_BYTES = PAYLOAD_LIMIT // 4
 """How large the parts of files are that we send: small enough that control messages slip between them."""

@@ -17,37 +17,32 @@ from typing import Literal
 
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, PeerMisbehaved
+from axonp2p.jobs.messages import OwnersMessage
 from axonp2p.training.crew import Crew, RoundBegun, Sight, Standing
 from axonp2p.training.file_fetch import FileFetch
 from axonp2p.training.file_parts import cut
-from axonp2p.training.messages import (
-    FilePart,
-    FromWorkerTraining,
-    Prepared,
-    Progress,
-    RoundDone,
-    SendFile,
-    StartRound,
-    StateAdopted,
-    TaskFailed,
-)
+from axonp2p.training.member_words import MemberWord, owners_word, word_of
+from axonp2p.training.messages import FilePart, FromWorkerTraining, Progress, SendFile, StartRound
 from axonp2p.training.round import Rounds
 from axonp2p.training.round_messages import (
     Action,
     Event,
     GiveUp,
+    JobGoesOn,
+    JobWaits,
+    Leave,
     LinkBroken,
     MemberDropped,
     MemberLost,
+    MemberPaused,
     MemberReady,
-    MistakeReported,
+    MemberResumed,
+    OwnersWord,
     ProgressHeard,
     RoundAccepted,
     RoundRedone,
-    RoundReported,
     SendStartState,
     SetMembers,
-    StateAdoptedBy,
     Tell,
     Tick,
     Trained,
@@ -62,10 +57,6 @@ MOST_PROGRESS = 8
 FILE_SLACK = 64 * 1024 * 1024
 MOST_BYTES_A_VALUE = 16
 """Weights and momentum are 8 bytes a value; a file that is larger by far is no state of this model."""
-
-
-MemberWord = MemberReady | StateAdoptedBy | ProgressHeard | RoundReported | MistakeReported | LinkBroken
-"""What a member itself may say, and may say too often."""
 
 
 class Coordinator:
@@ -91,6 +82,7 @@ class Coordinator:
         self._training = True
         self._leaving = False
         self._gone: set[int] = set()
+        self._still: set[int] = set()
         self._begun: tuple[int, int] | None = None
         self._standing = Standing(0, None, [])
         self._values = 0
@@ -111,11 +103,24 @@ class Coordinator:
             if self._fetch:
                 await self._fetch.heard(rank, message, frame.payload)
         elif not isinstance(message, Progress) or self._waiting[rank] < MOST_PROGRESS:
-            await self._put(_event(rank, message))
+            await self._put(word_of(rank, message))
 
     async def link_lost(self, rank: int, to: int, reason: str) -> None:
         """A member cannot reach another."""
         await self._put(LinkBroken(rank, to, reason))
+
+    def owner_says(self, rank: int, message: OwnersMessage) -> None:
+        """A member's owner needs the machine, or needs it no longer."""
+        word = owners_word(rank, message, self._clock.monotonic())
+        if isinstance(word, MemberPaused):
+            self._still.add(rank)
+        elif isinstance(word, MemberResumed):
+            self._still.discard(rank)
+        if self._training:
+            self._inbox.put_nowait(word)
+        elif self._fetch:
+            self._fetch.stirred(rank)
+            self._show(word)
 
     async def lost(self, rank: int, reason: str) -> None:
         """A member has gone."""
@@ -169,7 +174,7 @@ class Coordinator:
         assert standing.state is not None
         wanted = SendFile(what=what, state=standing.state)
         limit = FILE_SLACK + MOST_BYTES_A_VALUE * self._values
-        self._fetch = FileFetch(wanted, self._tell, limit)
+        self._fetch = FileFetch(wanted, self._tell, limit, self._still)
         for rank in self._gone:
             await self._fetch.lost(rank, "it has gone")
         try:
@@ -188,7 +193,9 @@ class Coordinator:
             self._waiting[event.rank] -= 1
         if isinstance(event, MemberReady):
             self._values = max(self._values, event.prepared.values)
-        if isinstance(event, MemberReady | ProgressHeard):
+        if isinstance(event, MemberReady | ProgressHeard) or (
+            isinstance(event, OwnersWord) and event.rank in self._rounds.members
+        ):
             self._show(event)
         return event
 
@@ -206,10 +213,13 @@ class Coordinator:
             case RoundAccepted(round=number, state=state):
                 self._standing = dataclasses.replace(self._standing, round=number + 1, state=state)
                 self._show(action)
-            case MemberDropped() | RoundRedone():
+            case MemberDropped() | RoundRedone() | JobWaits() | JobGoesOn():
                 self._show(action)
             case Trained(state=state, members=members):
                 self._standing = dataclasses.replace(self._standing, state=state, members=list(members), trained=True)
+            case Leave(reason=reason):
+                self._standing = dataclasses.replace(self._standing, left_because=reason)
+                self._leaving = True
             case GiveUp(error=error):
                 raise error
 
@@ -231,17 +241,3 @@ class Coordinator:
                 await self._crew.send(rank, pack_frame(part, payload))
         except AxonError as error:
             await self.lost(rank, error.message)
-
-
-def _event(rank: int, message: Prepared | StateAdopted | Progress | RoundDone | TaskFailed) -> MemberWord:
-    match message:
-        case Prepared():
-            return MemberReady(rank, message)
-        case StateAdopted(state=state):
-            return StateAdoptedBy(rank, state)
-        case Progress():
-            return ProgressHeard(rank, message)
-        case RoundDone():
-            return RoundReported(rank, message)
-        case TaskFailed():
-            return MistakeReported(rank, message)

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from axonp2p.training.round_messages import MemberDropped, MemberReady, ProgressHeard, RoundAccepted, RoundRedone
+from axonp2p.training.round_messages import (
+    JobGoesOn,
+    JobWaits,
+    MemberDropped,
+    MemberReady,
+    OwnersWord,
+    ProgressHeard,
+    RoundAccepted,
+    RoundRedone,
+)
 
 
 class Crew(Protocol):
@@ -33,7 +42,17 @@ class RoundBegun:
     attempt: int
 
 
-Sight = MemberReady | RoundBegun | ProgressHeard | RoundAccepted | RoundRedone | MemberDropped
+Sight = (
+    MemberReady
+    | RoundBegun
+    | ProgressHeard
+    | RoundAccepted
+    | RoundRedone
+    | MemberDropped
+    | OwnersWord
+    | JobWaits
+    | JobGoesOn
+)
 """What a coordinator shows while it works."""
 
 
@@ -47,3 +66,5 @@ class Standing:
     members: list[int]
     trained: bool = False
     """Whether these are all rounds."""
+    left_because: str = ""
+    """Why it ended before the last round, when owners took too many machines back."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,16 +20,22 @@ PATIENCE_S = 60.0
 """How long a member may be silent before another one is asked."""
 QUEUE_ROOM = 8
 
-_Heard = tuple[FilePart, memoryview] | AxonError
+_Heard = tuple[FilePart, memoryview] | AxonError | None
+"""None: the member stands still, or goes on."""
 
 
 class FileFetch:
     """One file on its way. Give it what members say with `heard` and `lost` while `into` runs."""
 
-    def __init__(self, wanted: SendFile, ask: Callable[[int, SendFile], None], limit: int) -> None:
+    def __init__(
+        self, wanted: SendFile, ask: Callable[[int, SendFile], None], limit: int, still: Collection[int] = ()
+    ) -> None:
+        """`still` are at any moment those whose owners let them stand still; tell of a change with `stirred`."""
         self._wanted = wanted
         self._ask = ask
         self._limit = limit
+        self._still = still
+        self._untried: list[int] = []
         self._source: int | None = None
         self._arrived: asyncio.Queue[_Heard] = asyncio.Queue(QUEUE_ROOM)
         self._claims: dict[int, bytes] = {}
@@ -55,8 +61,14 @@ class FileFetch:
         if rank == self._source:
             await self._arrived.put(Unreachable(reason))
 
+    def stirred(self, rank: int) -> None:
+        """A member stands still from now on, or goes on."""
+        if rank == self._source and self._arrived.empty():
+            self._arrived.put_nowait(None)
+
     async def into(self, members: Sequence[int], target: Path) -> bytes:
         """Write the file to `target` and give back its SHA-256. Raises `JobFailed` when no member can give it."""
+        members = sorted(members, key=lambda rank: rank in self._still)
         if self._wanted.what == "state":
             return await self._from_any(members, target, self._wanted.state)
         if len(members) > 1:
@@ -95,7 +107,9 @@ class FileFetch:
 
     async def _from_any(self, members: Sequence[int], target: Path, sha256: bytes | None) -> bytes:
         reasons = []
+        self._untried = list(members)
         for rank in members:
+            self._untried.remove(rank)
             self._source, self._arrived = rank, asyncio.Queue(QUEUE_ROOM)
             try:
                 if rank in self._lost:
@@ -130,14 +144,25 @@ class FileFetch:
         return first.sha256
 
     async def _next(self) -> tuple[FilePart, memoryview]:
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                heard = await self._arrived.get()
-        except TimeoutError as error:
-            raise Unreachable(f"no part of the file came for {PATIENCE_S:g} s") from error
+        heard = None
+        while heard is None:
+            try:
+                async with asyncio.timeout(None if self._waits_for_the_owner else PATIENCE_S):
+                    heard = await self._arrived.get()
+            except TimeoutError as error:
+                raise Unreachable(f"no part of the file came for {PATIENCE_S:g} s") from error
         if isinstance(heard, AxonError):
             raise heard
         return heard
+
+    @property
+    def _waits_for_the_owner(self) -> bool:
+        """Whether the rest has to come from this member, though it stands still now: the job is done otherwise.
+
+        Who leaves a job that is not done does not wait for owners.
+        """
+        others = set(self._untried) - self._lost - set(self._still)
+        return self._wanted.what == "model" and self._source in self._still and not others
 
 
 def _take(file: BinaryIO, update: Callable[[memoryview], None], payload: memoryview) -> None:

@@ -1,0 +1,47 @@
+"""What members and their owners say, as events for the coordinator's machine. Pure."""
+
+from __future__ import annotations
+
+from axonp2p.jobs.messages import HandBack, OwnersMessage, WorkerPaused, WorkerResumed
+from axonp2p.training.messages import Prepared, Progress, RoundDone, StateAdopted, TaskFailed
+from axonp2p.training.round_messages import (
+    LinkBroken,
+    MemberLeaves,
+    MemberPaused,
+    MemberReady,
+    MemberResumed,
+    MistakeReported,
+    OwnersWord,
+    ProgressHeard,
+    RoundReported,
+    StateAdoptedBy,
+)
+
+MemberWord = MemberReady | StateAdoptedBy | ProgressHeard | RoundReported | MistakeReported | LinkBroken
+"""What comes from a worker, which may say far too much. An owner's words are counted where they are heard."""
+
+
+def word_of(rank: int, message: Prepared | StateAdopted | Progress | RoundDone | TaskFailed) -> MemberWord:
+    """What a member's worker said."""
+    match message:
+        case Prepared():
+            return MemberReady(rank, message)
+        case StateAdopted(state=state):
+            return StateAdoptedBy(rank, state)
+        case Progress():
+            return ProgressHeard(rank, message)
+        case RoundDone():
+            return RoundReported(rank, message)
+        case TaskFailed():
+            return MistakeReported(rank, message)
+
+
+def owners_word(rank: int, message: OwnersMessage, now: float) -> OwnersWord:
+    """What a member's owner wants. `now` is monotonic seconds."""
+    match message:
+        case WorkerPaused(reason=reason):
+            return MemberPaused(rank, reason)
+        case WorkerResumed():
+            return MemberResumed(rank)
+        case HandBack(reason=reason, seconds=seconds):
+            return MemberLeaves(rank, reason, now + seconds)
