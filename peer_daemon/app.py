@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import shutil
 from importlib.metadata import version
@@ -87,9 +86,6 @@ class Peer:
         refuses = await asyncio.to_thread(why_no_sandbox)
         if refuses:
             log.warning("no job will run here", reason=refuses)
-        elif os.geteuid() == 0:
-            # The kernel does not hold root to a number of processes; the sandbox's watch does, a moment later.
-            log.warning("running as root: a fork bomb is stopped late", fix="run axon-peer as an ordinary user")
         offer = capability_of(machine, self._wishes, refuses)
         certificate = make_certificate(self._key, self._home / "certificate.pem")
         self._make_door(offer, certificate)

@@ -26,6 +26,7 @@ from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.log import BoundedLog
 from axonp2p.sandbox.priority import choose_processors
 from axonp2p.sandbox.seccomp import filter_program, open_filter
+from axonp2p.sandbox.step_down import choose_user
 from axonp2p.sandbox.watch import Watch
 from axonp2p.sandbox.worker_group import WorkerGroup, own_territory
 
@@ -185,7 +186,8 @@ def why_no_sandbox() -> str:
             Limits(cores=1, memory_mb=256, scratch_mb=1),
             job_folder=folder,
             descriptors=Descriptors(files=files, info=info, go=go, filter=program),
-            run=["-I", "-S", "-c", "pass"],
+            run=["axonp2p.sandbox.limits"],
+            user=choose_user(),
         )
         try:
             tried = subprocess.run(

@@ -1,7 +1,8 @@
 """The bubblewrap command for a worker. Decides only: the same facts give the same command.
 
-Nothing of the machine is there but what is named here. `--unshare-all` takes away network, processes, users and
-shared memory of others; the descriptors and variables that are not named here do not exist inside.
+Nothing of the machine is there but what is named here. Namespaces take away network, processes and shared memory of
+others; the descriptors and variables that are not named here do not exist inside. Who is no root has a user namespace
+of their own; a worker of root's becomes a user whom nobody is (`step_down`).
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from axonp2p.errors import SettingsError
 from axonp2p.sandbox.limits import MIB, Limits
+from axonp2p.sandbox.step_down import command as step_down_command
 
 NOBODY = 65534
 FILES = {
@@ -63,41 +66,57 @@ def bubblewrap_command(
     job_folder: str,
     descriptors: Descriptors,
     run: list[str],
+    user: int | None = None,
     data: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """The whole command; `run` are the arguments of the interpreter inside.
+    """The whole command; `run` are the module to be run inside and its arguments.
 
+    `user` is the number that a worker of root's becomes, None where the daemon is not root.
     Each folder of `data` is shown, read-only, as /data/NAME. Raises `SettingsError` for a name that is none.
     """
     return [
         bubblewrap,
-        *_walls(),
-        *_folders(environment, limits, job_folder, data or {}, descriptors),
+        *_namespaces(user),
+        *("--hostname", "axon", "--die-with-parent"),
+        # A new session, or the job could type into the terminal of the daemon.
+        *("--new-session", "--clearenv"),
+        *_folders(environment, limits, job_folder, data or {}, descriptors, tmp="0700" if user is None else "1777"),
         *(word for name, value in variables(environment, limits).items() for word in ("--setenv", name, value)),
         *("--info-fd", str(descriptors.info), "--block-fd", str(descriptors.go)),
         *("--seccomp", str(descriptors.filter)),
         "--",
         environment.python,
-        *run,
+        *step_down_command(user, run),
     ]
 
 
-def _walls() -> list[str]:
+def _namespaces(user: int | None) -> list[str]:
+    if user is None:
+        return [
+            # Said beside --unshare-all, which would go on without a user namespace where there is none to be had.
+            *("--unshare-all", "--unshare-user", "--disable-userns"),
+            *("--uid", str(NOBODY), "--gid", str(NOBODY), "--cap-drop", "ALL"),
+        ]
     return [
-        # Said beside --unshare-all, which would go on without a user namespace where there is none to be had.
-        *("--unshare-all", "--unshare-user", "--disable-userns"),
-        *("--uid", str(NOBODY), "--gid", str(NOBODY), "--hostname", "axon"),
-        *("--cap-drop", "ALL", "--die-with-parent"),
-        # A new session, or the job could type into the terminal of the daemon.
-        "--new-session",
-        "--clearenv",
+        *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
+        # What it takes to become somebody else, and to give these rights up.
+        *("--cap-drop", "ALL"),
+        *(word for right in ("SETUID", "SETGID", "SETPCAP") for word in ("--cap-add", f"CAP_{right}")),
     ]
 
 
 def _folders(
-    environment: Environment, limits: Limits, job_folder: str, data: Mapping[str, str], descriptors: Descriptors
+    environment: Environment,
+    limits: Limits,
+    job_folder: str,
+    data: Mapping[str, str],
+    descriptors: Descriptors,
+    *,
+    tmp: str,
 ) -> list[str]:
     words: list[str] = []
+    for folder in _above([*(inside for _, inside in environment.binds), *FILES, *(f"/data/{name}" for name in data)]):
+        words += ["--perms", "0755", "--dir", folder]
     for outside, inside in environment.binds:
         words += ["--ro-bind", outside, inside]
     for inside in environment.hidden:
@@ -118,11 +137,17 @@ def _folders(
         # Shared memory is part of /tmp, so that one size holds both.
         *("--symlink", "/tmp", "/dev/shm"),  # noqa: S108
         *("--ro-bind", job_folder, "/job"),
-        *("--size", str(limits.scratch_mb * MIB), "--perms", "0700", "--tmpfs", "/tmp"),  # noqa: S108
+        *("--size", str(limits.scratch_mb * MIB), "--perms", tmp, "--tmpfs", "/tmp"),  # noqa: S108
         # The root and /dev are filesystems in memory too, without a size that holds.
         *("--remount-ro", "/dev", "--remount-ro", "/"),
         *("--chdir", "/tmp"),  # noqa: S108
     ]
+
+
+def _above(paths: list[str]) -> list[str]:
+    """The folders above these paths, uppermost first. bubblewrap would make them for root alone."""
+    found = {str(folder) for path in paths for folder in PurePosixPath(path).parents}
+    return sorted(found - {"/"})
 
 
 def variables(environment: Environment, limits: Limits) -> dict[str, str]:

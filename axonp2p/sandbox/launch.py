@@ -20,6 +20,7 @@ from axonp2p.sandbox.environment import find_environment
 from axonp2p.sandbox.first_process import FirstProcess
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.seccomp import open_filter
+from axonp2p.sandbox.step_down import choose_user
 
 START_TIMEOUT_S = 20.0
 ASK = "start axon-peer again: it tries the sandbox first and says what is missing"
@@ -142,7 +143,8 @@ async def launch(
             limits,
             job_folder=str(job_folder),
             descriptors=ends.descriptors,
-            run=["-s", "-P", "-m", module, str(ends.channel_inside.fileno())],
+            run=[module, str(ends.channel_inside.fileno())],
+            user=choose_user(),
             data={name: str(folder) for name, folder in (data or {}).items()},
         )
         process = await _start(command, ends)

@@ -16,6 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from axonp2p.sandbox.step_down import FIRST_USER, RANGE
+
 NEWEST_KNOWN = 424
 """From here on calls have the same number on all kinds of processor; those that are not named below are absent."""
 NUMBERS = 600
@@ -83,7 +85,7 @@ ALLOWED = {
     ),
     "giving way; the kernel lets nobody without rights take more": (
         "sched_yield setpriority getrlimit setrlimit prlimit64 landlock_create_ruleset landlock_add_rule"
-        " landlock_restrict_self"
+        " landlock_restrict_self capset"
     ),
 }
 """Reason -> names, for calls that are allowed with any arguments."""
@@ -103,9 +105,15 @@ LIMITED = {
     # F_DUPFD to F_SETLKW, F_DUPFD_CLOEXEC, F_GETPIPE_SZ, F_GET_SEALS, F_OFD_GETLK to F_OFD_SETLKW. Not F_SETPIPE_SZ,
     # whose memory no limit of a process counts, and which the owner's pipes would lack.
     "fcntl": Argument(1, _LOW, (0, 1, 2, 3, 4, 5, 6, 7, 1030, 1032, 1034, 36, 37, 38)),
-    # PDEATHSIG (set, get), GET_DUMPABLE, NAME (set, get), GET_SECCOMP, CAPBSET_READ, GET_SECUREBITS, TIMERSLACK (set,
-    # get), NO_NEW_PRIVS (set, get), GET_THP_DISABLE, SET_VMA. Not SET_DUMPABLE: the watch must be able to look.
-    "prctl": Argument(0, _LOW, (1, 2, 3, 15, 16, 21, 23, 27, 29, 30, 38, 39, 42, 0x53564D41)),
+    # PDEATHSIG (set, get), GET_DUMPABLE, NAME (set, get), GET_SECCOMP, CAPBSET_READ, CAPBSET_DROP, GET_SECUREBITS,
+    # TIMERSLACK (set, get), NO_NEW_PRIVS (set, get), GET_THP_DISABLE, SET_VMA. Not SET_DUMPABLE: the watch must be able
+    # to look.
+    "prctl": Argument(0, _LOW, (1, 2, 3, 15, 16, 21, 23, 24, 27, 29, 30, 38, 39, 42, 0x53564D41)),
+    # A worker of root's becomes a user of this range, in no group but its own, before it hears of a job. Without
+    # rights, which it has not afterwards, nobody becomes anybody.
+    "setresuid": Argument(0, RANGE, (FIRST_USER,)),
+    "setresgid": Argument(0, RANGE, (FIRST_USER,)),
+    "setgroups": Argument(0, _LOW, (0,)),
     # Linux as it is, and the question which it is. Others switch off protections of memory.
     "personality": Argument(0, _LOW, (0, 0xFFFFFFFF)),
 }
@@ -137,7 +145,7 @@ REFUSED = {
         " mount_setattr name_to_handle_at open_by_handle_at statmount listmount"
     ),
     "keys of the owner": "add_key request_key keyctl",
-    "being somebody else": ("setuid setgid setreuid setregid setresuid setresgid setgroups setfsuid setfsgid capset"),
+    "being somebody else": "setuid setgid setreuid setregid setfsuid setfsgid",
     "more of the machine than was given: turns, cores, disk, memory that cannot be swapped": (
         "sched_setscheduler sched_setparam sched_setattr sched_setaffinity ioprio_set mlock mlock2 mlockall munlock"
         " munlockall mbind set_mempolicy set_mempolicy_home_node migrate_pages move_pages remap_file_pages"

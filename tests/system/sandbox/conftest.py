@@ -55,6 +55,8 @@ class Sandboxed:
 
     def __init__(self, job: Path) -> None:
         self.job = job
+        # pytest's is for its owner alone; a worker of root's is another user.
+        job.chmod(0o755)
 
     @asynccontextmanager
     async def worker(self, task: str, limits: Limits = LIMITS) -> AsyncIterator[SandboxedWorker]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
 from types import SimpleNamespace
 
@@ -35,7 +36,18 @@ def test_files_arrive_in_parts(writer):
     assert writer.part(BundlePart(file=2, offset=0), memoryview(b"xyz")) is True
     found = {name: (writer.bundle / name).read_bytes() for name in ("a", "sub/b", "sub/c")}
     assert found == {"a": b"0123456789", "sub/b": b"", "sub/c": b"xyz"}
-    assert stat.S_IMODE((writer.bundle / "a").stat().st_mode) == 0o600
+
+
+def test_only_the_owner_gets_to_a_bundle_which_the_worker_of_another_user_may_read(tmp_path):
+    usual = os.umask(0o077)
+    try:
+        writer = BundleWriter(tmp_path / "lease", limit_bytes=1000)
+        writer.make()
+        writer.manifest(manifest(a=b"", sub__b=b""))
+    finally:
+        os.umask(usual)
+    modes = {"": 0o700, "bundle": 0o755, "bundle/a": 0o644, "bundle/sub": 0o755, "bundle/sub/b": 0o644}
+    assert {path: stat.S_IMODE((tmp_path / "lease" / path).stat().st_mode) for path in modes} == modes
 
 
 def test_a_bundle_of_empty_files_is_complete_at_once(writer):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from axonp2p.sandbox.command_line import FILES, Descriptors, Environment, bubblewrap_command, variables
 from axonp2p.sandbox.limits import Limits
+from axonp2p.sandbox.step_down import FIRST_USER
 
 ENVIRONMENT = Environment(
     binds=(("/usr/lib", "/usr/lib"), ("/home/ann/axon/axonp2p", "/axon/axonp2p")),
@@ -13,14 +14,15 @@ ENVIRONMENT = Environment(
 LIMITS = Limits(cores=3, memory_mb=512, scratch_mb=64)
 
 
-def command() -> list[str]:
+def command(user: int | None = None) -> list[str]:
     return bubblewrap_command(
         "/usr/bin/bwrap",
         ENVIRONMENT,
         LIMITS,
         job_folder="/home/ann/jobs/1",
-        descriptors=Descriptors(files=(10, 11, 12), info=13, go=14),
-        run=["-m", "worker", "7"],
+        descriptors=Descriptors(files=(10, 11, 12), info=13, go=14, filter=15),
+        run=["worker", "7"],
+        user=user,
     )
 
 
@@ -35,6 +37,24 @@ def test_all_namespaces_are_left_and_no_capability_is_kept() -> None:
     assert words >= {"--die-with-parent", "--new-session", "--clearenv"}
     assert arguments_of("--cap-drop", 1) == [["ALL"]]
     assert arguments_of("--uid", 1) == arguments_of("--gid", 1) == [["65534"]]
+
+
+def test_a_worker_of_roots_has_no_user_namespace_and_becomes_a_user_first() -> None:
+    words = command(FIRST_USER + 7)
+    assert set(words) >= {"--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--die-with-parent"}
+    assert not set(words) & {"--unshare-all", "--unshare-user", "--uid"}
+    assert [words[place + 1] for place, word in enumerate(words) if word == "--cap-add"] == [
+        *("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
+    ]
+    assert words[words.index("--cap-drop") + 1] == "ALL"
+    assert words[-5:] == ["-m", "axonp2p.sandbox.step_down", str(FIRST_USER + 7), "worker", "7"]
+
+
+def test_a_user_that_is_not_root_can_go_to_every_folder_and_write_to_tmp() -> None:
+    assert [folder for (folder,) in arguments_of("--dir", 1)] == ["/axon", "/etc", "/usr"]
+    words = command(FIRST_USER)
+    place = words.index("--tmpfs", words.index("--tmpfs") + 1)
+    assert words[place - 2 : place + 2] == ["--perms", "1777", "--tmpfs", "/tmp"]
 
 
 def test_nothing_can_be_written_but_a_tmp_with_a_size() -> None:
@@ -67,7 +87,7 @@ def test_files_about_people_and_groups_are_made_up() -> None:
 def test_the_worker_waits_for_our_word_and_is_run_last() -> None:
     assert arguments_of("--info-fd", 1) == [["13"]]
     assert arguments_of("--block-fd", 1) == [["14"]]
-    assert command()[-5:] == ["--", "/python/bin/python3.11", "-m", "worker", "7"]
+    assert command()[-7:] == ["--", "/python/bin/python3.11", "-s", "-P", "-m", "worker", "7"]
 
 
 def test_variables_name_cores_and_paths_inside_and_nothing_outside() -> None:
