@@ -57,7 +57,7 @@ def configure_logs(*, level: str = "info", as_json: bool = False, file: Path | N
 
 
 class _LogFile(RotatingFileHandler):
-    def handleError(self, record: logging.LogRecord) -> None:
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 -- its name there
         """On a full disk a line is lost here, and stands on stderr all the same; a traceback a line helps nobody."""
 
 

@@ -37,12 +37,13 @@ class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 async def look_at_machine(home: Path, wishes: Wishes) -> Machine:
     """Everything that a row says about this machine; measures the speed the first time only (about a second)."""
-    machine = await asyncio.to_thread(_look, home)
+    machine = await asyncio.to_thread(look, home)
     cores = lent_cores(machine.cores, wishes)
     return with_gflops(machine, await _speed(home / "hardware.json", cores))
 
 
-def _look(home: Path) -> Machine:
+def look(home: Path) -> Machine:
+    """What can be seen at once, without its speed. Blocks some milliseconds."""
     return Machine(
         cores=_cores(),
         memory_mb=_memory_bytes() // _MIB,
@@ -55,7 +56,7 @@ def _look(home: Path) -> Machine:
 
 
 async def _speed(cache: Path, cores: int) -> float:
-    processor, numpy = _processor(), importlib.metadata.version("numpy")
+    processor, numpy = processor_model(), importlib.metadata.version("numpy")
     known = await asyncio.to_thread(_read, cache)
     if known is not None and (known.processor, known.cores, known.numpy) == (processor, cores, numpy):
         return known.gflops
@@ -117,7 +118,7 @@ def _memory_bytes() -> int:
         return total  # no cgroup v2 here, or "max"
 
 
-def _processor() -> str:
+def processor_model() -> str:
     """The processor's model, so that a home that moved to another machine is measured again."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():

@@ -1,0 +1,34 @@
+"""`axon-peer pause`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from peer_daemon.options import Span, common
+
+
+@click.command("pause")
+@click.option("--for", "seconds", type=Span(), metavar="TIME", help="Such as 2h, 30m or 90s.  [until axon-peer resume]")
+@common
+def command(seconds: float | None, home: Path | None, as_json: bool) -> None:
+    """Stop working now; what runs is handed back, and nothing that was accepted is lost."""
+    import asyncio
+
+    import msgspec
+
+    from axonp2p.console import print_answer
+    from peer_daemon.control.caller import ask_status, pause
+    from peer_daemon.control.status import Status
+    from peer_daemon.options import next_command, peer_home
+    from peer_daemon.status_text import local_time, paused_text
+
+    folder = peer_home(home)
+
+    async def order() -> tuple[Status, Status]:
+        return await ask_status(folder), await pause(folder, seconds)
+
+    before, after = asyncio.run(order())
+    text = paused_text(before, after, local_time, resume=next_command(folder, "resume"))
+    print_answer(text, msgspec.to_builtins(after), as_json=as_json)

@@ -1,0 +1,90 @@
+"""Options that commands share, and what they mean: the home, the limits, how commands are named to people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from axonp2p.command_group import json_and_debug
+from axonp2p.settings import home_folder
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SIZES = {"": 1, "m": 1, "mb": 1, "mib": 1, "g": 1024, "gb": 1024, "gib": 1024, "t": 1024**2, "tb": 1024**2}
+_SPANS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+
+
+def common(command: F) -> F:
+    """`--json`, `--home` and `--debug`: every command has them."""
+    return json_and_debug(with_home(command))
+
+
+def with_home(command: F) -> F:
+    """`--home DIR`."""
+    return click.option(
+        "--home",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Folder of key, settings and state (default: AXON_HOME, or the desktop's usual place).",
+    )(command)
+
+
+def peer_home(home: Path | None) -> Path:
+    """The peer's home, made when it is not there. Raises `SettingsError`."""
+    return home_folder("peer", home)
+
+
+def next_command(home: Path, *words: str) -> str:
+    """A command of this program that works as it stands: with the same home when it is not the usual one."""
+    usual = home == home_folder("peer", None)
+    return " ".join(["axon-peer", *words, *([] if usual else ["--home", str(home)])])
+
+
+class Size(click.ParamType[int]):
+    """Memory or disk as people write it, such as 4GB or 512 (MiB); becomes MiB."""
+
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Fails for what is no size."""
+        if isinstance(value, int):
+            return value
+        size = mebibytes_of(value)
+        if size is None:
+            self.fail(f"{value!r} is no size; such as 4GB, or 512 for MiB", param, ctx)
+        return size
+
+
+class Span(click.ParamType[float]):
+    """A time as people write it, such as 2h, 30m, 90s or 1h30m; becomes seconds."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Fails for what is no time, or none at all."""
+        if isinstance(value, float):
+            return value
+        seconds = seconds_of(value)
+        if not seconds:
+            self.fail(f"{value!r} is no time; such as 2h, 30m or 90s", param, ctx)
+        return seconds
+
+
+def mebibytes_of(text: str) -> int | None:
+    """ "4GB" -> 4096, "512" -> 512; None for what is no size."""
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)\s*([a-z]*)", text.strip().lower())
+    if found is None or found[2] not in _SIZES:
+        return None
+    return round(float(found[1]) * _SIZES[found[2]])
+
+
+def seconds_of(text: str) -> float | None:
+    """ "1h30m" -> 5400; None for what is no time."""
+    plain = text.replace(" ", "").lower()
+    parts = re.findall(r"(\d{1,6}(?:\.\d{1,3})?)(min|[smhd])", plain)
+    if not parts or "".join(number + unit for number, unit in parts) != plain:
+        return None
+    return sum(float(number) * _SPANS[unit] for number, unit in parts)

@@ -1,0 +1,51 @@
+"""The systemd user unit (pure)."""
+
+from __future__ import annotations
+
+from peer_daemon.service.facts import Facts
+
+NAME = "axon-peer.service"
+
+_UNIT = """\
+# Written by `axon-peer service install`; taken away by `axon-peer service uninstall`.
+[Unit]
+Description=Axon peer: lends the idle time of this computer
+
+[Service]
+ExecStart={command}
+Restart=on-failure
+RestartSec=30
+# Wrong options, or a key that others can read: trying again mends neither.
+RestartPreventExitStatus=2 4
+# The daemon hands its jobs back; what is left after that is killed.
+KillMode=mixed
+TimeoutStopSec=30
+UMask=0077
+
+# Behind everything that you do. The workers are lowered further; the daemon itself must answer.
+Nice=5
+CPUWeight=idle
+IOSchedulingClass=idle
+MemoryMax=80%
+# A job that meets its memory limit ends; the daemon and the other jobs go on.
+OOMPolicy=continue
+# Each job gets a control group of its own below this one.
+Delegate=memory pids cpu
+
+# Not here: NoNewPrivileges, ProtectHome, ProtectSystem, PrivateTmp, RestrictNamespaces and SystemCallFilter. Each takes
+# from the daemon what bubblewrap needs to wall jobs in: user namespaces, mounts, in places a setuid program.
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def text(facts: Facts) -> str:
+    """The content of the unit's file."""
+    return _UNIT.format(command=" ".join(_quoted(word) for word in facts.command))
+
+
+def _quoted(word: str) -> str:
+    """As systemd.service(5) wants it: % begins a specifier, $ a variable."""
+    plain = word.replace("%", "%%").replace("$", "$$").replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{plain}"'

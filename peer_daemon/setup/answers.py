@@ -1,0 +1,114 @@
+"""What an owner answers to the three questions, understood; or what was not (pure)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from axonp2p.errors import SettingsError
+from axonp2p.settings import PeerSettings
+from axonp2p.transport.address import PinnedAddress
+from peer_daemon.idle.hours import Hours
+from peer_daemon.offer import Machine
+from peer_daemon.options import mebibytes_of
+
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(%|[a-z]*)\s*(?:of\s+)?(?:the\s+)?([a-z]*)")
+_BATTERY = re.compile(r"(?:also|even)?\s*on battery")
+_ANY = ("any", "always", "any time", "at any time", "idle")
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """For each job: cores, and MiB."""
+
+    cores: int
+    memory_mb: int
+    disk_mb: int
+
+    def __str__(self) -> str:
+        cores = f"{self.cores} core{'' if self.cores == 1 else 's'}"
+        return f"{cores}, {_size(self.memory_mb)} memory, {_size(self.disk_mb)} disk"
+
+
+@dataclass(frozen=True)
+class Times:
+    """When jobs may run; whatever is said here, they wait while other programs are busy."""
+
+    hours: tuple[str, ...] = ()
+    on_battery: bool = False
+
+    def __str__(self) -> str:
+        return f"{'; '.join(self.hours) or 'any'}; {'also' if self.on_battery else 'never'} on battery"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """All three."""
+
+    amounts: Amounts
+    times: Times
+    trackers: tuple[str, ...]
+
+
+def usual_amounts(machine: Machine, settings: PeerSettings) -> Amounts:
+    """What the settings say; else half of the cores and of the memory. Never more disk than half of what is free."""
+    return Amounts(
+        min(settings.cores, machine.cores) or max(1, machine.cores // 2),
+        min(settings.memory_mb, machine.memory_mb) or machine.memory_mb // 2,
+        min(settings.disk_mb, max(1, machine.disk_mb // 2)),
+    )
+
+
+def amounts(text: str, machine: Machine, usual: Amounts) -> Amounts:
+    """ "1 core, 4 GB memory, 10 GB disk", any part of it, or "50 %"; what is not said is as `usual`.
+
+    Raises `SettingsError` for what is not understood, and for more than the machine has.
+    """
+    cores, memory, disk = usual.cores, usual.memory_mb, usual.disk_mb
+    for part in filter(None, (part.strip().lower() for part in text.split(","))):
+        found = _PART.fullmatch(part)
+        number, unit, what = found.groups() if found else ("0", "", "")
+        size = mebibytes_of(number + unit) if unit.endswith("b") else None
+        if unit == "%" and what in ("", "cores"):
+            cores = max(1, round(machine.cores * float(number) / 100))
+            memory = memory if what else round(machine.memory_mb * float(number) / 100)
+        elif unit in ("core", "cores") and not what:
+            cores = int(float(number))
+        elif size is not None and what == "memory":
+            memory = size
+        elif size is not None and what == "disk":
+            disk = size
+        else:
+            raise SettingsError(f"{part!r} is not understood", fix=str(usual))
+    for name, asked, there in (("core", cores, machine.cores), ("memory", memory, machine.memory_mb)):
+        if not 0 < asked <= there:
+            raise SettingsError(f"{name}: this computer has {there}, not {asked}", fix=str(usual))
+    if not 0 < disk <= machine.disk_mb:
+        raise SettingsError(f"disk: {_size(machine.disk_mb)} are free, not {_size(disk)}", fix=str(usual))
+    return Amounts(cores, memory, disk)
+
+
+def times(text: str) -> Times:
+    """ "any", or hours such as "Mon-Fri 18:00-08:00; Sat,Sun"; with "also on battery" or "never on battery" among them.
+
+    Raises `SettingsError` for hours that are not understood.
+    """
+    parts = [part.strip() for part in text.split(";") if part.strip()]
+    battery = [part for part in parts if part.lower().endswith("battery")]
+    hours = tuple(part for part in parts if part not in battery and part.lower() not in _ANY)
+    Hours.parse(list(hours))
+    for part in battery:
+        if not _BATTERY.fullmatch(part.lower()) and part.lower() not in ("never on battery", "not on battery"):
+            raise SettingsError(f"{part!r} is not understood", fix="also on battery, or: never on battery")
+    return Times(hours, any(_BATTERY.fullmatch(part.lower()) for part in battery))
+
+
+def trackers(text: str) -> tuple[str, ...]:
+    """Addresses apart by blanks; "none" is none. Raises `SettingsError` for what is no address."""
+    addresses = tuple(word for word in text.split() if word.lower() != "none")
+    return tuple(str(PinnedAddress.parse(address)) for address in addresses)
+
+
+def _size(mebibytes: int) -> str:
+    """So that `amounts` understands it again."""
+    return f"{mebibytes / 1024:.3g} GB" if mebibytes >= 1024 else f"{mebibytes} MB"

@@ -1,0 +1,137 @@
+"""A peer's status in lines for its owner's terminal. Pure: values in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from axonp2p.plain_text import plural
+from peer_daemon.control.status import JobNow, LimitsNow, MachineNow, NetworkNow, Status
+from peer_daemon.page.words import WORDS, credit, mebibytes
+
+Local = Callable[[float], datetime]
+"""From Unix seconds to what the clock on the wall shows."""
+
+_REACHABLE = {"yes": "others can call it", "no": "others cannot call it", "unknown": "nobody has tried to call it yet"}
+
+
+def local_time(at: float) -> datetime:
+    """On this machine."""
+    return datetime.fromtimestamp(at).astimezone()
+
+
+def status_text(status: Status, local: Local) -> str:
+    """All of it, a subject a line."""
+    state = f"{WORDS[status.state]}   since {when(status.since, status.now, local)}"
+    if status.until is not None:
+        state += f" until {when(status.until, status.now, local)}"
+    rows = [(status.name, state), ("", status.sentence)]
+    rows += [("job", _job_text(job)) for job in status.jobs]
+    rows += [
+        ("machine", _machine_text(status.machine)),
+        ("limits", f"{_size_text(status)}, {_when_text(status.limits)}"),
+        ("credits", _credits_text(status)),
+        ("network", _network_text(status.network)),
+    ]
+    if status.page:
+        rows.append(("page", f"{status.page}   (axon-peer page: with the token to change things)"))
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+
+
+def state_sentence(status: Status) -> str:
+    """ "READY: no job wants this machine now"."""
+    return f"{WORDS[status.state]}: {status.sentence}"
+
+
+def paused_text(before: Status, after: Status, local: Local, *, resume: str) -> str:
+    """What a pause did, from the status before it and after it; `resume` is the command that ends it."""
+    if after.state != "paused":
+        return state_sentence(after)
+    left = {job.job for job in after.jobs}
+    ended = [job.job for job in before.jobs if job.job not in left]
+    lasting = f" until {when(after.until, after.now, local)}" if after.until is not None else ""
+    handed = f" {' and '.join(ended)} {'was' if len(ended) == 1 else 'were'} handed back." if ended else ""
+    waits = f" {' and '.join(sorted(left))} stands still and is handed back next." if left else ""
+    return f"Paused{lasting}.{handed}{waits}   Resume: {resume}"
+
+
+def finishing_text(status: Status, *, resume: str) -> str:
+    """What happens now that it was told to finish; `resume` is the command that takes it back."""
+    return f"{state_sentence(status)}.   {'Work on' if status.state == 'finishing' else 'Resume'}: {resume}"
+
+
+def limits_text(status: Status) -> str:
+    """Every limit with its option."""
+    limits = status.limits
+    rows = [
+        ("--cores", f"{limits.cores}", f"of {status.machine.cores}, for each job"),
+        ("--memory", mebibytes(limits.memory_mb), f"of {mebibytes(status.machine.memory_mb)}, for each job"),
+        ("--disk", mebibytes(limits.disk_mb), "for each job"),
+        ("--slots", f"{limits.slots}", "jobs at a time"),
+        ("--hours", ", ".join(limits.hours) or "any", "local time"),
+        ("--on-battery" if limits.on_battery else "--no-battery", "", _battery_text(limits)),
+        ("--others-cpu", f"{limits.others_cpu} %", _others_text(limits)),
+    ]
+    names, values = (max(len(row[column]) for row in rows) for column in (0, 1))
+    return "\n".join(f"{name:<{names}}  {value:<{values}}  {means}" for name, value, means in rows)
+
+
+def when(at: float, now: float, local: Local) -> str:
+    """The time of day, with the day when it is not today."""
+    moment = local(at)
+    return f"{moment:%H:%M}" if moment.date() == local(now).date() else f"{moment:%a %d %b %H:%M}"
+
+
+def _job_text(job: JobNow) -> str:
+    done = f"{plural(job.round, 'round')} accepted"
+    frozen = ", stands still until the machine is free" if job.frozen else ""
+    used = f"{plural(job.cores, 'core')}, {mebibytes(job.memory_mb)} of {mebibytes(job.memory_limit_mb)}"
+    return f"{job.job} for {job.client}: {done}, {used}{frozen}"
+
+
+def _machine_text(machine: MachineNow) -> str:
+    """As far as it tells."""
+    told = [f"other programs use {machine.others_cpu_percent:.0f} % CPU"]
+    if machine.memory_free_mb is not None:
+        told.append(f"{mebibytes(machine.memory_free_mb)} memory free")
+    if machine.temperature_c is not None:
+        told.append(f"{machine.temperature_c:.0f} C")
+    if machine.on_battery is not None:
+        told.append("on battery" if machine.on_battery else "on the mains")
+    return ", ".join(told)
+
+
+def _size_text(status: Status) -> str:
+    limits = status.limits
+    jobs = "" if limits.slots == 1 else f", {limits.slots} jobs at a time, each"
+    memory, disk = mebibytes(limits.memory_mb), mebibytes(limits.disk_mb)
+    return f"{limits.cores} of {plural(status.machine.cores, 'core')}, {memory} memory, {disk} disk{jobs}"
+
+
+def _when_text(limits: LimitsNow) -> str:
+    return f"{', '.join(limits.hours) or 'at any hour'}, {_battery_text(limits)}, {_others_text(limits)}"
+
+
+def _battery_text(limits: LimitsNow) -> str:
+    return "also on battery" if limits.on_battery else "never on battery"
+
+
+def _others_text(limits: LimitsNow) -> str:
+    if limits.others_cpu >= 100:
+        return "whatever other programs do"
+    return f"while other programs use at most {limits.others_cpu} % of the CPU"
+
+
+def _credits_text(status: Status) -> str:
+    earned = status.credits
+    return (
+        f"{credit(earned.today)} today, {credit(earned.confirmed)} confirmed in all,"
+        f" {credit(earned.pending)} wait for a tracker"
+    )
+
+
+def _network_text(network: NetworkNow) -> str:
+    answering = sum(tracker.answers for tracker in network.trackers)
+    found = f"{_REACHABLE[network.reachable]}, at {network.address}" if network.address else "nobody can find it"
+    return f"{found}; {answering} of {plural(len(network.trackers), 'tracker')} answer, {network.dht_nodes} DHT nodes"
