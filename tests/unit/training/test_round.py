@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from axonp2p.errors import JobFailed, TaskMistake
@@ -11,28 +9,17 @@ from axonp2p.training.messages import (
     AdoptState,
     GiveState,
     Prepare,
-    Prepared,
-    Progress,
-    RoundDone,
-    StartRound,
-    TaskFailed,
 )
 from axonp2p.training.phases import LEGAL, Phase, advance
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round import Rounds
 from axonp2p.training.round_messages import (
-    Action,
     Event,
-    GiveUp,
     LinkBroken,
     MemberDropped,
     MemberLost,
-    MemberReady,
-    MistakeReported,
-    ProgressHeard,
     RoundAccepted,
     RoundRedone,
-    RoundReported,
     SendStartState,
     SetMembers,
     StateAdoptedBy,
@@ -40,80 +27,20 @@ from axonp2p.training.round_messages import (
     Tick,
     Trained,
 )
-
-NAMES = {0: "otter", 1: "lynx", 2: "hare", 3: "crow"}
-FIRST, SECOND, THIRD, OTHER = (letter.encode() * 32 for letter in "fsto")
-STEPS = 10
-
-
-class Conversation:
-    """A round machine, and a clock that only the test moves."""
-
-    def __init__(self, members: int = 3, *, rounds: int = 2, min_peers: int = 1, **plan: Any) -> None:
-        self.now = 0.0
-        names = {rank: NAMES[rank] for rank in range(members)}
-        job = TrainPlan("digits-1", "task.py", 4, rounds, STEPS, batch=8, seed=1, **plan)
-        self.rounds = Rounds(job, names, min_peers=min_peers)
-
-    def begin(self) -> list[Action]:
-        return self.rounds.begin(self.now)
-
-    def hears(self, *events: Event, after: float = 1.0) -> list[Action]:
-        """What was said in reply to the last of these events."""
-        said: list[Action] = []
-        for event in events:
-            self.now += after
-            said = self.rounds.heard(event, self.now)
-        return said
-
-    def waits(self) -> list[Action]:
-        """Nothing happens until the deadline."""
-        deadline = self.rounds.next_deadline()
-        assert deadline is not None
-        self.now = max(self.now, deadline)
-        return self.rounds.heard(Tick(), self.now)
-
-    def all_ready(self) -> list[Action]:
-        self.begin()
-        return self.hears(*(ready(rank) for rank in self.rounds.members))
-
-
-def ready(rank: int, state: bytes = FIRST, *, values: int = 100) -> MemberReady:
-    return MemberReady(rank, Prepared(state=state, parameters=values, values=values))
-
-
-def reported(rank: int, round: int, state: bytes, attempt: int = 0) -> RoundReported:
-    done = RoundDone(
-        round=round, attempt=attempt, state=state, loss=0.5, samples=80, flops=1000, train_seconds=1.0,
-        exchange_seconds=0.1, sent_bytes=10, received_bytes=10, metrics={"accuracy": 0.9}, test_samples=5,
-    )  # fmt: skip
-    return RoundReported(rank, done)
-
-
-def finished_steps(rank: int, round: int = 0, attempt: int = 0, step: int = STEPS) -> ProgressHeard:
-    return ProgressHeard(rank, Progress(round=round, attempt=attempt, step=step, loss=0.5, samples=8 * step))
-
-
-def mistake(rank: int) -> MistakeReported:
-    return MistakeReported(rank, TaskFailed(doing="loss()", traceback="Traceback ...\nKeyError: 'label'"))
-
-
-def started(said: list[Action]) -> dict[int, StartRound]:
-    return {
-        action.rank: action.message
-        for action in said
-        if isinstance(action, Tell) and isinstance(action.message, StartRound)
-    }
-
-
-def dropped(said: list[Action]) -> list[int]:
-    return [action.rank for action in said if isinstance(action, MemberDropped)]
-
-
-def error_in(said: list[Action]) -> Any:
-    assert isinstance(said[-1], GiveUp), said
-    return said[-1].error
-
+from tests.unit.training.conversation import (
+    FIRST,
+    OTHER,
+    SECOND,
+    THIRD,
+    Conversation,
+    dropped,
+    error_in,
+    finished_steps,
+    mistake,
+    ready,
+    reported,
+    started,
+)
 
 # --- a job without trouble ---
 
