@@ -30,7 +30,7 @@ def banners(status: Status) -> list[Banner]:
             Banner(
                 "bad",
                 f"{'No sandbox: t' if status.why == 'no sandbox' else 'T'}his computer cannot run jobs",
-                f"{_sentence(without_mending(status.sentence))} Strangers' code never runs here without a wall around it.",
+                "Strangers' code never runs here without a wall around it.",
                 fix or "axon-peer doctor",
                 "axon-peer doctor says what holds and what does not." if fix else "It says what is missing.",
             )
@@ -63,11 +63,6 @@ def banners(status: Status) -> list[Banner]:
 def without_mending(sentence: str) -> str:
     """What is wrong, without the command that mends it."""
     return sentence.partition(MENDING)[0]
-
-
-def _sentence(text: str) -> str:
-    text = text[:1].upper() + text[1:]
-    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _port(address: str) -> str:

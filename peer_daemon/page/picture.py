@@ -22,13 +22,13 @@ DRAWN_AT_MOST = 300
 
 RIBBON_HEIGHT, BASE = 78, 56
 LOOKS = {
-    # what the span's state means on the ribbon: word, height in pixels
-    "ran": ("ran a job", 48),
-    "ready": ("ready, no job came", 14),
-    "waited": ("waited", 26),
-    "battery": ("waited, on battery", 26),
-    "paused": ("paused by you", 20),
-    "refused": ("could not work", 34),
+    # what the span's state means on the ribbon: word, height in pixels, what its sentence does not say itself
+    "ran": ("ran a job", 48, ""),
+    "ready": ("ready, no job came", 14, ""),
+    "waited": ("waited", 26, "waited: "),
+    "battery": ("waited, on battery", 26, "waited: "),
+    "paused": ("paused by you", 20, ""),
+    "refused": ("could not work", 34, "could not work: "),
 }
 OFF = "not running"
 
@@ -116,9 +116,9 @@ def word_of(look: str) -> str:
 
 
 def told_of(one: Stretch, local: Local) -> str:
-    """The stretch in words: "14:10 to 15:02 waited: another program uses 87 % CPU"."""
+    """The stretch in words: "14:10 to 15:02 (52 min), waited: another program uses 87 % CPU"."""
     when = f"{local(one.began):%H:%M} to {local(one.ended):%H:%M} ({duration(one.lasted)})"
-    return f"{when} {word_of(one.look)}: {one.sentence}"
+    return f"{when}, {LOOKS[one.look][2]}{one.sentence}"
 
 
 def summary(drawn: list[Stretch], since: float, now: float) -> str:

@@ -29,7 +29,7 @@ HOUR = 3600.0
 
 DIGITS = JobNow(
     job="digits-7f3a",
-    client="6fokxkks",
+    client="h7w2mzra",
     since=NOON - 1900,
     until=NOON + 5300,
     cores=2,
@@ -68,7 +68,7 @@ TRAINING = Status(
     peer="6fokxkksq2wa",
     state="training",
     why="free",
-    sentence="nothing else needs the CPU, mains power",
+    sentence="works on one job: nothing else needs the machine",
     since=NOON - 1900,
     now=NOON,
     jobs=[DIGITS],
@@ -91,19 +91,26 @@ BATTERY_MACHINE = msgspec.structs.replace(MACHINE, on_battery=True, battery_perc
 OUT_OF_REACH = msgspec.structs.replace(NETWORK, reachable="no")
 STATES: dict[str, Status] = {
     "training": TRAINING,
-    "ready": changed(state="ready", sentence="no job wants this machine now (4 jobs wait for a GPU)", jobs=[]),
+    "ready": changed(state="ready", sentence="no job wants this machine now", since=NOON - 4300, jobs=[]),
     "waiting": changed(
         state="waiting",
         why="busy",
-        sentence="other programs use 87 % CPU (limit 25 %): firefox, cc1plus",
+        sentence="another program uses 87 % CPU (limit 25 %): firefox, cc1plus",
         since=NOON - 45,
         jobs=[FROZEN],
         machine=BUSY_MACHINE,
     ),
     "paused": changed(
-        state="paused", why="paused", sentence="you paused it", since=NOON - 300, until=NOON + 6900, jobs=[]
+        state="paused",
+        why="paused",
+        sentence="paused by you until 13:55",
+        since=NOON - 300,
+        until=NOON + 6900,
+        jobs=[],
     ),
-    "finishing": changed(state="finishing", why="finishing", sentence="round 15 is ended first, then it pauses"),
+    "finishing": changed(
+        state="finishing", why="finishing", sentence="finishing one job, then pausing", since=NOON - 20
+    ),
     "battery": changed(
         state="waiting",
         why="battery",
@@ -117,12 +124,16 @@ STATES: dict[str, Status] = {
         why="no sandbox",
         sentence="user namespaces are for root only (bwrap: No permissions to create new namespace); "
         "mend it: sudo sysctl -w kernel.unprivileged_userns_clone=1",
+        since=NOON - 4300,
         jobs=[],
     ),
-    "unreachable": changed(state="ready", sentence="no job wants this machine now", jobs=[], network=OUT_OF_REACH),
+    "unreachable": changed(
+        state="ready", sentence="no job wants this machine now", since=NOON - 4300, jobs=[], network=OUT_OF_REACH
+    ),
     "not findable": changed(
         state="ready",
-        sentence="no job can come: nobody can find this peer",
+        sentence="no job wants this machine now",
+        since=NOON - 4300,
         jobs=[],
         findable=False,
         network=NetworkNow(
@@ -140,22 +151,25 @@ def span(began: float, ended: float, state: str, why: str, sentence: str) -> Spa
     return SpanTold(began=NOON - began * HOUR, ended=NOON - ended * HOUR, state=state, why=why, sentence=sentence)
 
 
-FREE, BUSY = "nothing else needs the CPU", "other programs used 87 % CPU (limit 25 %): firefox, cc1plus"
+FREE, BUSY = (
+    "works on one job: nothing else needs the machine",
+    "another program uses 87 % CPU (limit 25 %): firefox, cc1plus",
+)
 DAY = HistoryTold(
     spans=[
         span(26, 22.6, "training", "free", FREE),
-        span(22.6, 21.9, "ready", "free", "no job wanted this machine"),
+        span(22.6, 21.9, "ready", "free", "no job wants this machine now"),
         span(21.9, 20.2, "waiting", "busy", BUSY),
         span(20.2, 17, "training", "free", FREE),
-        span(17, 16.1, "paused", "paused", "you paused it for 1 h"),
-        span(16.1, 14.4, "ready", "free", "no job wanted this machine"),
+        span(17, 16.1, "paused", "paused", "paused by you until 19:54"),
+        span(16.1, 14.4, "ready", "free", "no job wants this machine now"),
         span(12.6, 11.8, "waiting", "battery", "on battery (71 %)"),
         span(11.8, 6.2, "training", "free", FREE),
-        span(6.2, 5.7, "waiting", "busy", "other programs used 64 % CPU (limit 25 %): cargo"),
+        span(6.2, 5.7, "waiting", "busy", "another program uses 64 % CPU (limit 25 %): cargo"),
         span(5.7, 3.9, "training", "free", FREE),
         span(3.9, 3.3, "refused", "no sandbox", "bubblewrap was missing"),
-        span(3.3, 1.2, "waiting", "in use", "somebody sat at the machine"),
-        span(1.2, 0.53, "ready", "free", "no job wanted this machine"),
+        span(3.3, 1.2, "waiting", "in use", "somebody sits at the machine"),
+        span(1.2, 0.53, "ready", "free", "no job wants this machine now"),
         span(0.53, 0, "training", "free", FREE),
     ],
     happenings=[
@@ -163,18 +177,37 @@ DAY = HistoryTold(
         HappeningTold(at=NOON - 11.8 * HOUR, kind="job began", sentence="a job began", job="text-11c0"),
         HappeningTold(at=NOON - 3.9 * HOUR, kind="job ended", sentence="71 rounds done, all accepted", job="text-11c0"),
         HappeningTold(at=NOON - 3.9 * HOUR, kind="job refused", sentence="a job was refused: no sandbox"),
-        HappeningTold(at=NOON - 2.2 * HOUR, kind="limits", sentence="cores: 1 to 2"),
+        HappeningTold(at=NOON - 2.2 * HOUR, kind="limits", sentence="the limits were changed"),
         HappeningTold(at=NOON - 0.53 * HOUR, kind="job began", sentence="a job began", job="digits-7f3a"),
     ],
 )
 
 
+def day_of(status: Status) -> HistoryTold:
+    """`DAY` up to where `status` began, and from then on what it says."""
+    if status is TRAINING:
+        return DAY
+    spans = [
+        msgspec.structs.replace(one, ended=min(one.ended, status.since))
+        for one in DAY.spans
+        if one.began < status.since
+    ]
+    present = SpanTold(began=status.since, ended=NOON, state=status.state, why=status.why, sentence=status.sentence)
+    happenings = [one for one in DAY.happenings if one.at < status.since]
+    if status.state == "paused":
+        happenings.append(HappeningTold(at=status.since, kind="paused", sentence="paused for 2 h"))
+    if status.since > DIGITS.since and not status.jobs:
+        ended = f"13 rounds done, handed back: {status.sentence}"
+        happenings.append(HappeningTold(at=status.since, kind="job ended", sentence=ended, job=DIGITS.job))
+    return HistoryTold(spans=[*spans, present], happenings=happenings)
+
+
 class PaperSteering:
     """`control.server.Steering` over a sheet of paper."""
 
-    def __init__(self, status: Status, told: HistoryTold = DAY) -> None:
+    def __init__(self, status: Status, told: HistoryTold | None = None) -> None:
         self.sheet = status
-        self.told = told
+        self.told = told or day_of(status)
         self.ordered: list[str] = []
         self._number = 0
         self._turned = asyncio.Condition()
@@ -202,11 +235,11 @@ class PaperSteering:
     async def pause(self, seconds: float | None) -> None:
         until = None if seconds is None else self.sheet.now + seconds
         await self.turn(
-            f"pause {seconds}", state="paused", why="paused", sentence="you paused it", until=until, since=NOON, jobs=[]
+            f"pause {seconds}", state="paused", why="paused", sentence="paused by you", until=until, since=NOON, jobs=[]
         )
 
     async def finish(self) -> None:
-        await self.turn("finish", state="finishing", why="finishing", sentence="round 15 is ended first")
+        await self.turn("finish", state="finishing", why="finishing", sentence="finishing one job, then pausing")
 
     async def resume(self) -> None:
         await self.turn("resume", state="ready", why="free", sentence="no job wants this machine now", until=None)

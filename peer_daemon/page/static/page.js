@@ -4,7 +4,8 @@
 (() => {
   const TOKEN = "axon-token";
   const SOONEST_MS = 1000; // between two fetches: a round may end several times a second
-  const ALSO_EVERY_MS = 15000; // time left and readings drift without a change of state
+  const ALSO_EVERY_MS = 5000; // time left and readings drift without news; only while somebody sees the page
+  const HOW_TO_READ = "Touch a bar to read its day.";
   const LOST_AFTER_MS = 3000; // a line that breaks and comes back at once is no news
   const byId = (id) => document.getElementById(id);
   const parts = () => document.querySelectorAll("[data-part]");
@@ -28,6 +29,7 @@
 
   // --- looking again ---------------------------------------------------------------------------------
   let lookedAt = 0;
+  let looks = 0;
   let planned = 0;
 
   function lookSoon() {
@@ -37,11 +39,13 @@
 
   async function look() {
     lookedAt = Date.now();
+    const mine = ++looks;
     try {
       const answer = await fetch("/", { cache: "no-store" });
       if (!answer.ok) throw new Error(String(answer.status));
-      put(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      const text = await answer.text();
       found();
+      if (mine === looks) put(new DOMParser().parseFromString(text, "text/html")); // a later look saw what came since
     } catch {
       lose();
     }
@@ -58,7 +62,8 @@
       asSent.set(part.id, twin.innerHTML);
     }
     if (chosen && byId(chosen.id)) byId(chosen.id).classList.add("chosen");
-    if (focused && byId(focused) && document.activeElement.id !== focused) byId(focused).focus({ preventScroll: true });
+    allow();
+    refocus(focused);
     document.title = fresh.title;
     byId("icon").href = fresh.getElementById("icon").getAttribute("href");
     document.querySelector("header.head").className = fresh.querySelector("header.head").className;
@@ -67,8 +72,14 @@
       byId("said").textContent = `${byId("word").textContent}: ${document.querySelector(".why").textContent}`;
       Object.assign(was, { state: is.state, why: is.why });
     }
-    allow();
     draw();
+  }
+
+  // What had the focus has it again, or its neighbour where it is gone: the keyboard never falls back to the top.
+  function refocus(id) {
+    if (!id || (document.activeElement && document.activeElement !== document.body)) return;
+    const again = byId(id) || (/^(pause-|finish|resume|stop)/.test(id) && document.querySelector("#acts button"));
+    if (again) again.focus({ preventScroll: true });
   }
 
   // --- the line to the daemon --------------------------------------------------------------------------
@@ -93,9 +104,21 @@
     allow();
   }
 
+  // Readings come twice a second while a job runs; only what people wait for is worth a look at once.
+  let known = "";
+
+  function hear(event) {
+    const { state, why, until, jobs, limits, credits, findable, network } = JSON.parse(event.data);
+    const work = jobs.map((job) => [job.job, job.round, job.frozen]);
+    const seen = [work, limits, credits, findable, network];
+    const news = JSON.stringify([state, why, until, document.hidden || seen]); // a hidden tab shows its title and icon
+    if (news !== known) lookSoon();
+    known = news;
+  }
+
   function listen() {
     const line = new EventSource("/api/events");
-    line.addEventListener("status", lookSoon);
+    line.addEventListener("status", hear);
     line.onopen = lookSoon;
     line.onerror = () => {
       lose();
@@ -104,7 +127,7 @@
   }
 
   // --- orders ------------------------------------------------------------------------------------------
-  async function order(what, body, place) {
+  async function order(what, body, place, from) {
     place.classList.remove("no");
     place.textContent = "";
     let no = "";
@@ -124,7 +147,9 @@
     }
     place.classList.toggle("no", Boolean(no));
     place.textContent = no;
+    if (!no && what === "limits") { delete limits.dataset.touched; asSent.delete("limits"); }
     await look();
+    refocus(from);
     return !no;
   }
 
@@ -133,7 +158,7 @@
     if (button) {
       const body = button.dataset.post === "pause" ? { seconds: Number(button.dataset.seconds) || null } : {};
       for (const other of document.querySelectorAll("[data-post]")) other.disabled = true;
-      order(button.dataset.post, body, byId("answer"));
+      order(button.dataset.post, body, byId("answer"), button.id);
     }
     const stretch = event.target.closest(".stretch");
     if (stretch) read(stretch);
@@ -154,16 +179,15 @@
     }
     const place = byId("saved");
     if (!Object.keys(changed).length) { place.textContent = "Nothing was changed."; return; }
-    delete limits.dataset.touched;
-    if (await order("limits", changed, place)) place.textContent = "Saved.";
-    else limits.dataset.touched = "yes";
+    if (await order("limits", changed, place, "save")) place.textContent = "Saved.";
   });
 
   // --- the ribbon ----------------------------------------------------------------------------------------
   function read(stretch) {
     for (const other of document.querySelectorAll(".stretch.chosen")) other.classList.remove("chosen");
     stretch.classList.add("chosen");
-    byId("read").textContent = stretch.getAttribute("aria-label");
+    const said = stretch.getAttribute("aria-label");
+    if (byId("read").textContent !== said) byId("read").textContent = said; // the same again would be read aloud again
   }
   document.addEventListener("focusin", (event) => {
     if (event.target.matches(".stretch")) read(event.target);
@@ -192,7 +216,7 @@
     const place = byId("chart");
     place.hidden = !earned.some((one) => one > 0);
     byId("chart-read").hidden = place.hidden;
-    const key = JSON.stringify([earned, dark, place.clientWidth]);
+    const key = JSON.stringify([earned, dark, place.clientWidth, place.clientHeight]);
     if (place.hidden || key === drawn) return;
     drawn = key;
     if (chart) chart.destroy();
@@ -201,15 +225,15 @@
     const axis = { stroke: colour("muted"), grid: { stroke: colour("edge"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
     const day = (at) => (rows[at] ? rows[at].dataset.day : "");
     chart = new uPlot({
-      width: place.clientWidth, height: place.clientHeight, legend: { show: false },
+      width: place.clientWidth, height: place.clientHeight, legend: { show: false }, padding: [8, 6, 0, 0],
       cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
       scales: { x: { time: false, range: [-0.6, rows.length - 0.4] }, y: { range: (_, least, most) => [0, most * 1.08 || 1] } },
       axes: [
         { ...axis, grid: { show: false }, size: 26, space: 60, incrs: [7], values: (_, ticks) => ticks.map(day) },
-        { ...axis, size: 46 },
+        { ...axis, size: 34, gap: 8 },
       ],
       series: [{}, { fill: colour("blue"), stroke: colour("blue"), width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.72, 40] }) }],
-      hooks: { setCursor: [(plot) => { byId("chart-read").textContent = plot.cursor.idx == null ? "" : `${day(plot.cursor.idx)}: ${earned[plot.cursor.idx].toFixed(1)} credits`; }] },
+      hooks: { setCursor: [(plot) => { byId("chart-read").textContent = plot.cursor.idx == null ? HOW_TO_READ : `${day(plot.cursor.idx)}: ${earned[plot.cursor.idx].toFixed(1)} credits`; }] },
     }, [rows.map((_, place) => place), earned], place);
   }
 

@@ -68,7 +68,7 @@ def test_every_stretch_says_what_it_was_and_one_is_reached_by_tab() -> None:
     svg = ElementTree.fromstring(ribbon(stretches(DAY, SINCE, NOON), SINCE, NOON, wall))
     groups = [one for one in svg.iter("g") if "stretch" in one.get("class", "")]
     assert len(groups) == len(DAY.spans)
-    assert groups[2].get("aria-label") == f"14:06 to 15:48 (1 h 42 min) waited: {BUSY}"
+    assert groups[2].get("aria-label") == f"14:06 to 15:48 (1 h 42 min), waited: {BUSY}"
     assert groups[2].findtext("title") == groups[2].get("aria-label")
     assert [one.get("tabindex") for one in groups] == ["-1"] * (len(groups) - 1) + ["0"]
     assert len({one.get("id") for one in groups}) == len(groups)

@@ -142,7 +142,7 @@ def test_a_pause_says_its_end() -> None:
 
 def test_tables_stand_behind_the_pictures() -> None:
     reader = read(TRAINING)
-    assert "somebody sat at the machine" in reader.text
+    assert "somebody sits at the machine" in reader.text
     assert html(TRAINING).count("data-earned=") == 30
 
 
