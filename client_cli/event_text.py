@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from axonp2p.client import events
@@ -61,7 +61,7 @@ def line_of(event: events.Event) -> str:
         case events.PeerHandedBack():
             return f"{event.peer} is wanted back by its owner in round {event.round + 1}: {event.reason}"
         case events.JobWaiting():
-            return f"the job waits for {_names(event.peers)}: it cannot go on without"
+            return f"the job waits for {', '.join(event.peers)}: it cannot go on without"
         case events.JobGoesOn():
             return "the job goes on"
         case events.RoundRedone():
@@ -134,11 +134,7 @@ def standing_still(shown: Shown) -> str:
     if not shown.paused:
         return ""
     reasons = "   ".join(f"{name} paused: {reason}" for name, reason in sorted(shown.paused.items()))
-    return f"waits   {reasons}" if shown.waits else reasons
-
-
-def _names(peers: Sequence[str]) -> str:
-    return " and ".join(peers)
+    return f"the job waits: {reasons}" if shown.waits else reasons
 
 
 def _headline(loss: float, eta_s: float | None) -> str:

@@ -72,7 +72,7 @@ def status_text(job: dict[str, Any], command: Callable[..., str]) -> str:
 def _state(job: dict[str, Any]) -> str:
     if job["state"] != JobState.TRAINING or not job["waits_for"]:
         return str(job["state"])
-    return f"training; waits for {' and '.join(job['waits_for'])}, it cannot go on without"
+    return f"training; waits for {', '.join(job['waits_for'])}: it cannot go on without"
 
 
 def _peer_row(peer: dict[str, Any], job: dict[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from axonp2p.client import owner
 from axonp2p.client.lease import Lease
 from axonp2p.client.lease_sides import Promise
 from axonp2p.client.taking import Wanted, take_lease
@@ -18,12 +19,16 @@ from axonp2p.jobs.messages import (
     BundlePart,
     EndLease,
     FromWorker,
+    HandBack,
     LeaseEnded,
     LogPart,
     Member,
+    OwnersMessage,
     SetRoster,
     TakeLease,
     WorkerEnded,
+    WorkerPaused,
+    WorkerResumed,
 )
 from axonp2p.reservation.reserving import new_uuid
 from axonp2p.reservation.token import Token
@@ -34,7 +39,7 @@ from tests.fakes import key_of
 from tests.unit.client.conftest import TAKEN, Daemon
 
 CLIENT = key_of("client")
-WANTED = Wanted(job="digits-1", kind="train", cores=2, memory_mb=512)
+WANTED = Wanted(job="digits-1", kind="train", cores=2, memory_mb=512, datasets=("imagenet-tiny",))
 
 
 class Ear:
@@ -43,6 +48,7 @@ class Ear:
     def __init__(self) -> None:
         self.said: list[bytes] = []
         self.gone: list[str] = []
+        self.owner: list[OwnersMessage] = []
         self.left = asyncio.Event()
 
     async def worker_said(self, rank: int, payload: memoryview) -> None:
@@ -51,6 +57,9 @@ class Ear:
     def receipt_signed(self, rank: int, receipt: bytes) -> None: ...
 
     async def link_lost(self, rank: int, other: int, reason: str) -> None: ...
+
+    def owner_says(self, rank: int, message: OwnersMessage) -> None:
+        self.owner.append(message)
 
     def peer_gone(self, rank: int, reason: str) -> None:
         self.gone.append(reason)
@@ -76,6 +85,7 @@ async def test_a_lease_from_its_token_to_its_end(start_peer: Any) -> None:
     (asked,) = daemon.heard
     assert isinstance(asked, TakeLease)
     assert (asked.job, asked.cores, asked.memory_mb) == ("digits-1", 2, 512)
+    assert asked.datasets == ["imagenet-tiny"]
 
     async def parts() -> AsyncIterator[tuple[BundlePart, bytes]]:
         yield BundlePart(file=0, offset=0), b"ab"
@@ -199,3 +209,66 @@ async def test_a_refused_receipt_does_not_end_the_lease(start_peer: Any) -> None
     assert not ear.gone
     await lease.end()
     assert isinstance(daemon.heard[-1], EndLease)
+
+
+async def test_an_owner_who_comes_and_goes_is_told_of_and_is_no_end(start_peer: Any) -> None:
+    daemon, ear = Daemon(), Ear()
+    lease = await lease_from(await start_peer("otter", daemon))
+    assert daemon.session
+    lease.attach(0, ear)
+    back, later = HandBack(reason="memory is short", seconds=60), HandBack(reason="finishing", seconds=600)
+    for message in (WorkerPaused(reason="a game"), WorkerPaused(reason="a game"), WorkerResumed(), WorkerResumed()):
+        await daemon.session.send(message)
+    for message in (later, back, later):
+        await daemon.session.send(message)
+    assert await lease.fetch_log() == b"hello\n"
+    assert ear.owner == [WorkerPaused(reason="a game"), WorkerResumed(), later, back]
+    assert lease.gone == ""
+    await lease.end()
+    assert isinstance(daemon.heard[-1], EndLease)
+
+
+async def test_who_listens_late_learns_how_things_stand(start_peer: Any) -> None:
+    daemon, ear = Daemon(), Ear()
+    lease = await lease_from(await start_peer("otter", daemon))
+    assert daemon.session
+    await daemon.session.send(WorkerPaused(reason="a game"))
+    await daemon.session.send(HandBack(reason="a game", seconds=600))
+    await lease.fetch_log()
+    lease.attach(0, ear)
+    paused, back = ear.owner
+    assert paused == WorkerPaused(reason="a game")
+    assert isinstance(back, HandBack)
+    assert 0 < back.seconds <= 600
+    await lease.end()
+
+
+async def test_with_no_time_left_the_worker_has_gone(start_peer: Any) -> None:
+    daemon, ear = Daemon(), Ear()
+    lease = await lease_from(await start_peer("otter", daemon))
+    assert daemon.session
+    lease.attach(0, ear)
+    await daemon.session.send(HandBack(reason="a game", seconds=0))
+    await daemon.session.send(WorkerPaused(reason="a game"))
+    await ear.left.wait()
+    assert await lease.fetch_log() == b"hello\n"
+    assert ear.owner == [HandBack(reason="a game", seconds=0)]
+    assert ear.gone == ["handed back: a game"]
+    await lease.end()
+
+
+async def test_an_owner_who_comes_back_all_the_time_is_misbehaviour(
+    start_peer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner, "MOST_PAUSES", 3)
+    daemon, ear = Daemon(), Ear()
+    lease = await lease_from(await start_peer("otter", daemon))
+    assert daemon.session
+    lease.attach(0, ear)
+    for _ in range(4):
+        await daemon.session.send(WorkerPaused(reason="a game"))
+        await daemon.session.send(WorkerResumed())
+    await ear.left.wait()
+    assert ear.owner.count(WorkerResumed()) == 3
+    assert "paused its worker 4 times" in ear.gone[0]
+    await lease.end()

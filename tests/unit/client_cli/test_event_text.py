@@ -9,7 +9,7 @@ from rich.console import Console
 
 from axonp2p.client import events
 from client_cli.bar import Bar, picture
-from client_cli.event_text import Shown, after, line_of, round_line, summary
+from client_cli.event_text import Shown, after, line_of, round_line, standing_still, summary
 from client_cli.progress import PlainLines, progress_on
 
 SUBMITTED = events.JobSubmitted(job="digits-7f3a", folder="digits", peers=4, rounds=20, bundle_bytes=410_000)
@@ -21,6 +21,7 @@ FINISHED_ROUND = events.RoundFinished(
     samples_per_second={"otter": 210.0}, seconds=0.5, wire_bytes=310_000, credits=0.00172, eta_s=30.6,
 )  # fmt: skip
 LOST = events.PeerLost(peer="wren", round=10, reason="the line was cut", left=3)
+PAUSED = events.PeerPaused(peer="otter", reason="another program uses 87 % CPU")
 DONE = events.JobFinished(
     job="digits-7f3a", folder="/h/jobs/digits-7f3a", rounds=20, loss=0.1, metrics={"accuracy": 0.967}, samples=25600,
     seconds=9.8, first_step_s=2.0, wire_bytes=3_100_000, credits={"otter": 0.001, "heron": 0.001}, receipts=80,
@@ -43,6 +44,14 @@ def test_a_finished_round_is_one_line_of_pairs() -> None:
         (SUBMITTED, "submitted digits-7f3a: 20 rounds on up to 4 peers, bundle 410 KB"),
         (LOST, "wren left in round 11: the line was cut. Its shards go to the 3 peers left."),
         (events.PeerRefused(peer="otter", reason="busy"), "otter was not hired: busy"),
+        (PAUSED, "otter paused: another program uses 87 % CPU"),
+        (events.PeerResumed(peer="otter"), "otter goes on"),
+        (
+            events.PeerHandedBack(peer="otter", reason="memory is short", round=4),
+            "otter is wanted back by its owner in round 5: memory is short",
+        ),
+        (events.JobWaiting(peers=["otter", "wren"]), "the job waits for otter, wren: it cannot go on without"),
+        (events.JobGoesOn(), "the job goes on"),
         (events.RttMeasured(seconds={"otter": 0.001}, too_far=[], unreachable={}), ""),
         (MIDWAY, ""),
         (FINISHED_ROUND, ""),
@@ -119,3 +128,13 @@ def test_a_terminal_gets_the_bar_and_it_comes_back_after_a_question() -> None:
     shown = stream.getvalue()
     assert shown.index("submitted digits-7f3a") < shown.index("question?") < shown.index("wren left in round 11")
     assert "[not markup]" in shown
+
+
+def test_below_the_bar_stands_who_is_paused_until_it_goes_on_or_leaves() -> None:
+    shown = after(Shown(), PAUSED)
+    assert standing_still(shown) == "otter paused: another program uses 87 % CPU"
+    waiting = after(shown, events.JobWaiting(peers=["otter"]))
+    assert standing_still(waiting) == "the job waits: otter paused: another program uses 87 % CPU"
+    assert standing_still(after(waiting, events.JobGoesOn())) == standing_still(shown)
+    for gone in (events.PeerResumed(peer="otter"), events.PeerLost(peer="otter", round=0, reason="x", left=1)):
+        assert standing_still(after(shown, gone)) == ""

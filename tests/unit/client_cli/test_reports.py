@@ -154,6 +154,19 @@ def test_a_failed_job_says_why() -> None:
     assert "error AX-101: no peer is left\nfix: submit again" in job_text.status_text(facts, spelled)
 
 
+def test_a_job_that_waits_for_a_paused_peer_says_so_while_it_does() -> None:
+    (otter, wren) = RECORD.peers
+    peers = [msgspec.structs.replace(otter, paused="another program uses 87 % CPU"), wren]
+    record = msgspec.structs.replace(RECORD, peers=peers, waits_for=["otter"])
+    facts = job_text.job_data(record, at_work=True) | {"kept_in": "/h"}
+    text = job_text.status_text(facts, spelled)
+    assert "training; waits for otter: it cannot go on without" in text
+    assert "paused: another program uses 87 % CPU" in text
+    facts = job_text.job_data(record, at_work=False) | {"kept_in": "/h"}
+    assert "paused:" not in job_text.status_text(facts, spelled)
+    assert "waits for" not in job_text.status_text(facts, spelled)
+
+
 def test_a_line_a_job() -> None:
     lines = job_text.jobs_text([job_text.job_data(RECORD, at_work=True)], now=1075.0).splitlines()
     assert lines[1].split() == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from axonp2p.errors import JobFailed, TaskMistake
+from axonp2p.jobs.messages import HandBack, WorkerPaused, WorkerResumed
 from axonp2p.training.coordinator import MOST_WAITING, Coordinator
 from axonp2p.training.crew import RoundBegun, Standing
 from axonp2p.training.file_parts import cut
@@ -30,7 +32,17 @@ from axonp2p.training.messages import (
 )
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round import Rounds
-from axonp2p.training.round_messages import MemberDropped, MemberReady, ProgressHeard, RoundAccepted
+from axonp2p.training.round_messages import (
+    JobGoesOn,
+    JobWaits,
+    MemberDropped,
+    MemberPaused,
+    MemberReady,
+    MemberResumed,
+    OwnersWord,
+    ProgressHeard,
+    RoundAccepted,
+)
 from axonp2p.wire.codec import Message, decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 from tests.fakes import ManualClock
@@ -220,3 +232,49 @@ async def test_files_are_fetched_after_training(tmp_path: Path) -> None:
     # What comes when nothing is fetched is let go.
     await crew.say(0, FilePart(what="model", offset=0, total=1, sha256=FIRST), b"x")
     await crew.say(0, StateAdopted(state=FIRST))
+
+
+async def test_an_owner_who_comes_back_is_shown_and_waited_for() -> None:
+    crew = Crew(members=1, rounds=1)
+
+    def instead(rank: int, told: Any) -> Message | None:
+        if isinstance(told, StartRound):
+            crew.coordinator.owner_says(0, WorkerPaused(reason="a game"))
+            crew.coordinator.owner_says(0, WorkerResumed())
+            crew.coordinator.owner_says(1, WorkerPaused(reason="who is that?"))
+        return None
+
+    crew.instead = instead
+    assert (await crew.train()).trained
+    about = [sight for sight in crew.seen if isinstance(sight, OwnersWord | JobWaits | JobGoesOn)]
+    assert about == [MemberPaused(0, "a game"), JobWaits([0]), MemberResumed(0), JobGoesOn()]
+
+
+async def test_when_the_last_machine_is_wanted_back_the_state_is_fetched_first(tmp_path: Path) -> None:
+    crew = Crew(members=1, rounds=1000)
+
+    def instead(rank: int, told: Any) -> Message | None:
+        if isinstance(told, StartRound) and told.round == 2:
+            crew.coordinator.owner_says(0, HandBack(reason="a game", seconds=600))
+        return None
+
+    crew.instead = instead
+    standing = await crew.train()
+    assert (standing.round, standing.members, standing.trained) == (3, [0], False)
+    assert standing.left_because == "peer-0: handed back: a game"
+    standing = dataclasses.replace(standing, state=hashlib.sha256(MODEL).digest())
+    assert await crew.coordinator.fetch("state", standing, tmp_path / "state") == standing.state
+
+
+async def test_the_weights_are_waited_for_while_an_owner_needs_the_machine(tmp_path: Path) -> None:
+    crew = Crew(members=1, rounds=1)
+    standing = await crew.train()
+    crew.coordinator.owner_says(0, WorkerPaused(reason="a game"))
+    crew.instead = lambda rank, told: Progress(round=0, attempt=0, step=1, loss=1.0, samples=8)
+    fetching = asyncio.create_task(crew.coordinator.fetch("model", standing, tmp_path / "model"))
+    await asyncio.sleep(0)
+    crew.coordinator.owner_says(0, WorkerResumed())
+    for part, payload in cut("model", MODEL, hashlib.sha256(MODEL).digest()):
+        await crew.say(0, part, payload)
+    assert await fetching == hashlib.sha256(MODEL).digest()
+    assert crew.seen[-1] == MemberResumed(0)

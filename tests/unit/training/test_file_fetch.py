@@ -28,8 +28,9 @@ class Members:
         self.asked: list[int] = []
         self.dies_after: dict[int, int] = {}
         self.lies: set[int] = set()
+        self.still: set[int] = set()
         self._tasks: list[asyncio.Task[None]] = []
-        self.fetch = FileFetch(SendFile(what=what, state=STATE), self.ask, limit=2**21)
+        self.fetch = FileFetch(SendFile(what=what, state=STATE), self.ask, limit=2**21, still=self.still)
 
     def ask(self, rank: int, wanted: SendFile) -> None:
         self.asked.append(rank)
@@ -128,3 +129,30 @@ async def test_what_was_not_asked_for_is_not_heard(tmp_path: Path) -> None:
     part = FilePart(what="state", offset=0, total=4, sha256=STATE)
     await members.fetch.heard(0, part, memoryview(b"rest"))
     assert await members.into(tmp_path / "model") == STATE
+
+
+async def test_who_stands_still_is_asked_last(tmp_path: Path) -> None:
+    members = Members(MODEL, MODEL, MODEL)
+    members.still.add(0)
+    assert await members.into(tmp_path / "model") == STATE
+    assert sorted(members.asked) == [1, 2]
+
+
+async def test_the_model_is_waited_for_at_the_only_member_and_a_state_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_fetch, "PATIENCE_S", 0.01)
+    asked: list[int] = []
+    still = {0}
+    kept = FileFetch(SendFile(what="state", state=STATE), lambda rank, wanted: asked.append(rank), 2**21, still)
+    with pytest.raises(JobFailed):
+        await kept.into([0], tmp_path / "state")
+
+    fetch = FileFetch(SendFile(what="model", state=STATE), lambda rank, wanted: asked.append(rank), 2**21, still)
+    fetching = asyncio.create_task(fetch.into([0], tmp_path / "model"))
+    done, _ = await asyncio.wait([fetching], timeout=0.05)
+    assert not done
+    still.clear()
+    fetch.stirred(0)  # from now on its time runs
+    with pytest.raises(JobFailed):
+        await fetching
