@@ -7,13 +7,14 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from axonp2p.clock import Clock
-from axonp2p.errors import MalformedMessage, Refused, Unreachable
+from axonp2p.errors import AxonError, MalformedMessage, Refused, Unreachable
 from axonp2p.identity.peer_id import short
 from axonp2p.jobs.messages import FirstMessage, LeaseEnded, TakeLease
 from axonp2p.logs import get_logger
 from axonp2p.reservation.token import Caller
 from axonp2p.transport.messages import JoinMesh
 from axonp2p.transport.session import Session
+from peer_daemon.history.refusals import Refusals
 from peer_daemon.job_runner import JobRunner, Workplace
 from peer_daemon.leases import Leases
 from peer_daemon.memory import give_back
@@ -48,6 +49,7 @@ class Door:
         self._clock = clock
         self._slots_changed = slots_changed
         self._noted = noted
+        self._refusals = Refusals()
         self._workshop = workshop
         self._leasing: set[asyncio.Task[None]] = set()
         self._closing = False
@@ -81,7 +83,12 @@ class Door:
 
     async def _lease(self, session: Session, ask: TakeLease) -> None:
         caller = Caller(key=session.peer, address=session.address)
-        lease = self._leases.take(ask, caller, self._clock.now())
+        try:
+            lease = self._leases.take(ask, caller, self._clock.now())
+        except AxonError as error:
+            if self._refusals.is_worth_noting(session.peer, error.message, self._clock.monotonic()):
+                await self._noted("job refused", f"{ask.job} of {short(session.peer)}: {error.message}", ask.job)
+            raise
         log.info("lease taken", job=lease.job, client=short(lease.client), cores=lease.cores, memory_mb=lease.memory_mb)
         runner = JobRunner(lease, session, self._place)
         try:

@@ -117,7 +117,7 @@ class Steward:
 
     async def _follow(self, course: Course) -> None:
         minded = self._with
-        if minded.lending.refuse("" if course.takes_work else course.sentence):
+        if minded.lending.refuse(self._no_room() if course.takes_work else course.sentence):
             await minded.offer_changed()
         if course.act is Act.RUN:
             minded.workshop.hold_to(course.cores)
@@ -128,6 +128,11 @@ class Steward:
         await minded.workshop.stop_all(course.sentence)
         if course.act is Act.HAND_BACK:
             minded.workshop.hand_back(course.sentence, 0)
+
+    def _no_room(self) -> str:
+        """Why no second job may begin beside one that runs; empty when there is room."""
+        free, keep = self.readings.disk_free_mb, self._with.policy.wishes.keep_disk_free_mb
+        return "" if free is None or free >= keep else f"only {free} MB of disk free ({keep} are kept for its owner)"
 
     async def _remember(self, course: Course, now: float) -> None:
         before, self.course = self.course, course

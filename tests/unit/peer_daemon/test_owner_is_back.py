@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from axonp2p.errors import Refused
+from axonp2p.identity.peer_id import short
 from axonp2p.jobs.messages import EndLease, HandBack, LeaseEnded, LeaseTaken, ToWorker, WorkerPaused, WorkerResumed
-from tests.unit.peer_daemon.test_lease_conversation import begin, heard
+from tests.unit.peer_daemon.test_lease_conversation import CLIENT, begin, heard
 
 BUSY = "another program uses 87 % CPU (limit 25 %): firefox"
 
@@ -67,6 +68,9 @@ async def test_a_job_gets_the_data_that_it_names_if_the_owner_offers_it(make_pee
     await session.send(make_peer.take_lease(peer, datasets=["holiday-pictures"]))
     with pytest.raises(Refused, match="does not offer the data holiday-pictures"):
         await session.receive(LeaseTaken)
+    assert peer.noted == [
+        ("job refused", f"digits of {short(CLIENT.peer_id)}: this peer does not offer the data holiday-pictures")
+    ]
 
 
 async def test_fewer_cores_hold_while_the_owner_is_there(make_peer):
