@@ -15,7 +15,10 @@ from peer_daemon.options import Span, common
 )
 @common
 def command(since: float, home: Path | None, as_json: bool) -> None:
-    """When it ran, waited and why, and what happened, oldest first; 30 days are kept."""
+    """When it ran, and when it waited and why.
+
+    What happened stands among it, oldest first. 30 days are kept.
+    """
     import asyncio
     import time
 

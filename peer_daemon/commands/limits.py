@@ -39,7 +39,10 @@ def command(
     home: Path | None,
     as_json: bool,
 ) -> None:
-    """What jobs may use and when; with options, change it, now and in config.toml."""
+    """Show what jobs may use and when, or change it.
+
+    What is given as an option changes at once, and in config.toml.
+    """
     import asyncio
 
     import msgspec

@@ -13,7 +13,10 @@ from peer_daemon.options import Span, common
 @click.option("--for", "seconds", type=Span(), metavar="TIME", help="Such as 2h, 30m or 90s.  [until axon-peer resume]")
 @common
 def command(seconds: float | None, home: Path | None, as_json: bool) -> None:
-    """Stop working now; what runs is handed back, and nothing that was accepted is lost."""
+    """Stop working now; what runs is handed back.
+
+    Nothing that was accepted is lost. axon-peer resume ends it before its time.
+    """
     import asyncio
 
     import msgspec

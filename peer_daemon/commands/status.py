@@ -12,7 +12,10 @@ from peer_daemon.options import common
 @click.command("status")
 @common
 def command(home: Path | None, as_json: bool) -> None:
-    """What the peer does now, and why; its limits, credits and how it is reached."""
+    """What the peer does now, and why.
+
+    Below it: what runs, the limits, the credits, and how others reach it.
+    """
     import asyncio
 
     import msgspec

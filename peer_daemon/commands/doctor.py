@@ -1,0 +1,34 @@
+"""`axon-peer doctor`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from peer_daemon.options import common
+
+
+@click.command("doctor")
+@click.option("-v", "--verbose", is_flag=True, help="A line for each attack on the wall.")
+@common
+def command(verbose: bool, home: Path | None, as_json: bool) -> int:
+    """Look for what is wrong; try to break the sandbox.
+
+    This computer, the wall and what strengthens it, what tells whether the machine is free, ports, trackers and clocks;
+    a peer need not run. The attacks are those of a hostile job, in a sandbox as strangers' jobs get it; they are harmless. Ends with 1 when a check fails; a warning is no failure.
+    """
+    import asyncio
+
+    from axonp2p.clock import SystemClock
+    from axonp2p.console import print_answer
+    from axonp2p.findings import broken, report_data, report_text
+    from axonp2p.logs import configure_logs
+    from peer_daemon.doctor.checks import checks_of
+    from peer_daemon.doctor.look import look
+    from peer_daemon.options import peer_home
+
+    configure_logs(level="error")
+    checks = checks_of(asyncio.run(look(peer_home(home), SystemClock())), verbose=verbose)
+    print_answer(report_text(checks), report_data(checks), as_json=as_json)
+    return 1 if broken(checks) else 0

@@ -1,0 +1,98 @@
+"""What `axon-peer doctor` found out, before anything is judged (pure: values only)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What is wrong and what mends it; nothing is, when `text` is empty."""
+
+    text: str = ""
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class MachineFacts:
+    """This computer."""
+
+    home: str
+    versions: dict[str, str]
+    """Of Python and of the libraries; empty for one that is missing."""
+    key: Trouble
+    settings: Trouble
+    disk_free_mb: int
+    keep_disk_free_mb: int
+    memory_mb: int
+    cores: int
+
+
+@dataclass(frozen=True)
+class PortFacts:
+    """Where it listens, or would."""
+
+    listen: str
+    page: str
+    """Empty: none is wanted."""
+    running: str = ""
+    """What the peer that runs here says of itself in a sentence; it holds the ports then. Empty: none runs."""
+    reachable: str = "unknown"
+    """Whether others can call the one that runs: "yes", "no" or "unknown"."""
+    tcp: str = ""
+    """Why nothing could be bound; empty where something could."""
+    udp: str = ""
+    page_port: str = ""
+
+
+@dataclass(frozen=True)
+class TrackerFacts:
+    """What one tracker said, or why it said nothing."""
+
+    name: str
+    """HOST:PORT"""
+    configured: bool
+    """It stands in the settings; the peer learnt of it otherwise."""
+    trouble: str = ""
+    rtt_s: float = 0.0
+    clock_off_s: float = 0.0
+    """Its clock minus ours."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attack on the wall."""
+
+    name: str
+    tries: str
+    held: bool
+    said: str
+
+
+@dataclass(frozen=True)
+class ContainFacts:
+    """What keeps a stranger's job in, and behind everything else."""
+
+    no_sandbox: str
+    """Why there is none; empty where there is one."""
+    holds: str
+    """What holds memory and processes, in a phrase."""
+    seccomp: Trouble
+    landlock: int
+    """Its version; 0 where the kernel has none."""
+    no_idle: str
+    """Why a process cannot be put behind everything else; empty where it can."""
+    attempts: dict[str, list[Attempt]] = field(default_factory=dict)
+    """By kind, in the order of trying; none where there is no sandbox."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All of it."""
+
+    machine: MachineFacts
+    contain: ContainFacts
+    senses: list[tuple[str, bool, str]]
+    """What tells whether the machine is free: name, whether it can be read, one sentence."""
+    ports: PortFacts
+    trackers: list[TrackerFacts]
