@@ -40,7 +40,7 @@ PLACES: dict[str, int] = {
     **dict.fromkeys(("/job", "/data", "/etc", "/proc/cpuinfo", "/proc/meminfo"), _READ),
     # Nothing that was written inside is run as a program. Python's modules are read, so they are not meant.
     "/tmp": _CHANGE,  # noqa: S108
-    **dict.fromkeys((f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom")), _READ | _WRITE_FILE),
+    **dict.fromkeys((f"/dev/{name}" for name in ("null", "full", "random", "urandom")), _READ | _WRITE_FILE),
 }
 """Path inside -> rights; on all below it where it is a folder. Everything else is out of reach."""
 

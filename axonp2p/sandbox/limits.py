@@ -69,6 +69,8 @@ def kernel_limits(start: Start, kernel: tuple[int, int]) -> list[tuple[int, int]
     if kernel >= (5, 14):
         # Older kernels count all of the person's processes against it, those outside of the sandbox too.
         limits.append((resource.RLIMIT_NPROC, kernel_task_limit(start.processes, start.cores)))
+        # Timers and signals that wait; the kernel has so many for each person, too.
+        limits.append((resource.RLIMIT_SIGPENDING, 1024))
     if start.cpu_seconds:
         # A little later than the watch, which can say why.
         limits.append((resource.RLIMIT_CPU, start.cpu_seconds + 5))

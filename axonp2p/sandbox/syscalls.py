@@ -45,7 +45,7 @@ class Argument:
 _LOW = 0xFFFFFFFF
 
 ALLOWED = {
-    "memory of its own": "brk mmap mprotect munmap mremap madvise msync membarrier pkey_alloc pkey_free pkey_mprotect",
+    "memory of its own": "brk mprotect munmap mremap madvise msync membarrier pkey_alloc pkey_free pkey_mprotect",
     "open files": (
         "open openat creat close close_range read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2"
         " lseek dup dup2 dup3 pipe pipe2 sendfile fadvise64 readahead fallocate ftruncate fsync fdatasync flock"
@@ -92,8 +92,12 @@ ALLOWED = {
 
 _NEW_NAMESPACES = 0x20000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 _CLONE_PIDFD, _CLONE_PTRACE = 0x1000, 0x2000
+_MAP_KIND, _MAP_WITHOUT_FILE = 0xF, 0x20  # MAP_SHARED is 1, MAP_PRIVATE 2, MAP_SHARED_VALIDATE 3
 
 LIMITED = {
+    # Of a file, shared or not; without a file, its own alone. Memory that is shared without a file counts for nobody
+    # when who filled it has ended, while another only holds it. What torch shares lies in /dev/shm, which has a size.
+    "mmap": Argument(3, _MAP_KIND | _MAP_WITHOUT_FILE, (1, 2, 3, 2 | _MAP_WITHOUT_FILE)),
     # Threads and children, but no new namespaces: those bring rights within them, and most of the kernel's holes.
     "clone": Argument(0, _NEW_NAMESPACES | _CLONE_PIDFD | _CLONE_PTRACE, (0,)),
     # AF_UNIX. There is no network to be reached anyway; this keeps its code in the kernel out of reach.

@@ -88,6 +88,11 @@ def parse_status(text: str) -> tuple[int, int]:
     return memory, threads
 
 
+def parse_page_tables(text: str) -> int:
+    """Bytes of page tables from /proc/PID/status; no process shares its own."""
+    return next((int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("VmPTE:")), 0)
+
+
 def parse_sockets(text: str) -> int:
     """Sockets of all kinds in a network, from /proc/PID/net/sockstat."""
     for line in text.splitlines():
@@ -97,7 +102,7 @@ def parse_sockets(text: str) -> int:
 
 
 def parse_exact(text: str) -> int:
-    """The same from /proc/PID/smaps_rollup, with pages that several processes share counted by their share."""
+    """The same but page tables, from /proc/PID/smaps_rollup: pages that several share are counted by their share."""
     total = 0
     for line in text.splitlines():
         name, _, value = line.partition(":")

@@ -18,7 +18,15 @@ from axonp2p.sandbox.freezer import Freezer
 from axonp2p.sandbox.limits import MIB, Limits, task_limit
 from axonp2p.sandbox.priority import hold_to, lower_sessions
 from axonp2p.sandbox.processor_time import ProcessorTime, ahead_of_cores, parse_ticks
-from axonp2p.sandbox.verdict import Sample, Verdict, parse_exact, parse_sockets, parse_status, verdict
+from axonp2p.sandbox.verdict import (
+    Sample,
+    Verdict,
+    parse_exact,
+    parse_page_tables,
+    parse_sockets,
+    parse_status,
+    verdict,
+)
 from axonp2p.sandbox.worker_group import WorkerGroup
 
 INTERVAL_S = 0.1
@@ -86,6 +94,7 @@ class Sampler:
         total = 0
         for pid in descendants(self._first, self._tasks_allowed):
             try:
+                total += parse_page_tables(read(f"/proc/{pid}/status"))
                 total += parse_exact(read(f"/proc/{pid}/smaps_rollup"))
             except (FileNotFoundError, ProcessLookupError):
                 continue  # it ended meanwhile

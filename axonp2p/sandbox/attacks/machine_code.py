@@ -71,7 +71,8 @@ def _int_0x80(number: int) -> int:
         raise Held(f"{platform.machine()} has no such calls")
     # push rbx; xor ebx, ebx; xor ecx, ecx; xor edx, edx; mov eax, NUMBER; int 0x80; pop rbx; ret
     code = b"\x53\x31\xdb\x31\xc9\x31\xd2\xb8" + number.to_bytes(4, "little") + b"\xcd\x80\x5b\xc3"
-    page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    page = mmap.mmap(-1, mmap.PAGESIZE, kind, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     page.write(code)
     call = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
     return int(call())

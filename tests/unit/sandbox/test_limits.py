@@ -19,6 +19,7 @@ def test_every_kernel_limit_follows_from_the_message() -> None:
     assert found[resource.RLIMIT_FSIZE] == 64 * MIB
     assert found[resource.RLIMIT_NOFILE] == 256
     assert found[resource.RLIMIT_CORE] == 0
+    assert found[resource.RLIMIT_SIGPENDING] == 1024
     assert found[resource.RLIMIT_NPROC] == task_limit(64, 2) + 8 == 80
     assert resource.RLIMIT_CPU not in found
 

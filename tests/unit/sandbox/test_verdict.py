@@ -5,7 +5,15 @@ from dataclasses import replace
 import pytest
 
 from axonp2p.sandbox.limits import MIB, Limits
-from axonp2p.sandbox.verdict import SOCKETS, Sample, parse_exact, parse_sockets, parse_status, verdict
+from axonp2p.sandbox.verdict import (
+    SOCKETS,
+    Sample,
+    parse_exact,
+    parse_page_tables,
+    parse_sockets,
+    parse_status,
+    verdict,
+)
 
 LIMITS = Limits(cores=2, memory_mb=100, scratch_mb=10, processes=8, cpu_seconds=60, wall_seconds=90, log_bytes=4096)
 AT_THE_LIMIT = Sample(
@@ -75,3 +83,8 @@ def test_sockets_are_those_of_all_kinds() -> None:
 def test_the_exact_sum_shares_pages() -> None:
     text = "Rss: 9999 kB\nPss: 5000 kB\nPss_Anon: 100 kB\nPss_File: 4000 kB\nPss_Shmem: 20 kB\nSwapPss: 3 kB\n"
     assert parse_exact(text) == 123 * 1024
+
+
+def test_page_tables_are_counted_where_shared_pages_are_not_counted_twice() -> None:
+    assert parse_page_tables("VmRSS:\t  900 kB\nVmPTE:\t   12 kB\n") == 12 * 1024
+    assert parse_page_tables("Name:\tended\n") == 0
