@@ -13,6 +13,7 @@ from axonp2p.sandbox.attacks.kernel import REFUSALS, ask
 _NEW_USER, _NEW_MOUNTS, _NEW_NETWORK, _NEW_PIDS = 0x10000000, 0x20000, 0x40000000, 0x20000000
 _NO_ROOM = (*REFUSALS, errno.ENOSPC)
 """A sandbox that was told to allow no more of them says so with an error of its own."""
+_NOT_THERE = (*REFUSALS, errno.ENOENT)
 _TYPE, _PASTE = 0x5412, 0x541C  # TIOCSTI, TIOCLINUX
 _HIGH = 0xDEAD << 32
 """Bits that the kernel ignores and a filter may trip over."""
@@ -97,8 +98,19 @@ ATTACKS = (
     _asks("swap-off", "take the machine's swap away", "swapoff", None),
     _asks("accounting", "have the kernel write a file at each end of a process", "acct", None),
     _asks("kernel-log", "read or clear the kernel's messages", "syslog", 3, None, 0),
+    _asks("write-all-disks", "have the machine write out all its disks, again and again", "syncfs", 0),
+    # Memory that no limit of a process counts
+    _asks("shared-memory", "take memory that stays when who filled it has ended", "mmap", None, 4096, 3, 0x21, -1, 0),
+    _asks("shared-zeros", "take such memory from /dev/zero", "openat", 0, b"/dev/zero", 2, 0, refusals=_NOT_THERE),
+    _asks("segment", "take memory that outlives all processes (System V)", "shmget", 0, 4096, 0o1600),
+    _asks("large-pipe", "take the pipes' memory that the person's programs need", "fcntl", 1, 1031, 2**20),
+    _asks("pages-in-a-pipe", "keep memory in a pipe after giving it up", "vmsplice", 1, None, 0, 0),
+    _asks("files-in-a-pipe", "keep files in a pipe after removing them", "splice", 0, None, 1, None, 0, 0),
+    _asks("labels-of-files", "keep data in labels of files", "setxattr", b"/tmp", b"user.x", b"x", 1, 0),
+    _asks("memory-that-stays", "take memory that cannot be swapped out", "mlockall", 1),
     # Doors by which filters are passed
     _asks("other-personality", "be taken for a 32-bit program", "personality", 8),
     _asks("known-addresses", "have its memory at addresses that can be foreseen", "personality", 0x0040000),
+    _asks("own-filter", "lay a filter over the filter that holds it", "seccomp", 0, 0, None),
     _asks("message-queue", "keep data in the kernel when it has ended", "mq_open", b"axon", 0o102, 0o600, None),
 )

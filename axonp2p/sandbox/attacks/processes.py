@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import signal
+import struct
 
 from axonp2p.sandbox.attacks.attack import Held, Target, attack
+from axonp2p.sandbox.attacks.kernel import ask
+from axonp2p.sandbox.command_line import NOBODY
+from axonp2p.sandbox.step_down import FIRST_USER, RANGE
+
+_CAPBSET_READ, _GET_NO_NEW_PRIVILEGES = 23, 39
 
 
 @attack
@@ -84,9 +91,38 @@ def other_groups(target: Target) -> str:
 @attack
 def user_of_the_daemon(target: Target) -> str:
     """tries to run as the user who started it"""
-    if os.getuid() == 65534 and os.geteuid() == 65534 and set(os.getgroups()) <= {65534}:
-        raise Held("it is nobody in here")
+    numbers = {*os.getresuid(), *os.getresgid(), *os.getgroups()}
+    # A user namespace shows everybody as nobody; a worker of root's is a user whom nobody is.
+    if numbers == {NOBODY} or (len(numbers) == 1 and next(iter(numbers)) & RANGE == FIRST_USER):
+        raise Held("nobody else is the user it is in here")
     return f"is user {os.getuid()} in {os.getgroups()}"
+
+
+@attack
+def user_of_another_worker(target: Target) -> str:
+    """tries to become the user as whom another worker runs, to signal it"""
+    other = FIRST_USER + (os.getuid() + 1) % 2**24
+    os.setresuid(other, other, other)
+    return f"is user {os.getuid()}"
+
+
+@attack
+def rights_of_root(target: Target) -> str:
+    """tries to take back the rights that root has"""
+    data = struct.pack("6I", *(0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF) * 2)
+    return ask("capset", struct.pack("=Ii", 0x20080522, 0), data)
+
+
+@attack
+def left_rights(target: Target) -> str:
+    """tries to find a right that was forgotten"""
+    libc = ctypes.CDLL(None)
+    left = ctypes.create_string_buffer(24)
+    libc.capget(struct.pack("=Ii", 0x20080522, 0), left)
+    bounding = [number for number in range(64) if libc.prctl(_CAPBSET_READ, number, 0, 0, 0) == 1]
+    if any(left.raw) or bounding or libc.prctl(_GET_NO_NEW_PRIVILEGES, 0, 0, 0, 0) != 1:
+        return f"has rights {left.raw.hex()}, and could have {bounding}"
+    raise Held("it has none, and can be given none")
 
 
 @attack
@@ -135,7 +171,7 @@ def higher_limits(target: Target) -> str:
 @attack
 def laid_limits(target: Target) -> str:
     """tries to find a limit that was forgotten"""
-    needed = ("DATA", "NOFILE", "FSIZE", "CORE", "MEMLOCK")
+    needed = ("DATA", "NOFILE", "FSIZE", "CORE", "MEMLOCK", "SIGPENDING")
     open_ended = [
         name for name in needed if resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[1] == resource.RLIM_INFINITY
     ]

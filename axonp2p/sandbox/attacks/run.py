@@ -37,6 +37,8 @@ async def try_the_wall() -> list[Tried]:
         job, neighbour, secret = base / "job", base / "neighbour", base / "secret"
         job.mkdir()
         neighbour.mkdir()
+        # Whatever the umask: a worker of root's is another user. The folder above lets nobody else in.
+        job.chmod(0o755)
         (neighbour / "task.py").write_text("# somebody else's\n", encoding="ascii")
         secret.write_text("not for strangers\n", encoding="ascii")
         async with _outside(base) as (tcp_port, udp_port, abstract):
@@ -58,6 +60,7 @@ async def try_the_wall() -> list[Tried]:
                     ),
                 )
                 (job / TARGET).write_bytes(msgspec.json.encode(target))
+                (job / TARGET).chmod(0o644)
                 return await _hear(worker)
             finally:
                 await worker.kill()

@@ -1,6 +1,6 @@
 """Runs all hostile jobs, each in a sandbox of its own, beside one peaceful job, and prints how each ended, as JSON.
 
-A program, so that it can be run as any user: `python -m tests.system.sandbox.hostile.contain FOLDER`.
+A program, so that it can be run as any user: `python -m tests.system.sandbox.hostile.contain`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import resource
 import shutil
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,8 @@ import msgspec
 import psutil
 
 from axonp2p.errors import AxonError
+from axonp2p.sandbox.attacks.attack import Tried
+from axonp2p.sandbox.attacks.run import try_the_wall
 from axonp2p.sandbox.child import SandboxedWorker, start_worker
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.messages import BundleReady, Control, Started
@@ -33,6 +36,8 @@ _LISTENED = 3000
 _PATIENCE_S = 1.5
 """For a job that never ends by itself."""
 _END_S = 60.0
+_ALL_PROCESSES = 2000
+"""So many of this user's: should the wall fall, the machine that the test runs on stands."""
 
 
 class HowItEnded(msgspec.Struct):
@@ -54,6 +59,10 @@ class HowItEnded(msgspec.Struct):
 class Told(msgspec.Struct):
     """What came of all of them."""
 
+    user: int
+    """Who ran them."""
+    tried: list[Tried]
+    """How the attacks went that harm nothing."""
     jobs: list[HowItEnded]
     descriptors: int
     """How many more this process had open in the end."""
@@ -151,6 +160,9 @@ def _runs(pid: int) -> bool:
 
 async def contain(folder: Path) -> Told:
     """Run them all, a few at a time."""
+    # Inherited by every worker, and kept by those that are no root.
+    resource.setrlimit(resource.RLIMIT_NPROC, (_ALL_PROCESSES, _ALL_PROCESSES))
+    tried = await try_the_wall()
     own = Path(__file__).parent
     inside_job = folder / "tests" / "system" / "sandbox" / "hostile"
     inside_job.mkdir(parents=True)
@@ -168,8 +180,16 @@ async def contain(folder: Path) -> Told:
     ended = await asyncio.gather(*map(next_one, named(floods, channel).values()))
     more = len(os.listdir("/proc/self/fd")) - descriptors
     await peaceful.worker.kill()
-    return Told(ended, more, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    return Told(os.getuid(), tried, ended, more, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+
+
+def main() -> None:
+    """Run them in a folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="axon-hostile-") as folder:
+        # The worker is another user than root.
+        os.chmod(folder, 0o755)
+        print(msgspec.json.encode(asyncio.run(contain(Path(folder)))).decode())
 
 
 if __name__ == "__main__":
-    print(msgspec.json.encode(asyncio.run(contain(Path(sys.argv[1])))).decode())
+    main()

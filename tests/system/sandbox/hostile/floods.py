@@ -102,7 +102,7 @@ def memory_of_children(channel: Inside) -> None:
     del held
 
 
-@hostile("memory", BY_ITSELF)
+@hostile(BY_ITSELF, log="Operation not permitted")
 def memory_shared(channel: Inside) -> None:
     """tries to take memory that belongs to no process alone"""
     held = [mmap.mmap(-1, 32 * MIB) for _ in range(12)]
@@ -111,10 +111,16 @@ def memory_shared(channel: Inside) -> None:
     for_ever()
 
 
-@hostile("memory", BY_ITSELF)
+@hostile(BY_ITSELF, log="refused")
 def memory_of_the_dead(channel: Inside) -> None:
-    """tries to keep shared memory alive that a dead process has filled"""
-    held = [mmap.mmap(-1, 32 * MIB) for _ in range(12)]
+    """tries to keep shared memory that a dead process has filled, which counts for nobody"""
+    held = []
+    for path in ("", "/dev/zero"):
+        with contextlib.suppress(OSError):
+            descriptor = os.open(path, os.O_RDWR) if path else -1
+            held += [mmap.mmap(descriptor, 32 * MIB) for _ in range(12)]
+    if not held:
+        raise SystemExit("refused")
     for part in held:
         if os.fork() == 0:
             part.write(b"\1" * len(part))
@@ -125,8 +131,10 @@ def memory_of_the_dead(channel: Inside) -> None:
 
 @hostile("memory", BY_ITSELF)
 def tables_of_pages(channel: Inside) -> None:
-    """tries to fill memory with the kernel's own notes, by touching a byte here and there"""
-    held = [mmap.mmap(-1, 2**36, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS) for _ in range(16)]
+    """tries to fill memory with the kernel's own notes, by reading a byte here and there"""
+    # Without a right to write it counts as no data, and all its pages are one.
+    kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    held = [mmap.mmap(-1, 2**36, kind, mmap.PROT_READ) for _ in range(16)]
     for part in held:
         for place in range(0, len(part), 2 * MIB):
             part[place]
