@@ -1,6 +1,6 @@
 """One look at this machine: every sensor joined into `Readings`. A look takes well under a millisecond.
 
-What changes slowly (power, heat, disk, terminals) is looked at every two seconds, and the list of programs, which takes
+What changes slowly (power, heat, disk, terminals) is looked at twice a second at most, and the list of programs, which takes
 some milliseconds, only while other programs are busy or the owner named some to yield to.
 """
 
@@ -21,8 +21,8 @@ from peer_daemon.idle.readings import Readings
 from peer_daemon.idle.terminals import Terminals
 from peer_daemon.idle.wanted import IdleWishes
 
-_SLOW_EVERY_S = 2.0
-_PROGRAMS_EVERY_S = 5.0
+_SLOW_EVERY_S = 0.5
+_PROGRAMS_EVERY_S = 1.0
 _BUSIEST_EVERY_S = 3.0
 _BUSIEST_FROM = 0.25
 """Of the limit: below it nobody asks who it was."""

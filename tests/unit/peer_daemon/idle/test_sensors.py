@@ -65,12 +65,12 @@ def test_who_is_busy_is_known_at_the_second_look(machine: FakeRoot) -> None:
     assert looker.sensors.read(0.0, 0).busiest == ()
 
 
-def test_programs_to_yield_to_are_looked_for_every_five_seconds(machine: FakeRoot) -> None:
+def test_programs_to_yield_to_are_looked_for_every_second(machine: FakeRoot) -> None:
     looker = Looker(machine, IdleWishes(yield_to=frozenset({"blender"})))
     machine.process(10, "Blender", 0.0)
-    looker.passes(1)
+    looker.passes(0.5)
     assert looker.sensors.read(0.0, 0).programs == frozenset()
-    looker.passes(4)
+    looker.passes(0.5)
     assert looker.sensors.read(0.0, 0).programs == {"blender"}
     looker.sensors.wishes = replace(looker.sensors.wishes, yield_to=frozenset())
     assert looker.sensors.read(0.0, 0).programs == frozenset()
