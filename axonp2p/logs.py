@@ -9,9 +9,17 @@ import logging
 import sys
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from types import ModuleType
 from typing import cast
 
-import structlog
+# structlog loads all of rich, 5 MB, for tracebacks that it would draw; a daemon draws none.
+_rich = sys.modules.pop("rich", None)
+sys.modules["rich"] = cast(ModuleType, None)
+import structlog  # noqa: E402
+
+del sys.modules["rich"]
+if _rich is not None:
+    sys.modules["rich"] = _rich
 
 FILE_BYTES = 5_000_000
 OLD_FILES = 2

@@ -5,22 +5,15 @@ No certificate authority: who knows the fingerprint from a signed row (or from a
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import os
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
+from axonp2p.identity.certificate_bytes import certificate_der, pem, private_key_der
 from axonp2p.identity.keys import PrivateKey
-
-# Its trust comes from the pin, not from its dates; the dates only have to hold.
-_VALID_FROM = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
-_VALID_UNTIL = datetime.datetime(2124, 1, 1, tzinfo=datetime.UTC)
+from axonp2p.identity.peer_id import public_key_of
 
 
 @dataclass(frozen=True)
@@ -38,31 +31,16 @@ class Certificate:
         return context
 
 
-def make_certificate(key: PrivateKey, pem: Path) -> Certificate:
-    """Write the certificate of `key` to `pem`.
+def make_certificate(key: PrivateKey, file: Path) -> Certificate:
+    """Write the certificate of `key` to `file`.
 
     Ed25519 signatures, the dates and the serial number are fixed by the key, so the same key always gives the same
     bytes: a lost file changes nobody's pin.
     """
-    secret = Ed25519PrivateKey.from_private_bytes(key.seed)
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, key.peer_id)])
     serial = int.from_bytes(hashlib.sha256(b"axon/certificate/1\0" + key.peer_id.encode()).digest()[:8]) | 1
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(secret.public_key())
-        .serial_number(serial)
-        .not_valid_before(_VALID_FROM)
-        .not_valid_after(_VALID_UNTIL)
-        .sign(secret, algorithm=None)
-    )
-    der = certificate.public_bytes(serialization.Encoding.DER)
-    private = secret.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    pem.unlink(missing_ok=True)
-    descriptor = os.open(pem, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(private + certificate.public_bytes(serialization.Encoding.PEM))
-    return Certificate(pem, hashlib.sha256(der).digest())
+    der = certificate_der(key.peer_id, serial, public_key_of(key.peer_id), key.sign_certificate)
+    file.unlink(missing_ok=True)
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as opened:
+        opened.write(pem("PRIVATE KEY", private_key_der(key.seed)) + pem("CERTIFICATE", der))
+    return Certificate(file, hashlib.sha256(der).digest())

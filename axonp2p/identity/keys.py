@@ -32,6 +32,10 @@ class PrivateKey:
         """64 bytes that prove: this key signed this payload for this purpose."""
         return self._key.sign(_bound(purpose, payload)).signature
 
+    def sign_certificate(self, to_be_signed: bytes) -> bytes:
+        """64 bytes without a purpose, as X.509 wants them: only for the certificate of this very key."""
+        return self._key.sign(to_be_signed).signature
+
     def __repr__(self) -> str:
         return f"PrivateKey({self.peer_id[:8]})"
 
