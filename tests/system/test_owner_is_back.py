@@ -150,3 +150,25 @@ def test_finish_ends_the_round_first(tmp_path, person):
     events = events_of(person)
     assert len(named(events, "round_finished")) == 20
     assert not named(events, "round_redone")
+
+
+def test_the_only_machine_gives_the_state_before_it_goes_and_the_job_goes_on_another_time(tmp_path, person):
+    write_job(person.folder / "line", peers=1, rounds=40, pause=0.05)
+    home = tmp_path / "otter"
+    with Processes(tmp_path) as processes:
+        processes.start_peers("otter")
+        job = submit(person, processes)
+        until(home, lambda status: any(each.round >= 2 for each in status.jobs), "no round was done")
+        asyncio.run(caller.finish(home))
+        said, _ = job.communicate(timeout=200)
+        assert job.returncode == 8, said
+        assert "handed back: " in said
+        (left,) = named(events_of(person), "job_left")
+        assert f"axon resume {left['job']}" in said
+        assert left["round"] == len(named(events_of(person), "round_finished")) >= 2
+        until(home, lambda status: status.state == "paused", "it did not finish")
+
+        asyncio.run(caller.resume(home))
+        until(home, lambda status: status.state == "ready", "it takes no work again")
+        finished(person.begin("resume", left["job"], "--tracker", processes.tracker))
+    assert len(named(events_of(person), "round_finished")) == 40
