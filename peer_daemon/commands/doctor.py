@@ -16,7 +16,8 @@ def command(verbose: bool, home: Path | None, as_json: bool) -> int:
     """Look for what is wrong; try to break the sandbox.
 
     This computer, the wall and what strengthens it, what tells whether the machine is free, ports, trackers and clocks;
-    a peer need not run. The attacks are those of a hostile job, in a sandbox as strangers' jobs get it; they are harmless. Ends with 1 when a check fails; a warning is no failure.
+    a peer need not run. The attacks are those of a hostile job, in a sandbox as strangers' jobs get it; they are
+    harmless. Ends with 1 when a check fails; a warning is no failure.
     """
     import asyncio
 

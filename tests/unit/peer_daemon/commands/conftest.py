@@ -1,0 +1,71 @@
+"""The command line, and beside it a daemon on paper behind a real control socket."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from axonp2p.errors import AxonError
+from peer_daemon.control.server import ControlDoor
+from peer_daemon.control.socket_file import SOCKET_NAME
+from peer_daemon.main import cli
+from tests.laboratory.paper_steering import TRAINING, PaperSteering
+
+
+class OnPaper:
+    """A daemon in a thread of its own: a command runs its own loop in the test's."""
+
+    def __init__(self, home: Path):
+        self.steering = PaperSteering(TRAINING)
+        self._home = home
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+
+    def __enter__(self):
+        self._thread.start()
+        self._call(self._open())
+        return self.steering
+
+    def __exit__(self, *_):
+        self._call(self._door.stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _open(self):
+        self._door = ControlDoor(self.steering, self._home / SOCKET_NAME)
+        await self._door.start()
+
+    def _call(self, work):
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def daemon(home):
+    home.mkdir()
+    with OnPaper(home) as steering:
+        yield steering
+
+
+@pytest.fixture
+def type_in(home, monkeypatch):
+    """Types `axon-peer WORDS` with that home; gives what was printed. An error of ours is raised."""
+    monkeypatch.setenv("TZ", "UTC")
+
+    def typed(*words: str, answers: str = "") -> str:
+        done = CliRunner().invoke(cli, [*words, "--home", str(home)], input=answers)
+        if isinstance(done.exception, AxonError):
+            raise done.exception
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    return typed

@@ -1,0 +1,121 @@
+"""What the doctor makes of what it found."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from axonp2p.findings import Check, State, broken, report_text
+from axonp2p.sandbox.attacks.inside import ATTACKS
+from peer_daemon.doctor.checks import KINDS, checks_of
+from peer_daemon.doctor.facts import Attempt, ContainFacts, Facts, MachineFacts, PortFacts, TrackerFacts, Trouble
+
+HELD = Attempt("home-folder", "tries to look into the home folder", held=True, said="No such file or directory")
+BROKEN = Attempt("shadow", "tries to read the passwords", held=False, said="read 40 bytes of /etc/shadow")
+MACHINE = MachineFacts(
+    home="/h",
+    versions={"python": "3.11.7", "torch": "2.13.0"},
+    key=Trouble(),
+    settings=Trouble(),
+    disk_free_mb=50_000,
+    keep_disk_free_mb=1024,
+    memory_mb=16_000,
+    cores=4,
+)
+CONTAIN = ContainFacts(
+    no_sandbox="", holds="held", seccomp=Trouble(), landlock=6, no_idle="", attempts={"files": [HELD, HELD]}
+)
+FACTS = Facts(
+    machine=MACHINE,
+    contain=CONTAIN,
+    senses=[("CPU", True, "read"), ("heat", False, "no sensor is found")],
+    ports=PortFacts("0.0.0.0:7071", "127.0.0.1:7072"),
+    trackers=[TrackerFacts("lab:7070", configured=True, rtt_s=0.003, clock_off_s=0.1)],
+)
+
+
+def found(part: str = "", *, verbose: bool = False, **changes: Any) -> list[Check]:
+    """The checks of `FACTS` but for these in one part of them."""
+    facts = dataclasses.replace(FACTS, **{part: dataclasses.replace(getattr(FACTS, part), **changes)} if part else {})
+    return checks_of(facts, verbose=verbose)
+
+
+def wrong(checks: list[Check]) -> list[Check]:
+    return [check for check in checks if check.state is not State.OK]
+
+
+def test_a_sound_machine_has_nothing_wrong() -> None:
+    text = report_text(found())
+    assert text.endswith("All is well.")
+    assert "a job sees none of your files" in text
+    assert "(2 attempts)" in text
+    assert "heat is not told here: no sensor is found" in text
+
+
+@pytest.mark.parametrize(
+    ("part", "changes", "state", "code", "said"),
+    [
+        ("machine", {"key": Trouble("others can read it", "chmod 600")}, State.FAIL, "AX-412", "others can read it"),
+        ("machine", {"settings": Trouble("hours: what?", "hours = []")}, State.FAIL, "AX-601", "hours: what?"),
+        ("machine", {"disk_free_mb": 100}, State.FAIL, "", "no job begins below 1,024 MiB"),
+        ("machine", {"memory_mb": 1000}, State.WARN, "", "few jobs fit"),
+        ("machine", {"versions": {"python": "3.11", "torch": ""}}, State.WARN, "", "missing: torch"),
+        ("contain", {"landlock": 0}, State.WARN, "", "no Landlock"),
+        ("contain", {"seccomp": Trouble("no libseccomp", "apt")}, State.FAIL, "AX-605", "no libseccomp"),
+        ("contain", {"no_idle": "Operation not permitted"}, State.FAIL, "", "cannot be put behind your programs"),
+        ("ports", {"tcp": "Address already in use"}, State.FAIL, "AX-602", "Address already in use"),
+        ("ports", {"udp": "Address already in use"}, State.WARN, "", "takes another port"),
+        ("ports", {"page_port": "Address already in use"}, State.WARN, "", "takes another port"),
+        ("ports", {"running": "otter runs", "reachable": "no"}, State.WARN, "", "others cannot call"),
+    ],
+)
+def test_each_trouble_is_one_line_with_what_mends_it(
+    part: str, changes: dict[str, Any], state: State, code: str, said: str
+) -> None:
+    (one,) = wrong(found(part, **changes))
+    assert (one.state, one.code) == (state, code)
+    assert said in one.text
+    assert one.fix
+
+
+def test_no_sandbox_names_the_command_that_mends_it() -> None:
+    (one,) = wrong(found("contain", no_sandbox="bubblewrap is not there; mend it: apt install bubblewrap", attempts={}))
+    assert one.code == "AX-605"
+    assert "bubblewrap is not there" in one.text
+    assert one.fix == "apt install bubblewrap"
+
+
+def test_an_attack_that_got_through_is_told_and_nobody_lends_such_a_machine() -> None:
+    (one,) = wrong(found("contain", attempts={"files": [HELD, BROKEN]}))
+    assert one.state is State.FAIL
+    assert "1 of 2 attempts" in one.text
+    assert "tries to read the passwords: read 40 bytes of /etc/shadow" in one.text
+    assert "do not lend this machine" in one.fix
+
+
+def test_verbose_has_a_line_for_each_attack_and_counts_each_failure_once() -> None:
+    checks = found("contain", verbose=True, attempts={"files": [HELD, BROKEN]})
+    assert broken(checks) == 1
+    assert {"wall, files, home-folder", "wall, files, shadow"} <= {check.name for check in checks}
+
+
+def test_every_kind_of_attack_has_its_words() -> None:
+    assert {attack.how.__module__.rpartition(".")[2] for attack in ATTACKS} <= set(KINDS)
+
+
+def test_a_dead_tracker_fails_and_a_learnt_one_is_only_told_of() -> None:
+    dead = TrackerFacts("b:1", configured=True, trouble="connection refused")
+    learnt = dataclasses.replace(dead, configured=False)
+    (one,) = wrong(checks_of(dataclasses.replace(FACTS, trackers=[*FACTS.trackers, dead])))
+    assert (one.state, one.code) == (State.FAIL, "AX-302")
+    (one,) = wrong(checks_of(dataclasses.replace(FACTS, trackers=[*FACTS.trackers, learnt])))
+    assert one.state is State.WARN
+    assert wrong(checks_of(dataclasses.replace(FACTS, trackers=[]))) == []
+
+
+def test_a_wrong_clock_is_named() -> None:
+    off = TrackerFacts("lab:7070", configured=True, clock_off_s=60.0)
+    (one,) = wrong(checks_of(dataclasses.replace(FACTS, trackers=[off])))
+    assert one.code == "AX-411"
