@@ -19,7 +19,7 @@ from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.command_line import Descriptors, bubblewrap_command
 from axonp2p.sandbox.diagnosis import Kernel, why_it_failed
 from axonp2p.sandbox.ending import Circumstances, ending
-from axonp2p.sandbox.environment import find_environment
+from axonp2p.sandbox.environment import closed_to_others, find_environment
 from axonp2p.sandbox.first_process import FirstProcess
 from axonp2p.sandbox.launch import Launched, find_bubblewrap, launch, made_up_files
 from axonp2p.sandbox.limits import Limits
@@ -166,13 +166,17 @@ class SandboxedWorker:
 def why_no_sandbox() -> str:
     """ "" when a sandbox can be had here, else why not and the command that mends it.
 
-    Builds one and runs the interpreter in it; blocks for some 50 ms.
+    Builds one and runs the interpreter in it; blocks for some 200 ms.
     """
     try:
         bubblewrap = find_bubblewrap()
         filter_program()
     except SandboxMissing as missing:
         return f"{missing.message}; mend it: {missing.fix}"
+    environment, user = find_environment(), choose_user()
+    closed = None if user is None else closed_to_others(environment)
+    if closed is not None:
+        return f"a worker of root's runs as another user, who may not read {closed}; mend it: chmod -R a+rX {closed}"
     with contextlib.ExitStack() as opened:
         folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="axon-"))
         files = tuple(opened.enter_context(file).fileno() for file in made_up_files())
@@ -182,12 +186,12 @@ def why_no_sandbox() -> str:
         go = opened.enter_context(open("/dev/zero", "rb")).fileno()
         command = bubblewrap_command(
             bubblewrap,
-            find_environment(),
+            environment,
             Limits(cores=1, memory_mb=256, scratch_mb=1),
             job_folder=folder,
             descriptors=Descriptors(files=files, info=info, go=go, filter=program),
             run=["axonp2p.sandbox.limits"],
-            user=choose_user(),
+            user=user,
         )
         try:
             tried = subprocess.run(
@@ -203,7 +207,7 @@ def why_no_sandbox() -> str:
             return f"bubblewrap cannot be run: {error}"
     if tried.returncode == 0:
         return ""
-    return why_it_failed(tried.stderr.decode(errors="replace"), _kernel(), root=os.geteuid() == 0)
+    return why_it_failed(tried.stderr.decode(errors="replace"), _kernel(), root=user is not None)
 
 
 def _kernel() -> Kernel:

@@ -15,6 +15,11 @@ _CONTAINER = (
     " --security-opt apparmor=unconfined --security-opt systempaths=unconfined"
 )
 
+_ROOT = (
+    "run axon-peer as an ordinary user, or in a container: docker run --cap-add SYS_ADMIN --security-opt"
+    " seccomp=unconfined --security-opt apparmor=unconfined"
+)
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -29,15 +34,21 @@ class Kernel:
 
 
 def why_it_failed(said: str, kernel: Kernel, *, root: bool) -> str:
-    """The reason why a try of bubblewrap failed that said `said`, and the command that mends it."""
+    """The reason why a try of bubblewrap failed that said `said`, and the command that mends it.
+
+    `root`: it was tried by root, whose sandboxes have no user namespace.
+    """
     last = said.strip().splitlines()[-1] if said.strip() else "bubblewrap failed without a word"
     if "Unknown option" in said:
         return f"bubblewrap is older than 0.8 ({last}); mend it: install a newer one: {INSTALL}"
+    if root:
+        reason = f"root may not make namespaces here ({last}); mend it: {_ROOT}" if _about_rights(said) else ""
+        return reason or f"bubblewrap cannot build a sandbox: {last}"
     if kernel.max_user_namespaces == 0:
         return f"user namespaces are switched off ({last}); mend it: sudo sysctl -w user.max_user_namespaces=65536"
-    if not root and kernel.unprivileged_userns_clone == 0:
+    if kernel.unprivileged_userns_clone == 0:
         return f"user namespaces are for root only ({last}); mend it: sudo sysctl -w kernel.unprivileged_userns_clone=1"
-    if not root and kernel.apparmor_restrict_unprivileged_userns == 1 and _about_rights(said):
+    if kernel.apparmor_restrict_unprivileged_userns == 1 and _about_rights(said):
         return f"AppArmor forbids user namespaces ({last}); mend it: {_APPARMOR}"
     if _about_rights(said):
         return f"user namespaces are not allowed here ({last}); mend it: {_CONTAINER}"

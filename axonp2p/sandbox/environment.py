@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import site
+import stat
 import sys
 import sysconfig
 from pathlib import Path
@@ -35,6 +36,29 @@ def find_environment() -> Environment:
         library_path=library_path,
         hidden=tuple(_other_packages(binds)),
     )
+
+
+def closed_to_others(environment: Environment) -> Path | None:
+    """A file or folder of the environment that only some users may read; None when a worker of any user can work.
+
+    Looks at what is bound and at what lies directly in it: an installation for one user alone is so from the top.
+    """
+    for outside, inside in environment.binds:
+        if outside == inside:
+            continue  # the system's own, which everybody may read
+        top = Path(outside)
+        paths: list[Path] = [top, *(top.iterdir() if top.is_dir() else [])]
+        for path in paths:
+            # Not links, whose mode means nothing.
+            if path.exists() and not path.is_symlink() and not is_open_to_all(path):
+                return path
+    return None
+
+
+def is_open_to_all(path: Path) -> bool:
+    """Whether every user may read that file, or list that folder and go on below it."""
+    wanted = stat.S_IROTH | (stat.S_IXOTH if path.is_dir() else 0)
+    return path.stat().st_mode & wanted == wanted
 
 
 def _libraries() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:

@@ -16,7 +16,7 @@ from typing import IO
 from axonp2p.errors import AxonError, SandboxMissing, SettingsError
 from axonp2p.sandbox.command_line import FILES, Descriptors, bubblewrap_command
 from axonp2p.sandbox.diagnosis import INSTALL
-from axonp2p.sandbox.environment import find_environment
+from axonp2p.sandbox.environment import find_environment, is_open_to_all
 from axonp2p.sandbox.first_process import FirstProcess
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.seccomp import open_filter
@@ -136,7 +136,8 @@ async def launch(
     first: FirstProcess | None = None
     try:
         found = find_environment()
-        _check_data(data or {})
+        user = choose_user()
+        _check_data(data or {}, another_user=user is not None)
         command = bubblewrap_command(
             bubblewrap,
             replace(found, python_path=found.python_path + python_path),
@@ -144,7 +145,7 @@ async def launch(
             job_folder=str(job_folder),
             descriptors=ends.descriptors,
             run=[module, str(ends.channel_inside.fileno())],
-            user=choose_user(),
+            user=user,
             data={name: str(folder) for name, folder in (data or {}).items()},
         )
         process = await _start(command, ends)
@@ -162,11 +163,16 @@ async def launch(
     return Launched(process, first, ends.channel, ends.log)
 
 
-def _check_data(data: Mapping[str, Path]) -> None:
+def _check_data(data: Mapping[str, Path], *, another_user: bool) -> None:
     for name, folder in data.items():
         if not folder.exists():
             raise SettingsError(
                 f"the data {name} is not at {folder}", fix="correct its path in the settings, or take it out there"
+            )
+        if another_user and not is_open_to_all(folder):
+            raise SettingsError(
+                f"the worker, which does not run as root, may not read the data {name} at {folder}",
+                fix=f"chmod -R a+rX {folder}",
             )
 
 

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import axonp2p
-from axonp2p.sandbox.environment import find_environment
+from axonp2p.sandbox.environment import closed_to_others, find_environment
 
 PACKAGE = Path(axonp2p.__file__).resolve().parent
 
@@ -32,3 +33,16 @@ def test_the_folders_of_packages_are_searched_after_our_own() -> None:
     found = find_environment()
     assert found.python_path[0] == "/axon"
     assert set(found.python_path[1:]) <= {inside for _, inside in found.binds}
+
+
+def test_what_only_its_owner_may_read_is_named(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    package, link = tmp_path / "torch", tmp_path / "broken"
+    package.mkdir(0o755)
+    link.symlink_to("nowhere")
+    environment = replace(find_environment(), binds=((str(tmp_path), "/packages/0"), ("/root", "/root")))
+    assert closed_to_others(environment) is None
+    package.chmod(0o700)
+    assert closed_to_others(environment) == package
+    tmp_path.chmod(0o750)
+    assert closed_to_others(environment) == tmp_path
