@@ -6,18 +6,16 @@ the job's `events.jsonl`. Peers appear by name. Times are in seconds, sizes in b
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import msgspec
 
-
-def _in_snake_case(name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
-
-
-class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=_in_snake_case):
-    """The base of all of them; in JSON the field `event` holds the class's name in snake case."""
+from axonp2p.client.event import Event as Event
+from axonp2p.client.owner_events import JobGoesOn as JobGoesOn
+from axonp2p.client.owner_events import JobWaiting as JobWaiting
+from axonp2p.client.owner_events import PeerHandedBack as PeerHandedBack
+from axonp2p.client.owner_events import PeerPaused as PeerPaused
+from axonp2p.client.owner_events import PeerResumed as PeerResumed
 
 
 class JobSubmitted(Event, frozen=True):
@@ -138,38 +136,6 @@ class PeerLost(Event, frozen=True):
     reason: str
     left: int
     """How many peers go on."""
-
-
-class PeerPaused(Event, frozen=True):
-    """The peer's owner needs the machine: its worker stands still where it is, and goes on later or is handed back."""
-
-    peer: str
-    reason: str
-
-
-class PeerResumed(Event, frozen=True):
-    """Its worker goes on."""
-
-    peer: str
-
-
-class PeerHandedBack(Event, frozen=True):
-    """The peer's owner takes the machine back. It ends the round that runs where there is time, and leaves then."""
-
-    peer: str
-    reason: str
-    round: int
-    """The one that runs, from 0."""
-
-
-class JobWaiting(Event, frozen=True):
-    """Without these paused peers fewer than `min-peers` are left: nothing is late until one of them goes on."""
-
-    peers: list[str]
-
-
-class JobGoesOn(Event, frozen=True):
-    """The job waits for no paused peer any more."""
 
 
 class RoundRedone(Event, frozen=True):

@@ -244,8 +244,7 @@ class Lease:
         self._lost(error.in_a_line)
 
     def _lost(self, reason: str, *, tell: bool = True) -> None:
-        if self._gone:
-            return
-        self._gone = reason
-        if tell and self._listener:
-            self._listener.peer_gone(self.rank, reason)
+        if not self._gone:
+            self._gone = reason
+            if tell and self._listener:
+                self._listener.peer_gone(self.rank, reason)

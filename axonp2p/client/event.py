@@ -1,0 +1,15 @@
+"""What all events of a job have in common: they are small, frozen, and lines of JSON that name themselves."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+
+def _in_snake_case(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=_in_snake_case):
+    """The base of all of them; in JSON the field `event` holds the class's name in snake case."""
