@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,11 +10,9 @@ import click
 
 from axonp2p.command_group import json_and_debug
 from axonp2p.settings import home_folder
+from peer_daemon.units import mebibytes_of, seconds_of
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_SIZES = {"": 1, "m": 1, "mb": 1, "mib": 1, "g": 1024, "gb": 1024, "gib": 1024, "t": 1024**2, "tb": 1024**2}
-_SPANS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
 def common(command: F) -> F:
@@ -71,20 +68,3 @@ class Span(click.ParamType[float]):
         if not seconds:
             self.fail(f"{value!r} is no time; such as 2h, 30m or 90s", param, ctx)
         return seconds
-
-
-def mebibytes_of(text: str) -> int | None:
-    """ "4GB" -> 4096, "512" -> 512; None for what is no size."""
-    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)\s*([a-z]*)", text.strip().lower())
-    if found is None or found[2] not in _SIZES:
-        return None
-    return round(float(found[1]) * _SIZES[found[2]])
-
-
-def seconds_of(text: str) -> float | None:
-    """ "1h30m" -> 5400; None for what is no time."""
-    plain = text.replace(" ", "").lower()
-    parts = re.findall(r"(\d{1,6}(?:\.\d{1,3})?)(min|[smhd])", plain)
-    if not parts or "".join(number + unit for number, unit in parts) != plain:
-        return None
-    return sum(float(number) * _SPANS[unit] for number, unit in parts)
