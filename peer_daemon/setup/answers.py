@@ -1,4 +1,4 @@
-"""What an owner answers to the three questions, understood; or what was not (pure)."""
+"""What an owner answers to the three questions, understood."""
 
 from __future__ import annotations
 

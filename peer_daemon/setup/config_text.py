@@ -1,4 +1,4 @@
-"""The answers in config.toml, among what stands there already: comments, order and other settings stay (pure)."""
+"""The answers in config.toml, among what stands there already: comments, order and other settings stay."""
 
 from __future__ import annotations
 

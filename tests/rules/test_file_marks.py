@@ -55,7 +55,6 @@ PROMISED_TO_DECIDE = [
     "client_cli/doctor/split.py",
     "peer_daemon/doctor/checks.py",
     "peer_daemon/service/plan.py",
-    "peer_daemon/setup/answers.py",
     "peer_daemon/leases.py",
     "peer_daemon/announce_rota.py",
     "peer_daemon/idle/busy.py",
