@@ -35,8 +35,9 @@ from peer_daemon.job_runner import Workplace
 from peer_daemon.lan_side import LanSide, is_on_lan
 from peer_daemon.lease_file import interrupted_leases, keep_leases
 from peer_daemon.leases import Leases
+from peer_daemon.lend_settings import wishes_to_lend
 from peer_daemon.lending import Lending
-from peer_daemon.offer import capability_of, name_of, wishes_to_lend
+from peer_daemon.offer import capability_of, name_of
 from peer_daemon.own_row import OwnRow, lasting_row
 from peer_daemon.own_tokens import OwnTokens
 from peer_daemon.owner_side import Lent, OwnerSide

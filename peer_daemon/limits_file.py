@@ -12,7 +12,7 @@ from axonp2p.files import write_whole
 from axonp2p.settings import PeerSettings, parse_settings
 from peer_daemon.control.status import LimitsAsked
 from peer_daemon.idle.wishes import wishes_of
-from peer_daemon.offer import wishes_to_lend
+from peer_daemon.lend_settings import wishes_to_lend
 
 _USES = ("in_use", "not_in_use")
 _MOST = 2**24

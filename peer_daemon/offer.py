@@ -13,7 +13,6 @@ from packaging.requirements import InvalidRequirement, Requirement
 from axonp2p.errors import SettingsError
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.peers.capability import Capability, Gpu, as_map
-from axonp2p.settings import PeerSettings
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import encode
 
@@ -86,21 +85,6 @@ class Distribution:
     name: str
     version: str
     requires: tuple[str, ...]
-
-
-def wishes_to_lend(settings: PeerSettings) -> Wishes:
-    """Raises `SettingsError` for a number that cannot be meant."""
-    wishes = Wishes(
-        settings.cores,
-        settings.memory_mb,
-        settings.disk_mb,
-        settings.slots,
-        tuple(settings.datasets),
-        settings.upload_mbit,
-        settings.download_mbit,
-    )
-    wishes.check()
-    return wishes
 
 
 def lent_cores(cores: int, wishes: Wishes) -> int:

@@ -23,8 +23,9 @@ from peer_daemon.idle.policy import IdlePolicy
 from peer_daemon.idle.sensors import Sensors
 from peer_daemon.idle.wishes import wishes_of
 from peer_daemon.leases import Leases
+from peer_daemon.lend_settings import wishes_to_lend
 from peer_daemon.lending import Lending
-from peer_daemon.offer import Machine, capability_of, wishes_to_lend
+from peer_daemon.offer import Machine, capability_of
 from peer_daemon.orders import OrdersBook
 from peer_daemon.page.app import StatusPage
 from peer_daemon.page.token import TOKEN_FILE

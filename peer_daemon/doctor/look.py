@@ -34,7 +34,7 @@ from peer_daemon.hardware import look as look_at_machine
 from peer_daemon.idle.sensors import Sensors, Told
 from peer_daemon.idle.wanted import IdleWishes
 from peer_daemon.idle.wishes import wishes_of
-from peer_daemon.offer import wishes_to_lend
+from peer_daemon.lend_settings import wishes_to_lend
 
 LIBRARIES = ("torch", "numpy", "safetensors", "aiohttp", "kademlia")
 TRACKER_WITHIN_S = 8.0
