@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from html import escape
 
-from peer_daemon.control.status import HistoryTold, SpanTold, State
+from msgspec import structs
+
+from peer_daemon.control.status import HistoryTold, SpanTold, State, Status
 from peer_daemon.page.words import duration
 
 DAY_S = 24 * 3600.0
@@ -78,6 +80,15 @@ def look_of(span: SpanTold) -> str:
     if span.state == "waiting":
         return "battery" if span.why == "battery" else "waited"
     return span.state if span.state in LOOKS else "waited"
+
+
+def up_to_now(told: HistoryTold, status: Status) -> HistoryTold:
+    """The history with the present in it: on the disk it stands only once a minute."""
+    present = SpanTold(
+        began=status.since, ended=status.now, state=status.state, why=status.why, sentence=status.sentence
+    )
+    past = [structs.replace(one, ended=min(one.ended, status.since)) for one in told.spans if one.began < status.since]
+    return HistoryTold(spans=[*past, present], happenings=told.happenings)
 
 
 def stretches(told: HistoryTold, since: float, now: float) -> list[Stretch]:

@@ -59,7 +59,7 @@ def _template() -> Template:
 def page(status: Status, told: HistoryTold, local: picture.Local) -> str:
     """The whole page. `told` may reach back further than a day; `local` turns Unix seconds into the wall's clock."""
     since = status.now - picture.DAY_S
-    drawn = picture.stretches(told, since, status.now)
+    drawn = picture.stretches(picture.up_to_now(told, status), since, status.now)
     today = local(status.now).date()
     days = status.credits.days
     context: dict[str, Any] = {

@@ -184,22 +184,17 @@ DAY = HistoryTold(
 
 
 def day_of(status: Status) -> HistoryTold:
-    """`DAY` up to where `status` began, and from then on what it says."""
+    """`DAY` up to where `status` began."""
     if status is TRAINING:
         return DAY
-    spans = [
-        msgspec.structs.replace(one, ended=min(one.ended, status.since))
-        for one in DAY.spans
-        if one.began < status.since
-    ]
-    present = SpanTold(began=status.since, ended=NOON, state=status.state, why=status.why, sentence=status.sentence)
+    spans = [one for one in DAY.spans if one.began < status.since]
     happenings = [one for one in DAY.happenings if one.at < status.since]
     if status.state == "paused":
         happenings.append(HappeningTold(at=status.since, kind="paused", sentence="paused for 2 h"))
     if status.since > DIGITS.since and not status.jobs:
         ended = f"13 rounds done, handed back: {status.sentence}"
         happenings.append(HappeningTold(at=status.since, kind="job ended", sentence=ended, job=DIGITS.job))
-    return HistoryTold(spans=[*spans, present], happenings=happenings)
+    return HistoryTold(spans=spans, happenings=happenings)
 
 
 class PaperSteering:
@@ -239,10 +234,14 @@ class PaperSteering:
         )
 
     async def finish(self) -> None:
-        await self.turn("finish", state="finishing", why="finishing", sentence="finishing one job, then pausing")
+        await self.turn(
+            "finish", since=NOON, state="finishing", why="finishing", sentence="finishing one job, then pausing"
+        )
 
     async def resume(self) -> None:
-        await self.turn("resume", state="ready", why="free", sentence="no job wants this machine now", until=None)
+        await self.turn(
+            "resume", since=NOON, state="ready", why="free", sentence="no job wants this machine now", until=None
+        )
 
     async def change_limits(self, asked: LimitsAsked) -> None:
         given = {name: value for name, value in msgspec.structs.asdict(asked).items() if value is not None}

@@ -10,8 +10,8 @@ import pytest
 
 from peer_daemon.control.status import HistoryTold, SpanTold, State
 from peer_daemon.page import picture
-from peer_daemon.page.picture import DAY_S, DRAWN_AT_MOST, ribbon, stretches, summary, totals
-from tests.laboratory.paper_steering import BUSY, DAY, FREE, HOUR, NOON, span
+from peer_daemon.page.picture import DAY_S, DRAWN_AT_MOST, ribbon, stretches, summary, totals, up_to_now
+from tests.laboratory.paper_steering import BUSY, DAY, FREE, HOUR, NOON, changed, span
 
 SINCE = NOON - DAY_S
 
@@ -62,6 +62,18 @@ def test_the_day_in_one_sentence() -> None:
     told = drawn(span(24, 6, "training", "free", FREE), span(6, 0, "paused", "paused", "you"))
     assert summary(told, SINCE, NOON) == "The last 24 h: ran a job 18 h, paused by you 6 h."
     assert summary([], SINCE, NOON) == "The last 24 h: not running 24 h."
+
+
+def test_the_present_reaches_until_now_though_the_disk_is_a_minute_behind() -> None:
+    told = HistoryTold(spans=[span(2, 1, "ready", "free", "-"), span(1, 0.9, "training", "free", "-")], happenings=[])
+    now = up_to_now(told, changed(since=NOON - HOUR))
+    assert [(one.look, one.ended) for one in stretches(now, SINCE, NOON)] == [("ready", NOON - HOUR), ("ran", NOON)]
+
+
+def test_a_state_that_has_only_begun_is_on_the_ribbon_at_once() -> None:
+    told = HistoryTold(spans=[span(2, 0.1, "ready", "free", "-")], happenings=[])
+    seen = stretches(up_to_now(told, changed(state="paused", since=NOON - 9)), SINCE, NOON)
+    assert [one.look for one in seen] == ["ready", "paused"]
 
 
 def test_every_stretch_says_what_it_was_and_one_is_reached_by_tab() -> None:
