@@ -1,7 +1,7 @@
 """One look at this machine: every sensor joined into `Readings`. A look takes well under a millisecond.
 
-What changes slowly (power, heat, disk, terminals) is looked at twice a second at most, and the list of programs, which takes
-some milliseconds, only while other programs are busy or the owner named some to yield to.
+What changes slowly (power, heat, disk, terminals) is looked at twice a second at most, and the list of programs, which
+takes some milliseconds, only while other programs are busy or the owner named some to yield to.
 """
 
 from __future__ import annotations
