@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
-from axonp2p.errors import NotFound
+from axonp2p.console import error_text
+from axonp2p.errors import AxonError, NotFound
 
 _PIECE = 64 * 1024
 """Bytes that are read at a time while a file is followed."""
@@ -27,6 +30,13 @@ def last_lines(path: Path, most: int) -> list[str]:
         raise NotFound(
             "this peer has no log yet", cause=f"{path}: {error.strerror}", fix="axon-peer run    starts a peer"
         ) from error
+
+
+def leave_last_words(path: Path, error: AxonError, now: datetime) -> None:
+    """Add why the daemon ended: nobody sees the terminal of one that was started at login."""
+    # A disk that takes nothing has been told of on stderr; this file is not the place to say it.
+    with suppress(OSError), path.open("a", encoding="utf-8") as file:
+        file.write(f"{now:%Y-%m-%d %H:%M:%S} {error_text(error)}\n")
 
 
 class Follower:

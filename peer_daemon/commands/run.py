@@ -48,26 +48,32 @@ def command(
     # Nothing that this program makes is anybody else's business: keys, job files, receipts, logs.
     os.umask(0o077)
     import asyncio
+    from datetime import datetime
 
+    from axonp2p.errors import AxonError
     from axonp2p.logs import configure_logs
     from axonp2p.settings import read_settings, with_flags
     from peer_daemon.control.status import LimitsAsked
     from peer_daemon.limits_file import with_limits
-    from peer_daemon.log_file import log_path
+    from peer_daemon.log_file import leave_last_words, log_path
     from peer_daemon.options import peer_home
     from peer_daemon.serving import serve
 
     folder = peer_home(home)
     configure_logs(level="debug" if debug else "info", as_json=json_logs, file=log_path(folder))
-    settings = with_flags(
-        read_settings(folder).peer,
-        trackers=list(trackers) or None,
-        dht_contacts=list(dht_contacts) or None,
-        listen=listen,
-        name=name,
-        cores=cores,
-        memory_mb=memory_mb,
-        slots=slots,
-        page=page,
-    )
-    asyncio.run(serve(folder, with_limits(settings, LimitsAsked(others_cpu=others_cpu))))
+    try:
+        settings = with_flags(
+            read_settings(folder).peer,
+            trackers=list(trackers) or None,
+            dht_contacts=list(dht_contacts) or None,
+            listen=listen,
+            name=name,
+            cores=cores,
+            memory_mb=memory_mb,
+            slots=slots,
+            page=page,
+        )
+        asyncio.run(serve(folder, with_limits(settings, LimitsAsked(others_cpu=others_cpu))))
+    except AxonError as error:
+        leave_last_words(log_path(folder), error, datetime.now())
+        raise

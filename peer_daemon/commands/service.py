@@ -92,5 +92,6 @@ def status(home: Path | None, as_json: bool) -> None:
         text = f"Installed ({found.path}).   Whether it runs is not known: {found.trouble}"
     else:
         text = f"Installed ({found.path}), {found.enabled}, {found.active}"
+        text += "" if found.active == "active" else ".   Why: axon-peer logs -n 20, or: journalctl --user -u axon-peer"
         text += "" if found.lingers else ".   It ends when you log out; so that it goes on: loginctl enable-linger"
     print_answer(text, dataclasses.asdict(found), as_json=as_json)

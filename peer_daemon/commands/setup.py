@@ -103,10 +103,10 @@ def _asked(question: str, usual: str, understood: Callable[[str], T]) -> T:
 
 def _may_change(path: Path, yes: bool) -> None:
     """Nothing that somebody wrote is overwritten unasked."""
-    from axonp2p.errors import Refused
+    from axonp2p.errors import SettingsError
 
     if yes:
-        raise Refused(
+        raise SettingsError(
             f"{path} has a [peer] already, and --yes overwrites nothing",
             fix="axon-peer setup    asks; or axon-peer limits, while it runs",
         )

@@ -11,7 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from axonp2p.errors import NotFound
+from axonp2p.errors import NotFound, SettingsError
 from axonp2p.logs import FILE_BYTES, OLD_FILES, configure_logs, get_logger
 from peer_daemon.log_file import Follower, last_lines, log_path
 from peer_daemon.main import COMMANDS, cli
@@ -105,6 +105,14 @@ def test_only_the_last_lines_are_shown_and_no_log_is_no_mistake(home, type_in):
     log_path(home).write_text("one\ntwo\nthree\n")
     assert type_in("logs", "-n", "2") == "two\nthree\n"
     assert last_lines(log_path(home), 0) == []
+
+
+def test_why_a_peer_did_not_start_stands_in_its_log(home, type_in):
+    home.mkdir()
+    (home / "config.toml").write_text("[peer]\nhours = 3\n")
+    with pytest.raises(SettingsError):
+        type_in("run")
+    assert "error AX-601" in type_in("logs")
 
 
 def test_what_is_added_is_followed_also_into_a_new_file(tmp_path):

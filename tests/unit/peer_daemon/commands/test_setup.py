@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from axonp2p.errors import Refused
+from axonp2p.errors import SettingsError
 from axonp2p.settings import read_settings
 from peer_daemon.main import cli
 
@@ -34,7 +34,7 @@ def test_nothing_is_overwritten_unasked(home, type_in):
     home.mkdir()
     config = home / "config.toml"
     config.write_text("[peer]\nslots = 2 # mine\n")
-    with pytest.raises(Refused):
+    with pytest.raises(SettingsError):
         type_in("setup", "--yes")
     said_no = CliRunner().invoke(cli, ["setup", "--home", str(home)], input="n\n")
     assert said_no.exit_code != 0
