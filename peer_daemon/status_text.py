@@ -48,11 +48,11 @@ def paused_text(before: Status, after: Status, local: Local, *, resume: str) -> 
     """What a pause did, from the status before it and after it; `resume` is the command that ends it."""
     if after.state != "paused":
         return state_sentence(after)
-    left = {job.job for job in after.jobs}
+    left = [job.job for job in after.jobs]
     ended = [job.job for job in before.jobs if job.job not in left]
     lasting = f" until {when(after.until, after.now, local)}" if after.until is not None else ""
     handed = f" {' and '.join(ended)} {'was' if len(ended) == 1 else 'were'} handed back." if ended else ""
-    waits = f" {' and '.join(sorted(left))} stands still and is handed back next." if left else ""
+    waits = f" Being handed back: {' and '.join(left)}." if left else ""
     return f"Paused{lasting}.{handed}{waits}   Resume: {resume}"
 
 

@@ -49,7 +49,7 @@ def _machine(machine: MachineFacts) -> Iterable[Check]:
     if machine.settings.text:
         yield failed("settings", SettingsError(machine.settings.text, fix=machine.settings.fix))
     else:
-        yield ok("settings", f"{machine.home}/config.toml can be read")
+        yield ok("settings", f"sound ({machine.home}/config.toml, the environment, the defaults)")
     disk, memory = mebibytes(machine.disk_free_mb), mebibytes(machine.memory_mb)
     room = f"{plural(machine.cores, 'core')}, {memory} memory, {disk} free at {machine.home}"
     if machine.disk_free_mb < machine.keep_disk_free_mb:
