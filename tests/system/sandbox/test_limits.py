@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from axonp2p.sandbox import verdict, watch
+from axonp2p.sandbox import child, verdict, watch
 from axonp2p.sandbox.limits import Limits
 
 
@@ -35,15 +35,8 @@ async def test_memory_of_one_process_ends_in_a_memory_error_at_the_latest(sandbo
                 time.sleep(60)
         time.sleep(60)
         """,
-        """
-        import mmap, time
-        held = [mmap.mmap(-1, 2**26) for _ in range(8)]
-        for part in held:
-            part[:] = bytes([1]) * 2**26
-        time.sleep(60)
-        """,
     ],
-    ids=["one", "many children", "shared mappings"],
+    ids=["one", "many children"],
 )
 async def test_too_much_memory_ends_the_worker_and_is_named(sandboxed: Any, task: str) -> None:
     # A process may reserve some more than it may use: the sum over all is what counts.
@@ -145,3 +138,49 @@ async def test_a_flood_of_output_is_ended(sandboxed: Any) -> None:
     end = await sandboxed.end("while True: print('x' * 10_000)", limits)
     assert end.limit == "output"
     assert len(end.log_tail) <= 4000
+
+
+async def test_time_is_limited(sandboxed: Any) -> None:
+    limits = Limits(cores=1, memory_mb=200, scratch_mb=16, wall_seconds=1)
+    end = await sandboxed.end("import time\ntime.sleep(60)", limits)
+    assert end.limit == "time"
+
+
+@pytest.mark.parametrize(
+    ("task", "limit"),
+    [
+        ("open('/tmp/full', 'wb').write(bytes(15 * 2**20)); open('/tmp/more', 'wb').write(bytes(15 * 2**20))", "disk"),
+        ("open('/tmp/full', 'wb').write(bytes(17 * 2**20))", "disk"),
+        ("held = [open('/dev/null') for _ in range(300)]", "files"),
+        ("held = bytearray(2**30)", "memory"),
+    ],
+    ids=["a full /tmp", "too large a file", "open files", "memory at once"],
+)
+async def test_what_the_kernel_refuses_is_named_too(sandboxed: Any, task: str, limit: str) -> None:
+    end = await sandboxed.end(task)
+    assert (end.limit, end.reason) == (limit, f"ended with exit code 1 at its limit of {limit}")
+
+
+async def test_messages_that_wait_in_sockets_are_limited(sandboxed: Any) -> None:
+    task = """
+        import socket, time
+        held = [socket.socketpair() for _ in range(80)]
+        time.sleep(60)
+    """
+    assert (await sandboxed.end(task)).limit == "files"
+
+
+async def test_children_that_nobody_waits_for_are_limited_too(sandboxed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "own_territory", lambda: None)  # a control group would count them anyway
+    task = """
+        import os, signal, time
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        while True:
+            if os.fork() == 0:
+                until = time.process_time() + 0.5
+                while time.process_time() < until: pass
+                os._exit(0)
+            time.sleep(1)
+    """
+    limits = Limits(cores=1, memory_mb=200, scratch_mb=16, cpu_seconds=2)
+    assert (await sandboxed.end(task, limits)).limit == "cpu"
