@@ -27,6 +27,9 @@ log = get_logger(__name__)
 
 WORKING_LOOK_S = 0.5
 RESTING_LOOK_S = 10.0
+BACK_WITHIN_S = 15.0
+MEMORY_BACK_WITHIN_S = 5.0
+"""How long a client has to take its work back, in seconds; less when the owner's programs lack memory."""
 FINISH_WITHIN_S = 600.0
 """How long a round that is being finished may take."""
 STILL_EVERY_S = 60.0
@@ -125,9 +128,13 @@ class Steward:
             if course.state == "finishing":
                 minded.workshop.hand_back(course.sentence, FINISH_WITHIN_S)
             return
-        await minded.workshop.stop_all(course.sentence)
-        if course.act is Act.HAND_BACK:
-            minded.workshop.hand_back(course.sentence, 0)
+        if course.act is Act.WAIT:
+            await minded.workshop.stop_all(course.sentence)
+            return
+        # One core at idle priority for some seconds more, so that a client whose only peer this is can fetch the state.
+        minded.workshop.hold_to(1)
+        await minded.workshop.let_go_on()
+        minded.workshop.hand_back(course.sentence, MEMORY_BACK_WITHIN_S if course.why is Why.MEMORY else BACK_WITHIN_S)
 
     def _no_room(self) -> str:
         """Why no second job may begin beside one that runs; empty when there is room."""
