@@ -68,7 +68,7 @@ def uninstall(home: Path | None, as_json: bool) -> None:
     removed = manager.remove(plan)
     lines = [f"Removed {plan.path}" if removed else f"No service was installed ({plan.path} is not there)."]
     if removed and trouble:
-        lines += [f"Not stopped: {trouble}.", "Then:", *(f"  {' '.join(words)}" for words in (*plan.end, *plan.forget))]
+        lines += [f"Not stopped: {trouble}.", "Then:", *(f"  {' '.join(words)}" for words in plan.late_end)]
     elif removed:
         manager.carry_out(plan.forget)
         lines.append(f"Key, settings and credits stay in {folder}.")

@@ -25,8 +25,10 @@ class Plan:
     """To be run once the file is there."""
     end: tuple[Command, ...]
     """To be run before the file goes."""
-    forget: tuple[Command, ...] = ()
+    forget: tuple[Command, ...]
     """To be run after it went."""
+    late_end: tuple[Command, ...]
+    """To be run when it went, but `end` could not be run before."""
 
 
 def plan_for(system: str, folder: PurePath, uid: int, facts: Facts) -> Plan:
@@ -40,24 +42,31 @@ def plan_for(system: str, folder: PurePath, uid: int, facts: Facts) -> Plan:
             (reload, ("systemctl", "--user", "enable", "--now", systemd.NAME)),
             (("systemctl", "--user", "disable", "--now", systemd.NAME),),
             (reload,),
+            (("systemctl", "--user", "stop", systemd.NAME), reload),
         )
     if system == "darwin":
         path = folder / "Library" / "LaunchAgents" / launchd.NAME
+        end: tuple[Command, ...] = (("launchctl", "bootout", f"gui/{uid}/{launchd.LABEL}"),)
         return Plan(
             path,
             launchd.text(facts),
             "utf-8",
             (("launchctl", "bootstrap", f"gui/{uid}", str(path)),),
-            (("launchctl", "bootout", f"gui/{uid}/{launchd.LABEL}"),),
+            end,
+            (),
+            end,
         )
     if system == "win32":
         path = PurePath(facts.home) / task_scheduler.NAME
+        end = (("schtasks", "/End", "/TN", "axon-peer"), ("schtasks", "/Delete", "/TN", "axon-peer", "/F"))
         return Plan(
             path,
             task_scheduler.text(facts),
             "utf-16",
             (("schtasks", "/Create", "/TN", "axon-peer", "/XML", str(path)), ("schtasks", "/Run", "/TN", "axon-peer")),
-            (("schtasks", "/End", "/TN", "axon-peer"), ("schtasks", "/Delete", "/TN", "axon-peer", "/F")),
+            end,
+            (),
+            end,
         )
     raise SettingsError(
         f"no service is known for {system}", fix="let what starts your programs at login start: axon-peer run"

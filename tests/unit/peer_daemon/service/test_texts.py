@@ -90,6 +90,7 @@ def test_each_system_has_its_place_and_its_commands(system, path):
     assert str(plan.path) == path
     assert plan.begin
     assert plan.end
+    assert plan.late_end
 
 
 def test_a_system_without_a_service_is_told():
