@@ -152,14 +152,15 @@ def test_finish_ends_the_round_first(tmp_path, person):
     assert not named(events, "round_redone")
 
 
-def test_the_only_machine_gives_the_state_before_it_goes_and_the_job_goes_on_another_time(tmp_path, person):
+@pytest.mark.parametrize("order", [caller.finish, lambda home: caller.pause(home, None)], ids=["finish", "pause"])
+def test_the_only_machine_gives_the_state_before_it_goes_and_the_job_goes_on_another_time(tmp_path, person, order):
     write_job(person.folder / "line", peers=1, rounds=40, pause=0.05)
     home = tmp_path / "otter"
     with Processes(tmp_path) as processes:
         processes.start_peers("otter")
         job = submit(person, processes)
         until(home, lambda status: any(each.round >= 2 for each in status.jobs), "no round was done")
-        asyncio.run(caller.finish(home))
+        asyncio.run(order(home))
         said, _ = job.communicate(timeout=200)
         assert job.returncode == 8, said
         assert "handed back: " in said
