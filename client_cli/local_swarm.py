@@ -163,6 +163,7 @@ def _start_peers(home: Path, plan: SwarmPlan, record: SwarmRecord) -> SwarmRecor
 def _options(name: str, values: Sequence[str]) -> list[str]:
     return [word for value in values for word in (name, value)]
 
+
 _AMONG_THEMSELVES = {
     # Nothing of it leaves this computer: its peers do not speak to the local network.
     "AXON_PEER_LAN": "false",

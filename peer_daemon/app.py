@@ -18,6 +18,7 @@ from axonp2p.identity.peer_id import short
 from axonp2p.logs import get_logger
 from axonp2p.peers.capability import Capability
 from axonp2p.sandbox.child import why_no_sandbox
+from axonp2p.sandbox.worker_group import own_territory
 from axonp2p.settings import PeerSettings
 from axonp2p.table.dht.lan import own_hosts
 from axonp2p.table.dht.node import DhtNode
@@ -83,6 +84,7 @@ class Peer:
     async def start(self) -> None:
         """Look at the machine, listen, begin to announce. Raises `PortTaken` or `SettingsError`."""
         await asyncio.to_thread(_remove_leftovers, self._home / "jobs")
+        await asyncio.to_thread(own_territory)  # before there is any child; removes the groups of a daemon that crashed
         machine = await look_at_machine(self._home, self._wishes)
         refuses = await asyncio.to_thread(why_no_sandbox)
         if refuses:

@@ -11,6 +11,7 @@ from axonp2p.errors import AxonError, MalformedMessage, Refused, Unreachable
 from axonp2p.identity.peer_id import short
 from axonp2p.jobs.messages import FirstMessage, LeaseEnded, TakeLease
 from axonp2p.logs import get_logger
+from axonp2p.plain_text import plural
 from axonp2p.reservation.token import Caller
 from axonp2p.transport.messages import JoinMesh
 from axonp2p.transport.session import Session
@@ -94,14 +95,16 @@ class Door:
         try:
             await self._workshop.add(runner)
             await self._slots_changed()
-            await self._noted("job began", f"{lease.job} of {short(lease.client)}, {lease.cores} cores", lease.job)
+            await self._noted(
+                "job began", f"{lease.job} of {short(lease.client)}, {plural(lease.cores, 'core')}", lease.job
+            )
             reason = await runner.run(max(0.0, lease.until - self._clock.now()))
         finally:
             self._workshop.remove(runner)
             self._leases.ended(lease)
             await self._slots_changed()
         log.info("lease ended", job=lease.job, client=short(lease.client), reason=reason or "the client ended it")
-        ended = f"{lease.job} after {runner.rounds} rounds: {reason or 'the client ended it'}"
+        ended = f"{lease.job} after {plural(runner.rounds, 'round')}: {reason or 'the client ended it'}"
         await self._noted("job ended", ended, lease.job)
         with suppress(Unreachable):
             await session.send(LeaseEnded(reason=reason))

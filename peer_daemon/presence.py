@@ -76,8 +76,7 @@ class Presence:
             reachable="unknown" if word is None else "yes" if word else "no",
             address=next(iter(self._rows.own.addresses), "") if held else "",
             trackers=[
-                TrackerNow(address=address.partition("#")[0], answers=address in told)
-                for address in health.addresses
+                TrackerNow(address=address.partition("#")[0], answers=address in told) for address in health.addresses
             ],
             dht_nodes=parts.dht.node.contact_count if parts.dht else 0,
         )

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from axonp2p.errors import SettingsError
 from axonp2p.sandbox.limits import MIB, Limits
-from axonp2p.sandbox.step_down import command as step_down_command
+from axonp2p.sandbox.nobodys import arguments
 
 NOBODY = 65534
 FILES = {
@@ -86,7 +86,7 @@ def bubblewrap_command(
         *("--seccomp", str(descriptors.filter)),
         "--",
         environment.python,
-        *step_down_command(user, run),
+        *arguments(user, run),
     ]
 
 

@@ -19,10 +19,7 @@ import secrets
 import struct
 import sys
 
-FIRST_USER = 0x7A000000
-"""Linux distributions and systemd give out no numbers from here on, not for containers either."""
-RANGE = 0xFF000000
-"""The bits that all of the range have in common."""
+from axonp2p.sandbox.nobodys import FIRST_USER, RANGE
 
 _CAPBSET_DROP = 24
 _VERSION = 0x20080522  # _LINUX_CAPABILITY_VERSION_3: two words for each set
@@ -43,11 +40,6 @@ def choose_user() -> int | None:
             pwd.getpwuid(user)
         except KeyError:
             return user
-
-
-def command(user: int | None, run: list[str]) -> list[str]:
-    """`run`, a module and its arguments, as arguments of the interpreter that becomes `user` first."""
-    return ["-s", "-P", "-m", *((__name__, str(user)) if user is not None else ()), *run]
 
 
 def _has_all_users() -> bool:

@@ -22,9 +22,10 @@ KillMode=mixed
 TimeoutStopSec=30
 UMask=0077
 
-# Behind everything that you do. The workers are lowered further; the daemon itself must answer.
+# Behind everything that you do: a hundredth of the processor where all of it is wanted. Of that hundredth the daemon,
+# which has to answer, comes first: the workers' groups are idle ones.
 Nice=5
-CPUWeight=idle
+CPUWeight=1
 IOSchedulingClass=idle
 MemoryMax=80%
 # A job that meets its memory limit ends; the daemon and the other jobs go on.

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import msgspec
 import pytest
+import tomlkit
 
 from axonp2p.clock import SystemClock
 from axonp2p.errors import AxonError, Refused
@@ -43,8 +43,8 @@ CLIENT = PrivateKey(b"c" * 32)
 
 def write_config(base: Path, name: str, **settings: object) -> None:
     (base / name).mkdir(exist_ok=True)
-    lines = [f"{key.replace('_', '-')} = {msgspec.json.encode(value).decode()}" for key, value in settings.items()]
-    (base / name / "config.toml").write_text("\n".join(["[peer]", *lines, ""]))
+    lines = tomlkit.dumps({"peer": {key.replace("_", "-"): value for key, value in settings.items()}})
+    (base / name / "config.toml").write_text(lines)
 
 
 def address_of(base: Path, name: str) -> str:
@@ -80,7 +80,7 @@ def line_to(row: CompactRow) -> HttpCaller:
 def alone(tmp_path):
     """No tracker anywhere: otter is the first, heron and lynx know it."""
     with Processes(tmp_path, first_tracker="") as processes:
-        write_config(tmp_path, "otter", datasets=["digits"], upload_mbit=20, download_mbit=100)
+        write_config(tmp_path, "otter", datasets={"digits": str(tmp_path)}, upload_mbit=20, download_mbit=100)
         processes.start_peers("otter")
         for name in ("heron", "lynx"):
             write_config(tmp_path, name, dht_contacts=[address_of(tmp_path, "otter")], issue_tokens=name == "heron")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from axonp2p.sandbox.command_line import FILES, Descriptors, Environment, bubblewrap_command, variables
 from axonp2p.sandbox.limits import Limits
-from axonp2p.sandbox.step_down import FIRST_USER
+from axonp2p.sandbox.nobodys import FIRST_USER
 
 ENVIRONMENT = Environment(
     binds=(("/usr/lib", "/usr/lib"), ("/home/ann/axon/axonp2p", "/axon/axonp2p")),

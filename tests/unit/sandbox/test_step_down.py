@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from axonp2p.sandbox.step_down import FIRST_USER, RANGE, choose_user, command
+from axonp2p.sandbox.nobodys import FIRST_USER, RANGE, arguments
+from axonp2p.sandbox.step_down import choose_user
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 ASK = """
@@ -24,11 +25,11 @@ except PermissionError:
 
 
 def test_without_a_user_a_module_is_simply_run() -> None:
-    assert command(None, ["worker", "7"]) == ["-s", "-P", "-m", "worker", "7"]
+    assert arguments(None, ["worker", "7"]) == ["-s", "-P", "-m", "worker", "7"]
 
 
 def test_with_a_user_it_is_run_after_becoming_that_user() -> None:
-    assert command(5, ["worker", "7"]) == ["-s", "-P", "-m", "axonp2p.sandbox.step_down", "5", "worker", "7"]
+    assert arguments(5, ["worker", "7"]) == ["-s", "-P", "-m", "axonp2p.sandbox.step_down", "5", "worker", "7"]
 
 
 MULTIPLY = """
