@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from axonp2p.errors import Refused
@@ -78,5 +80,7 @@ async def test_fewer_cores_hold_while_the_owner_is_there(make_peer):
     session, worker = await begin(peer, make_peer.take_lease(peer))
     peer.workshop.hold_to(1)
     assert worker.held_to == 1
+    peer.workshop.hold_to(0)
+    assert worker.held_to == os.cpu_count()
     await session.send(EndLease())
     await heard(session, LeaseEnded)
