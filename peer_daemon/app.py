@@ -32,7 +32,6 @@ from peer_daemon.announcer import Announcer, Hearers
 from peer_daemon.dht_side import DhtSide
 from peer_daemon.handlers import Door
 from peer_daemon.hardware import look_at_machine
-from peer_daemon.job_runner import Workplace
 from peer_daemon.lan_side import LanSide, is_on_lan
 from peer_daemon.lease_file import interrupted_leases, keep_leases
 from peer_daemon.leases import Leases
@@ -50,6 +49,7 @@ from peer_daemon.receipts_courier import ReceiptsCourier
 from peer_daemon.row_writer import Numbers, RowWriter
 from peer_daemon.standing import Standing
 from peer_daemon.tracker_news import TrackerNews
+from peer_daemon.workplace import Workplace
 from peer_daemon.workshop import Workshop
 
 log = get_logger(__name__)

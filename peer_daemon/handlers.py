@@ -16,9 +16,10 @@ from axonp2p.reservation.token import Caller
 from axonp2p.transport.messages import JoinMesh
 from axonp2p.transport.session import Session
 from peer_daemon.history.refusals import Refusals
-from peer_daemon.job_runner import JobRunner, Workplace
+from peer_daemon.job_runner import JobRunner
 from peer_daemon.leases import Leases
 from peer_daemon.memory import give_back
+from peer_daemon.workplace import Workplace
 from peer_daemon.workshop import Workshop
 
 log = get_logger(__name__)

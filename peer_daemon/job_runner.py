@@ -10,15 +10,11 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from axonp2p.errors import AxonError, MalformedMessage, PeerMisbehaved, Refused, Unreachable
-from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import short
 from axonp2p.jobs.messages import (
     FromWorker,
@@ -29,23 +25,19 @@ from axonp2p.jobs.messages import (
     WorkerStarted,
 )
 from axonp2p.logs import get_logger
-from axonp2p.sandbox.channel import WorkerChannel
-from axonp2p.sandbox.child import Usage, WorkerEnd, start_worker
-from axonp2p.sandbox.limits import Limits
+from axonp2p.sandbox.child import Usage
 from axonp2p.sandbox.messages import Control, FromMember, Started, ToMember, ToWorkerMessage
 from axonp2p.transport.mesh import Mesh
 from axonp2p.transport.session import Session
 from peer_daemon.bundle_writer import BundleWriter
 from peer_daemon.client_side import ClientSide
 from peer_daemon.leases import Lease
-from peer_daemon.receipts_book import ReceiptsBook
 from peer_daemon.standstill import Standstill
+from peer_daemon.workplace import Worker, Workplace, limits_of
 
 log = get_logger(__name__)
 
 _MIB = 2**20
-SCRATCH_MB = 256
-"""The most that /tmp may hold, in MiB: it lies in memory, so it is also at most a quarter of the job's memory."""
 STALLED_S = 60.0
 """A worker that takes no message for so long is ended."""
 HAND_BACK_TOLD_S = 1.0
@@ -54,47 +46,6 @@ LINK_LOST_AGAIN_S = 1.0
 """How often at most the client is told that a member is out of reach, in seconds."""
 _ALL_CORES = os.cpu_count() or 1
 _CLIENT_GONE = "the client is gone"
-
-
-def limits_of(lease: Lease) -> Limits:
-    """What the sandbox allows under `lease`."""
-    scratch_mb = max(1, min(SCRATCH_MB, lease.disk_mb // 4, lease.memory_mb // 4))
-    return Limits(cores=lease.cores, memory_mb=lease.memory_mb, scratch_mb=scratch_mb)
-
-
-class Worker(Protocol):
-    """As much of `sandbox.child.SandboxedWorker` as a lease needs."""
-
-    channel: WorkerChannel
-    started: float
-    pid: int
-
-    async def wait(self) -> WorkerEnd: ...
-    async def kill(self) -> WorkerEnd: ...
-    async def freeze(self) -> None: ...
-    async def thaw(self) -> None: ...
-    def hold_to(self, cores: int) -> None: ...
-    def usage(self) -> Usage: ...
-    def log(self) -> bytes: ...
-
-
-class StartWorker(Protocol):
-    """`sandbox.child.start_worker`, or what plays it."""
-
-    async def __call__(self, job_folder: Path, limits: Limits, *, data: Mapping[str, Path]) -> Worker: ...
-
-
-@dataclass(frozen=True)
-class Workplace:
-    """What every lease of this daemon is carried out with."""
-
-    key: PrivateKey
-    jobs: Path
-    """Where each lease has its folder."""
-    book: ReceiptsBook
-    start_worker: StartWorker = start_worker
-    datasets: Mapping[str, Path] = field(default_factory=dict)
-    """Folders that the owner offers, by name."""
 
 
 class JobRunner:

@@ -25,10 +25,10 @@ from axonp2p.transport.listener import Listener
 from axonp2p.transport.session import Session
 from axonp2p.wire.envelope import encode_signed
 from peer_daemon.handlers import Door
-from peer_daemon.job_runner import Workplace
 from peer_daemon.leases import Leases
 from peer_daemon.lending import Lending
 from peer_daemon.receipts_book import ReceiptsBook
+from peer_daemon.workplace import Workplace
 from peer_daemon.workshop import Workshop
 
 TRACKER = PrivateKey(b"t" * 32)

@@ -1,0 +1,59 @@
+"""What every lease of a daemon is carried out with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.sandbox.channel import WorkerChannel
+from axonp2p.sandbox.child import Usage, WorkerEnd, start_worker
+from axonp2p.sandbox.limits import Limits
+from peer_daemon.leases import Lease
+from peer_daemon.receipts_book import ReceiptsBook
+
+SCRATCH_MB = 256
+"""The most that /tmp may hold, in MiB: it lies in memory, so it is also at most a quarter of the job's memory."""
+
+
+def limits_of(lease: Lease) -> Limits:
+    """What the sandbox allows under `lease`."""
+    scratch_mb = max(1, min(SCRATCH_MB, lease.disk_mb // 4, lease.memory_mb // 4))
+    return Limits(cores=lease.cores, memory_mb=lease.memory_mb, scratch_mb=scratch_mb)
+
+
+class Worker(Protocol):
+    """As much of `sandbox.child.SandboxedWorker` as a lease needs."""
+
+    channel: WorkerChannel
+    started: float
+    pid: int
+
+    async def wait(self) -> WorkerEnd: ...
+    async def kill(self) -> WorkerEnd: ...
+    async def freeze(self) -> None: ...
+    async def thaw(self) -> None: ...
+    def hold_to(self, cores: int) -> None: ...
+    def usage(self) -> Usage: ...
+    def log(self) -> bytes: ...
+
+
+class StartWorker(Protocol):
+    """`sandbox.child.start_worker`, or what plays it."""
+
+    async def __call__(self, job_folder: Path, limits: Limits, *, data: Mapping[str, Path]) -> Worker: ...
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """What every lease of this daemon is carried out with."""
+
+    key: PrivateKey
+    jobs: Path
+    """Where each lease has its folder."""
+    book: ReceiptsBook
+    start_worker: StartWorker = start_worker
+    datasets: Mapping[str, Path] = field(default_factory=dict)
+    """Folders that the owner offers, by name."""
