@@ -1,0 +1,87 @@
+"""The attacks of `axon-peer doctor` are real ones: where there is no wall, those that harm nothing get through."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from axonp2p.sandbox.attacks.attack import Attack, Held, Target
+from axonp2p.sandbox.attacks.inside import ATTACKS, attempt
+
+GET_THROUGH = """
+    home-folder secret-file other-job link-to-the-outside variables-of-the-daemon mount-table
+    list-of-processes devices-of-the-kernel name-of-the-machine loopback unix-socket abstract-socket
+    signal-to-the-daemon limits-of-the-daemon user-of-the-daemon left-rights laid-limits descriptor-folder
+    daemon-behind-the-channel shared-memory shared-zeros program-in-memory
+""".split()  # noqa: SIM905
+
+
+@pytest.fixture
+def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Target]:
+    (tmp_path / "neighbour").mkdir()
+    (tmp_path / "secret").write_text("not for strangers\n")
+    monkeypatch.setenv("AXON_SECRET", "swordfish")
+    channel, other_end = socket.socketpair()
+    monkeypatch.setattr("sys.argv", ["attacks", str(channel.fileno())])
+    abstract = f"axon-test-{os.getpid()}"
+    with (
+        channel,
+        other_end,
+        socket.create_server(("127.0.0.1", 0)) as tcp,
+        socket.socket(socket.AF_UNIX) as local,
+        socket.socket(socket.AF_UNIX) as nameless,
+    ):
+        local.bind(str(tmp_path / "socket"))
+        nameless.bind(f"\0{abstract}")
+        local.listen()
+        nameless.listen()
+        yield Target(
+            pid=os.getpid(),
+            group=os.getpgid(0),
+            hostname=socket.gethostname(),
+            home=str(Path.home()),
+            secret=str(tmp_path / "secret"),
+            neighbour=str(tmp_path / "neighbour"),
+            tcp_port=tcp.getsockname()[1],
+            udp_port=9,
+            abstract=abstract,
+            socket=str(tmp_path / "socket"),
+            variables=("AXON_SECRET",),
+        )
+
+
+@pytest.mark.parametrize("name", GET_THROUGH)
+def test_without_a_wall_it_gets_through(target: Target, name: str) -> None:
+    tried = attempt(next(attack for attack in ATTACKS if attack.name == name), target)
+    assert not tried.held, tried.said
+
+
+def held(target: Target) -> str:
+    raise Held("a wall")
+
+
+def refused(target: Target) -> str:
+    raise PermissionError(1, "Operation not permitted")
+
+
+def mistaken(target: Target) -> str:
+    raise ValueError("a mistake")
+
+
+def ended(target: Target) -> str:
+    os.kill(os.getpid(), 31)
+    return "not reached"
+
+
+def test_what_stopped_an_attack_is_told_and_a_mistake_of_its_own_proves_nothing(target: Target) -> None:
+    told = [attempt(Attack(how.__name__, "tries it", how), target) for how in (held, refused, mistaken, ended)]
+    assert [(tried.held, tried.said) for tried in told] == [
+        (True, "a wall"),
+        (True, "Operation not permitted"),
+        (False, "could not be tried: ValueError('a mistake')"),
+        (True, "ended by SIGSYS"),
+    ]
