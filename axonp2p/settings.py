@@ -81,6 +81,10 @@ class PeerSettings(_Section, frozen=True):
     """Mbit/s that this machine sends; 0 when you do not want to say."""
     download_mbit: int = 0
     """Mbit/s that this machine receives; 0 when you do not want to say."""
+    upload_limit_mbit: float = 0.0
+    """Mbit/s that all jobs together may send; 0: no limit."""
+    download_limit_mbit: float = 0.0
+    """Mbit/s that all jobs together may receive; 0: no limit."""
     hours: list[str] = []
     """When jobs may run, such as "Mon-Fri 18:00-08:00" or "Sat,Sun"; local time. Empty: at any time."""
     on_battery: bool = False

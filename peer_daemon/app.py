@@ -41,6 +41,7 @@ from peer_daemon.offer import capability_of, name_of
 from peer_daemon.own_row import OwnRow, lasting_row
 from peer_daemon.own_tokens import OwnTokens
 from peer_daemon.owner_side import Lent, OwnerSide
+from peer_daemon.pace import BYTES_A_MBIT, Pace
 from peer_daemon.place import Place
 from peer_daemon.presence import Parts, Presence
 from peer_daemon.questions import Questions
@@ -172,7 +173,14 @@ class Peer:
         )
         self._presence = Presence(self._home / "ready", self._rows, leases, health, clock)
         datasets = {name: Path(folder) for name, folder in settings.datasets.items()}
-        place = Workplace(self._key, self._home / "jobs", self._book, datasets=datasets)
+        place = Workplace(
+            self._key,
+            self._home / "jobs",
+            self._book,
+            datasets=datasets,
+            upload=Pace(settings.upload_limit_mbit * BYTES_A_MBIT),
+            download=Pace(settings.download_limit_mbit * BYTES_A_MBIT),
+        )
         self._workshop = Workshop()
         self._door = Door(leases, place, self._workshop, clock, self._slots_changed, self._noted)
         app = web.Application()

@@ -28,7 +28,9 @@ from axonp2p.transport.mesh import Mesh
 from axonp2p.transport.messages import refusal_of
 from axonp2p.transport.session import Session
 from peer_daemon.bundle_writer import BundleWriter
+from peer_daemon.in_turn import in_turn
 from peer_daemon.leases import Lease
+from peer_daemon.pace import Pace
 from peer_daemon.receipts_book import ReceiptsBook
 from peer_daemon.roster import check_roster
 
@@ -40,12 +42,15 @@ TellWorker = Callable[[ToWorkerMessage, bytes | memoryview], Awaitable[None]]
 class ClientSide:
     """The client's session, heard until it ends the lease."""
 
-    def __init__(self, lease: Lease, session: Session, bundle: BundleWriter, mesh: Mesh, book: ReceiptsBook) -> None:
+    def __init__(
+        self, lease: Lease, session: Session, bundle: BundleWriter, mesh: Mesh, book: ReceiptsBook, download: Pace
+    ) -> None:
         self._lease = lease
         self._session = session
         self._bundle = bundle
         self._mesh = mesh
         self._book = book
+        self._download = download
         self._epoch = -1
         self.receipts = 0
         """Signed under this lease."""
@@ -57,6 +62,7 @@ class ClientSide:
         """
         while True:
             message, payload = await self._session.receive(ClientMessage)
+            await in_turn(self._download, len(payload))
             match message:
                 case ToWorker():
                     await tell_worker(Control(), payload)

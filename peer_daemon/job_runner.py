@@ -31,6 +31,7 @@ from axonp2p.transport.mesh import Mesh
 from axonp2p.transport.session import Session
 from peer_daemon.bundle_writer import BundleWriter
 from peer_daemon.client_side import ClientSide
+from peer_daemon.in_turn import in_turn
 from peer_daemon.leases import Lease
 from peer_daemon.standstill import Standstill
 from peer_daemon.workplace import Worker, Workplace, limits_of
@@ -61,7 +62,7 @@ class JobRunner:
         bundle_mb = max(0, lease.disk_mb - self._limits.scratch_mb - log_mb)
         self._bundle = BundleWriter(place.jobs / lease.reservation, bundle_mb * _MIB)
         self._stop_reason: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._side = ClientSide(lease, session, self._bundle, self.mesh, place.book)
+        self._side = ClientSide(lease, session, self._bundle, self.mesh, place.book, place.download)
         self.standstill = Standstill(session)
         self._worker: Worker | None = None
         self._cores = 0
@@ -198,6 +199,7 @@ class JobRunner:
         started = False
         while True:
             message, payload = await worker.channel.receive()
+            await in_turn(self._place.upload, len(payload))
             match message:
                 case Control():
                     await self._session.send(FromWorker(), payload)
@@ -228,6 +230,7 @@ class JobRunner:
     # --- the other members' side ---
 
     async def _from_member(self, rank: int, payload: memoryview) -> None:
+        await in_turn(self._place.download, len(payload))
         if self._worker is not None:
             await self._to_worker(self._worker, FromMember(rank=rank), payload)
 

@@ -12,6 +12,7 @@ from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.child import Usage, WorkerEnd, start_worker
 from axonp2p.sandbox.limits import Limits
 from peer_daemon.leases import Lease
+from peer_daemon.pace import Pace
 from peer_daemon.receipts_book import ReceiptsBook
 
 SCRATCH_MB = 256
@@ -57,3 +58,7 @@ class Workplace:
     start_worker: StartWorker = start_worker
     datasets: Mapping[str, Path] = field(default_factory=dict)
     """Folders that the owner offers, by name."""
+    upload: Pace = field(default_factory=lambda: Pace(0))
+    """What all jobs together may send to clients and members."""
+    download: Pace = field(default_factory=lambda: Pace(0))
+    """What they may receive."""
