@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from axonp2p.sandbox.attacks.inside import ATTACKS
-from tests.system.sandbox.hostile import channel, floods
-from tests.system.sandbox.hostile.jobs import named
+from tests.system.sandbox.hostile.all_jobs import JOBS
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "attacks.md"
 
@@ -16,11 +15,11 @@ def test_the_page_names_exactly_the_attacks_that_there_are() -> None:
         [cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.read_text().splitlines() if line[:3] == "| `"
     ]
     names = [row[0].strip("`") for row in rows]
-    assert sorted(names) == sorted([*(attack.name for attack in ATTACKS), *named(floods, channel)])
+    assert sorted(names) == sorted([*(attack.name for attack in ATTACKS), *JOBS])
     assert len(set(names)) == len(names)
     assert all(cell for row in rows for cell in row)
 
 
 def test_every_attack_says_what_it_tries() -> None:
-    for attack in (*ATTACKS, *named(floods, channel).values()):
+    for attack in (*ATTACKS, *JOBS.values()):
         assert attack.tries.startswith("tries "), attack.name

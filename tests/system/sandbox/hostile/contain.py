@@ -25,8 +25,9 @@ from axonp2p.sandbox.attacks.run import try_the_wall
 from axonp2p.sandbox.child import SandboxedWorker, start_worker
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.messages import BundleReady, Control, Started
-from tests.system.sandbox.hostile import channel, floods, inside
-from tests.system.sandbox.hostile.jobs import ALIVE, HostileJob, named
+from tests.system.sandbox.hostile import inside
+from tests.system.sandbox.hostile.all_jobs import JOBS
+from tests.system.sandbox.hostile.jobs import ALIVE, HostileJob
 
 LIMITS = Limits(cores=1, memory_mb=200, scratch_mb=16, processes=20, log_bytes=16 * 1024)
 AT_A_TIME = 3
@@ -177,7 +178,7 @@ async def contain(folder: Path) -> Told:
         async with room:
             return await run(folder, job, peaceful)
 
-    ended = await asyncio.gather(*map(next_one, named(floods, channel).values()))
+    ended = await asyncio.gather(*map(next_one, JOBS.values()))
     more = len(os.listdir("/proc/self/fd")) - descriptors
     await peaceful.worker.kill()
     return Told(os.getuid(), tried, ended, more, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)

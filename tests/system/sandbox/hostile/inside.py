@@ -7,9 +7,7 @@ import sys
 from axonp2p.errors import Unreachable
 from axonp2p.sandbox.inside import Inside, apply_limits
 from axonp2p.sandbox.messages import Control, Start, Started
-from tests.system.sandbox.hostile import channel as channel_jobs
-from tests.system.sandbox.hostile import floods
-from tests.system.sandbox.hostile.jobs import named
+from tests.system.sandbox.hostile.all_jobs import JOBS
 
 PEACEFUL = "peaceful"
 """The name of a job that sends back what it gets."""
@@ -27,7 +25,7 @@ def main() -> None:
     if name.decode() == PEACEFUL:
         send_back(channel)
     else:
-        named(floods, channel_jobs)[name.decode()].how(channel)
+        JOBS[name.decode()].how(channel)
 
 
 def send_back(channel: Inside) -> None:
