@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from axonp2p.sandbox.limits import MIB, Limits, task_limit
 
-PRINTED_PER_KEPT = 1024
-"""A job may print this many times what is kept of its log."""
+PRINTED_PER_KEPT = 64
+"""A job may print this many times what is kept of its log at once ..."""
+PRINTED_BYTES_S = 256 * 1024
+"""... and so much more for each second that it has lived: reading a flood costs the daemon its time."""
 FILES = 1000
 FILES_PER_MB = 64
 """Files that a job may make, and more for each MiB of scratch: each costs about a KiB that no size counts."""
@@ -52,7 +54,7 @@ def verdict(sample: Sample, limits: Limits) -> Verdict | None:
     """Which limit the sample is over, or None. Processes come first: while they multiply, every moment counts."""
     tasks = task_limit(limits.processes, limits.cores)
     files = FILES + limits.scratch_mb * FILES_PER_MB
-    printed = limits.log_bytes * PRINTED_PER_KEPT
+    printed = limits.log_bytes * PRINTED_PER_KEPT + int(sample.seconds * PRINTED_BYTES_S)
     if sample.tasks > tasks:
         return Verdict("processes", f"ran more than the {tasks} processes and threads that are allowed")
     if limits.cpu_seconds and sample.cpu_seconds > limits.cpu_seconds:
@@ -66,7 +68,7 @@ def verdict(sample: Sample, limits: Limits) -> Verdict | None:
     if sample.sockets > SOCKETS:
         return Verdict("files", f"opened more than the {SOCKETS} sockets that are allowed")
     if sample.printed_bytes > printed:
-        return Verdict("output", f"printed more than the {printed // MIB} MiB that are allowed")
+        return Verdict("output", f"printed more than the {printed // MIB} MiB that are allowed in its time")
     if sample.memory_bytes > limits.memory_mb * MIB:
         used = sample.memory_bytes // MIB
         return Verdict("memory", f"used {used} MiB of memory where {limits.memory_mb} MiB are allowed")

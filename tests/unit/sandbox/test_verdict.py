@@ -23,7 +23,7 @@ AT_THE_LIMIT = Sample(
     seconds=90.0,
     ahead_seconds=10.0,
     files=1000 + 64 * 10,
-    printed_bytes=4096 * 1024,
+    printed_bytes=4096 * 64 + 90 * 256 * 1024,
 )
 
 
@@ -41,7 +41,7 @@ def test_what_is_at_its_limits_may_go_on() -> None:
         ("time", {"seconds": 90.1}, "ran longer than the 90 s"),
         ("files", {"files": 1641}, "more than the 1640 files"),
         ("files", {"sockets": SOCKETS + 1}, "more than the 128 sockets"),
-        ("output", {"printed_bytes": 4096 * 1024 + 1}, "more than the 4 MiB"),
+        ("output", {"printed_bytes": 4096 * 64 + 90 * 256 * 1024 + 1}, "more than the 22 MiB"),
     ],
 )
 def test_each_limit_is_named_when_it_is_passed(limit: str, change: dict[str, int], words: str) -> None:
