@@ -38,7 +38,8 @@ def test_the_folders_of_packages_are_searched_after_our_own() -> None:
 def test_what_only_its_owner_may_read_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     package, link = tmp_path / "torch", tmp_path / "broken"
-    package.mkdir(0o755)
+    package.mkdir()
+    package.chmod(0o755)  # whatever the umask
     link.symlink_to("nowhere")
     environment = replace(find_environment(), binds=((str(tmp_path), "/packages/0"), ("/root", "/root")))
     assert closed_to_others(environment) is None

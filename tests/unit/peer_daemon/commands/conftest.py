@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from pathlib import Path
 
@@ -14,6 +15,15 @@ from peer_daemon.control.server import ControlDoor
 from peer_daemon.control.socket_file import SOCKET_NAME
 from peer_daemon.main import cli
 from tests.laboratory.paper_steering import TRAINING, PaperSteering
+
+
+@pytest.fixture(autouse=True)
+def usual_umask():
+    """`axon-peer run` narrows it for its process, which here is everybody's."""
+    usual = os.umask(0o022)
+    os.umask(usual)
+    yield
+    os.umask(usual)
 
 
 class OnPaper:
