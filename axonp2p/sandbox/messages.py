@@ -5,6 +5,10 @@ Each is the header of a frame; payloads are carried, never read, by the daemon.
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import msgspec
+
 from axonp2p.wire.codec import Message
 from axonp2p.wire.ranks import Rank
 
@@ -35,9 +39,13 @@ class BundleReady(Message, tag=True, frozen=True):
 class Control(Message, tag=True, frozen=True):
     """Either way: the payload is between the client's coordinator and the worker."""
 
+    bulk: bool = False
+    """One of many large ones, in order among themselves (parts of files): all others may overtake it. A worker says
+    it only with credit (`MayTell` without a rank)."""
+
 
 class ToMember(Message, tag=True, frozen=True):
-    """Worker to daemon: carry the payload to the member with that rank."""
+    """Worker to daemon: carry the payload to the member with that rank. Only with credit (`MayTell`)."""
 
     rank: Rank
     """Of the receiver."""
@@ -50,5 +58,25 @@ class FromMember(Message, tag=True, frozen=True):
     """Of the sender."""
 
 
-ToWorkerMessage = Start | BundleReady | Control | FromMember
+class MayTell(Message, tag=True, frozen=True):
+    """Daemon to worker: credit for so many more bytes of payload to one member.
+
+    The worker keeps a sum for each rank: `bytes` are added, the length of the payload of each `ToMember` is taken
+    off (headers are not counted). It says `ToMember` only while the sum is above 0, which may then fall below 0 by
+    that one message; who says it at 0 or below has broken the protocol and is ended.
+
+    The first credit of a member comes when a roster names it, before any order that could need it; more comes as
+    its link takes what was said. Credit never lapses: a new round, attempt or roster changes no sum. A member that
+    is out of reach gets no more, and what is still said to it is dropped, as is what is said to a rank that never
+    was on a roster. When it comes back with a later roster, its credit is made up to a first one.
+    """
+
+    rank: Rank | None
+    """Of the receiver; None: the client's coordinator, for `Control(bulk=True)`. Its first credit comes after `Start`.
+    Other `Control` needs none."""
+    bytes: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+    """Added to what that member may still be told."""
+
+
+ToWorkerMessage = Start | BundleReady | Control | FromMember | MayTell
 FromWorkerMessage = Started | Control | ToMember
