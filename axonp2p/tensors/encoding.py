@@ -1,0 +1,71 @@
+"""The front door of the codings: a flat float32 vector to a payload that says how it is coded, and back. Pure.
+
+bits u16 | form u16 (0: all values, 1: only large ones) | values u32 | as in dense.py or sparse.py
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy
+import torch
+from torch import Tensor
+
+from axonp2p.tensors.coding import Coding
+from axonp2p.tensors.dense import SPAN, decode_dense, dense_bytes, encode_dense
+from axonp2p.tensors.levels import LARGEST, NORMAL
+from axonp2p.tensors.sparse import decode_sparse, encode_sparse, kept_count, select, sparse_bytes
+
+_HEAD = struct.Struct("<HHI")
+_DENSE, _SPARSE = 0, 1
+_WIDTHS = (32, 16, 8, 4, 2, 1)
+
+
+def encode(values: Tensor, coding: Coding, *, threshold: float | None = None) -> tuple[bytes, Tensor]:
+    """The payload of a flat, contiguous float32 vector, and what it decodes to, equal to the bit.
+
+    With a density below 1 only large values go out: those whose magnitude is at least `threshold`, or else about that
+    share of them. What decodes is never farther from `values` than zeros are, so that error feedback converges. In less
+    than 32 bits, magnitudes beyond 2^100 are cut to that. Raises `ValueError` when a value is not finite.
+    """
+    values = _within(values.detach(), torch.finfo(torch.float32).max if coding.bits == 32 else LARGEST)
+    if coding.density == 1:
+        data, decoded = encode_dense(values, coding.bits, NORMAL)
+        return _HEAD.pack(coding.bits, _DENSE, len(values)) + data, decoded
+    data, decoded = encode_sparse(values, select(values, coding.density, threshold), coding.bits)
+    return _HEAD.pack(coding.bits, _SPARSE, len(values)) + data, decoded
+
+
+def decode(payload: bytes | memoryview, count: int) -> Tensor:
+    """The `count` float32 values in a payload that somebody else made.
+
+    Raises `ValueError` for anything that `encode` does not make of that many values, before it takes more memory than
+    they and the payload do.
+    """
+    data = memoryview(payload)
+    if len(data) < _HEAD.size:
+        raise ValueError(f"{len(data)} bytes are too few")
+    bits, form, told = _HEAD.unpack_from(data)
+    if bits not in _WIDTHS or form not in (_DENSE, _SPARSE) or told != count:
+        raise ValueError(f"{told} values of {bits} bits in form {form}, where {count} values were expected")
+    body = data[_HEAD.size :]
+    return decode_dense(body, count, bits, NORMAL) if form == _DENSE else decode_sparse(body, count, bits)
+
+
+def encoded_bytes(count: int, coding: Coding) -> int:
+    """How long the payload of `count` values is; with a density below 1, about."""
+    if coding.density == 1:
+        return _HEAD.size + dense_bytes(count, coding.bits)
+    return _HEAD.size + sparse_bytes(count, kept_count(count, coding.density), coding.bits)
+
+
+def _within(values: Tensor, limit: float) -> Tensor:
+    array = values.numpy()
+    beyond = False
+    for begin in range(0, len(array), SPAN):
+        part = array[begin : begin + SPAN]
+        largest = max(abs(part.max()), abs(part.min()))
+        if not numpy.isfinite(largest):
+            raise ValueError("a value that is not finite cannot be encoded")
+        beyond = beyond or largest > limit
+    return values.clamp(-limit, limit) if beyond else values
