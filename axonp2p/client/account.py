@@ -66,6 +66,11 @@ class JobAccount:
         known = [*self.record.reservations, *reservations]
         self.change(peers=before + peers, reservations=known, tracker=tracker)
 
+    def joined_late(self, peer: PeerRecord) -> None:
+        """One more peer was hired while the job goes on."""
+        known = list(dict.fromkeys([*self.record.reservations, peer.reservation]))
+        self.change(peers=[*self.record.peers, peer], reservations=known)
+
     def lost(self, rank: int, name: str, reason: str, left: int) -> None:
         """A peer is out of the job."""
         self._change_peer(rank, lost=reason, paused="")

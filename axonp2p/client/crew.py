@@ -38,6 +38,21 @@ class LeasedCrew:
         self._dismissed: set[int] = set()
         self._released: set[int] = set()
         self._logged: set[int] = set()
+        self.fewer = asyncio.Event()
+        """Set when somebody has gone; whoever looks after it clears it."""
+
+    def add(self, lease: Lease) -> int:
+        """One more peer, whose worker has the bundle; its rank, which nobody had before."""
+        rank = self.next_rank
+        self.leases[rank] = lease
+        if self._coordinator:
+            lease.attach(rank, self)
+        return rank
+
+    @property
+    def next_rank(self) -> int:
+        """Of whoever comes next."""
+        return max(self.leases, default=-1) + 1
 
     def work_for(self, coordinator: Coordinator) -> None:
         """From now on the coordinator hears what members say, beginning with what they have come to by now."""
@@ -121,6 +136,7 @@ class LeasedCrew:
     def peer_gone(self, rank: int, reason: str) -> None:
         """`LeaseListener`."""
         log.debug("peer gone", peer=self.leases[rank].name, reason=reason)
+        self.fewer.set()
         if self.leases[rank].hung_up:
             self._office.given_up(self.leases[rank])
         if self._coordinator:
@@ -131,6 +147,7 @@ class LeasedCrew:
     def dismiss(self, rank: int) -> None:
         """A peer is out of the job: its log is fetched, then its lease ended, in the background."""
         self._dismissed.add(rank)
+        self.fewer.set()
         self._in_background(self._release(rank))
 
     async def keep_logs(self) -> None:

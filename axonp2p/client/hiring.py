@@ -39,6 +39,10 @@ class Wish:
     wanted: int
     at_least: int
     max_rtt_s: float
+    without: frozenset[PeerId] = frozenset()
+    """Peers that are not asked: they are in the job already, or failed it."""
+    first_rank: int = 0
+    """Of the first one that is hired; the others follow."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,7 @@ class Hiring:
 
     def _candidate(self, seen: SeenRow) -> Candidate | None:
         row = seen.row
-        if row.capability is None or row.peer == self._means.key.peer_id:
+        if row.capability is None or row.peer == self._means.key.peer_id or row.peer in self._wish.without:
             return None
         try:
             offer = read_capability(row.capability)
@@ -211,7 +215,7 @@ class Hiring:
             self._shortlist.refused("busy" if isinstance(error, Busy) else error.message)
             self._see(PeerRefused(peer=candidate.name, reason=error.message))
             return
-        rank = len(self.hired)
+        rank = self._wish.first_rank + len(self.hired)
         self.hired.append(lease)
         taken = lease.taken
         self._see(PeerHired(peer=lease.name, rank=rank, cores=taken.cores, memory_mb=taken.memory_mb))

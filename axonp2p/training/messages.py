@@ -5,16 +5,22 @@ Each is the header of a frame that daemons carry unread (`ToWorker`, `FromWorker
     coordinator                               worker of each member
       | Prepare -------------------------------> |  imports the task, builds the model from the seed
       | <------------------- Prepared(state)     |  or TaskFailed(traceback)
-      | GiveState / <- StateAdopted              |  members whose state differs get it from another member
+      | AdoptState(state, senders) ------------> |  who lacks a state asks the members that hold it for its pieces
+      |           AskPieces <----> Piece         |  between members
+      | <------------------- StateAdopted        |
       | StartRound(round, attempt, state) -----> |  goes on from `state`: its candidate, or the last accepted one
       | <------------------- Progress ...        |
-      |            SlicePart <----> SlicePart    |  between members: gather, then result
+      |            SlicePart <----> SlicePart    |  between members, exchange after exchange: gather, then result
       | <------------------- RoundDone(state)    |  all members report the same state, or the round is redone
       | SendFile ------------------------------> |
       | <------------------- FilePart ...        |
 
-The state is weights and outer momentum; its name is the SHA-256 of their bytes. A round is accepted by the next
-`StartRound` (or `SendFile`) naming the state that it led to, redone by naming the state before it.
+The state is weights and outer momentum; its name is the SHA-256 of the SHA-256 of its pieces. A round is accepted by
+the next `StartRound` (or `SendFile`) naming the state that it led to, redone by naming the state before it.
+
+A round has one or more exchanges: after every `exchange_every` local steps the members exchange what they have moved
+since the last one, and take an outer step. Who is listed in `listeners` takes no part, but is sent the results: a
+member that joins late follows the others with them while it fetches the state that they began with.
 """
 
 from __future__ import annotations
@@ -23,6 +29,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from axonp2p.tensors.coding import Coding
 from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
 from axonp2p.wire.ranks import MOST_MEMBERS, Rank
@@ -34,8 +41,10 @@ Number = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 """Finite: one member's nan would make the sums of all nan."""
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
-VALUES_A_PART = PAYLOAD_LIMIT // 16
-"""float32 values in one part of a slice: 256 KiB, so that control messages slip between them."""
+LEAST_PART, MOST_PART = 1024, PAYLOAD_LIMIT // 4
+"""Values in one part of a slice: its float32 form must fit a frame."""
+Shard = Annotated[int, msgspec.Meta(ge=0, lt=MOST_MEMBERS)]
+Members = Annotated[list[Rank], msgspec.Meta(min_length=1, max_length=MOST_MEMBERS)]
 
 
 class Prepare(Message, tag=True, frozen=True):
@@ -54,6 +63,13 @@ class Prepare(Message, tag=True, frozen=True):
     """Of the job: it fixes first weights, batches and dropout."""
     first_round: Count = 0
     """Above 0 when a job is resumed."""
+    error_feedback: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
+    """How much of what was held back is kept for the next exchange."""
+    momentum_correction: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
+    """Momentum that each member adds to its difference before anything is held back; 0: none."""
+    clip: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 0.0
+    """The largest norm of a mean difference: each member's is clipped to this, over the root of their number; 0: no
+    clipping."""
 
 
 class Prepared(Message, tag=True, frozen=True):
@@ -66,39 +82,54 @@ class Prepared(Message, tag=True, frozen=True):
     """float32 values in the weights, buffers included: the length of the exchanged vector."""
 
 
-class GiveState(Message, tag=True, frozen=True):
-    """Send your accepted state to the member with that rank, over the mesh."""
-
-    to: Rank
-    """Rank of the member that lacks it."""
-
-
 class AdoptState(Message, tag=True, frozen=True):
-    """Wait for this state from the member with that rank (or from the coordinator, when it is None), then use it."""
+    """Fetch this state and use it."""
 
     state: StateHash
-    sender: Rank | None
-    """Who will send it."""
+    senders: Annotated[list[Rank], msgspec.Meta(max_length=MOST_MEMBERS)]
+    """Who holds it; empty when the coordinator itself sends it, as `FilePart`s."""
 
 
 class StateAdopted(Message, tag=True, frozen=True):
-    """The state arrived, has the right hash, and is the accepted one now."""
+    """This member holds the state now. Who follows as a listener says it again after every round."""
 
     state: StateHash
 
 
 class StartRound(Message, tag=True, frozen=True):
-    """Train `steps` local steps from `state` on `shards`, then exchange with `members`."""
+    """Train local steps from `state` on `shards`, and exchange with `members` on the way and at the end."""
 
     round: Count
     attempt: Count
     state: StateHash
-    members: Annotated[list[Rank], msgspec.Meta(min_length=1, max_length=MOST_MEMBERS)]
-    """Ranks of all who take part; number i owns slice i."""
-    shards: Annotated[list[Rank], msgspec.Meta(min_length=1, max_length=MOST_MEMBERS)]
-    """The receiver's."""
+    members: Members
+    """Ranks of all who take part."""
+    listeners: Annotated[list[Rank], msgspec.Meta(max_length=MOST_MEMBERS)]
+    """Ranks of those that are only sent the results. The receiver may be one of them."""
+    shards: Annotated[list[Shard], msgspec.Meta(max_length=MOST_MEMBERS)]
+    """The receiver's; a listener has none."""
     steps: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
-    """Local steps."""
+    """Local steps, at most."""
+    exchange_every: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+    """Local steps between two exchanges; the last exchange may follow on fewer."""
+    seconds: Seconds
+    """How long the local steps of the round may take, divided evenly among the exchanges; 0: as long as they do."""
+    overlap: bool
+    """Whether the next local steps begin while an exchange is under way, whose result is then applied one later."""
+    shares: Annotated[list[Annotated[int, msgspec.Meta(ge=0, le=2**20)]], msgspec.Meta(max_length=MOST_MEMBERS)]
+    """How large a slice each of `members` owns, in proportion; 0: none."""
+    part: Annotated[int, msgspec.Meta(ge=LEAST_PART, le=MOST_PART)]
+    """Values in one part of a slice."""
+    gather: Coding
+    """How the receiver sends its own values."""
+    result: Coding
+    """How the receiver sends the mean of its slice."""
+    patience: Seconds
+    """How long the owner of a slice waits for the slowest while it has not learnt yet how long they need."""
+    outer_learning_rate: Annotated[float, msgspec.Meta(ge=0, le=10)]
+    """Of each outer step."""
+    outer_momentum: Annotated[float, msgspec.Meta(ge=0, lt=1)]
+    """Nesterov; 0: none."""
 
 
 class Progress(Message, tag=True, frozen=True):
@@ -127,7 +158,15 @@ class RoundDone(Message, tag=True, frozen=True):
     train_seconds: Seconds
     """Spent on local steps."""
     exchange_seconds: Seconds
-    """Spent on exchange and outer step."""
+    """In which no local step could be taken because of an exchange or an outer step."""
+    exchanges: Count
+    """How many there were."""
+    left_out: Annotated[list[Rank], msgspec.Meta(max_length=MOST_MEMBERS)]
+    """Members that sent parts of this member's slice too late, or not at all: their values follow later."""
+    kept_back: Count
+    """Values of this member that the others went on without, counted once an exchange."""
+    slices: Annotated[list[StateHash], msgspec.Meta(max_length=MOST_MEMBERS)]
+    """SHA-256 of all results of each member's slice, in the order of `members`: who differs is found by it."""
     sent_bytes: Count
     """To other members, in this round's exchange."""
     received_bytes: Count
@@ -156,24 +195,26 @@ class SendFile(Message, tag=True, frozen=True):
 
 
 class FilePart(Message, tag=True, frozen=True):
-    """The next bytes of a file, as payload; parts come in order. Also how a state travels between members."""
+    """The next bytes of a file, as payload; parts come in order."""
 
     what: Literal["model", "state"]
     """Which file."""
     offset: Count
     total: Count
     sha256: StateHash
-    """Of the whole file. For a state it is its name."""
+    """Of the whole file."""
 
 
 class SlicePart(Message, tag=True, frozen=True):
-    """float32 values (little endian, as payload) of one slice of the difference, between members.
+    """Encoded values (as payload) of one slice of the difference, between members.
 
     `gather`: the sender's own values, for the owner of the slice. `result`: the owner's weighted mean, for everyone.
     """
 
     round: Count
     attempt: Count
+    exchange: Count
+    """Which one of the round, from 0."""
     phase: Literal["gather", "result"]
     """Own values, or the mean."""
     slice: Rank
@@ -181,9 +222,33 @@ class SlicePart(Message, tag=True, frozen=True):
     offset: Count
     """In values, from the start of the slice."""
     samples: Count
-    """The sender's weight in the mean (gather), or the sum of all weights (result)."""
+    """The sender's weight in the mean (gather), or the sum of all weights in it (result)."""
+    left_out: Annotated[list[Rank], msgspec.Meta(max_length=MOST_MEMBERS)] = []
+    """Of a result: members whose values are not in it. They keep them for the next exchange."""
 
 
-ToWorkerTraining = Prepare | GiveState | AdoptState | StartRound | SendFile | FilePart
+class AskPieces(Message, tag=True, frozen=True):
+    """Send these pieces of a state; with no numbers, the list of their hashes."""
+
+    state: StateHash
+    numbers: Annotated[list[Count], msgspec.Meta(max_length=64)]
+    """From 0."""
+
+
+class PieceList(Message, tag=True, frozen=True):
+    """The SHA-256 of every piece of a state, one after the other, as payload."""
+
+    state: StateHash
+
+
+class Piece(Message, tag=True, frozen=True):
+    """One piece of a state, as payload. An empty one: the sender does not hold that state (any more)."""
+
+    state: StateHash
+    number: Count
+    """From 0."""
+
+
+ToWorkerTraining = Prepare | AdoptState | StartRound | SendFile | FilePart
 FromWorkerTraining = Prepared | StateAdopted | Progress | RoundDone | TaskFailed | FilePart
-BetweenMembers = SlicePart | FilePart
+BetweenMembers = SlicePart | AskPieces | PieceList | Piece

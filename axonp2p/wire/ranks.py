@@ -7,6 +7,8 @@ from typing import Annotated
 import msgspec
 
 MOST_MEMBERS = 64
-"""Peers of one job."""
+"""Peers of one job at a time."""
+MOST_RANKS = 4096
+"""Peers that one job may ever have: a rank is never given twice."""
 
-Rank = Annotated[int, msgspec.Meta(ge=0, lt=MOST_MEMBERS)]
+Rank = Annotated[int, msgspec.Meta(ge=0, lt=MOST_RANKS)]

@@ -1,0 +1,103 @@
+"""Peers in place of those that a job has lost: looked for, hired and given the bundle while the others go on."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from axonp2p.client.account import JobAccount
+from axonp2p.client.crew import LeasedCrew
+from axonp2p.client.events import Event
+from axonp2p.client.hiring import Hiring, Means, Wish
+from axonp2p.client.job_store import PeerRecord
+from axonp2p.client.lease import Lease
+from axonp2p.errors import AxonError
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.logs import get_logger
+from axonp2p.wire.ranks import MOST_RANKS
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 120.0
+"""Between two looks at the table while nobody fits; doubled each time."""
+MOST_LOSSES = 2
+"""Who was lost so often in one job is not asked again."""
+
+log = get_logger(__name__)
+
+
+class Replacements:
+    """Keeps a crew at the size that the job wishes for. `run` goes on until it is cancelled."""
+
+    def __init__(
+        self,
+        means: Means,
+        wish: Wish,
+        crew: LeasedCrew,
+        account: JobAccount,
+        *,
+        deliver: Callable[[Lease], Awaitable[str]],
+        join: Callable[[int, str], Awaitable[None]],
+    ) -> None:
+        """`deliver` sends a peer the bundle and says why that failed, if it did; `join` lets it into the training."""
+        self._means = means
+        self._wish = wish
+        self._crew = crew
+        self._account = account
+        self._deliver = deliver
+        self._join = join
+        self._refused: set[PeerId] = set()
+
+    async def run(self) -> None:
+        """Hire whenever somebody is missing. A table that does not answer is asked again later."""
+        pause = FIRST_PAUSE_S
+        while True:
+            missing = self._wish.wanted - len(self._crew.present)
+            if missing <= 0 or self._crew.next_rank + missing > MOST_RANKS:
+                self._crew.fewer.clear()
+                await self._crew.fewer.wait()
+                continue
+            came = await self._hire(missing)
+            pause = FIRST_PAUSE_S if came else min(2 * pause, LONGEST_PAUSE_S)
+            if not came:
+                await asyncio.sleep(pause)
+
+    async def _hire(self, missing: int) -> int:
+        """How many came."""
+        rank = self._crew.next_rank
+        wish = dataclasses.replace(self._wish, wanted=missing, at_least=1, without=self._known(), first_rank=rank)
+        hiring = Hiring(self._means, wish, self._see)
+        kept: list[Lease] = []
+        try:
+            await hiring.hire()
+            for lease in hiring.hired:
+                if reason := await self._deliver(lease):
+                    log.info("a replacement did not take the bundle", peer=lease.name, reason=reason)
+                    self._refused.add(lease.row.peer)
+                    continue
+                kept.append(lease)
+                await self._let_in(lease, hiring)
+        except AxonError as error:
+            log.info("no replacement", reason=error.in_a_line)
+        finally:
+            await asyncio.gather(*(lease.end() for lease in hiring.hired if lease not in kept))
+        return len(kept)
+
+    async def _let_in(self, lease: Lease, hiring: Hiring) -> None:
+        seconds = hiring.distances[lease.row.peer].seconds or 0.0
+        rank = self._crew.add(lease)
+        self._account.joined_late(
+            PeerRecord(name=lease.name, peer=lease.row.peer, rank=rank, reservation=lease.promise.uuid, rtt_s=seconds)
+        )
+        await self._join(rank, lease.name)
+
+    def _known(self) -> frozenset[PeerId]:
+        """Who is not asked: those that are here, those that did not take the bundle, and those lost too often."""
+        present = self._crew.present
+        times = Counter(lease.row.peer for rank, lease in self._crew.leases.items() if rank not in present)
+        lost = {peer for peer, count in times.items() if count >= MOST_LOSSES}
+        here = {lease.row.peer for rank, lease in self._crew.leases.items() if rank in present}
+        return frozenset(here | lost | self._refused)
+
+    def _see(self, event: Event) -> None:
+        self._account.tell(event)
