@@ -7,14 +7,15 @@ library may fuse, reorder or sum in its own way.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from axonp2p.tensors.flat import Layout
 from axonp2p.tensors.frames import BYTES_A_VALUE, bytes_to_values, values_to_bytes
+from axonp2p.training.pieces import PieceBook, book_of
 
 LEARNING_RATE = 0.7
 MOMENTUM = 0.9
@@ -22,12 +23,20 @@ MOMENTUM = 0.9
 
 @dataclass(frozen=True)
 class State:
-    """Where a job stands: one vector of all weights, then the outer momentum of the parameters."""
+    """Where a job stands: one vector of all weights, then the outer momentum of the parameters. Never changed."""
 
     vector: Tensor
-    name: bytes
-    """SHA-256 of the vector's bytes."""
     layout: Layout
+
+    @cached_property
+    def pieces(self) -> PieceBook:
+        """The hashes of its pieces; made when they are first asked for, as most states inside a round never are."""
+        return book_of(self.file)
+
+    @property
+    def name(self) -> bytes:
+        """SHA-256 of the SHA-256s of its pieces."""
+        return self.pieces.name
 
     @property
     def weights(self) -> Tensor:
@@ -52,7 +61,7 @@ def state_values(layout: Layout) -> int:
 
 def first_state(weights: Tensor, layout: Layout) -> State:
     """The state before any round: no momentum yet."""
-    return _named(torch.cat([weights, torch.zeros(layout.parameters)]), layout)
+    return State(torch.cat([weights, torch.zeros(layout.parameters)]), layout)
 
 
 def state_from_file(data: bytes | memoryview, layout: Layout) -> State:
@@ -60,7 +69,7 @@ def state_from_file(data: bytes | memoryview, layout: Layout) -> State:
     expected = state_values(layout) * BYTES_A_VALUE
     if len(data) != expected:
         raise ValueError(f"a state of {len(data)} bytes, where this model has {expected}")
-    return _named(bytes_to_values(data), layout)
+    return State(bytes_to_values(data), layout)
 
 
 def outer_step(state: State, mean: Tensor) -> State:
@@ -80,8 +89,4 @@ def outer_step(state: State, mean: Tensor) -> State:
 
     torch.sub(state.weights[ends:], mean[ends:], out=weights[ends:])
     weights[layout.parameters + layout.float_buffers :].round_()
-    return _named(vector, layout)
-
-
-def _named(vector: Tensor, layout: Layout) -> State:
-    return State(vector, hashlib.sha256(values_to_bytes(vector)).digest(), layout)
+    return State(vector, layout)
