@@ -1,0 +1,126 @@
+"""One member that pieces are asked of: how much may be under way with it, and when it is late. Pure; times in seconds.
+
+How much: what it sends in about a second, by its measured rate, so that a fast line never runs dry and a slow one
+holds no piece for long. Late: when it has been silent for longer than its arrivals lie apart, their mean and four mean
+deviations (Jacobson, "Congestion Avoidance and Control", 1988). A late one rests, longer each time, and is then asked
+for one piece to see whether it is back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+MOST_UNDER_WAY = 32
+"""Pieces under way with one sender."""
+FIRST_UNDER_WAY = 2
+AHEAD_S = 1.0
+"""How much work a sender has before it."""
+MEASURE_S = 0.25
+"""Over at least how long a rate is measured."""
+LEAST_SILENCE_S = 1.0
+LONGEST_REST_S = 60.0
+
+
+class PieceSender:
+    """What is known of one sender. `patience`: how long it may be silent while nothing is learnt of it."""
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._deviation = 0.0
+        self._heard = 0.0
+        self._measured_from = 0.0
+        self._measured = 0
+        self._silences = 0
+        self._rests_until: float | None = None
+        self.rate: float | None = None
+        """Pieces a second, once measured."""
+        self.pace: float | None = None
+        """Seconds between two arrivals, once there was one: the mean, the last ones weighing more."""
+        self.under_way: set[int] = set()
+        """Asked of it and not here yet."""
+        self.asked: set[int] = set()
+        """All that it was ever asked for: such a piece may come at any time."""
+
+    @property
+    def resting(self) -> bool:
+        """Whether it is late, and so is not asked now."""
+        return self._rests_until is not None
+
+    @property
+    def silences(self) -> int:
+        """How often it was late since it was last heard."""
+        return self._silences
+
+    @property
+    def room(self) -> int:
+        """How many more pieces it may be asked for now."""
+        if self.resting:
+            return 0
+        if self._silences:
+            most = 1
+        elif self.rate is None:
+            most = FIRST_UNDER_WAY
+        else:
+            most = min(max(round(self.rate * AHEAD_S), FIRST_UNDER_WAY), MOST_UNDER_WAY)
+        return max(0, most - len(self.under_way))
+
+    @property
+    def needs(self) -> float:
+        """Seconds that it is expected to need for all that is under way with it."""
+        return self._patience if self.pace is None else len(self.under_way) * self.pace
+
+    def ask(self, numbers: Collection[int], now: float) -> None:
+        """It is asked for these."""
+        if not self.under_way:
+            self._heard = self._measured_from = now
+            self._measured = 0
+        self.under_way.update(numbers)
+        self.asked.update(numbers)
+
+    def heard(self, number: int, now: float, *, learn: bool) -> None:
+        """One came. `learn`: its time tells of others' times."""
+        if learn:
+            self._learn(now - self._heard)
+            self._measured += 1
+            if (span := now - self._measured_from) >= MEASURE_S:
+                rate = self._measured / span
+                self.rate = rate if self.rate is None else (self.rate + rate) / 2
+                self._measured_from, self._measured = now, 0
+        self.under_way.discard(number)
+        self._heard, self._silences, self._rests_until = now, 0, None
+
+    def reset(self) -> None:
+        """Whatever is under way may be lost: it is waited for no more."""
+        self.under_way.clear()
+        self._silences, self._rests_until = 0, None
+
+    def due(self, now: float) -> bool:
+        """Time has passed; True when it turns late now: what is under way with it should be asked elsewhere."""
+        deadline = self.deadline()
+        if deadline is None or now < deadline:
+            return False
+        if self.resting:
+            self._rests_until = None
+            self.under_way.clear()  # so long silent, it may never have heard of it
+            return False
+        self._rests_until = now + self._silence
+        self._silences += 1
+        return True
+
+    def deadline(self) -> float | None:
+        """When to call `due` next."""
+        if self._rests_until is not None:
+            return self._rests_until
+        return self._heard + self._silence if self.under_way else None
+
+    @property
+    def _silence(self) -> float:
+        learnt = self._patience if self.pace is None else max(LEAST_SILENCE_S, self.pace + 4 * self._deviation)
+        return min(learnt * 2.0 ** min(self._silences, 10), max(learnt, LONGEST_REST_S))
+
+    def _learn(self, gap: float) -> None:
+        if self.pace is None:
+            self.pace, self._deviation = gap, gap / 2
+            return
+        self._deviation += (abs(gap - self.pace) - self._deviation) / 4
+        self.pace += (gap - self.pace) / 8
