@@ -1,0 +1,109 @@
+"""What one member needs to know of one exchange: who is in it, who owns what, and how values travel. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from axonp2p.errors import MalformedMessage
+from axonp2p.tensors.coding import EXACT, Coding
+from axonp2p.tensors.flat import Layout
+from axonp2p.training.exchange.slices import slices
+from axonp2p.training.messages import StartRound
+
+ExchangeKey = tuple[int, int, int]
+"""Round, attempt, exchange: later exchanges have larger keys."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """One exchange, as the member with rank `rank` takes part in it."""
+
+    rank: int
+    round: int
+    attempt: int
+    exchange: int
+    members: tuple[int, ...]
+    """Sorted."""
+    listeners: tuple[int, ...]
+    """Sorted; `rank` is either here or among the members."""
+    slices: Mapping[int, tuple[int, int]]
+    """Each member's slice of the vector, from begin to end; some may be empty."""
+    part: int
+    """Values in one part of a slice, at most."""
+    exact_from: int
+    """From here on values always travel exact, and nothing is held back: buffers, not parameters."""
+    most_samples: int
+    """The largest weight that a member may claim."""
+    patience: float
+    """Seconds that an owner waits for the slowest at most."""
+    gather: Coding
+    """Of this member's values."""
+    result: Coding
+    """Of the mean of this member's slice."""
+
+    @property
+    def key(self) -> ExchangeKey:
+        """Which exchange it is."""
+        return self.round, self.attempt, self.exchange
+
+    @property
+    def values(self) -> int:
+        """The length of the exchanged vector."""
+        return max(end for _, end in self.slices.values())
+
+    @property
+    def listens(self) -> bool:
+        """True when this one only hears the results."""
+        return self.rank not in self.slices
+
+    @property
+    def fewest(self) -> int:
+        """A mean of fewer members than this is not handed out: half of them, the owner included."""
+        return (len(self.members) + 1) // 2
+
+    def parts_of(self, owner: int) -> dict[int, int]:
+        """How many values there are at each offset of a member's slice, in the order in which they travel."""
+        begin, end = self.slices[owner]
+        return dict(parts(begin, end, self.part, self.exact_from))
+
+
+def terms_of(start: StartRound, rank: int, exchange: int, layout: Layout, batch: int) -> Terms:
+    """The terms of one exchange of a round for one of its members or listeners.
+
+    Raises `MalformedMessage` for an order that makes no sense: ranks that are twice in it, or a share too many.
+    """
+    everyone = [*start.members, *start.listeners]
+    if len(set(everyone)) != len(everyone) or rank not in everyone:
+        raise MalformedMessage("a round that names a member twice, or does not name the one that it was sent to")
+    if len(start.shares) != len(start.members) or not sum(start.shares):
+        raise MalformedMessage("a round whose shares do not fit its members")
+    left = start.steps - exchange * start.exchange_every
+    if left <= 0:
+        raise MalformedMessage(f"a round of {start.steps} steps has no exchange number {exchange}")
+    return Terms(
+        rank=rank,
+        round=start.round,
+        attempt=start.attempt,
+        exchange=exchange,
+        members=tuple(sorted(start.members)),
+        listeners=tuple(sorted(start.listeners)),
+        slices=slices(layout.values, start.members, start.shares),
+        part=start.part,
+        exact_from=layout.parameters,
+        most_samples=min(left, start.exchange_every) * batch,
+        patience=start.patience,
+        gather=start.gather,
+        # Who is alone has nobody to save bytes for.
+        result=start.result if len(everyone) > 1 else EXACT,
+    )
+
+
+def parts(begin: int, end: int, part: int, exact_from: int) -> list[tuple[int, int]]:
+    """Offset (from `begin`) and count of each part of a slice; none has values from both sides of `exact_from`."""
+    border = min(max(exact_from, begin), end)
+    return [
+        (offset - begin, min(part, stop - offset))
+        for start, stop in ((begin, border), (border, end))
+        for offset in range(start, stop, part)
+    ]
