@@ -1,7 +1,9 @@
 """The daemon's end of the channel to a worker, for asyncio.
 
-Frames are received straight into a buffer of their own, which is made only after their length was found to be within
-the limits; a worker that sends faster than we take is stopped by its full socket.
+Straight on the socket, because asyncio's streams copy what the kernel does not take at once: a frame is received
+into a buffer of its own, made only after its length was found to be within the limits, and a payload is sent from
+where it lies. Nothing is read before somebody asks for it, and at most one frame lies here unsent: a worker that is
+faster than we are is stopped by its full socket, and one that is slower stops whoever sends to it.
 """
 
 from __future__ import annotations
@@ -9,17 +11,15 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections import deque
+from collections.abc import Callable
 
 from axonp2p.errors import MessageTooLarge, Unreachable
 from axonp2p.sandbox.messages import FromWorkerMessage, ToWorkerMessage
 from axonp2p.wire.codec import decode
-from axonp2p.wire.frame import FRAME_LIMIT, HEADER_LIMIT, pack_frame, split_frame
+from axonp2p.wire.frame import FRAME_LIMIT, HEADER_LIMIT, frame_head, split_frame
 
-WAITING_FRAMES = 8
-"""Frames that may lie here untaken before the socket is no longer read."""
-SENDING_BYTES = 2 * FRAME_LIMIT
-"""Bytes that may lie here unsent before `send` waits."""
+SOCKET_BYTES = 1024 * 1024
+"""What the kernel may hold for each direction, where it grants so much: fewer turns for the same bytes."""
 
 _LENGTH = struct.Struct(">I")
 
@@ -27,121 +27,128 @@ _LENGTH = struct.Struct(">I")
 class WorkerChannel:
     """The frames to and from one worker. Any task may send; one task receives."""
 
-    def __init__(self, protocol: _Frames) -> None:
-        self._frames = protocol
-
-    @classmethod
-    async def open(cls, end: socket.socket) -> WorkerChannel:
-        """The channel on our end of a pair of stream sockets, which it owns from now on."""
+    def __init__(self, end: socket.socket) -> None:
+        """`end` is ours of a pair of stream sockets; the channel owns it from now on."""
         end.setblocking(False)
-        transport, protocol = await asyncio.get_running_loop().create_connection(_Frames, sock=end)
-        transport.set_write_buffer_limits(high=SENDING_BYTES)
-        return cls(protocol)
+        for direction in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            end.setsockopt(socket.SOL_SOCKET, direction, SOCKET_BYTES)
+        self._socket = end
+        self._loop = asyncio.get_running_loop()
+        self._incoming = memoryview(bytearray(_LENGTH.size))
+        self._filled = 0
+        self._length_known = False
+        self._outgoing: list[memoryview] = []
+        self._turn = asyncio.Lock()
+        self._readable, self._writable = asyncio.Event(), asyncio.Event()
+        self._end: MessageTooLarge | Unreachable | None = None
+        """Why no more can be received."""
+        self._gone = ""
+        """Why no more can be sent; the worker's last words may still lie in the socket then."""
 
     async def send(self, message: ToWorkerMessage, payload: bytes | memoryview = b"") -> None:
-        """Send one frame; waits while the worker does not take its frames. Raises `Unreachable` when it is gone."""
-        frame = pack_frame(message, payload)
-        await self._frames.room()
-        # Without an await between the two, so that frames of concurrent senders do not mix.
-        self._frames.write(_LENGTH.pack(len(frame)))
-        self._frames.write(frame)
+        """Send one frame, whose payload must not change afterwards; waits while the worker does not take its frames.
 
-    async def receive(self) -> tuple[FromWorkerMessage, bytes]:
+        When it is cancelled, nothing of the frame was sent. Raises `Unreachable` when the worker is gone.
+        """
+        head = frame_head(message, len(payload))
+        async with self._turn:
+            while self._outgoing and not self._gone:
+                await _turned(self._writable)
+            if self._gone:
+                raise Unreachable("the worker is gone", cause=self._gone)
+            length = _LENGTH.pack(len(head) + len(payload))
+            self._outgoing = [memoryview(length + head), memoryview(payload)]
+            self._write()
+
+    async def receive(self) -> tuple[FromWorkerMessage, memoryview]:
         """The next message and its payload. May be cancelled without losing anything.
 
         Raises `Unreachable` when the worker closed the channel, `MessageTooLarge` or `MalformedMessage` when it sent
         rubbish, after which nothing on the channel can be trusted.
         """
-        frame = split_frame(memoryview(await self._frames.take()))
+        # A worker that never pauses must not keep the daemon from everything else.
+        await asyncio.sleep(0)
+        while not self._frame_complete():
+            if self._end is not None:
+                raise self._end
+            self._loop.add_reader(self._socket, self._readable.set)
+            try:
+                await _turned(self._readable)
+            finally:
+                self._stop(self._loop.remove_reader)
+        frame = split_frame(self._incoming)
+        self._expect(_LENGTH.size, length_known=False)
         message: FromWorkerMessage = decode(frame.header, FromWorkerMessage, HEADER_LIMIT)
-        return message, bytes(frame.payload)
+        return message, frame.payload
 
     def close(self) -> None:
         """Close the channel at once; who waits on it gets `Unreachable`."""
-        self._frames.abort()
+        self._ended(Unreachable("the worker closed its channel", cause="closed on this side"))
+        self._stop(self._loop.remove_reader)
+        self._socket.close()
 
+    def _frame_complete(self) -> bool:
+        """Read what there is; True once a whole frame lies in `_incoming`."""
+        while self._end is None:
+            try:
+                received = self._socket.recv_into(self._incoming[self._filled :])
+            except (BlockingIOError, InterruptedError):
+                return False
+            except OSError as error:
+                return self._ended(Unreachable("the worker closed its channel", cause=str(error)))
+            if not received:
+                return self._ended(Unreachable("the worker closed its channel"))
+            self._filled += received
+            if self._filled < len(self._incoming):
+                continue
+            if self._length_known:
+                return True
+            (length,) = _LENGTH.unpack(self._incoming)
+            if not 0 < length <= FRAME_LIMIT:
+                too_large = f"the worker announced a frame of {length} bytes; at most {FRAME_LIMIT}"
+                return self._ended(MessageTooLarge(too_large))
+            self._expect(length, length_known=True)
+        return False
 
-class _Frames(asyncio.BufferedProtocol):
-    """Cuts the stream into frames, each received into its own buffer."""
+    def _expect(self, count: int, *, length_known: bool) -> None:
+        self._incoming, self._filled, self._length_known = memoryview(bytearray(count)), 0, length_known
 
-    def __init__(self) -> None:
-        self._length = bytearray(_LENGTH.size)
-        self._buffer = self._length
-        self._filled = 0
-        self._ready: deque[bytearray] = deque()
-        self._broken: MessageTooLarge | Unreachable | None = None
-        self._arrived = asyncio.Event()
-        self._writable = asyncio.Event()
-        self._writable.set()
-        self._transport: asyncio.Transport | None = None
-
-    # What the channel asks for.
-
-    async def take(self) -> bytearray:
-        while not self._ready:
-            if self._broken is not None:
-                raise self._broken
-            self._arrived.clear()
-            await self._arrived.wait()
-        frame = self._ready.popleft()
-        if self._transport is not None and len(self._ready) == WAITING_FRAMES - 1:
-            self._transport.resume_reading()
-        return frame
-
-    async def room(self) -> None:
-        while not self._writable.is_set():
-            await self._writable.wait()
-        if self._transport is None or self._transport.is_closing():
-            raise Unreachable("the worker is gone")
-
-    def write(self, data: bytes) -> None:
-        if self._transport is not None:
-            self._transport.write(data)
-
-    def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
-
-    # What asyncio calls.
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return memoryview(self._buffer)[self._filled :]
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self._filled += nbytes
-        if self._filled < len(self._buffer):
+    def _write(self) -> None:
+        """Write what the kernel takes; the rest follows when it takes more."""
+        try:
+            sent = self._socket.sendmsg(self._outgoing)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as error:
+            self._send_no_more(str(error))
             return
-        self._filled = 0
-        if self._buffer is self._length:
-            self._begin_frame()
+        while self._outgoing and sent >= len(self._outgoing[0]):
+            sent -= len(self._outgoing.pop(0))
+        if self._outgoing:
+            self._outgoing[0] = self._outgoing[0][sent:]
+            self._loop.add_writer(self._socket, self._write)
         else:
-            self._ready.append(self._buffer)
-            self._buffer = self._length
-            self._arrived.set()
-            if len(self._ready) == WAITING_FRAMES and self._transport is not None:
-                self._transport.pause_reading()
+            self._stop(self._loop.remove_writer)
+            self._writable.set()
 
-    def _begin_frame(self) -> None:
-        (length,) = _LENGTH.unpack(self._length)
-        if 0 < length <= FRAME_LIMIT:
-            self._buffer = bytearray(length)
-            return
-        self._broken = MessageTooLarge(f"the worker announced a frame of {length} bytes; at most {FRAME_LIMIT}")
-        self._arrived.set()
-        self.abort()
+    def _ended(self, error: MessageTooLarge | Unreachable) -> bool:
+        self._end = self._end or error
+        self._readable.set()
+        self._send_no_more(error.cause or error.message)
+        return False
 
-    def pause_writing(self) -> None:
-        self._writable.clear()
-
-    def resume_writing(self) -> None:
+    def _send_no_more(self, reason: str) -> None:
+        self._gone = self._gone or reason
+        self._outgoing = []
+        self._stop(self._loop.remove_writer)
         self._writable.set()
 
-    def connection_lost(self, error: Exception | None) -> None:
-        self._transport = None
-        self._broken = self._broken or Unreachable("the worker closed its channel", cause=str(error or ""))
-        self._arrived.set()
-        self._writable.set()
+    def _stop(self, remove: Callable[[socket.socket], bool]) -> None:
+        if self._socket.fileno() >= 0:
+            remove(self._socket)
+
+
+async def _turned(event: asyncio.Event) -> None:
+    """Wait until it is set from now on."""
+    event.clear()
+    await event.wait()

@@ -245,16 +245,11 @@ async def start_worker(
     group = territory.group(limits) if territory else None
     try:
         launched = await launch(job_folder, limits, module, python_path, data, prepare=partial(_settle, group))
-        try:
-            channel = await WorkerChannel.open(launched.channel)
-        except BaseException:  # cancelled, most likely: nobody else would end it
-            launched.first.kill()
-            raise
     except BaseException:
         if group is not None:
             group.remove()
         raise
-    return SandboxedWorker(launched, channel, limits, group)
+    return SandboxedWorker(launched, WorkerChannel(launched.channel), limits, group)
 
 
 def _settle(group: WorkerGroup | None, first: FirstProcess) -> None:

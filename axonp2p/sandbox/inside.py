@@ -21,7 +21,7 @@ from axonp2p.sandbox.landlock import restrict_self
 from axonp2p.sandbox.limits import kernel_limits
 from axonp2p.sandbox.messages import FromWorkerMessage, Start, ToWorkerMessage
 from axonp2p.wire.codec import decode
-from axonp2p.wire.frame import FRAME_LIMIT, HEADER_LIMIT, pack_frame, split_frame
+from axonp2p.wire.frame import FRAME_LIMIT, HEADER_LIMIT, frame_head, split_frame
 
 _LENGTH = struct.Struct(">I")
 
@@ -36,23 +36,29 @@ class Inside:
 
     def send(self, message: FromWorkerMessage, payload: bytes | memoryview = b"") -> None:
         """Send one frame; returns when the kernel has it. Raises `Unreachable` or `MessageTooLarge`."""
-        frame = pack_frame(message, payload)
+        head = frame_head(message, len(payload))
+        head = _LENGTH.pack(len(head) + len(payload)) + head
         try:
             with self._sending:
-                self._socket.sendall(_LENGTH.pack(len(frame)))
-                self._socket.sendall(frame)
+                sent = self._socket.sendmsg((head, payload))
+                if sent < len(head):
+                    self._socket.sendall(head[sent:])
+                self._socket.sendall(memoryview(payload)[max(0, sent - len(head)) :])
         except OSError as error:
             raise _gone(error) from error
 
-    def receive(self) -> tuple[ToWorkerMessage, bytes]:
-        """The next message and its payload; waits for it. Raises `Unreachable` when the daemon closed the channel,
-        `MessageTooLarge` or `MalformedMessage` for what is none."""
+    def receive(self) -> tuple[ToWorkerMessage, memoryview]:
+        """The next message and its payload, in a buffer of its own; waits for it.
+
+        Raises `Unreachable` when the daemon closed the channel, `MessageTooLarge` or `MalformedMessage` for what is
+        none.
+        """
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
         if length > FRAME_LIMIT:
             raise MessageTooLarge(f"a frame of {length} bytes; at most {FRAME_LIMIT}")
         frame = split_frame(memoryview(self._exactly(length)))
         message: ToWorkerMessage = decode(frame.header, ToWorkerMessage, HEADER_LIMIT)
-        return message, bytes(frame.payload)
+        return message, frame.payload
 
     def close(self) -> None:
         """Close the channel; a thread that waits in `receive` gets `Unreachable`."""

@@ -32,10 +32,15 @@ class Frame:
 
 def pack_frame(message: Message, payload: bytes | memoryview = b"") -> bytes:
     """The bytes of one frame. Raises `MessageTooLarge` when ours would be over the limits."""
+    return b"".join((frame_head(message, len(payload)), payload))
+
+
+def frame_head(message: Message, payload_bytes: int) -> bytes:
+    """All of a frame but its payload, which needs no copy where it can be written apart. Raises `MessageTooLarge`."""
     header = encode(message)
-    if len(header) > HEADER_LIMIT or len(payload) > PAYLOAD_LIMIT:
-        raise MessageTooLarge(f"a frame of {len(header)} + {len(payload)} bytes is over the limits")
-    return b"".join((_LENGTH.pack(len(header)), header, payload))
+    if len(header) > HEADER_LIMIT or payload_bytes > PAYLOAD_LIMIT:
+        raise MessageTooLarge(f"a frame of {len(header)} + {payload_bytes} bytes is over the limits")
+    return _LENGTH.pack(len(header)) + header
 
 
 def split_frame(data: bytes | memoryview) -> Frame:

@@ -166,7 +166,7 @@ class OnePeer:
 
     async def _start_worker(self, folder, limits, *, data):
         ours, theirs = socket.socketpair()
-        worker = PlayedWorker(await WorkerChannel.open(ours), Inside(theirs.detach()), folder)
+        worker = PlayedWorker(WorkerChannel(ours), Inside(theirs.detach()), folder)
         await self.workers.put(worker)
         return worker
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from axonp2p.errors import MalformedMessage, MessageTooLarge, Unreachable
-from axonp2p.sandbox.channel import WAITING_FRAMES, WorkerChannel
+from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.inside import Inside
 from axonp2p.sandbox.messages import BundleReady, Control, FromMember, Started, ToMember
 from axonp2p.wire.codec import encode
@@ -31,7 +31,7 @@ class Pair:
 @pytest.fixture
 async def pair() -> AsyncIterator[Pair]:
     ours, theirs = socket.socketpair()
-    pair = Pair(await WorkerChannel.open(ours), theirs)
+    pair = Pair(WorkerChannel(ours), theirs)
     yield pair
     pair.outside.close()
     pair.inside.close()
@@ -55,10 +55,10 @@ async def test_frames_of_many_senders_do_not_mix(pair: Pair) -> None:
     payloads = [bytes([number]) * 200_000 for number in range(12)]
     threads = [asyncio.to_thread(pair.inside.send, Control(), payload) for payload in payloads]
     sending = asyncio.gather(*threads)
-    assert sorted([(await pair.outside.receive())[1] for _ in payloads]) == payloads
+    assert sorted([bytes((await pair.outside.receive())[1]) for _ in payloads]) == payloads
     await sending
     tasks = asyncio.gather(*(pair.outside.send(Control(), payload) for payload in payloads))
-    assert sorted([(await asyncio.to_thread(pair.inside.receive))[1] for _ in payloads]) == payloads
+    assert sorted([bytes((await asyncio.to_thread(pair.inside.receive))[1]) for _ in payloads]) == payloads
     await tasks
 
 
@@ -76,7 +76,7 @@ async def test_a_worker_that_does_not_read_stops_the_sender(pair: Pair) -> None:
 
 
 async def test_a_daemon_that_does_not_read_stops_the_worker(pair: Pair) -> None:
-    many = 4 * WAITING_FRAMES
+    many = 32
 
     def send_many() -> None:
         for number in range(many):
@@ -97,6 +97,15 @@ async def test_a_receive_that_was_cancelled_loses_nothing(pair: Pair) -> None:
         await asyncio.wait_for(pair.outside.receive(), 0.02)
     pair.bare.sendall(data[7:])
     assert await pair.outside.receive() == (Control(), b"abc")
+
+
+async def test_a_send_that_was_cancelled_sent_nothing(pair: Pair) -> None:
+    waiting = [asyncio.create_task(pair.outside.send(Control(), bytes([n]) * PAYLOAD_LIMIT)) for n in range(8)]
+    await asyncio.wait(waiting, timeout=0.05)
+    stuck = [number for number, task in enumerate(waiting) if not task.done()]
+    waiting[stuck[0]].cancel()
+    heard = [bytes((await asyncio.to_thread(pair.inside.receive))[1][:1])[0] for _ in range(7)]
+    assert heard == [number for number in range(8) if number != stuck[0]]
 
 
 async def test_a_frame_over_the_limit_is_refused_before_memory_is_taken(pair: Pair) -> None:
@@ -132,9 +141,10 @@ async def test_the_worker_refuses_rubbish_too() -> None:
 
 async def test_both_ends_notice_the_other_end_gone() -> None:
     ours, theirs = socket.socketpair()
-    outside, inside = await WorkerChannel.open(ours), Inside(theirs.detach())
+    outside, inside = WorkerChannel(ours), Inside(theirs.detach())
     inside.send(Started())
     inside.close()
+    await outside.send(BundleReady())  # finds the end, but its last words can still be had
     assert await outside.receive() == (Started(), b"")
     with pytest.raises(Unreachable):
         await outside.receive()
@@ -142,7 +152,7 @@ async def test_both_ends_notice_the_other_end_gone() -> None:
         await outside.send(BundleReady())
 
     ours, theirs = socket.socketpair()
-    outside, inside = await WorkerChannel.open(ours), Inside(theirs.detach())
+    outside, inside = WorkerChannel(ours), Inside(theirs.detach())
     outside.close()
     with pytest.raises(Unreachable):
         await asyncio.to_thread(inside.receive)
