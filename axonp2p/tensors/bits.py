@@ -40,9 +40,10 @@ def unpacking_table(heights: NDArray[numpy.float32], width: int) -> NDArray[nump
 
 
 def pack_planes(numbers: Numbers, width: int) -> Bytes:
-    """Numbers below 2 ** width, of any width, to bytes: first the lowest bit of all, then the next, ..."""
-    planes = [numpy.packbits((numbers >> bit & 1).astype(numpy.uint8), bitorder="little") for bit in range(width)]
-    return numpy.concatenate(planes) if planes else numpy.zeros(0, numpy.uint8)
+    """The lowest `width` bits (31 at most) of numbers: first the lowest bit of all, then the next, ..."""
+    short = _short(numbers, width)
+    planes = [numpy.packbits(short >> bit & 1, bitorder="little") for bit in range(width)]
+    return numpy.concatenate([numpy.zeros(0, numpy.uint8), *planes])
 
 
 def plane_bytes(count: int, width: int) -> int:
@@ -52,7 +53,12 @@ def plane_bytes(count: int, width: int) -> int:
 
 def unpack_planes(data: Bytes, count: int, width: int) -> Numbers:
     """What `pack_planes` packed into `data`, which must have `plane_bytes(count, width)` bytes."""
-    numbers = numpy.zeros(count, numpy.int64)
+    short = _short(numpy.zeros(count, numpy.int64), width)
     for bit, plane in enumerate(data.reshape(width, -1) if width else ()):
-        numbers |= numpy.unpackbits(plane, count=count, bitorder="little").astype(numpy.int64) << bit
-    return numbers
+        short |= numpy.unpackbits(plane, count=count, bitorder="little").astype(short.dtype) << bit
+    return short.astype(numpy.int64)
+
+
+def _short(numbers: Numbers, width: int) -> NDArray[numpy.integer]:
+    """With no more bytes a number than needed."""
+    return numbers.astype(numpy.uint8 if width <= 8 else numpy.uint32)

@@ -6,6 +6,7 @@ then the codes of all values.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy
@@ -16,9 +17,11 @@ from axonp2p.tensors.bits import packed_bytes
 from axonp2p.tensors.frames import bytes_to_values, values_to_bytes
 from axonp2p.tensors.levels import LARGEST_SCALE, Heights, Integers
 
+Piece = bytes | memoryview
+
 BLOCK = 256
 """Values that share a scale."""
-SPAN = 128 * BLOCK
+SPAN = 512 * BLOCK
 """Values worked on at a time, so that what is in between stays in the processor's cache."""
 
 
@@ -27,16 +30,16 @@ def dense_bytes(count: int, bits: int) -> int:
     return packed_bytes(count, bits) + (2 * _blocks(count) if bits <= 8 else 0)
 
 
-def encode_dense(values: Tensor, bits: int, heights: dict[int, Heights]) -> tuple[bytes, Tensor]:
-    """The bytes of a flat float32 vector, and what they decode to: (values).
+def encode_dense(values: Tensor, bits: int, heights: dict[int, Heights]) -> tuple[list[Piece], Tensor]:
+    """The bytes of a flat float32 vector, in pieces to be joined, and what they decode to: (values).
 
     All values are finite, and at most `LARGEST` when there are less than 32 bits. `heights` are for 4, 2 and 1 bits.
     """
     if bits == 32:
-        return bytes(values_to_bytes(values)), values.clone()
+        return [values_to_bytes(values)], values.clone()
     if bits == 16:
         rounded = values.to(torch.bfloat16)
-        return _bfloat16_bytes(rounded), rounded.to(torch.float32)
+        return [_bfloat16_bytes(rounded)], rounded.to(torch.float32)
     levels = _levels(bits, heights)
     scales = torch.empty(_blocks(len(values)), 1, dtype=torch.bfloat16)
     codes = numpy.empty(packed_bytes(len(values), bits), numpy.uint8)
@@ -44,7 +47,7 @@ def encode_dense(values: Tensor, bits: int, heights: dict[int, Heights]) -> tupl
     for span, blocks, packed, width in _spans(len(values), bits):
         rows = values[span].view(-1, width)
         codes[packed] = levels.encode(rows, scales[blocks], decoded[span].view(-1, width))
-    return _bfloat16_bytes(scales.view(-1)) + codes.tobytes(), decoded
+    return [_bfloat16_bytes(scales.view(-1)), codes.data], decoded
 
 
 def decode_dense(data: memoryview, count: int, bits: int, heights: dict[int, Heights]) -> Tensor:
@@ -53,8 +56,7 @@ def decode_dense(data: memoryview, count: int, bits: int, heights: dict[int, Hei
         raise ValueError(f"{len(data)} bytes for {count} values of {bits} bits, which take {dense_bytes(count, bits)}")
     if bits >= 16:
         values = bytes_to_values(data) if bits == 32 else _bfloat16(data).to(torch.float32)
-        if not torch.isfinite(values).all():
-            raise ValueError("a value that is not finite")
+        largest_magnitude(values)
         return values
     levels = _levels(bits, heights)
     scales = _bfloat16(data[: 2 * _blocks(count)]).view(-1, 1)
@@ -65,6 +67,18 @@ def decode_dense(data: memoryview, count: int, bits: int, heights: dict[int, Hei
     for span, blocks, packed, width in _spans(count, bits):
         levels.decode(codes[packed], scales[blocks], decoded[span].view(-1, width))
     return decoded
+
+
+def largest_magnitude(values: Tensor) -> float:
+    """Of a flat float32 vector. Raises `ValueError` when a value is not finite."""
+    array, largest = values.numpy(), 0.0
+    for begin in range(0, len(array), SPAN):
+        part = array[begin : begin + SPAN]
+        most, least = float(part.max()), float(part.min())  # nan when any is
+        if not (math.isfinite(most) and math.isfinite(least)):
+            raise ValueError("a value that is not finite")
+        largest = max(largest, most, -least)
+    return largest
 
 
 def _levels(bits: int, heights: dict[int, Heights]) -> Integers | Heights:
@@ -86,8 +100,8 @@ def _blocks(count: int) -> int:
     return -(-count // BLOCK)
 
 
-def _bfloat16_bytes(values: Tensor) -> bytes:
-    return values.view(torch.int16).numpy().astype("<i2", copy=False).tobytes()
+def _bfloat16_bytes(values: Tensor) -> Piece:
+    return values.view(torch.int16).numpy().astype("<i2", copy=False).data
 
 
 def _bfloat16(data: memoryview) -> Tensor:

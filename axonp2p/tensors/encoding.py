@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import struct
 
-import numpy
-import torch
 from torch import Tensor
 
 from axonp2p.tensors.coding import Coding
-from axonp2p.tensors.dense import SPAN, decode_dense, dense_bytes, encode_dense
+from axonp2p.tensors.dense import decode_dense, dense_bytes, encode_dense, largest_magnitude
 from axonp2p.tensors.levels import LARGEST, NORMAL
 from axonp2p.tensors.sparse import decode_sparse, encode_sparse, kept_count, select, sparse_bytes
 
@@ -28,12 +26,14 @@ def encode(values: Tensor, coding: Coding, *, threshold: float | None = None) ->
     share of them. What decodes is never farther from `values` than zeros are, so that error feedback converges. In less
     than 32 bits, magnitudes beyond 2^100 are cut to that. Raises `ValueError` when a value is not finite.
     """
-    values = _within(values.detach(), torch.finfo(torch.float32).max if coding.bits == 32 else LARGEST)
+    values = values.detach()
+    if largest_magnitude(values) > LARGEST and coding.bits < 32:
+        values = values.clamp(-LARGEST, LARGEST)
     if coding.density == 1:
-        data, decoded = encode_dense(values, coding.bits, NORMAL)
-        return _HEAD.pack(coding.bits, _DENSE, len(values)) + data, decoded
-    data, decoded = encode_sparse(values, select(values, coding.density, threshold), coding.bits)
-    return _HEAD.pack(coding.bits, _SPARSE, len(values)) + data, decoded
+        form, (pieces, decoded) = _DENSE, encode_dense(values, coding.bits, NORMAL)
+    else:
+        form, (pieces, decoded) = _SPARSE, encode_sparse(values, select(values, coding.density, threshold), coding.bits)
+    return b"".join([_HEAD.pack(coding.bits, form, len(values)), *pieces]), decoded
 
 
 def decode(payload: bytes | memoryview, count: int) -> Tensor:
@@ -57,15 +57,3 @@ def encoded_bytes(count: int, coding: Coding) -> int:
     if coding.density == 1:
         return _HEAD.size + dense_bytes(count, coding.bits)
     return _HEAD.size + sparse_bytes(count, kept_count(count, coding.density), coding.bits)
-
-
-def _within(values: Tensor, limit: float) -> Tensor:
-    array = values.numpy()
-    beyond = False
-    for begin in range(0, len(array), SPAN):
-        part = array[begin : begin + SPAN]
-        largest = max(abs(part.max()), abs(part.min()))
-        if not numpy.isfinite(largest):
-            raise ValueError("a value that is not finite cannot be encoded")
-        beyond = beyond or largest > limit
-    return values.clamp(-limit, limit) if beyond else values

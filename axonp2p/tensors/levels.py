@@ -26,6 +26,7 @@ LARGEST = 2.0**100
 LARGEST_SCALE = 2.0 * LARGEST
 """No scale is larger."""
 _LEAST = float(numpy.finfo(numpy.float32).tiny)
+"""Nothing is divided by less."""
 
 
 class Integers:
@@ -37,10 +38,12 @@ class Integers:
         """The codes of `values` (blocks, values); fills in the bfloat16 `scales` (blocks, 1), and `decoded` with what
         `decode` will make of them."""
         largest = torch.amax(torch.abs(values, out=decoded), 1, keepdim=True)
-        scales.copy_(_rounded_up(largest / 127))
-        steps = torch.div(values, scales.float().clamp_(min=_LEAST), out=decoded)
-        codes = torch.round(steps, out=decoded).to(torch.int8)
-        torch.mul(codes, scales.float(), out=decoded)
+        # Up to the next bfloat16, whose 16 bits are the upper ones of a float32's: no value is beyond 127.
+        largest.div_(127).clamp_(min=_LEAST).view(torch.int32).add_(0xFFFF).bitwise_and_(~0xFFFF)
+        scales.copy_(largest)
+        # Divided, not multiplied by the inverse: what is less than half a scale must become zero.
+        codes = torch.div(values, largest, out=decoded).round_().to(torch.int8)
+        torch.mul(codes, largest, out=decoded)
         return codes.numpy().reshape(-1).view(numpy.uint8)
 
     def decode(self, codes: Bytes, scales: Tensor, decoded: Tensor) -> None:
@@ -68,17 +71,20 @@ class Heights:
 
     def encode(self, values: Tensor, scales: Tensor, decoded: Tensor) -> Bytes:
         """As that of `Integers`."""
-        magnitudes = torch.abs(values, out=decoded)
-        mean = magnitudes.mean(1, keepdim=True).clamp_(min=_LEAST)
-        relative = torch.div(magnitudes, mean, out=decoded).numpy()
-        codes = numpy.signbit(values.numpy()).view(numpy.uint8) * numpy.uint8(len(self.heights))
-        for border in self.borders:
-            codes += relative > numpy.float32(border)
+        scratch = torch.abs(values)
+        scale = scratch.mean(1, keepdim=True).clamp_(min=_LEAST)
+        codes = numpy.signbit(values.numpy()).view(numpy.uint8)
+        if self.borders:
+            codes *= numpy.uint8(len(self.heights))
+            relative, above = scratch.div_(scale).numpy(), numpy.empty(values.shape, numpy.bool_)
+            for border in self.borders:
+                codes += numpy.greater(relative, numpy.float32(border), out=above)
         packed = pack_codes(codes.reshape(-1), self.bits)
         self._unpack(packed, decoded)
-        along = torch.linalg.vecdot(values, decoded, dim=1)
-        scales.copy_((along / torch.linalg.vecdot(decoded, decoded, dim=1)).unsqueeze(1))
-        decoded.mul_(scales.float())
+        if self.borders:
+            scale = torch.mul(values, decoded, out=scratch).sum(1, keepdim=True)
+            scale /= torch.mul(decoded, decoded, out=scratch).sum(1, keepdim=True)
+        decoded.mul_(scales.copy_(scale).float())
         return packed
 
     def decode(self, codes: Bytes, scales: Tensor, decoded: Tensor) -> None:
@@ -94,11 +100,6 @@ class Heights:
         numpy.take(self._table, codes[:whole], axis=0, out=flat[: whole * each].reshape(whole, each), mode="clip")
         if whole < len(codes):
             flat[whole * each :] = self._table[codes[whole]][: len(flat) - whole * each]
-
-
-def _rounded_up(scales: Tensor) -> Tensor:
-    """To the next bfloat16: its 16 bits are the upper ones of a float32's."""
-    return (scales.view(torch.int32) + 0xFFFF & ~0xFFFF).view(torch.float32)
 
 
 NORMAL = {

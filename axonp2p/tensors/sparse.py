@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from axonp2p.tensors.bits import Numbers, pack_planes, packed_bytes, plane_bytes, unpack_planes
-from axonp2p.tensors.dense import SPAN, decode_dense, dense_bytes, encode_dense
+from axonp2p.tensors.dense import SPAN, Piece, decode_dense, dense_bytes, encode_dense
 from axonp2p.tensors.levels import EXPONENTIAL, LARGEST
 
 _HEAD = struct.Struct("<If")
@@ -53,7 +53,7 @@ def threshold_for(values: Tensor, density: float) -> float:
     stride = max(1, int(len(values) * density / _SAMPLED)) | 1  # odd: rows of matrices mostly have even lengths
     sample = values[::stride].abs()
     above = kept_count(len(sample), density)
-    return float(torch.kthvalue(sample, len(sample) - above + 1).values) if above else 0.0
+    return _nth_largest(sample, above) if above else 0.0
 
 
 def select(values: Tensor, density: float, threshold: float | None) -> Numbers:
@@ -63,20 +63,21 @@ def select(values: Tensor, density: float, threshold: float | None) -> Numbers:
     aim = kept_count(len(values), density)
     indices = _from(values, threshold_for(values, density))
     if len(indices) < _TOO_FEW * aim:
-        indices = _from(values, float(torch.kthvalue(values.abs(), len(values) - aim + 1).values))
+        indices = _from(values, _nth_largest(values.abs(), aim))
     if len(indices) > _TOO_MANY * aim:
         magnitudes = numpy.abs(values.numpy()[indices])
         indices = numpy.sort(indices[numpy.argpartition(magnitudes, len(indices) - aim)[-aim:]])
     return indices
 
 
-def encode_sparse(values: Tensor, indices: Numbers, bits: int) -> tuple[bytes, Tensor]:
-    """The bytes of the finite float32 values at growing `indices`, and what they decode to, zeros included."""
+def encode_sparse(values: Tensor, indices: Numbers, bits: int) -> tuple[list[Piece], Tensor]:
+    """The bytes of the values at growing `indices`, in pieces to be joined, and what they decode to, zeros included."""
     kept = values[torch.from_numpy(indices)]
     floor = float(kept.abs().min()) if bits <= 4 and len(kept) else 0.0
-    data, above = encode_dense(_lowered(kept, floor), bits, EXPONENTIAL)
+    pieces, above = encode_dense(_lowered(kept, floor), bits, EXPONENTIAL)
     head = _HEAD.pack(len(indices), floor)
-    return head + _pack_indices(indices, len(values)) + data, _spread(_raised(above, floor), indices, len(values))
+    decoded = _spread(_raised(above, floor), indices, len(values))
+    return [head, *_pack_indices(indices, len(values)), *pieces], decoded
 
 
 def decode_sparse(data: memoryview, count: int, bits: int) -> Tensor:
@@ -92,6 +93,10 @@ def decode_sparse(data: memoryview, count: int, bits: int) -> Tensor:
     border = len(body) - dense_bytes(kept, bits)
     indices = _unpack_indices(numpy.frombuffer(body[:border], numpy.uint8), count, kept)
     return _spread(_raised(decode_dense(body[border:], kept, bits, EXPONENTIAL), floor), indices, count)
+
+
+def _nth_largest(values: Tensor, which: int) -> float:
+    return float(torch.topk(values, which, sorted=False).values.min())
 
 
 def _from(values: Tensor, threshold: float) -> Numbers:
@@ -128,11 +133,11 @@ def _upper_length(count: int, kept: int, low: int) -> int:
     return kept + (count >> low) if kept else 0
 
 
-def _pack_indices(indices: Numbers, count: int) -> bytes:
+def _pack_indices(indices: Numbers, count: int) -> list[Piece]:
     low = _low_bits(count, len(indices))
     bitmap = numpy.zeros(_upper_length(count, len(indices), low), numpy.uint8)
     bitmap[(indices >> low) + numpy.arange(len(indices))] = 1
-    return numpy.packbits(bitmap, bitorder="little").tobytes() + pack_planes(indices, low).tobytes()
+    return [numpy.packbits(bitmap, bitorder="little").data, pack_planes(indices, low).data]
 
 
 def _unpack_indices(data: NDArray[numpy.uint8], count: int, kept: int) -> Numbers:
