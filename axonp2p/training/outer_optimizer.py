@@ -17,9 +17,6 @@ from axonp2p.tensors.flat import Layout
 from axonp2p.tensors.frames import BYTES_A_VALUE, bytes_to_values, values_to_bytes
 from axonp2p.training.pieces import PieceBook, book_of
 
-LEARNING_RATE = 0.7
-MOMENTUM = 0.9
-
 
 @dataclass(frozen=True)
 class State:
@@ -72,19 +69,19 @@ def state_from_file(data: bytes | memoryview, layout: Layout) -> State:
     return State(bytes_to_values(data), layout)
 
 
-def outer_step(state: State, mean: Tensor) -> State:
-    """The next state, from the mean difference (start minus end) of all members."""
+def outer_step(state: State, mean: Tensor, learning_rate: float, keep: float) -> State:
+    """The next state, from the mean difference (start minus end) of all members. `keep` is the outer momentum."""
     layout = state.layout
     ends = layout.parameters
     vector = torch.empty_like(state.vector)
     weights, momentum = vector[: layout.values], vector[layout.values :]
 
     gradient = mean[:ends]
-    torch.mul(state.momentum, MOMENTUM, out=momentum)
+    torch.mul(state.momentum, keep, out=momentum)
     momentum.add_(gradient)
-    step = torch.mul(momentum, MOMENTUM)
+    step = torch.mul(momentum, keep)
     step.add_(gradient)
-    step.mul_(LEARNING_RATE)
+    step.mul_(learning_rate)
     torch.sub(state.weights[:ends], step, out=weights[:ends])
 
     torch.sub(state.weights[ends:], mean[ends:], out=weights[ends:])

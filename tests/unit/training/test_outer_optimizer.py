@@ -18,13 +18,13 @@ def test_parameters_take_the_step_of_torchs_own_nesterov_sgd():
         mean = torch.cat([torch.randn(4, generator=chance), torch.zeros(3)])
         parameter.grad = mean[:4].clone()
         sgd.step()
-        state = outer_step(state, mean)
+        state = outer_step(state, mean, 0.7, 0.9)
         assert torch.allclose(state.weights[:4], parameter.detach(), rtol=1e-5, atol=1e-6)
 
 
 def test_buffers_become_the_mean_of_all_members_and_integers_whole():
     state = first_state(torch.tensor([0.0, 0, 0, 0, 1.0, 2.0, 10.0]), LAYOUT)
-    after = outer_step(state, torch.tensor([0.0, 0, 0, 0, 0.25, -0.5, -3.4]))
+    after = outer_step(state, torch.tensor([0.0, 0, 0, 0, 0.25, -0.5, -3.4]), 0.7, 0.9)
     assert after.weights[4:].tolist() == [0.75, 2.5, 13.0]
 
 
@@ -32,7 +32,7 @@ def test_the_same_step_gives_the_same_bits_everywhere():
     chance = torch.Generator().manual_seed(1)
     layout = Layout(1000, 10, 0, (1000, 10))
     numbers = torch.rand(3, 1010, generator=chance)
-    state = outer_step(outer_step(first_state(numbers[0], layout), numbers[1]), numbers[2])
+    state = outer_step(outer_step(first_state(numbers[0], layout), numbers[1], 0.7, 0.9), numbers[2], 0.7, 0.9)
     # Element by element in float64 with one rounding each: what IEEE 754 promises of every processor.
     assert state.weights[17].item() == nesterov([float(row[17]) for row in numbers])
 
@@ -52,11 +52,16 @@ def nesterov(numbers):
 
 
 def test_a_state_is_named_by_its_bytes_and_comes_back_from_them():
-    state = outer_step(first_state(torch.arange(7.0), LAYOUT), torch.ones(7))
+    state = outer_step(first_state(torch.arange(7.0), LAYOUT), torch.ones(7), 0.7, 0.9)
     back = state_from_file(bytes(state.file), LAYOUT)
     assert back.name == state.name
     assert torch.equal(back.momentum, torch.ones(4))
     assert len(state.file) == (7 + 4) * 4
+
+
+def test_without_momentum_and_at_rate_1_the_step_is_the_plain_mean():
+    after = outer_step(first_state(torch.arange(7.0), LAYOUT), torch.full((7,), 0.5), 1.0, 0.0)
+    assert after.weights[:6].tolist() == [-0.5, 0.5, 1.5, 2.5, 3.5, 4.5]
 
 
 def test_a_state_of_another_model_is_refused():
