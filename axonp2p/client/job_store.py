@@ -80,7 +80,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """By peer; of counter-signed receipts."""
     model_sha256: str = ""
     kept_state: str = ""
-    """SHA-256 of state.bin, when there is one to go on from."""
+    """The name of the state in state.bin, when there is one to go on from."""
     kept_round: int = 0
     """How many rounds are in it; a job without one begins anew."""
     waits_for: list[str] = []

@@ -1,7 +1,7 @@
 """The weights' way home: from one member, in parts, checked against what another member says their hash is.
 
-A state's name is its hash, which all members reported alike. A model file is made from it by each member alone, so two
-of them are asked; when they differ, all are, and the majority's file is taken.
+A state is checked against its name, which all members reported alike. A model file is made from it by each member
+alone, so two of them are asked; when they differ, all are, and the majority's file is taken.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, Unreachable
 from axonp2p.training.messages import FilePart, SendFile
+from axonp2p.training.pieces import PieceHasher
 
 PATIENCE_S = 60.0
 """How long a member may be silent before another one is asked."""
@@ -67,7 +68,7 @@ class FileFetch:
             self._arrived.put_nowait(None)
 
     async def into(self, members: Sequence[int], target: Path) -> bytes:
-        """Write the file to `target` and give back its SHA-256. Raises `JobFailed` when no member can give it."""
+        """Write the file to `target`; gives its SHA-256, a state's name. Raises `JobFailed` when nobody can give it."""
         members = sorted(members, key=lambda rank: rank in self._still)
         if self._wanted.what == "state":
             return await self._from_any(members, target, self._wanted.state)
@@ -105,7 +106,7 @@ class FileFetch:
         except TimeoutError:
             return
 
-    async def _from_any(self, members: Sequence[int], target: Path, sha256: bytes | None) -> bytes:
+    async def _from_any(self, members: Sequence[int], target: Path, expected: bytes | None) -> bytes:
         reasons = []
         self._untried = list(members)
         for rank in members:
@@ -115,7 +116,7 @@ class FileFetch:
                 if rank in self._lost:
                     raise Unreachable(f"member {rank} has gone")
                 self._ask(rank, self._wanted)
-                return await self._download(target, sha256)
+                return await self._download(target, expected)
             except AxonError as error:
                 reasons.append(error.message)
             finally:
@@ -124,8 +125,9 @@ class FileFetch:
                     self._arrived.get_nowait()
         raise JobFailed(f"no peer could hand out the {self._wanted.what}", cause="; ".join(dict.fromkeys(reasons)))
 
-    async def _download(self, target: Path, sha256: bytes | None) -> bytes:
-        hasher, position, first = hashlib.sha256(), 0, None
+    async def _download(self, target: Path, expected: bytes | None) -> bytes:
+        hasher = PieceHasher() if self._wanted.what == "state" else hashlib.sha256()
+        position, first = 0, None
         with target.open("wb") as file:
             while first is None or position < first.total:
                 part, payload = await self._next()
@@ -139,9 +141,10 @@ class FileFetch:
                     raise PeerMisbehaved("an empty part of a file")
                 await asyncio.to_thread(_take, file, hasher.update, payload)
                 position += len(payload)
-        if hasher.digest() != first.sha256 or sha256 not in (None, first.sha256):
+        found = hasher.digest()
+        if found != (expected or first.sha256):
             raise PeerMisbehaved("the bytes of the file do not have the hash that they should")
-        return first.sha256
+        return found
 
     async def _next(self) -> tuple[FilePart, memoryview]:
         heard = None

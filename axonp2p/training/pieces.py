@@ -63,6 +63,10 @@ class PieceHasher:
                 self._hashes += self._piece.digest()
                 self._piece, self._room = hashlib.sha256(), PIECE_BYTES
 
+    def digest(self) -> bytes:
+        """The state's name."""
+        return self.book().name
+
     def book(self) -> PieceBook:
         """The book of all bytes until now."""
         open_piece = self._piece.digest() if self._room < PIECE_BYTES else b""

@@ -15,9 +15,10 @@ from axonp2p.training import file_fetch
 from axonp2p.training.file_fetch import FileFetch
 from axonp2p.training.file_parts import cut
 from axonp2p.training.messages import FilePart, SendFile
+from axonp2p.training.pieces import book_of
 
 MODEL, OTHER = bytes(range(256)) * 4000, b"other" * 100_000
-STATE = hashlib.sha256(MODEL).digest()
+SHA256, STATE = hashlib.sha256(MODEL).digest(), book_of(MODEL).name
 
 
 class Members:
@@ -54,13 +55,13 @@ class Members:
 
 async def test_one_member_is_believed_when_there_is_only_one(tmp_path: Path) -> None:
     members = Members(MODEL)
-    assert await members.into(tmp_path / "model") == STATE
+    assert await members.into(tmp_path / "model") == SHA256
     assert (tmp_path / "model").read_bytes() == MODEL
 
 
 async def test_two_members_are_compared_and_one_is_taken(tmp_path: Path) -> None:
     members = Members(MODEL, MODEL, MODEL)
-    assert await members.into(tmp_path / "model") == STATE
+    assert await members.into(tmp_path / "model") == SHA256
     assert (tmp_path / "model").read_bytes() == MODEL
     assert sorted(members.asked) == [0, 1]
 
@@ -69,7 +70,7 @@ async def test_two_members_are_compared_and_one_is_taken(tmp_path: Path) -> None
 async def test_the_majority_is_taken_when_members_differ(tmp_path: Path, odd: int) -> None:
     files = [MODEL, MODEL, MODEL]
     files[odd] = OTHER
-    assert await Members(*files).into(tmp_path / "model") == STATE
+    assert await Members(*files).into(tmp_path / "model") == SHA256
     assert (tmp_path / "model").read_bytes() == MODEL
 
 
@@ -81,7 +82,7 @@ async def test_two_that_differ_cannot_be_decided(tmp_path: Path) -> None:
 async def test_a_member_that_dies_midway_is_replaced(tmp_path: Path) -> None:
     members = Members(MODEL, MODEL, MODEL)
     members.dies_after = {0: 2}
-    assert await members.into(tmp_path / "model") == STATE
+    assert await members.into(tmp_path / "model") == SHA256
     assert (tmp_path / "model").read_bytes() == MODEL
 
 
@@ -89,20 +90,20 @@ async def test_a_member_that_is_not_there_any_more_is_not_waited_for(tmp_path: P
     members = Members(MODEL, MODEL)
     await members.fetch.lost(1, "gone before")
     members.dies_after = {1: 0}
-    assert await members.into(tmp_path / "model") == STATE
+    assert await members.into(tmp_path / "model") == SHA256
 
 
 async def test_bytes_without_their_hash_are_not_taken(tmp_path: Path) -> None:
     members = Members(MODEL, MODEL, MODEL)
     members.lies = {0}
-    assert await members.into(tmp_path / "model") == STATE
+    assert await members.into(tmp_path / "model") == SHA256
     alone = Members(MODEL)
     alone.lies = {0}
     with pytest.raises(JobFailed, match="no peer could hand out the model"):
         await alone.into(tmp_path / "model")
 
 
-async def test_a_state_must_have_the_hash_that_is_its_name(tmp_path: Path) -> None:
+async def test_a_state_must_have_the_name_that_it_was_asked_for_by(tmp_path: Path) -> None:
     members = Members(OTHER, MODEL, what="state")
     assert await members.into(tmp_path / "state") == STATE
     assert members.asked == [0, 1]
@@ -128,13 +129,13 @@ async def test_what_was_not_asked_for_is_not_heard(tmp_path: Path) -> None:
     members = Members(MODEL)
     part = FilePart(what="state", offset=0, total=4, sha256=STATE)
     await members.fetch.heard(0, part, memoryview(b"rest"))
-    assert await members.into(tmp_path / "model") == STATE
+    assert await members.into(tmp_path / "model") == SHA256
 
 
 async def test_who_stands_still_is_asked_last(tmp_path: Path) -> None:
     members = Members(MODEL, MODEL, MODEL)
     members.still.add(0)
-    assert await members.into(tmp_path / "model") == STATE
+    assert await members.into(tmp_path / "model") == SHA256
     assert sorted(members.asked) == [1, 2]
 
 
