@@ -72,11 +72,11 @@ class Heights:
     def encode(self, values: Tensor, scales: Tensor, decoded: Tensor) -> Bytes:
         """As that of `Integers`."""
         scratch = torch.abs(values)
-        scale = scratch.mean(1, keepdim=True).clamp_(min=_LEAST)
+        scale = scratch.mean(1, keepdim=True)
         codes = numpy.signbit(values.numpy()).view(numpy.uint8)
         if self.borders:
             codes *= numpy.uint8(len(self.heights))
-            relative, above = scratch.div_(scale).numpy(), numpy.empty(values.shape, numpy.bool_)
+            relative, above = scratch.div_(scale.clamp(min=_LEAST)).numpy(), numpy.empty(values.shape, numpy.bool_)
             for border in self.borders:
                 codes += numpy.greater(relative, numpy.float32(border), out=above)
         packed = pack_codes(codes.reshape(-1), self.bits)

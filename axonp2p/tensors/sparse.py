@@ -61,8 +61,9 @@ def select(values: Tensor, density: float, threshold: float | None) -> Numbers:
     if threshold is not None:
         return _from(values, threshold)
     aim = kept_count(len(values), density)
-    indices = _from(values, threshold_for(values, density))
-    if len(indices) < _TOO_FEW * aim:
+    estimate = threshold_for(values, density)
+    indices = _from(values, estimate)
+    if len(indices) < _TOO_FEW * aim and estimate > _LEAST:
         indices = _from(values, _nth_largest(values.abs(), aim))
     if len(indices) > _TOO_MANY * aim:
         magnitudes = numpy.abs(values.numpy()[indices])
