@@ -60,6 +60,6 @@ def decoded_values(sender: int, payload: bytes | memoryview, count: int) -> Tens
     except ValueError as error:
         raise PeerMisbehaved(f"rank {sender} sent values that cannot be read", cause=str(error)) from error
     low, high = torch.aminmax(values)
-    if not (-LARGEST <= float(low) and float(high) <= LARGEST):
+    if not (float(low) >= -LARGEST and float(high) <= LARGEST):
         raise PeerMisbehaved(f"rank {sender} sent values that are too large to be true")
     return values

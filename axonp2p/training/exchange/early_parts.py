@@ -15,9 +15,12 @@ from axonp2p.training.messages import SlicePart
 
 EXCHANGES = 2
 """Of a sender, as much is kept as this many take at most: those of values that are not compressed."""
-BYTES_A_VALUE = 4
+BYTES_A_VALUE = 5
+"""float32, and what the smallest parts add to each of their values."""
 BYTES_A_PART = 256
 """What a part takes besides its payload."""
+SHORT_PARTS = 8
+"""At the ends of slices, and where the buffers begin."""
 
 
 class EarlyPart(NamedTuple):
@@ -45,7 +48,7 @@ class EarlyParts:
 
     def __init__(self, values: int) -> None:
         # The most is sent by the other one of two: its values of our half, and the result of its own half.
-        self._most_bytes = EXCHANGES * (values * BYTES_A_VALUE + BYTES_A_PART)
+        self._most_bytes = EXCHANGES * (values * BYTES_A_VALUE + SHORT_PARTS * BYTES_A_PART)
         self._kept: dict[int, _Kept] = {}
 
     def keep(self, sender: int, part: SlicePart, payload: bytes | memoryview) -> None:

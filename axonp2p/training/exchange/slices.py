@@ -43,6 +43,6 @@ def shares_for(
     room = {rank: max(0.0, within * pace[rank] - 1) for rank in owners}
     if others <= 0 or sum(room.values()) < 1e-9:
         # Of two, each sends one vector whoever owns it: then only what adding up costs is shared.
-        room = {rank: 1.0 for rank in owners}
+        room = dict.fromkeys(owners, 1.0)
     whole = sum(room.values())
     return {rank: round(room.get(rank, 0.0) / whole * WHOLE) for rank in pace}

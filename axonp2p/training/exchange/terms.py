@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from axonp2p.errors import MalformedMessage
 from axonp2p.tensors.coding import EXACT, Coding
-from axonp2p.tensors.flat import Layout
 from axonp2p.training.exchange.slices import slices
 from axonp2p.training.messages import StartRound
+
+
+class Lengths(Protocol):
+    """What matters here of a model's `Layout`."""
+
+    @property
+    def values(self) -> int:
+        """Of the whole vector."""
+
+    @property
+    def parameters(self) -> int:
+        """Of its beginning, which is not buffers."""
+
 
 ExchangeKey = tuple[int, int, int]
 """Round, attempt, exchange: later exchanges have larger keys."""
@@ -68,10 +81,11 @@ class Terms:
         return dict(parts(begin, end, self.part, self.exact_from))
 
 
-def terms_of(start: StartRound, rank: int, exchange: int, layout: Layout, batch: int) -> Terms:
+def terms_of(start: StartRound, rank: int, exchange: int, layout: Lengths, batch: int) -> Terms:
     """The terms of one exchange of a round for one of its members or listeners.
 
-    Raises `MalformedMessage` for an order that makes no sense: ranks that are twice in it, or a share too many.
+    `batch` is in samples a local step. Raises `MalformedMessage` for an order that makes no sense: ranks that are twice
+    in it, a share too many, an exchange that it does not have.
     """
     everyone = [*start.members, *start.listeners]
     if len(set(everyone)) != len(everyone) or rank not in everyone:
