@@ -27,6 +27,14 @@ def test_all_end_with_the_mean_weighted_by_samples():
         assert exchange.kept_back == 0
 
 
+def test_values_are_added_in_the_order_of_ranks_not_of_arrival():
+    sendings = {0: torch.full((4,), 1e20), 1: torch.ones(4), 2: torch.full((4,), -1e20), 3: torch.full((4,), 8.0)}
+    for first in (0, 1, 2):
+        meeting = Meeting(sendings, shares=[0, 0, 0, 1])
+        meeting.play(lambda sender, *_, first=first: float(sender != first))
+        assert meeting.exchanges[3].mean().tolist() == [2.0] * 4  # (((1e20 + 1) - 1e20) + 8) / 4
+
+
 def test_who_is_alone_needs_nobody():
     meeting = Meeting(vectors([4], 10), {4: 7})
     meeting.play()
