@@ -41,8 +41,8 @@ Number = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 """Finite: one member's nan would make the sums of all nan."""
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
-LEAST_PART, MOST_PART = 1024, PAYLOAD_LIMIT // 4
-"""Values in one part of a slice: its float32 form must fit a frame."""
+LEAST_PART, MOST_PART = 1024, PAYLOAD_LIMIT // 8
+"""Values in one part of a slice: in whatever coding it travels, it must fit a frame."""
 Shard = Annotated[int, msgspec.Meta(ge=0, lt=MOST_MEMBERS)]
 Members = Annotated[list[Rank], msgspec.Meta(min_length=1, max_length=MOST_MEMBERS)]
 
