@@ -32,11 +32,13 @@ from peer_daemon.announcer import Announcer, Hearers
 from peer_daemon.dht_side import DhtSide
 from peer_daemon.handlers import Door
 from peer_daemon.hardware import look_at_machine
+from peer_daemon.in_turn import InTurn
 from peer_daemon.lan_side import LanSide, is_on_lan
 from peer_daemon.lease_file import interrupted_leases, keep_leases
 from peer_daemon.leases import Leases
 from peer_daemon.lend_settings import wishes_to_lend
 from peer_daemon.lending import Lending
+from peer_daemon.line_watch import LineWatch
 from peer_daemon.offer import capability_of, name_of
 from peer_daemon.own_row import OwnRow, lasting_row
 from peer_daemon.own_tokens import OwnTokens
@@ -173,13 +175,17 @@ class Peer:
         )
         self._presence = Presence(self._home / "ready", self._rows, leases, health, clock)
         datasets = {name: Path(folder) for name, folder in settings.datasets.items()}
+        upload, download = (
+            Pace(mbit * BYTES_A_MBIT) for mbit in (settings.upload_limit_mbit, settings.download_limit_mbit)
+        )
         place = Workplace(
             self._key,
             self._home / "jobs",
             self._book,
+            upload=InTurn(upload),
+            download=download,
+            line=LineWatch(upload, download),
             datasets=datasets,
-            upload=Pace(settings.upload_limit_mbit * BYTES_A_MBIT),
-            download=Pace(settings.download_limit_mbit * BYTES_A_MBIT),
         )
         self._workshop = Workshop()
         self._door = Door(leases, place, self._workshop, clock, self._slots_changed, self._noted)

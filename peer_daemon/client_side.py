@@ -28,11 +28,10 @@ from axonp2p.transport.mesh import Mesh
 from axonp2p.transport.messages import refusal_of
 from axonp2p.transport.session import Session
 from peer_daemon.bundle_writer import BundleWriter
-from peer_daemon.in_turn import in_turn
 from peer_daemon.leases import Lease
-from peer_daemon.pace import Pace
-from peer_daemon.receipts_book import ReceiptsBook
 from peer_daemon.roster import check_roster
+from peer_daemon.worker_credit import WorkerCredit
+from peer_daemon.workplace import Workplace
 
 log = get_logger(__name__)
 
@@ -43,14 +42,15 @@ class ClientSide:
     """The client's session, heard until it ends the lease."""
 
     def __init__(
-        self, lease: Lease, session: Session, bundle: BundleWriter, mesh: Mesh, book: ReceiptsBook, download: Pace
+        self, lease: Lease, session: Session, bundle: BundleWriter, mesh: Mesh, credit: WorkerCredit, place: Workplace
     ) -> None:
         self._lease = lease
         self._session = session
         self._bundle = bundle
         self._mesh = mesh
-        self._book = book
-        self._download = download
+        self._credit = credit
+        self._book = place.book
+        self._upload = place.upload
         self._epoch = -1
         self.receipts = 0
         """Signed under this lease."""
@@ -62,7 +62,6 @@ class ClientSide:
         """
         while True:
             message, payload = await self._session.receive(ClientMessage)
-            await in_turn(self._download, len(payload))
             match message:
                 case ToWorker():
                     await tell_worker(Control(), payload)
@@ -72,7 +71,7 @@ class ClientSide:
                     complete = await asyncio.to_thread(self._bundle.part, message, payload)
                     await self._bundle_step(complete, tell_worker)
                 case SetRoster():
-                    await self._set_roster(message)
+                    await self._set_roster(message, tell_worker)
                 case SignReceipt():
                     await self._sign_receipt(message)
                 case FetchLog():
@@ -85,7 +84,7 @@ class ClientSide:
             await tell_worker(BundleReady(), b"")
             await self._session.send(BundleReceived())
 
-    async def _set_roster(self, roster: SetRoster) -> None:
+    async def _set_roster(self, roster: SetRoster, tell_worker: TellWorker) -> None:
         check_roster(roster, peer=self._lease.peer, reservation=self._lease.reservation, epoch=self._epoch)
         self._epoch = roster.epoch
         members = [
@@ -99,7 +98,8 @@ class ClientSide:
             )
             for member in roster.members
         ]
-        self._mesh.set_roster(roster.rank, members)
+        self._credit.begin(self._mesh.set_roster(roster.rank, members))
+        await self._credit.tell(lambda word: tell_worker(word, b""))
         await self._session.send(RosterSet(epoch=roster.epoch))
 
     async def _sign_receipt(self, message: SignReceipt) -> None:
@@ -115,4 +115,6 @@ class ClientSide:
     async def _send_log(self, whole: bytes) -> None:
         text = memoryview(whole)
         for offset in range(0, max(1, len(text)), PART_BYTES):
-            await self._session.send(LogPart(offset=offset, total=len(text)), text[offset : offset + PART_BYTES])
+            part = text[offset : offset + PART_BYTES]
+            await self._upload.bulk(self._session, len(part))
+            await self._session.send(LogPart(offset=offset, total=len(text)), part, bulk=True)

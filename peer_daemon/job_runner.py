@@ -1,7 +1,8 @@
 """One lease, carried out: the client's session on one side, the sandboxed worker and the mesh on the other.
 
-Nothing is queued here: each of the three sides is read only as fast as the others take what it brings, so a slow one
-slows its own neighbours and fills nobody's memory. A worker that takes nothing for a long time is ended.
+Each receiver has a queue of its own, which is short: members and clients are read only as fast as the worker takes
+what they bring, and the worker says to each only what it has credit for (`worker_credit`). So a slow one slows down
+its own traffic, nobody else's, and fills nobody's memory. A worker that takes nothing for a long time is ended.
 """
 
 from __future__ import annotations
@@ -14,26 +15,28 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from axonp2p.errors import AxonError, MalformedMessage, PeerMisbehaved, Refused, Unreachable
+from axonp2p.errors import AxonError, PeerMisbehaved, Refused, Unreachable
 from axonp2p.identity.peer_id import short
 from axonp2p.jobs.messages import (
-    FromWorker,
     HandBack,
     LeaseTaken,
+    LineMeasured,
     LinkLost,
     WorkerEnded,
-    WorkerStarted,
 )
 from axonp2p.logs import get_logger
 from axonp2p.sandbox.child import Usage
-from axonp2p.sandbox.messages import Control, FromMember, Started, ToMember, ToWorkerMessage
+from axonp2p.sandbox.messages import FromMember, ToWorkerMessage
 from axonp2p.transport.mesh import Mesh
 from axonp2p.transport.session import Session
 from peer_daemon.bundle_writer import BundleWriter
 from peer_daemon.client_side import ClientSide
-from peer_daemon.in_turn import in_turn
 from peer_daemon.leases import Lease
+from peer_daemon.road import LeaseRoad
 from peer_daemon.standstill import Standstill
+from peer_daemon.to_client import ToClient
+from peer_daemon.worker_credit import CLIENT, WorkerCredit
+from peer_daemon.worker_side import WorkerSide
 from peer_daemon.workplace import Worker, Workplace, limits_of
 
 log = get_logger(__name__)
@@ -54,7 +57,10 @@ class JobRunner:
 
     def __init__(self, lease: Lease, session: Session, place: Workplace) -> None:
         self.lease = lease
-        self.mesh = Mesh(place.key, lease.reservation, self._from_member, self._link_lost)
+        self._credit = WorkerCredit()
+        road = LeaseRoad(place, self._credit)
+        session.slow_down(road.hold_back)
+        self.mesh = Mesh(place.key, lease.reservation, self._from_member, self._link_lost, road)
         self._session = session
         self._place = place
         self._limits = limits_of(lease)
@@ -62,7 +68,8 @@ class JobRunner:
         bundle_mb = max(0, lease.disk_mb - self._limits.scratch_mb - log_mb)
         self._bundle = BundleWriter(place.jobs / lease.reservation, bundle_mb * _MIB)
         self._stop_reason: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._side = ClientSide(lease, session, self._bundle, self.mesh, place.book, place.download)
+        self._side = ClientSide(lease, session, self._bundle, self.mesh, self._credit, place)
+        self._to_client = ToClient(session, place.upload, partial(self._credit.went, CLIENT))
         self.standstill = Standstill(session)
         self._worker: Worker | None = None
         self._cores = 0
@@ -84,7 +91,7 @@ class JobRunner:
             )
             await self.standstill.started(worker)
             client = asyncio.create_task(self._side.hear(partial(self._to_worker, worker), worker.log))
-            hearing = [client, asyncio.create_task(self._hear_worker(worker))]
+            hearing = [client, *self._begin(worker)]
             return await self._until_the_end(client, seconds)
         except Unreachable:
             return _CLIENT_GONE
@@ -148,6 +155,18 @@ class JobRunner:
         await worker.channel.send(self._limits.start())
         return worker
 
+    def _begin(self, worker: Worker) -> list[asyncio.Task[None]]:
+        self._credit.begin([CLIENT])
+        return [
+            asyncio.create_task(work)
+            for work in (
+                self._hear_worker(worker),
+                self._to_client.carry(),
+                self._credit.keep_telling(lambda word: self._to_worker(worker, word, b"")),
+                self._place.line.report(self._line_measured),
+            )
+        ]
+
     async def _until_the_end(self, client: asyncio.Task[None], seconds: float) -> str:
         """Wait for whatever ends the lease first."""
         lost = asyncio.create_task(self._session.ended.wait())
@@ -181,7 +200,7 @@ class JobRunner:
     async def _hear_worker(self, worker: Worker) -> None:
         """Carry what the worker says until it is gone, and tell the client how it ended."""
         try:
-            await self._carry_from(worker)
+            await WorkerSide(self.mesh, self._to_client, self._credit, self._link_lost).hear(worker)
         except PeerMisbehaved as error:
             self._worker_fault = f"broke the protocol: {error.message}"
         except Unreachable:
@@ -192,31 +211,9 @@ class JobRunner:
         end = await (worker.kill() if self._worker_fault else worker.wait())
         reason = self._worker_fault or end.reason
         log.info("worker ended", job=self.lease.job, reason=reason, limit=end.limit)
+        await self._to_client.flush()
         with suppress(Unreachable):
             await self._session.send(WorkerEnded(reason=reason, limit=end.limit, log_tail=end.log_tail))
-
-    async def _carry_from(self, worker: Worker) -> None:
-        started = False
-        while True:
-            message, payload = await worker.channel.receive()
-            await in_turn(self._place.upload, len(payload))
-            match message:
-                case Control():
-                    await self._session.send(FromWorker(), payload)
-                case ToMember():
-                    await self._to_member(message.rank, payload)
-                case Started() if not started:
-                    started = True
-                    await self._session.send(WorkerStarted(seconds=round(time.monotonic() - worker.started, 3)))
-                case Started():
-                    raise MalformedMessage("the worker started twice")
-
-    async def _to_member(self, rank: int, payload: bytes) -> None:
-        try:
-            await self.mesh.send(rank, payload)
-        except (Unreachable, Refused) as error:
-            # A rank that has left the roster, or cannot be reached: the coordinator decides what becomes of it.
-            await self._link_lost(rank, error.message)
 
     async def _to_worker(self, worker: Worker, message: ToWorkerMessage, payload: bytes | memoryview) -> None:
         try:
@@ -230,7 +227,6 @@ class JobRunner:
     # --- the other members' side ---
 
     async def _from_member(self, rank: int, payload: memoryview) -> None:
-        await in_turn(self._place.download, len(payload))
         if self._worker is not None:
             await self._to_worker(self._worker, FromMember(rank=rank), payload)
 
@@ -243,3 +239,7 @@ class JobRunner:
         log.info("link lost", job=self.lease.job, rank=rank, client=short(self.lease.client), reason=reason)
         with suppress(Unreachable):
             await self._session.send(LinkLost(rank=rank, reason=reason[:2000]))
+
+    async def _line_measured(self, measured: LineMeasured) -> None:
+        with suppress(Unreachable):
+            await self._session.send(measured)

@@ -11,7 +11,9 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.child import Usage, WorkerEnd, start_worker
 from axonp2p.sandbox.limits import Limits
+from peer_daemon.in_turn import InTurn
 from peer_daemon.leases import Lease
+from peer_daemon.line_watch import LineWatch
 from peer_daemon.pace import Pace
 from peer_daemon.receipts_book import ReceiptsBook
 
@@ -55,10 +57,11 @@ class Workplace:
     jobs: Path
     """Where each lease has its folder."""
     book: ReceiptsBook
+    upload: InTurn
+    """What all jobs together may send to clients and members."""
+    download: Pace
+    """What they may receive."""
+    line: LineWatch
     start_worker: StartWorker = start_worker
     datasets: Mapping[str, Path] = field(default_factory=dict)
     """Folders that the owner offers, by name."""
-    upload: Pace = field(default_factory=lambda: Pace(0))
-    """What all jobs together may send to clients and members."""
-    download: Pace = field(default_factory=lambda: Pace(0))
-    """What they may receive."""

@@ -128,6 +128,11 @@ class LeasedCrew:
         if self._coordinator and other in self.leases:
             await self._coordinator.link_lost(rank, other, reason)
 
+    def line_measured(self, rank: int, upload: int, download: int) -> None:
+        """`LeaseListener`."""
+        if self._coordinator:
+            self._coordinator.line_measured(rank, upload, download)
+
     def owner_says(self, rank: int, message: OwnersMessage) -> None:
         """`LeaseListener`."""
         if self._coordinator:

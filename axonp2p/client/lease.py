@@ -24,6 +24,7 @@ from axonp2p.jobs.messages import (
     FromWorker,
     LeaseEnded,
     LeaseTaken,
+    LineMeasured,
     LinkLost,
     LogPart,
     OwnersMessage,
@@ -99,8 +100,9 @@ class Lease:
         self._posting.post(ToWorker(), frame)
 
     async def send_to_worker(self, frame: bytes) -> None:
-        """The same for many large ones: waits while the peer is behind."""
-        await self._posting.send(ToWorker(), frame)
+        """The same for many large ones, which later small ones may overtake: waits while the peer is behind."""
+        await self._posting.caught_up()
+        await self._session.send(ToWorker(), frame, bulk=True)
 
     def ask_signature(self, receipt: bytes) -> None:
         """Post a receipt for the peer to counter-sign."""
@@ -116,7 +118,7 @@ class Lease:
         try:
             await self._posting.send(manifest)
             async for part, data in parts:
-                await self._posting.send(part, data)
+                await self._session.send(part, data, bulk=True)
             await self._wait(received, BUNDLE_CHECKED_S)
         finally:
             self._forget(BundleReceived)
@@ -196,6 +198,9 @@ class Lease:
             case LinkLost(rank=other, reason=reason):
                 if self._listener and not self._gone:
                     await self._listener.link_lost(self.rank, other, reason)
+            case LineMeasured(upload=upload, download=download):
+                if self._listener and not self._gone:
+                    self._listener.line_measured(self.rank, upload, download)
             case LogPart(offset=offset, total=total):
                 self._heard_log(offset, total, payload)
             case WorkerStarted(seconds=seconds):

@@ -25,6 +25,10 @@ class LeaseListener(Protocol):
         """The peer cannot reach the member with the rank `other`."""
         ...
 
+    def line_measured(self, rank: int, upload: int, download: int) -> None:
+        """How fast the peer's line was of late, in bytes a second."""
+        ...
+
     def owner_says(self, rank: int, message: OwnersMessage) -> None:
         """The peer's owner needs the machine, or needs it no longer; said when it changes."""
         ...

@@ -15,7 +15,7 @@ ROOM = 256
 
 @dataclass(frozen=True)
 class _Letter:
-    message: Message
+    message: Message | None
     payload: bytes
     sent: asyncio.Future[None] | None = None
 
@@ -43,12 +43,12 @@ class Posting:
             self._waiting.put_nowait(_Letter(message, payload))
 
     async def send(self, message: Message, payload: bytes = b"") -> None:
-        """The same, but returns when it is sent: for large payloads. Raises `Unreachable` when the line is gone."""
-        if self._error:
-            raise self._error
-        sent: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.put_nowait(_Letter(message, payload, sent))
-        await sent
+        """The same, but returns when it is sent. Raises `Unreachable` when the line is gone."""
+        await self._sent(message, payload)
+
+    async def caught_up(self) -> None:
+        """Wait until all that was posted is sent. Raises `Unreachable` when the line is gone."""
+        await self._sent(None, b"")
 
     async def stop(self) -> None:
         """Send no more."""
@@ -56,12 +56,20 @@ class Posting:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
+    async def _sent(self, message: Message | None, payload: bytes) -> None:
+        if self._error:
+            raise self._error
+        sent: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.put_nowait(_Letter(message, payload, sent))
+        await sent
+
     async def _carry_out(self) -> None:
         letter = None
         try:
             while True:
                 letter = await self._waiting.get()
-                await self._send(letter.message, letter.payload)
+                if letter.message is not None:
+                    await self._send(letter.message, letter.payload)
                 if letter.sent and not letter.sent.done():
                     letter.sent.set_result(None)
         except AxonError as error:

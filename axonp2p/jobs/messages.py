@@ -10,6 +10,7 @@ A session's first message says what it is for. `TakeLease` makes it a lease: the
       | SetRoster(rank, members) -----------> |
       | <---------------- RosterSet           |
       | ToWorker, FromWorker <--------------> |  carried unread between coordinator and worker
+      | <---------------- LineMeasured        |  now and then, while members exchange
       | SignReceipt / ReceiptSigned <-------> |  after each accepted round
       | FetchLog / LogPart <----------------> |
       | <---- WorkerPaused, WorkerResumed       |  the owner is back: the worker stands still, then goes on
@@ -183,6 +184,15 @@ class LinkLost(Message, tag=True, frozen=True):
     """In a sentence."""
 
 
+class LineMeasured(Message, tag=True, frozen=True):
+    """How fast this peer's line was of late, over all its links; said again when that has changed by much."""
+
+    upload: Size
+    """Bytes a second, never over the owner's limit."""
+    download: Size
+    """Bytes a second, as the others sent; the line itself may be faster."""
+
+
 class SignReceipt(Message, tag=True, frozen=True):
     """The client's signed receipt (an encoded `Signed[Receipt]`), for the peer to sign as well."""
 
@@ -230,6 +240,7 @@ PeerMessage = (
     | WorkerResumed
     | HandBack
     | LinkLost
+    | LineMeasured
     | ReceiptSigned
     | LogPart
     | LeaseEnded

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
+from typing import Protocol
 
 from axonp2p.errors import AxonError, Unreachable
 from axonp2p.identity.peer_id import PeerId
@@ -33,10 +34,26 @@ class MeshMember:
         return (self.rank, self.peer, self.reservation) == (other.rank, other.peer, other.reservation)
 
 
+class Road(Protocol):
+    """How the links of a mesh share the line of their machine."""
+
+    async def turn(self, link: Hashable, count: int) -> None:
+        """Wait until so many bytes may be sent on that link."""
+        ...
+
+    def went(self, rank: int, count: int) -> None:
+        """So many bytes that were put for that member have left its queue."""
+        ...
+
+    def opened(self, session: Session) -> None:
+        """A link uses that session from now on."""
+        ...
+
+
 class Link:
     """The traffic with one member, over one session after another."""
 
-    def __init__(self, member: MeshMember, deliver: Callable[[int, memoryview], Awaitable[None]]) -> None:
+    def __init__(self, member: MeshMember, deliver: Callable[[int, memoryview], Awaitable[None]], road: Road) -> None:
         self.member = member
         self.wanted = asyncio.Event()
         """Set once there is something to carry."""
@@ -47,32 +64,28 @@ class Link:
         self.lost = ""
         """Why there will be no further session; empty while there may be."""
         self._deliver = deliver
+        self._road = road
         self._outbox = Outbox()
         self._received = 0
         self._session: Session | None = None
-        self._turn = asyncio.Lock()
-        self._room = asyncio.Event()
         self._news = asyncio.Event()
         self._delivering = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def put(self, payload: bytes | memoryview) -> None:
-        """Queue one message; waits while the queue is full. Raises `Unreachable` when the member is lost."""
-        async with self._turn:
-            while not self.lost and not self._outbox.has_room():
-                self._room.clear()
-                await self._room.wait()
-            if self.lost:
-                raise Unreachable(f"{self.member.name} is lost", cause=self.lost)
-            self._outbox.put(payload)
-            self._news.set()
-            self.wanted.set()
+    def put(self, payload: bytes | memoryview) -> None:
+        """Queue one message, however many wait. Raises `Unreachable` when the member is lost."""
+        if self.lost:
+            raise Unreachable(f"{self.member.name} is lost", cause=self.lost)
+        self._outbox.put(payload)
+        self._news.set()
+        self.wanted.set()
 
     def attach(self, session: Session) -> int:
         """From now on only this session counts. Returns how many messages were received so far."""
         if self._session is not None:
             self._start(self._session.close())
         self._session = session
+        self._road.opened(session)
         self.down.clear()
         self.wanted.set()
         self.up.set()
@@ -99,9 +112,8 @@ class Link:
             await asyncio.gather(sender, return_exceptions=True)
 
     def give_up(self, reason: str) -> None:
-        """There will be no further session: whoever waits to send is told."""
+        """There will be no further session: whoever puts more is told."""
         self.lost = self.lost or reason
-        self._room.set()
 
     async def close(self) -> None:
         """Give up, and end the session."""
@@ -115,13 +127,16 @@ class Link:
     async def _send(self, session: Session, received: int) -> None:
         carried_from = session.sent_frames
         while self._session is session:
-            payload = self._outbox.next()
-            if payload is None:
+            following = self._outbox.next()
+            if following is None:
                 self._news.clear()
                 await self._news.wait()
                 continue
-            self._room.set()
-            await session.send(Carry(), payload)
+            payload, first_time = following
+            if first_time:
+                self._road.went(self.member.rank, len(payload))
+            await self._road.turn(self, len(payload))
+            await session.send(Carry(), payload, bulk=True)
             # The last one that the other side took may not have come to be counted when the line is cut.
             self._outbox.received(received + session.taken_frames - carried_from - 1)
 

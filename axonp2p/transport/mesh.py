@@ -23,7 +23,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.transport.dialer import dial
-from axonp2p.transport.link import Link, MeshMember
+from axonp2p.transport.link import Link, MeshMember, Road
 from axonp2p.transport.messages import JoinMesh, LinkReply, MeshJoined, Refusal, error_of
 from axonp2p.transport.session import Session
 from axonp2p.wire.frame import PAYLOAD_LIMIT
@@ -56,6 +56,7 @@ class Mesh:
         reservation: str,
         deliver: Callable[[int, memoryview], Awaitable[None]],
         lost: Callable[[int, str], Awaitable[None]],
+        road: Road,
         *,
         patience: MeshPatience = MeshPatience(),
         local_address: str | None = None,
@@ -68,6 +69,7 @@ class Mesh:
         self._reservation = reservation
         self._deliver = deliver
         self._lost = lost
+        self._road = road
         self._patience = patience
         self._local_address = local_address
         self._rank = -1
@@ -75,26 +77,30 @@ class Mesh:
         self._keepers: dict[int, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def set_roster(self, rank: int, members: list[MeshMember]) -> None:
-        """We are `rank`; `members` (we may be among them) are in the job from now on; links of others are closed."""
+    def set_roster(self, rank: int, members: list[MeshMember]) -> list[int]:
+        """We are `rank`; `members` (we may be among them) are in the job from now on; links of others are closed.
+
+        Returns the ranks to which there is a new link, on which nothing waits.
+        """
         self._rank = rank
         wanted = {member.rank: member for member in members if member.rank != rank}
         for other, link in list(self._links.items()):
             if other not in wanted or not link.member.is_still(wanted[other]):
                 self._drop(other)
+        new = [other for other in wanted if other not in self._links]
+        for other in new:
+            self._links[other] = Link(wanted[other], self._deliver, self._road)
+            self._keepers[other] = asyncio.create_task(self._keep(self._links[other]))
         for other, member in wanted.items():
-            if other in self._links:
-                self._links[other].member = member
-            else:
-                self._links[other] = Link(member, self._deliver)
-                self._keepers[other] = asyncio.create_task(self._keep(self._links[other]))
+            self._links[other].member = member
+        return new
 
     def is_member(self, peer: PeerId) -> bool:
         """Whether that key is another member of the job."""
         return self._link_of(peer) is not None
 
-    async def send(self, rank: int, payload: bytes | memoryview) -> None:
-        """Queue one message, which must not be changed afterwards; waits while that member's queue is full.
+    def post(self, rank: int, payload: bytes | memoryview) -> None:
+        """Queue one message, which must not be changed afterwards. Whoever posts keeps count of what waits (`Road`).
 
         Raises `Unreachable` when that rank is not in the job or is lost, `MessageTooLarge` over `PAYLOAD_LIMIT`.
         """
@@ -103,7 +109,7 @@ class Mesh:
         link = self._links.get(rank)
         if link is None:
             raise Unreachable(f"rank {rank} is not in the job")
-        await link.put(payload)
+        link.put(payload)
 
     async def adopt(self, session: Session) -> None:
         """Serve a link that a member opened (its `JoinMesh` has been heard) until it ends; then it is closed."""

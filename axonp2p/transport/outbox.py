@@ -10,9 +10,6 @@ from collections import deque
 
 from axonp2p.errors import PeerMisbehaved
 
-QUEUE_BYTES = 8 * 1024 * 1024
-"""How much may wait for one member before whoever sends to it has to wait as well."""
-
 
 class Outbox:
     """The messages for one member, in order."""
@@ -20,27 +17,27 @@ class Outbox:
     def __init__(self) -> None:
         self._gone: deque[bytes | memoryview] = deque()
         self._waiting: deque[bytes | memoryview] = deque()
-        self._waiting_bytes = 0
         self._first_kept = 0
         """The number of the first message in `_gone`, counted from the first message ever."""
-
-    def has_room(self) -> bool:
-        """Whether one more message may be put in."""
-        return self._waiting_bytes < QUEUE_BYTES
+        self._again = 0
+        """How many of those that wait have gone before, on a link that was cut."""
 
     def put(self, payload: bytes | memoryview) -> None:
         """One more message, after all others."""
         self._waiting.append(payload)
-        self._waiting_bytes += len(payload)
 
-    def next(self) -> bytes | memoryview | None:
-        """The next message to send, which is then kept until it was received; None when none waits."""
+    def next(self) -> tuple[bytes | memoryview, bool] | None:
+        """The next message to send, which is then kept until it was received, and whether it goes for the first time.
+
+        None when none waits.
+        """
         if not self._waiting:
             return None
         payload = self._waiting.popleft()
-        self._waiting_bytes -= len(payload)
         self._gone.append(payload)
-        return payload
+        first_time = not self._again
+        self._again -= not first_time
+        return payload, first_time
 
     def received(self, count: int) -> None:
         """The other side has had the first `count` messages for certain: they need not be kept."""
@@ -59,6 +56,6 @@ class Outbox:
                 cause=f"{self._first_kept} of {self._first_kept + len(self._gone)} were surely received",
             )
         self.received(count)
-        self._waiting_bytes += sum(len(payload) for payload in self._gone)
+        self._again += len(self._gone)
         self._waiting.extendleft(reversed(self._gone))
         self._gone.clear()

@@ -4,6 +4,9 @@ Three things run beside the application. The *reader* always reads, so that sign
 the application takes its messages. The *ticker* says every few seconds, and whenever it matters, how much our
 application has taken (`window`); it travels as a WebSocket PONG, which needs no answer. aiohttp's heartbeat is the
 judge: a line on which nothing at all arrives for about ten seconds is dead.
+
+Words go before bulk. Each of the two has its own order, bulk never fills the whole window, and little that is on its
+way to the other side lies here (`line_tuning`), so a word waits for one large frame at most.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from aiohttp import ClientWebSocketResponse, WebSocketError, WSCloseCode, WSMsgT
 from axonp2p.errors import AxonError, MalformedMessage, MessageTooLarge, PeerMisbehaved, Unreachable
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
+from axonp2p.transport.line_tuning import TcpState, read_tcp_state, tune
 from axonp2p.transport.messages import Refusal, error_of, refusal_of
 from axonp2p.transport.window import ReceiveWindow, SendWindow
 from axonp2p.wire.codec import Message, decode
@@ -33,6 +37,8 @@ HEARTBEAT_S = 6.5
 """aiohttp asks after so much silence, and gives up after half as much again: dead after ten seconds."""
 CLOSE_S = 2.0
 """How long a close waits for the other side to agree, in seconds."""
+SMALL_BYTES = 16 * 1024
+"""Frames up to this size are never held back to slow the other side down."""
 
 
 class Session:
@@ -55,13 +61,15 @@ class Session:
         """Set once nothing more can be sent; what has already arrived can still be received."""
         self._line = line
         self._plain: socket.socket | None = line.get_extra_info("socket")
+        tune(line)
         self._release = release
         self._window = SendWindow()
         self._arrivals = ReceiveWindow()
         self._queue: asyncio.Queue[memoryview | None] = asyncio.Queue()
         self.failure: AxonError = Unreachable(f"the session with {called} was closed", cause="closed on this side")
         """Why the session ended, once it has."""
-        self._turn = asyncio.Lock()
+        self._word_turn, self._bulk_turn = asyncio.Lock(), asyncio.Lock()
+        self._hold_back: Callable[[int], float] | None = None
         self._writing = asyncio.Lock()
         self._room = asyncio.Event()
         self._tick = asyncio.Event()
@@ -95,14 +103,25 @@ class Session:
         """How many of the messages sent the other side's application has surely taken."""
         return self._window.taken_frames
 
-    async def send(self, message: Message, payload: bytes | memoryview = b"") -> None:
-        """Send one message, after those of other senders; waits while the other side is slow.
+    def tcp_state(self) -> TcpState | None:
+        """What the kernel has counted on this line; None when it does not say, or the line is gone."""
+        return read_tcp_state(self._plain) if self._plain is not None and not self.closed else None
+
+    def slow_down(self, hold_back: Callable[[int], float]) -> None:
+        """From now on the other side hears only `hold_back(bytes)` seconds later that a large message was taken.
+
+        So it sends no faster than that on the average, while everything that arrives is taken at once.
+        """
+        self._hold_back = hold_back
+
+    async def send(self, message: Message, payload: bytes | memoryview = b"", *, bulk: bool = False) -> None:
+        """Send one message, after others of its kind, words before `bulk`; waits while the other side is slow.
 
         Raises `Unreachable` when the session has ended, `MessageTooLarge` when ours is over the frame's limits.
         """
         frame = pack_frame(message, payload)
-        async with self._turn:
-            while not self.closed and not self._window.has_room(len(frame)):
+        async with self._bulk_turn if bulk else self._word_turn:
+            while not self.closed and not self._window.has_room(len(frame), bulk=bulk):
                 self._room.clear()
                 await self._room.wait()
             if self.closed:
@@ -120,8 +139,11 @@ class Session:
         if frame is None:
             self._queue.put_nowait(None)  # the next call finds the end as well
             raise self._why()
-        if self._arrivals.took(len(frame)):
-            self._tick.set()
+        wait = self._hold_back(len(frame)) if self._hold_back and len(frame) > SMALL_BYTES else 0.0
+        if wait > 0:
+            asyncio.get_running_loop().call_later(wait, self._took, len(frame))
+        else:
+            self._took(len(frame))
         expected, refusal_expected = _with_refusal(kind)
         try:
             parts = split_frame(frame)
@@ -193,6 +215,10 @@ class Session:
                 await self._write(self._line.pong, self._arrivals.word())
 
     # --- how it works ---
+
+    def _took(self, size: int) -> None:
+        if self._arrivals.took(size):
+            self._tick.set()
 
     async def _write(self, write: Callable[[bytes], Awaitable[None]], data: bytes) -> None:
         # One writer at a time: aiohttp's writers share one future, which a cancelled one would cancel for all.

@@ -13,6 +13,8 @@ from axonp2p.errors import MalformedMessage, MessageTooLarge
 
 WINDOW_BYTES = 4 * 1024 * 1024
 """The most that may wait, sent but not taken, in one direction of one session."""
+BULK_BYTES = WINDOW_BYTES - 256 * 1024
+"""As much of it as bulk may fill: words find room in any case."""
 _TELL_EVERY = WINDOW_BYTES // 4
 
 _TAKEN = struct.Struct(">QQ")
@@ -27,9 +29,9 @@ class SendWindow:
         self.taken_bytes = 0
         self.taken_frames = 0
 
-    def has_room(self, size: int) -> bool:
+    def has_room(self, size: int, *, bulk: bool) -> bool:
         """Whether a frame of `size` bytes may go out now."""
-        return self.sent_bytes - self.taken_bytes + size <= WINDOW_BYTES
+        return self.sent_bytes - self.taken_bytes + size <= (BULK_BYTES if bulk else WINDOW_BYTES)
 
     def sent(self, size: int) -> None:
         """A frame of `size` bytes went out."""

@@ -49,6 +49,7 @@ class Ear:
         self.said: list[bytes] = []
         self.gone: list[str] = []
         self.owner: list[OwnersMessage] = []
+        self.lines: list[tuple[int, int, int]] = []
         self.left = asyncio.Event()
 
     async def worker_said(self, rank: int, payload: memoryview) -> None:
@@ -57,6 +58,9 @@ class Ear:
     def receipt_signed(self, rank: int, receipt: bytes) -> None: ...
 
     async def link_lost(self, rank: int, other: int, reason: str) -> None: ...
+
+    def line_measured(self, rank: int, upload: int, download: int) -> None:
+        self.lines.append((rank, upload, download))
 
     def owner_says(self, rank: int, message: OwnersMessage) -> None:
         self.owner.append(message)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import time
+from collections import Counter
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -20,13 +21,17 @@ from axonp2p.reservation.token import Token
 from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.child import Usage, WorkerEnd
 from axonp2p.sandbox.inside import Inside
+from axonp2p.sandbox.messages import MayTell
 from axonp2p.transport.dialer import dial
 from axonp2p.transport.listener import Listener
 from axonp2p.transport.session import Session
 from axonp2p.wire.envelope import encode_signed
 from peer_daemon.handlers import Door
+from peer_daemon.in_turn import InTurn
 from peer_daemon.leases import Leases
 from peer_daemon.lending import Lending
+from peer_daemon.line_watch import LineWatch
+from peer_daemon.pace import Pace
 from peer_daemon.receipts_book import ReceiptsBook
 from peer_daemon.workplace import Workplace
 from peer_daemon.workshop import Workshop
@@ -63,11 +68,25 @@ class PlayedWorker:
         self.killed = False
         self.frozen = False
         self.held_to = 0
+        self.credit: Counter[int | None] = Counter()
         self.pid = os.getpid()
         self._ended: asyncio.Future[WorkerEnd] = asyncio.get_running_loop().create_future()
 
     async def hear(self):
-        return await asyncio.to_thread(self.inside.receive)
+        """The next message but those about credit, which are counted."""
+        while True:
+            message, payload = await asyncio.to_thread(self.inside.receive)
+            if not isinstance(message, MayTell):
+                return message, payload
+            self.credit[message.rank] += message.bytes
+
+    async def lent(self, rank: int | None):
+        """Wait for more credit to that receiver; what else is said meanwhile is lost."""
+        message = None
+        while not (isinstance(message, MayTell) and message.rank == rank):
+            message, _ = await asyncio.to_thread(self.inside.receive)
+            if isinstance(message, MayTell):
+                self.credit[message.rank] += message.bytes
 
     def end(self, reason: str, limit: str = ""):
         self.inside.close()
@@ -105,6 +124,7 @@ class OnePeer:
     def __init__(self, key: PrivateKey, folder: Path):
         self.key = key
         self.folder = folder
+        self.upload_limit = Pace(0)
         self.clock = ShiftedClock()
         self.workers: asyncio.Queue[PlayedWorker] = asyncio.Queue()
         self.told_free: list[int] = []
@@ -117,7 +137,16 @@ class OnePeer:
         self.leases = Leases(self.key.peer_id, Lending(OFFER), check_address=True)
         self.leases.trust(TRACKER.peer_id)
         self.book = ReceiptsBook(self.folder / "receipts.db", self.key, self.clock)
-        place = Workplace(self.key, self.folder / "jobs", self.book, self._start_worker)
+        free = Pace(0)
+        place = Workplace(
+            self.key,
+            self.folder / "jobs",
+            self.book,
+            upload=InTurn(self.upload_limit),
+            download=free,
+            line=LineWatch(free, free),
+            start_worker=self._start_worker,
+        )
         self.workshop = Workshop()
         self.door = Door(self.leases, place, self.workshop, self.clock, self._slots_changed, self._noted)
         self.certificate = make_certificate(self.key, self.folder / "certificate.pem")

@@ -13,13 +13,13 @@ from axonp2p.transport.window import WINDOW_BYTES, ReceiveWindow, SendWindow
 from axonp2p.wire.frame import FRAME_LIMIT
 
 
-@given(st.lists(st.tuples(st.booleans(), st.integers(1, FRAME_LIMIT)), max_size=200))
-def test_two_honest_ends_never_exceed_the_window_and_always_get_on(steps: list[tuple[bool, int]]) -> None:
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, FRAME_LIMIT), st.booleans()), max_size=200))
+def test_two_honest_ends_never_exceed_the_window_and_always_get_on(steps: list[tuple[bool, int, bool]]) -> None:
     sender, receiver = SendWindow(), ReceiveWindow()
     under_way: list[int] = []
-    for sends, size in steps:
+    for sends, size, bulk in steps:
         if sends:
-            while not sender.has_room(size):
+            while not sender.has_room(size, bulk=bulk):
                 assert under_way, "a sender that may not send must be waiting for somebody"
                 if receiver.took(under_way.pop(0)) or not under_way:
                     sender.told(receiver.word())
@@ -30,6 +30,15 @@ def test_two_honest_ends_never_exceed_the_window_and_always_get_on(steps: list[t
             sender.told(receiver.word())
     assert sender.sent_bytes - sender.taken_bytes <= WINDOW_BYTES
     assert sender.sent_frames - sender.taken_frames >= len(under_way)
+
+
+def test_bulk_leaves_room_for_words() -> None:
+    sender = SendWindow()
+    while sender.has_room(FRAME_LIMIT, bulk=True):
+        sender.sent(FRAME_LIMIT)
+    while sender.has_room(1000, bulk=True):
+        sender.sent(1000)
+    assert sender.has_room(100_000, bulk=False)
 
 
 def test_a_full_window_is_spoken_of_before_it_blocks_for_good() -> None:

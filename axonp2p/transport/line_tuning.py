@@ -1,0 +1,65 @@
+"""What this room asks of the kernel, of asyncio and of aiohttp for one line, and what the kernel says of it (a door).
+
+Two of aiohttp's attributes are not public. Its version is fixed in setup.cfg, and a test notices when they go.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from contextlib import suppress
+from dataclasses import dataclass
+
+from aiohttp import ClientWebSocketResponse, web
+
+UNSENT_BYTES = 256 * 1024
+BUFFERED_BYTES = 128 * 1024
+"""What may lie in the kernel not sent yet, and before it in this program: so little stands before the next word."""
+
+# struct tcp_info of <linux/tcp.h>: rtt is the 16th of the 32-bit numbers that begin at byte 8.
+_RTT, _ACKED_RECEIVED, _BUSY = struct.Struct("=I"), struct.Struct("=QQ"), struct.Struct("=Q")
+_RTT_AT, _ACKED_AT, _BUSY_AT, _INFO_BYTES = 68, 120, 168, 232
+
+
+@dataclass(frozen=True)
+class TcpState:
+    """What the kernel has counted on one connection since it began."""
+
+    acked_bytes: int
+    """Sent, and confirmed by the other side."""
+    received_bytes: int
+    busy_seconds: float
+    """In which something sent was not confirmed yet, or waited to be sent."""
+    rtt_seconds: float
+    """Smoothed, as of now."""
+
+
+def tune(line: ClientWebSocketResponse | web.WebSocketResponse) -> None:
+    """Keep queues short, and leave out the mask of WebSocket.
+
+    A caller masks what it sends so that proxies which read along are not tricked (RFC 6455, 10.3). Nobody reads
+    along inside TLS, and each mask is several copies of everything on both sides.
+    """
+    writer = line._writer
+    assert writer is not None  # there is one from the handshake on
+    writer.use_mask = False
+    writer.transport.set_write_buffer_limits(high=BUFFERED_BYTES)
+    plain: socket.socket | None = line.get_extra_info("socket")
+    if plain is not None and hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        with suppress(OSError):  # a line that is already gone is noticed by whoever reads it
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+
+
+def read_tcp_state(plain: socket.socket) -> TcpState | None:
+    """The counts of a connection; None where the kernel has none (only Linux does), or the connection is gone."""
+    if not hasattr(socket, "TCP_INFO"):
+        return None
+    try:
+        info = plain.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
+    except OSError:
+        return None
+    if len(info) < _BUSY_AT + _BUSY.size:
+        return None
+    acked, received = _ACKED_RECEIVED.unpack_from(info, _ACKED_AT)
+    (busy,), (rtt,) = _BUSY.unpack_from(info, _BUSY_AT), _RTT.unpack_from(info, _RTT_AT)
+    return TcpState(acked, received, busy / 1e6, rtt / 1e6)

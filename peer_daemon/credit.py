@@ -1,0 +1,53 @@
+"""How much a worker may still say to one receiver (pure): what `sandbox.messages.MayTell` promises, kept count of.
+
+What a worker has said and its receiver's line has not taken yet lies in this daemon's memory. So it is lent a window,
+small at first. Whenever the line has taken everything while the worker had little credit left, the line is faster
+than the window allows: it is doubled.
+"""
+
+from __future__ import annotations
+
+from axonp2p.errors import MalformedMessage
+
+FIRST_BYTES = 256 * 1024
+MOST_BYTES = 4 * 1024 * 1024
+"""The window of a receiver at the beginning, and at most."""
+
+
+class Credit:
+    """Of one receiver. Each grant that a method returns must be told to the worker."""
+
+    def __init__(self) -> None:
+        self._window = FIRST_BYTES
+        self._left = 0
+        self._waiting = 0
+
+    def first(self) -> int:
+        """There is a new line to the receiver, on which nothing waits: the credit to grant now, 0 for none."""
+        self._waiting = 0
+        return self._grant(FIRST_BYTES)
+
+    def said(self, count: int) -> None:
+        """The worker said so many bytes, which wait for the line now. Raises `MalformedMessage` without credit."""
+        self.dropped(count)
+        self._waiting += count
+
+    def dropped(self, count: int) -> None:
+        """The worker said so many bytes to a receiver that is out of reach. Raises `MalformedMessage` as well."""
+        if self._left <= 0:
+            raise MalformedMessage("the worker says more than it has credit for")
+        self._left -= count
+
+    def went(self, count: int) -> int:
+        """The line took so many bytes: the credit to grant now, 0 for none."""
+        self._waiting = max(0, self._waiting - count)  # the last of a line that was replaced may come late
+        if not self._waiting and self._left < self._window // 2:
+            self._window = min(2 * self._window, MOST_BYTES)
+        owed = self._window - self._left - self._waiting
+        # In a few large portions: each is a message.
+        return self._grant(self._window) if owed >= self._window // 4 else 0
+
+    def _grant(self, window: int) -> int:
+        more = max(0, window - self._left - self._waiting)
+        self._left += more
+        return more

@@ -1,0 +1,70 @@
+"""What a lease says to its client for its worker: words at once, bulk as the line takes it, neither behind the other.
+
+A client that reads slowly holds up neither the members nor what is said to them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from axonp2p.errors import Unreachable
+from axonp2p.jobs.messages import FromWorker
+from axonp2p.transport.session import Session
+from axonp2p.wire.codec import Message
+from peer_daemon.in_turn import InTurn
+
+WAITING_WORDS = 64
+"""Words that may lie here; a worker that says more waits."""
+
+
+class ToClient:
+    """The two queues of one session. `carry` sends; it ends with the session."""
+
+    def __init__(self, session: Session, upload: InTurn, went: Callable[[int], None]) -> None:
+        """`went(bytes)` is told of bulk that has left its queue, on which no more lies than was given credit for."""
+        self._session = session
+        self._upload = upload
+        self._went = went
+        self._words: asyncio.Queue[tuple[Message, bytes | memoryview]] = asyncio.Queue(WAITING_WORDS)
+        self._bulk: asyncio.Queue[memoryview] = asyncio.Queue()
+
+    async def word(self, message: Message, payload: bytes | memoryview = b"") -> None:
+        """Queue a small message; waits in a flood of them."""
+        await self._upload.word(len(payload))
+        await self._words.put((message, payload))
+
+    def bulk(self, payload: memoryview) -> None:
+        """Queue a large message of the worker."""
+        self._bulk.put_nowait(payload)
+
+    async def carry(self) -> None:
+        """Send until the session ends."""
+        with suppress(Unreachable):
+            await asyncio.gather(self._carry_words(), self._carry_bulk())
+
+    async def flush(self) -> None:
+        """Wait until all of it is sent, or cannot be."""
+        sent = asyncio.gather(self._words.join(), self._bulk.join())
+        ends: list[asyncio.Future[Any]] = [sent, asyncio.create_task(self._session.ended.wait())]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for end in ends:
+                end.cancel()
+
+    async def _carry_words(self) -> None:
+        while True:
+            message, payload = await self._words.get()
+            await self._session.send(message, payload)
+            self._words.task_done()
+
+    async def _carry_bulk(self) -> None:
+        while True:
+            payload = await self._bulk.get()
+            self._went(len(payload))
+            await self._upload.bulk(self._session, len(payload))
+            await self._session.send(FromWorker(), payload, bulk=True)
+            self._bulk.task_done()

@@ -1,0 +1,58 @@
+"""Grants a worker its credit: counts for each receiver (`credit`), and says so to the worker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+
+from axonp2p.sandbox.messages import MayTell
+from peer_daemon.credit import Credit
+
+CLIENT = None
+"""In place of a rank: the client's coordinator."""
+
+
+class WorkerCredit:
+    """What one worker may say: to members by rank, and bulk to the coordinator."""
+
+    def __init__(self) -> None:
+        self._credits: dict[int | None, Credit] = {}
+        self._granted: Counter[int | None] = Counter()
+        self._news = asyncio.Event()
+
+    def begin(self, receivers: Iterable[int | None]) -> None:
+        """There are new lines to these receivers."""
+        for rank in receivers:
+            self._grant(rank, self._credits.setdefault(rank, Credit()).first())
+
+    def said(self, rank: int | None, count: int) -> None:
+        """The worker's bytes wait for that line. Raises `MalformedMessage` when it had no credit."""
+        self._credits[rank].said(count)
+
+    def dropped(self, rank: int | None, count: int) -> None:
+        """That receiver is out of reach. Raises `MalformedMessage` too, but not for a rank that never had credit."""
+        if rank in self._credits:
+            self._credits[rank].dropped(count)
+
+    def went(self, rank: int | None, count: int) -> None:
+        """The line has taken so many bytes."""
+        self._grant(rank, self._credits[rank].went(count))
+
+    async def tell(self, tell_worker: Callable[[MayTell], Awaitable[None]]) -> None:
+        """Say what was granted since the last time."""
+        self._news.clear()
+        while self._granted:
+            rank, count = self._granted.popitem()
+            await tell_worker(MayTell(rank=rank, bytes=count))
+
+    async def keep_telling(self, tell_worker: Callable[[MayTell], Awaitable[None]]) -> None:
+        """Say it whenever something is granted."""
+        while True:
+            await self._news.wait()
+            await self.tell(tell_worker)
+
+    def _grant(self, rank: int | None, count: int) -> None:
+        if count:
+            self._granted[rank] += count
+            self._news.set()
