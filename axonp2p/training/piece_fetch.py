@@ -11,12 +11,12 @@ At the end, who has nothing left to send takes over pieces that a much slower me
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NoReturn
 
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.training.messages import AskPieces, Piece, PieceList
-from axonp2p.training.piece_sender import PieceSender
+from axonp2p.training.piece_sender import FIRST_UNDER_WAY, PieceSender
 from axonp2p.training.pieces import HASH_BYTES, MOST_STATE_BYTES, PIECE_BYTES, PieceBook, piece_count
 
 MOST_SENDERS = 8
@@ -96,7 +96,7 @@ class PieceFetch:
             self._book, self._data = book, bytearray(self._size)
             self._missing = set(range(piece_count(self._size)))
             self._todo = sorted(self._missing)
-        self._senders[sender].heard(_LIST, now, learn=False)
+        self._heard(sender, _LIST, now)
         return self._asks(now)
 
     def hear_piece(self, sender: int, piece: Piece, payload: bytes | memoryview, now: float) -> Asks:
@@ -117,7 +117,7 @@ class PieceFetch:
         if piece.number in self._missing:
             self._data[begin:end] = payload
             self._missing.discard(piece.number)
-        self._senders[sender].heard(piece.number, now, learn=True)
+        self._heard(sender, piece.number, now)
         return self._asks(now)
 
     def due(self, now: float) -> Asks:
@@ -125,8 +125,8 @@ class PieceFetch:
         self._stirred_at = None
         for rank in self._present:
             sender = self._senders[rank]
-            if sender.due(now):
-                self._want_again(sender)
+            if sender.due(now, self._missing):
+                self._want(sender.under_way)
         return self._asks(now)
 
     def deadline(self) -> float | None:
@@ -144,10 +144,11 @@ class PieceFetch:
             return []
         awake = [rank for rank in self._present if not self._senders[rank].resting]
         awake.sort(key=lambda rank: (self._senders[rank].silences, -(self._senders[rank].rate or 0.0)))
+        awake = awake[:MOST_SENDERS]
         asks = []
-        for rank in awake[:MOST_SENDERS]:
+        for rank in awake:
             sender = self._senders[rank]
-            numbers = [number for _, number in zip(range(sender.room), self._wanted(), strict=False)]
+            numbers = sender.to_try() or self._next(min(sender.room, self._share(len(awake))))
             if not numbers and sender.room and not sender.under_way:
                 numbers = self._to_take_over(sender)
             if numbers:
@@ -156,33 +157,42 @@ class PieceFetch:
                 asks.append((rank, AskPieces(state=self.state, numbers=numbers)))
         return asks
 
-    def _wanted(self) -> Iterator[int]:
-        while self._todo:
+    def _share(self, senders: int) -> int:
+        """What one of them may be asked for at once, so that near the end all have something to do."""
+        return max(FIRST_UNDER_WAY, len(self._todo) // senders)
+
+    def _next(self, most: int) -> list[int]:
+        """Pieces that are missing and not on their way, no longer to be done."""
+        numbers: list[int] = []
+        while self._todo and len(numbers) < most:
             number = heapq.heappop(self._todo)
-            if number in self._missing and not any(number in sender.under_way for sender in self._awake()):
-                yield number
+            if number in self._missing and number not in numbers and not self._on_its_way(number):
+                numbers.append(number)
+        return numbers
 
     def _to_take_over(self, idle: PieceSender) -> list[int]:
         """The piece that is expected last, if `idle` would have it in less than half of the time."""
-        slowest = max(self._awake(), key=lambda sender: sender.needs if sender.under_way else 0.0)
-        once = [
-            number
-            for number in slowest.under_way & self._missing
-            if sum(number in sender.under_way for sender in self._awake()) == 1
-        ]
+        awake = [sender for rank in self._present if not (sender := self._senders[rank]).resting]
+        slowest = max(awake, key=lambda sender: sender.needs if sender.under_way else 0.0)
+        once = [number for number in slowest.under_way if number in self._missing and self._on_its_way(number) == 1]
         return [max(once)] if once and idle.pace is not None and 2 * idle.pace < slowest.needs else []
 
-    def _awake(self) -> list[PieceSender]:
-        return [sender for rank in self._present if not (sender := self._senders[rank]).resting]
+    def _on_its_way(self, number: int) -> int:
+        """From how many."""
+        return sum(self._senders[rank].expects(number) for rank in self._present)
 
-    def _want_again(self, sender: PieceSender) -> None:
-        for number in sender.under_way & self._missing:
-            heapq.heappush(self._todo, number)
+    def _want(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            if number in self._missing:
+                heapq.heappush(self._todo, number)
+
+    def _heard(self, rank: int, number: int, now: float) -> None:
+        self._want(self._senders[rank].heard(number, now, learn=number != _LIST))
 
     def _drop(self, rank: int) -> None:
         if rank in self._present:
             self._present.remove(rank)
-            self._want_again(self._senders[rank])
+            self._want(self._senders[rank].under_way)
             self._senders[rank].reset()
 
     # --- what others may say ---
