@@ -1,4 +1,4 @@
-"""Before the first round: which state all members start from, who holds it, and who gets it from whom. Pure.
+"""Before the first round: which state all members start from, who holds it, and who fetches it from whom. Pure.
 
 Members build the model from the same seed, so as a rule all hold the same state at once. Libraries of different
 versions may still differ in the last bit, and a job that is resumed starts from a state that nobody holds.
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import TypeVar
 
-from axonp2p.training.messages import AdoptState, GiveState
+from axonp2p.training.messages import AdoptState
 from axonp2p.training.round_messages import Action, SendStartState, Tell
 
 T = TypeVar("T")
@@ -30,15 +30,15 @@ class Agreement:
         self._start_state = start_state
         self.goal = start_state or majority(states)
         self._goals = {self.goal}
-        self._givers: dict[int, int | None] = {}
+        self._senders: dict[int, list[int]] = {}
 
     def lacking(self, members: Collection[int]) -> list[int]:
         """Those of `members` that do not hold the goal yet."""
         return [rank for rank in sorted(members) if self._states[rank] != self.goal]
 
-    def giver_to(self, rank: int) -> int | None:
-        """The member that was told to give the state to `rank`; None when nobody was, or the client does."""
-        return self._givers.get(rank)
+    def senders_to(self, rank: int) -> list[int]:
+        """The members of which `rank` was told that they hold the state; none when the client sends it."""
+        return self._senders.get(rank, [])
 
     def adopted(self, rank: int, state: bytes) -> bool:
         """Note that the member took a state over; False when it was never asked to take that one."""
@@ -47,33 +47,35 @@ class Agreement:
         self._states[rank] = state
         return True
 
-    def orders(self, members: Collection[int]) -> list[Action]:
-        """What has to be said now so that each of `members` comes to hold the goal. Nothing is said twice."""
+    def orders(self, members: Collection[int], asleep: Collection[int] = ()) -> list[Action]:
+        """What has to be said now so that each of `members` comes to hold the goal. Nothing is said twice.
+
+        Who is `asleep` is not named as a sender while somebody else is awake.
+        """
         holders = self._holders(members)
         if not holders and self._start_state is None:
             # All who held the goal are gone. The others still hold what they began with.
             self.goal = majority({rank: self._states[rank] for rank in members})
             self._goals.add(self.goal)
-            self._givers.clear()
+            self._senders.clear()
             holders = self._holders(members)
         if not holders:
             return self._send_to_one(min(members))
+        senders = [rank for rank in holders if rank not in asleep] or holders
         said: list[Action] = []
-        for place, rank in enumerate(self.lacking(members)):
-            if self._givers.get(rank) in holders:
+        for rank in self.lacking(members):
+            if set(self.senders_to(rank)) & set(senders):
                 continue
-            giver = holders[place % len(holders)]
-            self._givers[rank] = giver
-            said.append(Tell(rank, AdoptState(state=self.goal, sender=giver)))
-            said.append(Tell(giver, GiveState(to=rank)))
+            self._senders[rank] = senders
+            said.append(Tell(rank, AdoptState(state=self.goal, senders=senders)))
         return said
 
     def _holders(self, members: Collection[int]) -> list[int]:
         return [rank for rank in sorted(members) if self._states[rank] == self.goal]
 
     def _send_to_one(self, rank: int) -> list[Action]:
-        """The client uploads the state once; the member that got it passes it on."""
-        if rank in self._givers:
+        """The client uploads the state once; the others fetch it from the member that got it."""
+        if rank in self._senders:
             return []
-        self._givers[rank] = None
-        return [Tell(rank, AdoptState(state=self.goal, sender=None)), SendStartState(rank)]
+        self._senders[rank] = []
+        return [Tell(rank, AdoptState(state=self.goal, senders=[])), SendStartState(rank)]

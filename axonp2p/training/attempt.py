@@ -2,36 +2,55 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping
 
 from axonp2p.errors import JobFailed
-from axonp2p.training.deadlines import Patience, rest_deadline, rest_s, stall_deadline
+from axonp2p.tensors.coding import EXACT
+from axonp2p.training.choice import Choice
+from axonp2p.training.deadlines import LEAST_STALL_S, STALL_FACTOR, Learnt, Patience
 from axonp2p.training.messages import Progress, RoundDone, StartRound
+from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import Action, ProgressHeard, RoundReported, Tell
 
 
 class Attempt:
     """What was heard since `StartRound`. The members of an attempt never change: a loss begins the next attempt.
 
-    Nobody can finish the exchange before all have finished their local steps, so lateness is judged on these first.
+    An exchange waits for every owner of a slice, and all members for it. So when nobody gets any further for longer
+    than is usual, it is one of those that are behind who holds the others up.
     """
 
-    def __init__(self, round: int, number: int, state: bytes, started: float, members: Collection[int]) -> None:
+    def __init__(
+        self, round: int, number: int, state: bytes, started: float, choice: Choice, listeners: Iterable[int]
+    ) -> None:
         self.round = round
         self.number = number
         self.state = state
         """Where the attempt starts from: the last accepted state."""
         self.started = started
-        self.members = frozenset(members)
+        self.choice = choice
+        self.members = frozenset(choice.shares)
+        self.listeners = sorted(listeners)
         self.finished: dict[int, float] = {}
         """When each member had finished its local steps."""
         self.reported: dict[int, float] = {}
         self.reports: dict[int, RoundDone] = {}
+        self.agreed_at = math.inf
+        """When all had reported the same state."""
+        self._steps = dict.fromkeys(self.members, 0)
+        self._last_news = started
+        self.silence = 0.0
+        """The longest time in which nobody got any further."""
 
-    def orders(self, shares: Mapping[int, list[int]], steps: int) -> list[Action]:
-        """What begins it. `shares` are the shards by rank."""
-        members = sorted(self.members)
+    @property
+    def owners(self) -> set[int]:
+        """Who owns a slice."""
+        return {rank for rank, share in self.choice.shares.items() if share}
+
+    def orders(self, shards: Mapping[int, list[int]], plan: TrainPlan) -> list[Action]:
+        """What begins it. `shards` are by rank; listeners have none."""
+        members, choice = sorted(self.members), self.choice
         return [
             Tell(
                 rank,
@@ -40,11 +59,22 @@ class Attempt:
                     attempt=self.number,
                     state=self.state,
                     members=members,
-                    shards=shares[rank],
-                    steps=steps,
+                    listeners=self.listeners,
+                    shards=shards.get(rank, []),
+                    steps=plan.steps,
+                    exchange_every=choice.exchange_every,
+                    seconds=plan.wishes.seconds,
+                    overlap=choice.overlap,
+                    shares=[choice.shares[member] for member in members],
+                    part=choice.part,
+                    gather=choice.gather.get(rank, EXACT),
+                    result=choice.result.get(rank, EXACT),
+                    patience=choice.patience_s,
+                    outer_learning_rate=choice.outer_learning_rate,
+                    outer_momentum=choice.outer_momentum,
                 ),
             )
-            for rank in members
+            for rank in [*members, *self.listeners]
         ]
 
     def heard(self, event: ProgressHeard | RoundReported, steps: int, now: float) -> str:
@@ -58,49 +88,88 @@ class Attempt:
         if isinstance(message, RoundDone):
             if self.reports.setdefault(event.rank, message) != message:
                 return "it reported a round twice"
+            if len(message.slices) != len(self.members):
+                return f"it reported {len(message.slices)} slices of {len(self.members)}"
             self.reported.setdefault(event.rank, now)
-        elif message.step < steps:
+            self._news(now)
+        elif message.step <= self._steps[event.rank]:
             return ""
+        else:
+            self._steps[event.rank] = message.step
+            self._news(now)
+            if message.step < steps:
+                return ""
         self.finished.setdefault(event.rank, now)
         return ""
 
-    def usual_s(self) -> float:
-        """What a member needed from the start to its report, in the median."""
-        return statistics.median(self.reported.values()) - self.started
+    def too_early(self, event: ProgressHeard | RoundReported) -> str:
+        """What is wrong with the word of one that is no member of it, if it is not of an attempt before."""
+        message = told_in(event)
+        return not_begun(event) if (message.round, message.attempt) > (self.round, self.number) else ""
 
-    def deadline(
-        self, patience: Patience, usual_s: float | None, exchange_s: float, paused: Mapping[int, float]
-    ) -> float:
-        """When those that are waited for are late. `exchange_s` is what an exchange may take at the least.
+    def took(self) -> dict[int, float]:
+        """Seconds from the start to each report."""
+        return {rank: at - self.started for rank, at in self.reported.items()}
 
-        `paused` says since when members stand still. The usual time is learned from the others.
+    def _news(self, now: float) -> None:
+        self.silence = max(self.silence, now - self._last_news)
+        self._last_news = now
+
+    # --- who is late ---
+
+    def deadline(self, learnt: Learnt, patience: Patience, transfer_s: float, paused: Mapping[int, float]) -> float:
+        """When somebody is late, or the attempt is stuck. `transfer_s`: what moving a model may take.
+
+        `paused` says since when members stand still.
         """
-        still = {rank: since for rank, since in paused.items() if rank in self.members - self.reported.keys()}
-        expected = len(self.members) - len(still)
-        if (until := rest_deadline(self.started, self.reported.values(), expected)) is not None:
-            return until
-        if len(self.finished) == len(self.members):
-            since = max(self.finished.values())
-            usual = max(usual_s or 0.0, since - self.started)
-            until = max(stall_deadline(since, usual, patience), since + exchange_s)
-            # It stands still in the middle of the exchange, which nobody can finish without it.
-            return min(until, max(since, *still.values()) + rest_s(since - self.started)) if still else until
-        expected = len(self.members) - len(still.keys() - self.finished.keys())
-        if (until := rest_deadline(self.started, self.finished.values(), expected)) is not None:
-            return until
-        return stall_deadline(self.started, usual_s, patience)
+        rests = self._rests(learnt, paused)
+        known_who = bool(self._holding_up(paused))
+        stuck = self._last_news + self._silence_allowed(learnt, patience, transfer_s, known_who=known_who)
+        still = [since for rank, since in paused.items() if rank in self.members - self.reported.keys()]
+        if still and not learnt.known and self.finished:
+            # It stands still in the middle of the round, which nobody can finish without it.
+            usual = max(self.finished.values()) - self.started
+            stuck = min(stuck, max(self._last_news, *still) + learnt.may_take(-1, [usual]) - usual)
+        return min([stuck, *rests.values()])
 
-    def late(self, now: float, paused: Collection[int]) -> dict[int, str]:
+    def late(self, learnt: Learnt, now: float, paused: Collection[int]) -> dict[int, str]:
         """Those that keep the others waiting, and how; nobody when it cannot be told who does."""
-        reason = f"it had not finished round {self.round + 1} after {now - self.started:.0f} s"
+        reason = f"it had not finished round {self.round + 1} after {now - self.started:.1f} s"
         silent = self.members - self.reported.keys()
         still = silent & set(paused)
-        if self.reported and 2 * len(self.reported) >= len(self.members) - len(still):
+        rests = self._rests(learnt, paused)
+        if late := {rank for rank in silent if rests.get(rank, math.inf) <= now}:
             # Who has not reported may lack what one that stands still was to send.
-            return dict.fromkeys(sorted(still or silent), reason)
-        if self.finished:
-            return dict.fromkeys(sorted(self.members - self.finished.keys() or still), reason)
+            return dict.fromkeys(sorted(late & still or late), reason)
+        return dict.fromkeys(sorted(self._holding_up(paused)), reason)
+
+    def _holding_up(self, paused: Collection[int]) -> set[int]:
+        """Those for which the others must be waiting when nobody gets any further; nobody when it cannot be told."""
+        silent = self.members - self.reported.keys()
+        furthest = max(self._steps.values())
+        behind = {rank for rank in silent if self._steps[rank] < furthest}
+        return silent & set(paused) or (behind if 2 * len(behind) <= len(self.members) else set())
+
+    def _rests(self, learnt: Learnt, paused: Collection[int]) -> dict[int, float]:
+        """Until when those may take that lag behind the first half: to report, or else to finish their steps."""
+        for done in (self.reported, self.finished):
+            lag = self.members - done.keys()
+            awake = len(self.members) - len(lag & set(paused))
+            first_half = sorted(done.values())[: (awake + 1) // 2]
+            if not lag or not first_half or len(first_half) < (awake + 1) // 2:
+                continue
+            took = [at - self.started for at in first_half]
+            rest = {rank: self.started + learnt.may_take(rank, took) for rank in lag}
+            return {rank: max(until, first_half[-1]) for rank, until in rest.items()}
         return {}
+
+    def _silence_allowed(self, learnt: Learnt, patience: Patience, transfer_s: float, *, known_who: bool) -> float:
+        usual = learnt.silence(known_who=known_who)
+        if usual is not None:
+            return usual
+        if not all(self._steps.values()) and not self.finished:
+            return patience.first_round_s
+        return max(LEAST_STALL_S, STALL_FACTOR * self.silence, transfer_s)
 
     def never_ends(self) -> JobFailed:
         """The error to give up with when it is not the first that stalls."""

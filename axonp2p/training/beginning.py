@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from axonp2p.training.agreement import Agreement, majority
+from axonp2p.training.catching_up import prepare_order
 from axonp2p.training.deadlines import Patience, transfer_s
-from axonp2p.training.messages import Prepare, Prepared
+from axonp2p.training.messages import Prepared
 from axonp2p.training.plan import TrainPlan
-from axonp2p.training.round_messages import Action, MemberReady, StateAdoptedBy, Tell
+from axonp2p.training.round_messages import Action, MemberReady, StateAdoptedBy
 
 
 class Beginning:
@@ -19,26 +20,12 @@ class Beginning:
         self._patience = patience
         self._prepared: dict[int, Prepared] = {}
         self._agreement: Agreement | None = None
+        self._model: tuple[int, int] | None = None
         self.deadline = now + patience.start_s
 
     def orders(self, members: Collection[int]) -> list[Action]:
         """The first thing that workers are told."""
-        plan = self._plan
-        return [
-            Tell(
-                rank,
-                Prepare(
-                    rank=rank,
-                    job=plan.job,
-                    task=plan.task,
-                    shards=plan.shards,
-                    batch=plan.batch,
-                    seed=plan.seed,
-                    first_round=plan.first_round,
-                ),
-            )
-            for rank in members
-        ]
+        return [prepare_order(self._plan, rank) for rank in members]
 
     def heard(self, event: MemberReady | StateAdoptedBy, members: Collection[int], now: float) -> str:
         """A member has built its model, or taken a state over; gives what is wrong with it, if anything is."""
@@ -63,6 +50,8 @@ class Beginning:
     def agree(self, members: Collection[int], now: float) -> None:
         """All models are built: decide which state is the first."""
         states = {rank: self._prepared[rank].state for rank in members}
+        first = self._prepared[min(members)]
+        self._model = (first.parameters, first.values)
         self._agreement = Agreement(states, self._plan.start_state)
         self.wait_longer(members, now)
 
@@ -72,9 +61,14 @@ class Beginning:
             return None
         return self._agreement.goal
 
-    def transfer_orders(self, members: Collection[int]) -> list[Action]:
+    @property
+    def model(self) -> tuple[int, int] | None:
+        """Parameters and values of the model that the members agreed on."""
+        return self._model
+
+    def transfer_orders(self, members: Collection[int], paused: Collection[int] = ()) -> list[Action]:
         """What has still to be said so that all come to hold it."""
-        return self._agreement.orders(members) if self._agreement else []
+        return self._agreement.orders(members, paused) if self._agreement else []
 
     def awaited(self, members: Collection[int]) -> dict[int, str]:
         """Who is waited for, and what it has not done yet."""
@@ -84,14 +78,14 @@ class Beginning:
         return dict.fromkeys(missing, "it did not load the task and build its model in time")
 
     def late(self, members: Collection[int], paused: Collection[int]) -> dict[int, str]:
-        """Who keeps the others waiting, and how. Whom a paused member was to give the state is not to blame for it."""
+        """Who keeps the others waiting, and how. Whom only paused members could send the state is not to blame."""
         late = self.awaited(members)
         if self._agreement is not None:
             for rank in list(late):
-                giver = self._agreement.giver_to(rank)
-                if giver is not None and giver in paused and giver in members and rank not in paused:
+                senders = [sender for sender in self._agreement.senders_to(rank) if sender in members]
+                if senders and rank not in paused and set(senders) <= set(paused):
                     del late[rank]
-                    late[giver] = "it did not pass the first state on in time"
+                    late |= dict.fromkeys(senders, "it did not pass the first state on in time")
         return late
 
     def transfer_s(self, members: Collection[int]) -> float:

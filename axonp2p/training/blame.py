@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Collection, Mapping
 
 from axonp2p.errors import TaskMistake
 from axonp2p.training.deadlines import GRACE_S
+from axonp2p.training.disputes import Disputes
+from axonp2p.training.links import Links
 from axonp2p.training.messages import TaskFailed
 from axonp2p.training.round_messages import LinkBroken, MistakeReported
 
@@ -62,39 +63,13 @@ def last_line(traceback: str) -> str:
     return (traceback.strip().splitlines() or [""])[-1]
 
 
-class Complaints:
-    """Which members cannot reach each other. A dead peer's session soon ends by itself, so that is awaited first."""
-
-    def __init__(self) -> None:
-        self._pairs: dict[frozenset[int], tuple[str, float]] = {}
-
-    def note(self, rank: int, to: int, reason: str, now: float) -> None:
-        """The member cannot reach `to`."""
-        self._pairs.setdefault(frozenset((rank, to)), (reason, now + GRACE_S))
-
-    def deadline(self, members: Collection[int]) -> float | None:
-        """When somebody has to go for it."""
-        return min((until for pair, (_, until) in self._pairs.items() if pair <= set(members)), default=None)
-
-    def culprits(self, members: Collection[int], now: float) -> dict[int, str]:
-        """Who has to go so that the rest can reach each other, and why: those most in the way first."""
-        due = {pair: reason for pair, (reason, until) in self._pairs.items() if until <= now and pair <= set(members)}
-        gone: dict[int, str] = {}
-        while due:
-            counted = Counter(rank for pair in due for rank in pair)
-            # Of two that are equally in the way the later one in rank goes.
-            worst = max(counted, key=lambda rank: (counted[rank], rank))
-            gone[worst] = next(reason for pair, reason in due.items() if worst in pair)
-            due = {pair: reason for pair, reason in due.items() if worst not in pair}
-        return gone
-
-
 class Blame:
-    """Both together, for one job: mistakes are those of a round, complaints those of an attempt."""
+    """All of it, for one job: mistakes are those of a round, links and disputes those of the job."""
 
     def __init__(self) -> None:
         self.mistakes = Mistakes()
-        self.complaints = Complaints()
+        self.links = Links()
+        self.disputes = Disputes()
 
     def heard(self, event: LinkBroken | MistakeReported, names: Mapping[int, str], now: float) -> str:
         """A member's word of either; gives what is wrong with it, if anything is. `names` are those of all ranks."""
@@ -102,19 +77,12 @@ class Blame:
             self.mistakes.note(event.rank, names[event.rank], event.mistake, now)
         elif event.to in names:
             why = f"{names[event.rank]} and {names[event.to]} cannot reach each other: {event.reason}"
-            self.complaints.note(event.rank, event.to, why, now)
+            self.links.note(event.rank, event.to, why, now)
         else:
             return f"it spoke of rank {event.to}, which nobody has"
         return ""
 
     def deadline(self, members: Collection[int], awake: Collection[int]) -> float:
-        """When somebody has to go, or infinity. A link counts while both its ends are awake."""
-        both = (self.mistakes.deadline(members), self.complaints.deadline(awake))
+        """When something has to be done, or infinity. A link counts while both its ends are `awake`."""
+        both = (self.mistakes.deadline(members), self.links.deadline(awake))
         return min((deadline for deadline in both if deadline is not None), default=math.inf)
-
-    def due(self, members: Collection[int], awake: Collection[int], now: float) -> dict[int, str]:
-        """Who has to go now, and why."""
-        deadline = self.mistakes.deadline(members)
-        if deadline is not None and deadline <= now:
-            return self.mistakes.blamed(members)
-        return self.complaints.culprits(awake, now)

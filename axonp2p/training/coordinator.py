@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import hashlib
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -18,21 +17,21 @@ from typing import Literal
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, PeerMisbehaved
 from axonp2p.jobs.messages import OwnersMessage
-from axonp2p.training.crew import Crew, RoundBegun, Sight, Standing
+from axonp2p.training.crew import Crew, RoundBegun, Sight, Standing, Told
 from axonp2p.training.file_fetch import FileFetch
 from axonp2p.training.file_parts import cut
+from axonp2p.training.inbox import Inbox
 from axonp2p.training.member_words import MemberWord, owners_word, word_of
-from axonp2p.training.messages import FilePart, FromWorkerTraining, Progress, SendFile, StartRound
+from axonp2p.training.messages import FilePart, FromWorkerTraining, SendFile, StartRound
 from axonp2p.training.round import Rounds
 from axonp2p.training.round_messages import (
     Action,
     Event,
     GiveUp,
-    JobGoesOn,
-    JobWaits,
     Leave,
+    LineHeard,
     LinkBroken,
-    MemberDropped,
+    MemberJoins,
     MemberLost,
     MemberPaused,
     MemberReady,
@@ -40,7 +39,6 @@ from axonp2p.training.round_messages import (
     OwnersWord,
     ProgressHeard,
     RoundAccepted,
-    RoundRedone,
     SendStartState,
     SetMembers,
     Tell,
@@ -50,10 +48,6 @@ from axonp2p.training.round_messages import (
 from axonp2p.wire.codec import Message, decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 
-MOST_WAITING = 64
-"""Words of one member that may wait. An honest one says a handful a round, so more than that is misbehaviour."""
-MOST_PROGRESS = 8
-"""With so many waiting, word of its progress is not worth keeping."""
 FILE_SLACK = 64 * 1024 * 1024
 MOST_BYTES_A_VALUE = 16
 """Weights and momentum are 8 bytes a value; a file that is larger by far is no state of this model."""
@@ -77,8 +71,7 @@ class Coordinator:
         self._clock = clock
         self._show = show
         self._start_state = start_state
-        self._inbox: asyncio.Queue[Event] = asyncio.Queue()
-        self._waiting: Counter[int] = Counter()
+        self._inbox = Inbox()
         self._training = True
         self._leaving = False
         self._gone: set[int] = set()
@@ -102,12 +95,22 @@ class Coordinator:
         if isinstance(message, FilePart):
             if self._fetch:
                 await self._fetch.heard(rank, message, frame.payload)
-        elif not isinstance(message, Progress) or self._waiting[rank] < MOST_PROGRESS:
+        else:
             await self._put(word_of(rank, message))
 
     async def link_lost(self, rank: int, to: int, reason: str) -> None:
         """A member cannot reach another."""
         await self._put(LinkBroken(rank, to, reason))
+
+    def line_heard(self, rank: int, upload: float, download: float) -> None:
+        """What a member's line carries, in bytes a second, as its daemon measured it; 0 where it does not know."""
+        if self._training:
+            self._inbox.put(LineHeard(rank, upload, download))
+
+    async def join(self, rank: int, name: str) -> None:
+        """One more member, whose worker has the bundle; the rank is a new one. After training it is of no use."""
+        if self._training:
+            self._inbox.put(MemberJoins(rank, name))
 
     def owner_says(self, rank: int, message: OwnersMessage) -> None:
         """A member's owner needs the machine, or needs it no longer."""
@@ -117,7 +120,7 @@ class Coordinator:
         elif isinstance(word, MemberResumed):
             self._still.discard(rank)
         if self._training:
-            self._inbox.put_nowait(word)
+            self._inbox.put(word)
         elif self._fetch:
             self._fetch.stirred(rank)
             self._show(word)
@@ -128,18 +131,13 @@ class Coordinator:
             return
         self._gone.add(rank)
         if self._training:
-            self._inbox.put_nowait(MemberLost(rank, reason))
+            self._inbox.put(MemberLost(rank, reason))
         if self._fetch:
             await self._fetch.lost(rank, reason)
 
-    async def _put(self, event: MemberWord) -> None:
-        if not self._training or event.rank in self._gone:
-            return
-        self._waiting[event.rank] += 1
-        if self._waiting[event.rank] > MOST_WAITING:
-            await self.lost(event.rank, "it broke the protocol: it says more than can be dealt with")
-        else:
-            self._inbox.put_nowait(event)
+    async def _put(self, word: MemberWord) -> None:
+        if self._training and word.rank not in self._gone and not self._inbox.put_word(word):
+            await self.lost(word.rank, "it broke the protocol: it says more than can be dealt with")
 
     @property
     def standing(self) -> Standing:
@@ -149,7 +147,7 @@ class Coordinator:
     def leave(self) -> None:
         """Let `train` end soon, with what is accepted by then."""
         self._leaving = True
-        self._inbox.put_nowait(Tick())
+        self._inbox.put(Tick())
 
     # --- what is done about it ---
 
@@ -184,36 +182,33 @@ class Coordinator:
 
     async def _next(self) -> Event:
         deadline = self._rounds.next_deadline()
-        try:
-            async with asyncio.timeout(None if deadline is None else max(0.0, deadline - self._clock.monotonic())):
-                event = await self._inbox.get()
-        except TimeoutError:
-            return Tick()
-        if isinstance(event, MemberWord):
-            self._waiting[event.rank] -= 1
+        seconds = None if deadline is None else max(0.0, deadline - self._clock.monotonic())
+        event = await self._inbox.take(seconds) or Tick()
         if isinstance(event, MemberReady):
             self._values = max(self._values, event.prepared.values)
         if isinstance(event, MemberReady | ProgressHeard) or (
-            isinstance(event, OwnersWord) and event.rank in self._rounds.members
+            isinstance(event, OwnersWord) and event.rank in self._rounds.present
         ):
             self._show(event)
         return event
 
     async def _carry_out(self, action: Action) -> None:
         match action:
-            case SetMembers(members=members):
+            case SetMembers(members=members, joining=joining):
                 self._standing = dataclasses.replace(self._standing, members=list(members))
-                await self._crew.set_members(members)
+                await self._crew.set_members(sorted([*members, *joining]))
             case Tell(rank=rank, message=message):
                 if isinstance(message, StartRound):
                     self._begin(message)
                 self._tell(rank, message)
             case SendStartState(rank=rank):
                 self._feeding[rank] = asyncio.create_task(self._feed(rank), name=f"state for {rank}")
-            case RoundAccepted(round=number, state=state):
-                self._standing = dataclasses.replace(self._standing, round=number + 1, state=state)
+            case RoundAccepted(round=number, state=state, reports=reports):
+                self._standing = dataclasses.replace(
+                    self._standing, round=number + 1, state=state, members=sorted(reports)
+                )
                 self._show(action)
-            case MemberDropped() | RoundRedone() | JobWaits() | JobGoesOn():
+            case _ if isinstance(action, Told):
                 self._show(action)
             case Trained(state=state, members=members):
                 self._standing = dataclasses.replace(self._standing, state=state, members=list(members), trained=True)

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from axonp2p.training.round_messages import (
+    Chosen,
     JobGoesOn,
     JobWaits,
     MemberDropped,
+    MemberJoined,
+    MemberLeftBehind,
     MemberReady,
     OwnersWord,
     ProgressHeard,
@@ -42,17 +45,10 @@ class RoundBegun:
     attempt: int
 
 
-Sight = (
-    MemberReady
-    | RoundBegun
-    | ProgressHeard
-    | RoundAccepted
-    | RoundRedone
-    | MemberDropped
-    | OwnersWord
-    | JobWaits
-    | JobGoesOn
-)
+Told = MemberDropped | MemberLeftBehind | MemberJoined | Chosen | RoundRedone | JobWaits | JobGoesOn
+"""What is decided and only has to be shown."""
+
+Sight = MemberReady | RoundBegun | ProgressHeard | RoundAccepted | OwnersWord | Told
 """What a coordinator shows while it works."""
 
 

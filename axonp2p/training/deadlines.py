@@ -1,28 +1,34 @@
-"""How long members are waited for: learned from the others where there are others, generous where there are none. Pure.
+"""How long members are waited for: learnt from how long they took, generous where nothing is learnt yet. Pure.
 
 Machines that volunteers lend differ by orders of magnitude, so no fixed number of seconds is right for a round. What
-half of the members needed says what the rest may need.
+the members needed says what they may need: a usual time (the median), and how far they are from it (the median of the
+differences).
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Collection
+from collections import deque
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-LEAST_REST_S = 10.0
-"""Who is slower than half of the members has at least this long more."""
-REST_FACTOR = 3.0
-"""... or this many times what that half needed."""
+LEAST_REST_S = 1.0
+SPREADS = 4.0
+SHARE = 0.5
+"""Late is who needs longer than usual by the largest of: a second, four times the spread, half of what is usual."""
+UNKNOWN_REST_S = 10.0
+UNKNOWN_FACTOR = 3.0
+"""Who was never measured has at least so long more than the others needed, or so many times as much."""
 GRACE_S = 10.0
-"""After a mistake, or a broken link, this long is waited for what the others have to say."""
-LEAST_STALL_S = 300.0
+"""After a mistake of the task this long is waited for what the others have to say."""
+LEAST_STALL_S = 60.0
 STALL_FACTOR = 10.0
-"""A round in which nobody finishes is taken for stuck after this many times what a round usually takes."""
+"""In a first round, this long or this many times its longest silence so far, before it is taken for stuck."""
+ROUNDS_KEPT = 8
 SLOWEST_BYTES_S = 125_000
 """1 Mbit/s: a link that moves a model more slowly than this is of no use for training it."""
-TRAVELLING_BYTES_A_VALUE = 8
-"""What travels for each value: float32 there and back in an exchange, weights and momentum in a state."""
+STATE_BYTES_A_VALUE = 8
+"""Weights and momentum."""
 
 
 @dataclass(frozen=True)
@@ -32,31 +38,62 @@ class Patience:
     start_s: float = 300.0
     """For a member to load the task and build the model, and again for a state to be passed on."""
     first_round_s: float = 3600.0
-    """For the first of the members to finish its local steps, and for all to finish the exchange."""
+    """For every member's first steps."""
 
 
-def rest_deadline(started: float, reported: Collection[float], expected: int) -> float | None:
-    """Until when the rest of `expected` members may report, once half have (at the times in `reported`); else None."""
-    half = (expected + 1) // 2
-    if len(reported) < half or not reported:
-        return None
-    first_half = sorted(reported)[:half]
-    usual = statistics.median(first_half) - started
-    return first_half[-1] + rest_s(usual)
-
-
-def rest_s(usual_s: float) -> float:
-    """How long the rest has when others needed `usual_s`."""
-    return max(LEAST_REST_S, REST_FACTOR * usual_s)
-
-
-def stall_deadline(since: float, usual_s: float | None, patience: Patience) -> float:
-    """When a wait that began at `since` is taken for stuck; `usual_s` is what the like took before, if known."""
-    if usual_s is None:
-        return since + patience.first_round_s
-    return since + max(LEAST_STALL_S, STALL_FACTOR * usual_s)
+def late_after(times: Collection[float]) -> float:
+    """Who needs longer than this is late, when `times` are what is usual."""
+    usual = statistics.median(times)
+    spread = statistics.median(abs(time - usual) for time in times)
+    return usual + max(LEAST_REST_S, SPREADS * spread, SHARE * usual)
 
 
 def transfer_s(values: int) -> float:
-    """Seconds that an exchange, or passing a state on, may take for a model of `values` float32 numbers."""
-    return values * TRAVELLING_BYTES_A_VALUE / SLOWEST_BYTES_S
+    """Seconds that passing on the state of a model of `values` float32 numbers may take."""
+    return values * STATE_BYTES_A_VALUE / SLOWEST_BYTES_S
+
+
+class Learnt:
+    """What the accepted rounds of a job took: each member, and the longest time in which nobody got any further."""
+
+    def __init__(self) -> None:
+        self._took: dict[int, deque[float]] = {}
+        self._silences: deque[float] = deque(maxlen=ROUNDS_KEPT)
+        self._other_terms = False
+
+    def note(self, took: Mapping[int, float], silence: float) -> None:
+        """A round was accepted; `took` are seconds from its start to each member's report."""
+        for rank, seconds in took.items():
+            self._took.setdefault(rank, deque(maxlen=ROUNDS_KEPT)).append(seconds)
+        self._silences.append(silence)
+        self._other_terms = False
+
+    def terms_changed(self) -> None:
+        """The next round is not like those before: what they took is a hint only."""
+        self._other_terms = True
+
+    def may_take(self, rank: int, others: Collection[float]) -> float:
+        """Seconds from the start of a round that the member may take, when the first half of all needed `others`."""
+        own = self._took.get(rank)
+        usual = late_after(others)
+        if own is None or self._other_terms:
+            known = statistics.median(others)
+            usual = max(usual, known + max(UNKNOWN_REST_S, UNKNOWN_FACTOR * known))
+        return max(usual, late_after(own)) if own else usual
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is."""
+        return bool(self._silences)
+
+    def silence(self, *, known_who: bool) -> float | None:
+        """After so many seconds in which nobody got any further a round is stuck; None before anything is learnt.
+
+        Longer when it is not known who holds the others up: to begin again with all costs the whole attempt.
+        """
+        if not self._silences:
+            return None
+        usual = late_after(self._silences)
+        if known_who and not self._other_terms:
+            return usual
+        return max(UNKNOWN_REST_S, UNKNOWN_FACTOR * usual)

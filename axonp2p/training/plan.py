@@ -11,8 +11,10 @@ import hashlib
 import random
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+
+from axonp2p.training.wishes import Wishes
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,10 @@ class TrainPlan:
     """Where to go on: rounds are counted from 0 over the whole life of a job."""
     start_state: bytes | None = None
     """The hash of the state that `first_round` starts from; None means the task's own first weights."""
+    wishes: Wishes = field(default_factory=Wishes)
+    """How the members are to exchange."""
+    rtt_s: float = 0.0
+    """The longest round trip to a member that was measured."""
 
 
 def batch_indices(samples: int, batch: int, seed: int, first_step: int, steps: int) -> list[list[int]]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from axonp2p.errors import JobFailed
+from axonp2p.training.catching_up import CatchingUp
 from axonp2p.training.pauses import Pauses
 from axonp2p.training.round_messages import (
     Action,
     MemberDropped,
+    MemberJoined,
     MemberLeaves,
+    MemberLeftBehind,
     MemberPaused,
     MemberResumed,
     OwnersWord,
@@ -22,7 +25,9 @@ class Roll:
 
     def __init__(self, names: Mapping[int, str], least: int, say: Callable[[Action], None]) -> None:
         self.members = sorted(names)
-        """Who is in the job now."""
+        """Who takes part in rounds now."""
+        self.catching_up = CatchingUp()
+        """Who is in the job besides."""
         self.names = dict(names)
         self.least = least
         self.pauses = Pauses(least)
@@ -31,15 +36,18 @@ class Roll:
         self.taken_back = False
         """Whether too few stay because owners want their machines back: nobody's fault."""
         self._say = say
-        self._told: list[int] = []
+        self._told = SetMembers([])
         self._gone: list[str] = []
+
+    # --- who goes ---
 
     def drop(self, rank: int, reason: str) -> None:
         """The member leaves the job."""
-        self.members.remove(rank)
-        self._gone.append(f"{self.names[rank]}: {reason}")
-        self.unsettled = self.unsettled or self._gone[-1]
-        self.taken_back = self.too_few and rank in self.pauses.leaving([rank])
+        if rank in self.catching_up:
+            self.catching_up.goes(rank)
+        else:
+            self._no_longer_with_us(rank, reason)
+            self.taken_back = self.too_few and rank in self.pauses.leaving([rank])
         self._say(MemberDropped(rank, reason))
 
     def drop_all(self, reasons: Mapping[int, str]) -> None:
@@ -47,32 +55,68 @@ class Roll:
         for rank, reason in reasons.items():
             self.drop(rank, reason)
 
-    def drop_late(self, late: Mapping[int, str]) -> None:
-        """Let those go that keep the others waiting; paused ones only where enough are left without them."""
+    def leave_behind(self, late: Mapping[int, str], until: float, *, loaded: bool = True) -> None:
+        """Go on without those that keep the others waiting, for now. They may come back once they have caught up.
+
+        With too few left one that is awake is dropped, and one that stands still is waited for. `until` is how long
+        they may take, on the job's clock; `loaded` says whether they have built their model.
+        """
         paused = self.pauses.paused(self.members)
-        self.drop_all({rank: reason for rank, reason in late.items() if rank not in paused})
-        left_out = {rank: self.pauses.why_left_out(rank) for rank in late if rank in paused}
-        if len(self.members) - len(left_out) >= self.least:
-            self.drop_all(left_out)
+        enough = len(self.members) - len(late) >= self.least
+        for rank, reason in late.items():
+            if enough:
+                reason = self.pauses.why_left_out(rank) if rank in paused else reason
+                self._no_longer_with_us(rank, reason)
+                self.catching_up.falls_behind(rank, until, paused=rank in paused, loaded=loaded)
+                self._say(MemberLeftBehind(rank, reason))
+            elif rank not in paused:
+                self.drop(rank, reason)
+
+    def _no_longer_with_us(self, rank: int, reason: str) -> None:
+        self.members.remove(rank)
+        self._gone.append(f"{self.names[rank]}: {reason}")
+        self.unsettled = self.unsettled or self._gone[-1]
 
     def lose(self, rank: int, reason: str) -> None:
         """The member has gone by itself; of one that had to go it is known why."""
         self.drop(rank, self.pauses.leaving([rank]).get(rank, reason))
 
+    # --- who comes ---
+
+    def comes(self, rank: int, name: str, until: float) -> None:
+        """A new one, which is told to prepare."""
+        self.names[rank] = name
+        self.catching_up.comes(rank, until)
+
+    def let_in(self, state: bytes, most: int, round: int) -> None:
+        """Those that hold the accepted state take part from now on, as far as there is work for them."""
+        for rank in self.catching_up.arrived(state)[: max(0, most - len(self.members))]:
+            self.catching_up.goes(rank)
+            self.members = sorted([*self.members, rank])
+            self._say(MemberJoined(rank, round))
+
     # --- what owners want ---
 
-    def owner_says(self, event: OwnersWord, now: float, *, in_round: bool) -> None:
-        """A member's owner is back, or has gone again. Who has to go may finish its round, where there is one."""
-        if event.rank not in self.members:
+    def owner_says(self, event: OwnersWord, now: float, until: float, *, in_round: bool) -> None:
+        """A member's owner is back, or has gone again. Who has to go may finish its round, where there is one.
+
+        `until`: how long one that goes on again may take to catch up, on the job's clock.
+        """
+        if event.rank not in self.present:
             return
+        late = event.rank in self.catching_up
         match event:
             case MemberPaused(rank, reason):
                 self.pauses.pause(rank, reason, now)
+                if late:
+                    self.catching_up.pauses(rank)
             case MemberResumed(rank):
                 self.pauses.resume(rank)
-            case MemberLeaves(rank, reason, until):
-                self.pauses.must_leave(rank, reason, until)
-                if until <= now or not in_round:
+                if late:
+                    self.catching_up.goes_on(rank, until)
+            case MemberLeaves(rank, reason, by):
+                self.pauses.must_leave(rank, reason, by)
+                if by <= now or late or not in_round:
                     self.lose(rank, reason)
 
     def let_go(self, now: float, fetch_s: float) -> None:
@@ -95,9 +139,14 @@ class Roll:
     # --- who is there ---
 
     @property
+    def present(self) -> set[int]:
+        """Everybody in the job."""
+        return {*self.members, *self.catching_up.ranks}
+
+    @property
     def awake(self) -> set[int]:
-        """Those that do not stand still."""
-        return set(self.members) - self.pauses.paused(self.members).keys()
+        """Those of them that do not stand still."""
+        return self.present - self.pauses.paused(self.present).keys()
 
     @property
     def too_few(self) -> bool:
@@ -105,10 +154,11 @@ class Roll:
         return len(self.members) < self.least
 
     def tell_members(self) -> None:
-        """Say who is in the job, if that has changed since it was said."""
-        if self._told != self.members:
-            self._told = list(self.members)
-            self._say(SetMembers(list(self.members)))
+        """Say who is in the job, if that has changed since it was said. To those that rest nothing is to be sent."""
+        roster = SetMembers(list(self.members), self.catching_up.awake)
+        if self._told != roster:
+            self._told = roster
+            self._say(roster)
 
     def why_leave(self) -> str:
         """What a job is left with whose members have to go, or have gone."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from axonp2p.errors import AxonError
+from axonp2p.training.choice import Choice
 from axonp2p.training.messages import Prepared, Progress, RoundDone, TaskFailed, ToWorkerTraining
 
 # --- heard ----------------------------------------------------------------------------------------
@@ -93,6 +94,23 @@ class LinkBroken:
 
 
 @dataclass(frozen=True)
+class MemberJoins:
+    """One more member: its worker has the bundle. The rank is a new one."""
+
+    rank: int
+    name: str
+
+
+@dataclass(frozen=True)
+class LineHeard:
+    """What the member's line carries, in bytes a second; 0 where it is not known."""
+
+    rank: int
+    upload: float
+    download: float
+
+
+@dataclass(frozen=True)
 class Tick:
     """Time has passed: said at `next_deadline()` or later."""
 
@@ -109,6 +127,8 @@ Event = (
     | MemberLost
     | OwnersWord
     | LinkBroken
+    | MemberJoins
+    | LineHeard
     | Tick
 )
 
@@ -117,9 +137,11 @@ Event = (
 
 @dataclass(frozen=True)
 class SetMembers:
-    """Tell every member's daemon who is in the job, and wait until they know before the next order."""
+    """Tell the daemons of all these who is in the job, and wait until they know before the next order."""
 
     members: list[int]
+    joining: list[int] = field(default_factory=list)
+    """Who is in the job, but in no round yet."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +165,30 @@ class MemberDropped:
 
     rank: int
     reason: str
+
+
+@dataclass(frozen=True)
+class MemberLeftBehind:
+    """The others go on without the member, which keeps its lease: it comes back as one that joins."""
+
+    rank: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class MemberJoined:
+    """The member holds the accepted state: it takes part from this round on."""
+
+    rank: int
+    round: int
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """From this round on the members exchange like this."""
+
+    round: int
+    choice: Choice
 
 
 @dataclass(frozen=True)
@@ -205,6 +251,9 @@ Action = (
     | Tell
     | SendStartState
     | MemberDropped
+    | MemberLeftBehind
+    | MemberJoined
+    | Chosen
     | JobWaits
     | JobGoesOn
     | RoundRedone

@@ -1,0 +1,193 @@
+"""Round after round, each attempted until its members agree: who takes part, who follows, who is left behind. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from axonp2p.errors import AxonError
+from axonp2p.jobs.sharding import assign
+from axonp2p.training.attempt import Attempt, not_begun
+from axonp2p.training.blame import Blame, Mistakes
+from axonp2p.training.catching_up import COMES_S
+from axonp2p.training.deadlines import Learnt, Patience, transfer_s
+from axonp2p.training.links import Pair
+from axonp2p.training.measured import Measured
+from axonp2p.training.plan import TrainPlan
+from axonp2p.training.roll import Roll
+from axonp2p.training.round_messages import (
+    Action,
+    Chosen,
+    ProgressHeard,
+    RoundAccepted,
+    RoundRedone,
+    RoundReported,
+    Trained,
+)
+
+MOST_STALLS = 2
+"""How often a round may be redone because nobody finished it and nobody can be blamed."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all parts of the coordinator's mind share."""
+
+    plan: TrainPlan
+    patience: Patience
+    roll: Roll
+    blame: Blame
+    say: Callable[[Action], None]
+
+
+class Attempts:
+    """Those of one job, from the first round on."""
+
+    def __init__(self, job: Job, measured: Measured) -> None:
+        self._job = job
+        self._roll = job.roll
+        self._measured = measured
+        self._learnt = Learnt()
+        self._attempt: Attempt | None = None
+        self._shards: dict[int, list[int]] = {}
+        self._stalls = 0
+        self._model = (0, 0)
+        self.trained = False
+        """Whether all rounds are accepted."""
+
+    @property
+    def state(self) -> bytes | None:
+        """The last accepted state; None before the first round."""
+        return self._attempt.state if self._attempt else None
+
+    def begin(self, state: bytes, model: tuple[int, int], now: float) -> None:
+        """All members hold the first state, of a model with these parameters and values."""
+        self._model = model
+        self._begin_round(self._job.plan.first_round, state, now)
+
+    def heard(self, event: ProgressHeard | RoundReported, now: float) -> str:
+        """A member's word of a round; gives what is wrong with it, if anything is."""
+        if self._attempt is None:
+            return not_begun(event)
+        if event.rank not in self._attempt.members:
+            return self._attempt.too_early(event)
+        return self._attempt.heard(event, self._job.plan.steps, now)
+
+    def awaited_beside(self, blamed: Collection[int]) -> set[int]:
+        """Who has yet to come as far as those at which the task failed."""
+        return self._attempt.awaited_after(blamed) if self._attempt else set()
+
+    def why_give_up(self) -> AxonError | None:
+        """When rounds do not end."""
+        stuck = self._attempt and self._stalls > MOST_STALLS and not self._roll.too_few
+        return self._attempt.never_ends() if self._attempt and stuck else None
+
+    # --- time ---
+
+    def deadline(self) -> float:
+        """When somebody is late, or no longer waited for."""
+        assert self._attempt
+        if self._agreed():
+            return self._attempt.agreed_at + COMES_S
+        paused = self._roll.pauses.paused(self._roll.members)
+        return self._attempt.deadline(self._learnt, self._job.patience, transfer_s(self._model[1]), paused)
+
+    def overdue(self, now: float, until: float) -> None:
+        """The deadline has come. Who is left behind may take until `until` to catch up."""
+        assert self._attempt
+        if self._agreed():
+            return
+        late = self._attempt.late(self._learnt, now, self._roll.pauses.paused(self._roll.members))
+        self._roll.leave_behind(late, until)
+        if not late:
+            self._stalls += 1
+            self._roll.unsettled = "no peer finished it in time"
+
+    def cut(self, pairs: dict[Pair, str]) -> None:
+        """These cannot reach each other any more: with other slices they need not."""
+        for pair, reason in pairs.items():
+            if self._attempt and pair & self._attempt.owners and pair <= self._attempt.members:
+                self._roll.unsettled = self._roll.unsettled or reason
+
+    # --- steps ---
+
+    def step(self, now: float) -> bool:
+        """Take one step if what was heard allows it; whether another one may follow."""
+        attempt, roll = self._attempt, self._roll
+        assert attempt
+        states = {attempt.reports[rank].state for rank in roll.members if rank in attempt.reports}
+        if not self._all_reported():
+            return bool(roll.unsettled) and self._again(now)
+        if len(states) == 1:
+            return self._accept(attempt, next(iter(states)), now)
+        if roll.unsettled:
+            return self._again(now)
+        reports = {rank: attempt.reports[rank] for rank in roll.members}
+        verdict = self._job.blame.disputes.judge(reports, sorted(attempt.members), roll.names)
+        roll.drop_all(verdict.gone)
+        for pair, reason in verdict.disputes.items():
+            self._job.blame.links.part(pair, reason, roll.members)
+            roll.unsettled = roll.unsettled or reason
+        return True
+
+    def _all_reported(self) -> bool:
+        return self._attempt is not None and self._attempt.reports.keys() >= set(self._roll.members)
+
+    def _agreed(self) -> bool:
+        assert self._attempt
+        states = {report.state for rank, report in self._attempt.reports.items() if rank in self._roll.members}
+        return self._all_reported() and len(states) == 1
+
+    def _again(self, now: float) -> bool:
+        attempt, roll = self._attempt, self._roll
+        assert attempt
+        if roll.all_stay():
+            self._job.say(RoundRedone(attempt.round, attempt.number + 1, roll.unsettled))
+            self._start(attempt.round, attempt.number + 1, attempt.state, now)
+        return True
+
+    def _accept(self, attempt: Attempt, state: bytes, now: float) -> bool:
+        attempt.agreed_at = min(attempt.agreed_at, now)
+        last = attempt.round + 1 >= self._job.plan.rounds
+        soon = self._roll.catching_up.comes_soon(attempt.state, state) and now < attempt.agreed_at + COMES_S
+        if soon and not last:
+            return False
+        self._stalls = 0
+        self._learnt.note(attempt.took(), attempt.silence)
+        reports = {rank: attempt.reports[rank] for rank in self._roll.members}
+        self._job.say(RoundAccepted(attempt.round, reports, state))
+        stale = self._measured.round(reports)
+        if len(reports) - len(stale) >= self._roll.least:
+            self._roll.drop_all(stale)
+        self._roll.drop_all(self._roll.catching_up.round_ended(now))
+        self._begin_round(attempt.round + 1, state, now)
+        return True
+
+    def _begin_round(self, round: int, state: bytes, now: float) -> None:
+        self._job.blame.mistakes = Mistakes()
+        if round >= self._job.plan.rounds:
+            self.trained = True
+            self._job.say(Trained(state, list(self._roll.members)))
+        elif self._roll.all_stay():
+            self._start(round, 0, state, now)
+
+    def _start(self, round: int, number: int, state: bytes, now: float) -> None:
+        job, roll, links = self._job, self._roll, self._job.blame.links
+        roll.unsettled = ""
+        roll.let_in(state, job.plan.shards, round)
+        roll.drop_all(links.in_the_way(roll.members, roll.catching_up.awake))
+        if roll.too_few:
+            return
+        roll.unsettled = ""
+        fetch = roll.catching_up.follow(state, roll.awake & set(roll.members))
+        following = roll.catching_up.following
+        cut = links.cut(roll.members, following)
+        choice, changed = self._measured.choose(self._model, roll.members, len(following), round, cut)
+        if changed:
+            self._learnt.terms_changed()
+            job.say(Chosen(round, choice))
+        self._attempt = Attempt(round, number, state, now, choice, following)
+        self._shards = assign(job.plan.shards, roll.members, before=self._shards)
+        roll.tell_members()
+        for action in [*fetch, *self._attempt.orders(self._shards, job.plan)]:
+            job.say(action)

@@ -1,0 +1,106 @@
+"""What an exchange costs: bytes on the wire, and seconds over the members' links. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from axonp2p.tensors.coding import Coding
+
+ASSUMED_UPLOAD, ASSUMED_DOWNLOAD = 10e6 / 8, 50e6 / 8
+"""Bytes a second of a link of which nothing is known."""
+ASSUMED_STEP_S = 0.1
+"""Before any step was measured."""
+HANDLING_S, HANDLING_S_A_VALUE = 0.01, 2e-8
+"""What encoding, adding up, decoding and the outer step take beside the wire."""
+SCALE_BITS = 16 / 256
+"""What a scale for each block of values costs, for each of them."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a job and its members when the exchange is chosen."""
+
+    values: int
+    """In the exchanged vector."""
+    parameters: int
+    """How many of them are no buffers; buffers travel exactly."""
+    members: tuple[int, ...]
+    """Their ranks."""
+    steps: int
+    """Local steps a round."""
+    step_s: Mapping[int, float] = field(default_factory=dict)
+    """Seconds a local step takes, by rank; as far as they are known, as in the next two."""
+    upload: Mapping[int, float] = field(default_factory=dict)
+    """Bytes a second, measured or declared."""
+    download: Mapping[int, float] = field(default_factory=dict)
+    """Bytes a second, measured or declared."""
+    rtt_s: float = 0.0
+    """The longest round trip."""
+    listeners: int = 0
+    """Who is only sent the results."""
+
+    def up(self, rank: int) -> float:
+        """Bytes a second that the member can send, for want of better an assumption."""
+        return self.upload.get(rank, 0.0) or ASSUMED_UPLOAD
+
+    def down(self, rank: int) -> float:
+        """Bytes a second that the member can receive, for want of better an assumption."""
+        return self.download.get(rank, 0.0) or ASSUMED_DOWNLOAD
+
+    @property
+    def slowest_step_s(self) -> float:
+        """Of the member that needs most for a local step: the others wait for its part."""
+        return max((self.step_s[rank] for rank in self.members if rank in self.step_s), default=ASSUMED_STEP_S)
+
+
+def bits_a_value(coding: Coding) -> float:
+    """How many bits each value of a long vector takes on the wire, those that stay behind counted too."""
+    bits = coding.bits + (SCALE_BITS if coding.bits <= 8 else 0)
+    if coding.density == 1:
+        return bits
+    low = math.floor(math.log2(1 / coding.density))
+    return coding.density * (bits + low + 1) + 2.0**-low
+
+
+def vector_bytes(facts: Facts, coding: Coding) -> float:
+    """How many bytes a member's whole vector takes; its buffers always 32 bits a value."""
+    return (facts.parameters * bits_a_value(coding) + (facts.values - facts.parameters) * 32) / 8
+
+
+def upload_bytes(facts: Facts, gather: float, result: float, share: float) -> float:
+    """What a member sends in an exchange that owns `share` of the values, in bytes.
+
+    `gather` and `result` are what whole vectors take.
+    """
+    others = len(facts.members) - 1
+    return gather * (1 - share) + result * share * (others + facts.listeners)
+
+
+def exchange_s(facts: Facts, gather: Mapping[int, Coding], result: Coding, share: Mapping[int, float]) -> float:
+    """Seconds that an exchange takes: its bytes over the slowest link, two round trips, and the handling."""
+    own = {rank: vector_bytes(facts, gather[rank]) for rank in facts.members}
+    mean, everybodys = vector_bytes(facts, result), sum(own.values())
+    wire = 0.0
+    for rank in facts.members:
+        sends = upload_bytes(facts, own[rank], mean, share[rank])
+        receives = (everybodys - own[rank]) * share[rank] + mean * (1 - share[rank])
+        wire = max(wire, sends / facts.up(rank), receives / facts.down(rank))
+    return wire + waiting_s(facts)
+
+
+def waiting_s(facts: Facts) -> float:
+    """The part of an exchange that no faster link makes shorter."""
+    return 2 * facts.rtt_s + HANDLING_S + HANDLING_S_A_VALUE * facts.values
+
+
+def exchange_bytes(facts: Facts, gather: Mapping[int, Coding], result: Coding, share: Mapping[int, float]) -> float:
+    """Bytes among the members in one exchange, each counted once."""
+    sent = sum(vector_bytes(facts, gather[rank]) * (1 - share[rank]) for rank in facts.members)
+    return sent + vector_bytes(facts, result) * (len(facts.members) - 1)
+
+
+def dense_bytes(values: int, members: int) -> int:
+    """What an exchange of all values in 32 bits takes among the members, which dense training pays for every step."""
+    return 8 * (members - 1) * values
