@@ -59,8 +59,8 @@ def decode_dense(data: memoryview, count: int, bits: int, heights: dict[int, Hei
         largest_magnitude(values)
         return values
     levels = _levels(bits, heights)
-    scales = _bfloat16(data[: 2 * _blocks(count)]).view(-1, 1)
-    if not ((scales >= 0) & (scales <= LARGEST_SCALE)).all():
+    scales = _bfloat16(data[: 2 * _blocks(count)]).to(torch.float32).view(-1, 1)
+    if count and not (scales.numpy().min() >= 0 and scales.numpy().max() <= LARGEST_SCALE):  # false for nan
         raise ValueError("a scale that is negative, not finite or too large")
     codes = numpy.frombuffer(data[2 * len(scales) :], numpy.uint8)
     decoded = torch.empty(count)

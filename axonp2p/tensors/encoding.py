@@ -10,7 +10,7 @@ import struct
 from torch import Tensor
 
 from axonp2p.tensors.coding import Coding
-from axonp2p.tensors.dense import decode_dense, dense_bytes, encode_dense, largest_magnitude
+from axonp2p.tensors.dense import Piece, decode_dense, dense_bytes, encode_dense, largest_magnitude
 from axonp2p.tensors.levels import LARGEST, NORMAL
 from axonp2p.tensors.sparse import decode_sparse, encode_sparse, kept_count, select, sparse_bytes
 
@@ -23,16 +23,14 @@ def encode(values: Tensor, coding: Coding, *, threshold: float | None = None) ->
     """The payload of a flat, contiguous float32 vector, and what it decodes to, equal to the bit.
 
     With a density below 1 only large values go out: those whose magnitude is at least `threshold`, or else about that
-    share of them. What decodes is never farther from `values` than zeros are, so that error feedback converges. In less
-    than 32 bits, magnitudes beyond 2^100 are cut to that. Raises `ValueError` when a value is not finite.
+    share of them; but all of them do where that takes fewer bytes. What decodes is never farther from `values` than
+    zeros are, so that error feedback converges. In less than 32 bits, magnitudes beyond 2^100 are cut to that. Raises
+    `ValueError` when a value is not finite.
     """
     values = values.detach()
     if largest_magnitude(values) > LARGEST and coding.bits < 32:
         values = values.clamp(-LARGEST, LARGEST)
-    if coding.density == 1:
-        form, (pieces, decoded) = _DENSE, encode_dense(values, coding.bits, NORMAL)
-    else:
-        form, (pieces, decoded) = _SPARSE, encode_sparse(values, select(values, coding.density, threshold), coding.bits)
+    form, (pieces, decoded) = _coded(values, coding, threshold)
     return b"".join([_HEAD.pack(coding.bits, form, len(values)), *pieces]), decoded
 
 
@@ -53,7 +51,16 @@ def decode(payload: bytes | memoryview, count: int) -> Tensor:
 
 
 def encoded_bytes(count: int, coding: Coding) -> int:
-    """How long the payload of `count` values is; with a density below 1, about."""
+    """How long the payload of `count` values is; with a density below 1, about. It is never longer than with 1."""
+    all_of_them = _HEAD.size + dense_bytes(count, coding.bits)
     if coding.density == 1:
-        return _HEAD.size + dense_bytes(count, coding.bits)
-    return _HEAD.size + sparse_bytes(count, kept_count(count, coding.density), coding.bits)
+        return all_of_them
+    return min(all_of_them, _HEAD.size + sparse_bytes(count, kept_count(count, coding.density), coding.bits))
+
+
+def _coded(values: Tensor, coding: Coding, threshold: float | None) -> tuple[int, tuple[list[Piece], Tensor]]:
+    if coding.density < 1:
+        indices = select(values, coding.density, threshold)
+        if sparse_bytes(len(values), len(indices), coding.bits) < dense_bytes(len(values), coding.bits):
+            return _SPARSE, encode_sparse(values, indices, coding.bits)
+    return _DENSE, encode_dense(values, coding.bits, NORMAL)

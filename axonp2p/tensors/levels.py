@@ -47,9 +47,9 @@ class Integers:
         return codes.numpy().reshape(-1).view(numpy.uint8)
 
     def decode(self, codes: Bytes, scales: Tensor, decoded: Tensor) -> None:
-        """Fills in `decoded` (blocks, values)."""
+        """Fills in `decoded` (blocks, values); the `scales` (blocks, 1) are float32."""
         whole = torch.from_numpy(codes.view(numpy.int8).copy()).view(decoded.shape)  # received bytes are read-only
-        torch.mul(whole, scales.float(), out=decoded)
+        torch.mul(whole, scales, out=decoded)
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ class Heights:
         return packed
 
     def decode(self, codes: Bytes, scales: Tensor, decoded: Tensor) -> None:
-        """Fills in `decoded` (blocks, values)."""
+        """As that of `Integers`."""
         self._unpack(codes, decoded)
-        decoded.mul_(scales.float())
+        decoded.mul_(scales)
 
     def _unpack(self, codes: Bytes, decoded: Tensor) -> None:
         """The heights with their signs."""

@@ -73,7 +73,7 @@ def select(values: Tensor, density: float, threshold: float | None) -> Numbers:
 
 def encode_sparse(values: Tensor, indices: Numbers, bits: int) -> tuple[list[Piece], Tensor]:
     """The bytes of the values at growing `indices`, in pieces to be joined, and what they decode to, zeros included."""
-    kept = values[torch.from_numpy(indices)]
+    kept = torch.from_numpy(values.numpy()[indices])
     floor = float(kept.abs().min()) if bits <= 4 and len(kept) else 0.0
     pieces, above = encode_dense(_lowered(kept, floor), bits, EXPONENTIAL)
     head = _HEAD.pack(len(indices), floor)
@@ -121,7 +121,7 @@ def _raised(values: Tensor, floor: float) -> Tensor:
 
 def _spread(kept: Tensor, indices: Numbers, count: int) -> Tensor:
     values = torch.zeros(count)
-    values[torch.from_numpy(indices)] = kept
+    values.numpy()[indices] = kept.numpy()
     return values
 
 
@@ -144,7 +144,7 @@ def _pack_indices(indices: Numbers, count: int) -> list[Piece]:
 def _unpack_indices(data: NDArray[numpy.uint8], count: int, kept: int) -> Numbers:
     low = _low_bits(count, kept)
     border = packed_bytes(_upper_length(count, kept, low), 1)
-    places = numpy.flatnonzero(numpy.unpackbits(data[:border], bitorder="little"))
+    places = numpy.flatnonzero(numpy.unpackbits(data[:border], bitorder="little").view(numpy.bool_))
     if len(places) != kept:
         raise ValueError(f"{len(places)} indices for {kept} values")
     indices: Numbers = (places - numpy.arange(kept) << low) | unpack_planes(data[border:], kept, low)

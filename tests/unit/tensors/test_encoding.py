@@ -94,9 +94,19 @@ def test_what_is_not_finite_is_refused(coding, value, place):
 
 
 def test_a_threshold_rules_what_goes_out():
-    values = torch.tensor([1.0, -2.0, 3.0, -4.0])
-    assert encode(values, Coding(bits=32, density=0.5), threshold=2.5)[1].tolist() == [0, 0, 3, -4]
-    assert encode(values, Coding(bits=2, density=0.5), threshold=9.0)[1].tolist() == [0, 0, 0, 0]
+    values = torch.arange(-40.0, 40.0)
+    kept = values.abs() >= 37.5
+    assert torch.equal(encode(values, Coding(bits=32, density=0.5), threshold=37.5)[1], values * kept)
+    assert encode(values, Coding(bits=2, density=0.5), threshold=90.0)[1].count_nonzero() == 0
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_a_part_never_takes_more_than_all_of_its_values_do(bits):
+    values = torch.randn(1000)
+    payload, decoded = encode(values, Coding(bits=bits, density=0.5), threshold=1e-9)
+    assert len(payload) == encoded_bytes(1000, Coding(bits=bits))
+    assert torch.equal(decoded, encode(values, Coding(bits=bits))[1])
+    assert encoded_bytes(1000, Coding(bits=bits, density=0.99)) == len(payload)
 
 
 @pytest.mark.parametrize("coding", [Coding(bits=1), Coding(bits=2, density=1 / 64)])
