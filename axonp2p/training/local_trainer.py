@@ -1,13 +1,13 @@
-"""One member's own part of a round: local steps from a state, and what came of them."""
+"""One member's own part of a round: legs of local steps, and what came of them."""
 
 from __future__ import annotations
 
 import copy
 import math
 import sys
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum, auto
 from typing import Any
 
 import safetensors.torch
@@ -24,21 +24,46 @@ from axonp2p.training.plan import batch_indices, seed_for
 from axonp2p.training.task import Task, seed_all
 
 
-@dataclass(frozen=True)
-class LocalSteps:
-    """What the local steps of a round led to."""
+class Verdict(Enum):
+    """What becomes of a leg after a step."""
 
-    delta: Tensor
+    GO_ON = auto()
+    ENOUGH = auto()
+    """The leg ends here, and counts."""
+    ABANDON = auto()
+    """Nothing of it is wanted any more."""
+
+
+Judge = Callable[[int, float, int], Verdict]
+"""Told after each step: steps of the round done, their mean loss, samples so far."""
+
+
+@dataclass(frozen=True)
+class Leg:
+    """What the local steps between two exchanges led to."""
+
+    difference: Tensor
     """Start minus end, flat."""
+    steps: int
+    samples: int
     loss: float
     """Mean over the steps."""
-    samples: int
     flops: int
-    seconds: float
 
 
-Interrupted = Callable[[int, float, int], bool]
-"""Told after each step (steps done, their mean loss, samples so far); True ends the round there."""
+@dataclass
+class _Round:
+    """A round that is being trained."""
+
+    start: StartRound
+    batches: Batches
+    stream: int
+    """The seed of the order of its samples."""
+    legs: int = 0
+    steps: int = 0
+    samples: int = 0
+    losses: float = 0.0
+    """Their sum over the steps."""
 
 
 class LocalTrainer:
@@ -55,6 +80,7 @@ class LocalTrainer:
         self._optimizer = task.optimizer(self._model)
         self._shards = Shards(task, prepare.shards, prepare.seed)
         self._flops = FlopCounts()
+        self._round: _Round | None = None
         self.accept()
 
     def first_state(self) -> State:
@@ -69,54 +95,72 @@ class LocalTrainer:
         """The last round does not count: the inner optimiser forgets it."""
         self._optimizer.load_state_dict(copy.deepcopy(self._remembered))
 
-    def train(self, state: State, start: StartRound, interrupted: Interrupted) -> LocalSteps | None:
-        """The local steps of a round; None when they were interrupted."""
-        batches = self._shards.train(start.shards)
+    def begin(self, start: StartRound) -> None:
+        """Make ready for a round. What is left of the one before is forgotten."""
         stream = seed_for(self._seed, 0, start.shards)
-        self._load(state)
-        base = flat.read(self._model, self.layout)
+        self._round = _Round(start, self._shards.train(start.shards), stream)
         seed_all(seed_for(self._seed, start.round, start.shards))
-        self._model.train()
-        begun = time.monotonic()
-        losses, samples, flops = 0.0, 0, 0
-        for step in range(start.steps):
-            numbers = batch_indices(len(batches), self._batch, stream, start.round * start.steps + step, 1)[0]
-            loss, counted = self._step(batches, numbers)
-            if not math.isfinite(loss):
-                raise TaskMistake("local steps", cause=f"The loss became {loss} in round {start.round}, step {step}.")
-            losses += loss
-            samples += len(numbers)
-            flops += counted
-            if interrupted(step + 1, losses / (step + 1), samples):
-                return None
-        with self._task.code("local steps"):
-            delta = base.sub_(flat.read(self._model, self.layout))
-        if not bool(torch.isfinite(delta).all()):
-            raise TaskMistake("local steps", cause=f"The weights became nan or infinite in round {start.round}.")
-        return LocalSteps(delta, losses / start.steps, samples, flops, time.monotonic() - begun)
 
-    def evaluate(self, state: State, shards: Sequence[int]) -> tuple[dict[str, float], int]:
-        """Metrics of a state on the test data of these shards, weighted by samples, and how many samples that was."""
-        self._load(state)
+    def leg(self, weights: Tensor, judge: Judge) -> Leg | None:
+        """The next leg of the round, from these weights; None when it was abandoned.
+
+        The round's legs read one sample after the other, however many steps each of them took.
+        """
+        now = self._round
+        assert now is not None
+        most = min(now.start.exchange_every, now.start.steps - now.legs * now.start.exchange_every)
+        now.legs += 1
+        self._load(weights)
+        base = flat.read(self._model, self.layout)
+        self._model.train()
+        before = replace(now)
+        flops = 0
+        verdict = Verdict.GO_ON
+        while verdict is Verdict.GO_ON and now.steps - before.steps < most:
+            flops += self._next_step(now)
+            verdict = judge(now.steps, now.losses / now.steps, now.samples)
+        if verdict is Verdict.ABANDON:
+            return None
+        with self._task.code("local steps"):
+            difference = base.sub_(flat.read(self._model, self.layout))
+        if not bool(torch.isfinite(difference).all()):
+            cause = f"The weights became nan or infinite in round {now.start.round}."
+            raise TaskMistake("local steps", cause=cause)
+        steps = now.steps - before.steps
+        return Leg(difference, steps, now.samples - before.samples, (now.losses - before.losses) / steps, flops)
+
+    def evaluate(self, weights: Tensor, shards: Sequence[int]) -> tuple[dict[str, float], int]:
+        """Metrics of weights on the test data of these shards, weighted by samples, and how many samples that was."""
+        self._load(weights)
         return evaluate(self._task, self._model, self._shards.test(shards), self._batch)
 
-    def model_file(self, state: State) -> bytes:
-        """The model's state dict as a safetensors file; the same bytes for the same state."""
-        self._load(state)
+    def model_file(self, weights: Tensor) -> bytes:
+        """The model's state dict as a safetensors file; the same bytes for the same weights."""
+        self._load(weights)
         with self._task.code("model()"):
             return model_file(self._model)
 
-    def _load(self, state: State) -> None:
+    def _load(self, weights: Tensor) -> None:
         with self._task.code("model()"):
-            flat.write(state.weights, self._model, self.layout)
+            flat.write(weights, self._model, self.layout)
 
-    def _step(self, batches: Batches, numbers: list[int]) -> tuple[float, int]:
+    def _next_step(self, now: _Round) -> int:
+        """Take a step, and count it; gives its operations."""
+        start = now.start
+        place = start.round * start.steps + now.steps
+        numbers = batch_indices(len(now.batches), self._batch, now.stream, place, 1)[0]
         with self._task.code("data()"):
-            batch = batches.take(numbers)
+            batch = now.batches.take(numbers)
         loss, flops = self._flops.count(batch, lambda: self._gradients(batch))
         with self._task.code("optimizer()"):
             self._optimizer.step()
-        return loss, flops
+        if not math.isfinite(loss):
+            cause = f"The loss became {loss} in round {start.round}, step {now.steps}."
+            raise TaskMistake("local steps", cause=cause)
+        now.steps += 1
+        now.samples += len(numbers)
+        now.losses += loss
+        return flops
 
     def _gradients(self, batch: Any) -> float:
         self._optimizer.zero_grad()

@@ -69,17 +69,20 @@ def state_from_file(data: bytes | memoryview, layout: Layout) -> State:
     return State(bytes_to_values(data), layout)
 
 
-def outer_step(state: State, mean: Tensor, learning_rate: float, keep: float) -> State:
-    """The next state, from the mean difference (start minus end) of all members. `keep` is the outer momentum."""
+def outer_step(state: State, mean: Tensor, learning_rate: float, momentum: float) -> State:
+    """The next state, from the mean difference (start minus end) of all members.
+
+    DiLoCo's settings are 0.7 and 0.9 (Douillard et al., arXiv 2311.08105). With 1 and 0 it is plain averaging.
+    """
     layout = state.layout
     ends = layout.parameters
     vector = torch.empty_like(state.vector)
-    weights, momentum = vector[: layout.values], vector[layout.values :]
+    weights, gathered = vector[: layout.values], vector[layout.values :]
 
     gradient = mean[:ends]
-    torch.mul(state.momentum, keep, out=momentum)
-    momentum.add_(gradient)
-    step = torch.mul(momentum, keep)
+    torch.mul(state.momentum, momentum, out=gathered)
+    gathered.add_(gradient)
+    step = torch.mul(gathered, momentum)
     step.add_(gradient)
     step.mul_(learning_rate)
     torch.sub(state.weights[:ends], step, out=weights[:ends])

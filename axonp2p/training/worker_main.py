@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import time
 from pathlib import Path
 
 from axonp2p.errors import AxonError, MalformedMessage, Unreachable
@@ -47,14 +48,14 @@ def serve(inside: Inside, bundle: Path) -> None:
 
     from axonp2p.training.mailbox import Mailbox
     from axonp2p.training.warm_up import warm_up
-    from axonp2p.training.worker import Worker
+    from axonp2p.training.worker import FromTrainer, Worker
 
     warm_up(start.cores)
-    mailbox = Mailbox(inside)
+    mailbox: Mailbox[FromTrainer] = Mailbox(inside)
     mailbox.open()
     mailbox.say(Started())
     try:
-        Worker(mailbox, bundle).run()
+        Worker(mailbox, bundle, time.monotonic).run()
     finally:
         mailbox.flush()
 

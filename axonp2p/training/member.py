@@ -1,0 +1,291 @@
+"""A worker's membership in one job, from its model on: orders, and what members and the trainer say. Pure.
+
+No thread, socket or clock: everything comes in as values with the time, and what is to be done goes out, in order and
+one by one, so that the trainer need not wait for what comes after its own. Carry each action out before you ask for
+the next; after a call every action must have been asked for.
+
+A member holds two states: the accepted one, and the candidate that the last finished round led to. The next order
+names one of them. The candidate: the round counts. The accepted one: the round is redone, with the leftover and the
+inner optimiser as they were. States that were lent to others are held until those need them no more.
+
+A listener trains nothing: it fetches a state in pieces, follows the rounds meanwhile, and says after each where it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from axonp2p.errors import MalformedMessage, PeerMisbehaved
+from axonp2p.training.exchange.arrivals import Arrivals
+from axonp2p.training.exchange.early_parts import EarlyParts
+from axonp2p.training.exchange.leftover import Leftover
+from axonp2p.training.exchange.terms import ExchangeKey, terms_of
+from axonp2p.training.file_parts import cut
+from axonp2p.training.joining import Joining
+from axonp2p.training.legs import (
+    Abandon,
+    Accept,
+    Done,
+    Evaluate,
+    Evaluated,
+    Key,
+    LegDone,
+    MakeModelFile,
+    ModelFileMade,
+    PutBack,
+    TaskWentWrong,
+    key_of,
+)
+from axonp2p.training.member_actions import Action, NotTaken, Report, Tell, Unsay
+from axonp2p.training.messages import (
+    AdoptState,
+    AskPieces,
+    BetweenMembers,
+    FilePart,
+    Prepare,
+    Prepared,
+    Progress,
+    SendFile,
+    SlicePart,
+    StartRound,
+    StateAdopted,
+)
+from axonp2p.training.outer_optimizer import State
+from axonp2p.training.own_round import Lasting, OwnRound
+from axonp2p.training.pieces import serve_pieces
+from axonp2p.training.state_file import StateFile
+
+Order = AdoptState | StartRound | SendFile
+
+
+class Member:
+    """What a worker is in a job. `first` is the state of the task's own first weights.
+
+    Orders that make no sense raise `MalformedMessage`; what members may not say comes back as `NotTaken`.
+    """
+
+    def __init__(self, prepare: Prepare, first: State) -> None:
+        layout = first.layout
+        early, arrivals = EarlyParts(layout.values), Arrivals()
+        self._lasting = Lasting(prepare.rank, layout, prepare.batch, early, arrivals)
+        self._accepted = first
+        self._leftover = Leftover(
+            layout.values, layout.parameters, prepare.error_feedback, prepare.momentum_correction, prepare.clip
+        )
+        """As it was in the accepted state."""
+        self._round: OwnRound | None = None
+        """The round that goes on, or the last one when it is over: its state is the candidate."""
+        self._start: StartRound | None = None
+        """Of the round that goes on."""
+        self._evaluating: Key | None = None
+        """The round whose new weights are being evaluated."""
+        self._trained = False
+        """Whether the trainer has begun a round since its optimiser was accepted or put back."""
+        self._wanted: ExchangeKey = (0, 0, 0)
+        """Parts from this exchange on belong to rounds that have not begun here."""
+        self._lent: dict[int, State] = {}
+        self._joining: Joining | None = None
+        self._state_file = StateFile(layout)
+
+    def prepared(self) -> Prepared:
+        """What the coordinator wants to know of the model."""
+        layout = self._lasting.layout
+        return Prepared(state=self._accepted.name, parameters=layout.parameters, values=layout.values)
+
+    # --- what the coordinator says ---
+
+    def ordered(self, order: Order, now: float) -> Iterator[Action]:
+        """An order. It ends whatever is being done."""
+        if isinstance(order, StartRound):
+            yield from self._start_round(order, now)
+        elif isinstance(order, AdoptState):
+            yield from self._adopt(order, now)
+        else:
+            yield from self._send_file(order)
+
+    def hear_file(self, part: FilePart, payload: bytes | memoryview) -> Iterator[Action]:
+        """The next part of a state's file, which comes before the order to adopt it or after."""
+        self._state_file.hear(part, payload)
+        yield from self._take_file()
+
+    # --- what members say ---
+
+    def heard(self, sender: int, message: BetweenMembers, payload: bytes | memoryview, now: float) -> Iterator[Action]:
+        """A message from another member."""
+        try:
+            if isinstance(message, SlicePart):
+                yield from self._hear_slice(sender, message, payload, now)
+            elif isinstance(message, AskPieces):
+                yield from self._lend(sender, message)
+            elif self._joining:
+                yield from self._joining.hear_piece(sender, message, payload, now)
+        except PeerMisbehaved as error:
+            yield NotTaken(sender, error)
+
+    # --- what the trainer says ---
+
+    def trained(self, done: Done, now: float) -> Iterator[Action]:
+        """The trainer has done something; what belongs to a round that is over for this member is passed over."""
+        if isinstance(done, TaskWentWrong):
+            yield from self._leave_round()
+            yield Report(done.report)
+        elif isinstance(done, ModelFileMade):
+            parts = cut("model", done.data, hashlib.sha256(done.data).digest())
+            yield from (Report(*part) for part in parts)
+        elif isinstance(done, Evaluated):
+            if self._round and done.key == self._evaluating:
+                self._evaluating = None
+                yield Report(self._round.report(done))
+        elif self._round and self._start and done.key == key_of(self._start):
+            if isinstance(done, LegDone):
+                yield from self._round.leg_done(done, now)
+                yield from self._end_round()
+            else:
+                round, attempt = done.key
+                yield Report(
+                    Progress(round=round, attempt=attempt, step=done.step, loss=done.loss, samples=done.samples)
+                )
+
+    # --- time ---
+
+    def deadline(self) -> float | None:
+        """When to call `due`, if nothing is heard before."""
+        times = [one.deadline() for one in (self._round, self._joining) if one]
+        return min((time for time in times if time is not None), default=None)
+
+    def due(self, now: float) -> Iterator[Action]:
+        """Time has passed. First give this member all that has come."""
+        if self._start and self._round:
+            yield from self._round.due(now)
+            yield from self._end_round()
+        if self._joining:
+            yield from self._joining.due(now)
+
+    @property
+    def talkative(self) -> bool:
+        """True when `more` has something to say."""
+        return bool(self._start and self._round and self._round.talkative)
+
+    def more(self, now: float) -> Iterator[Action]:
+        """One more part of what this member has to say by itself: to be called when nothing else is to be done."""
+        if self._start and self._round:
+            yield from self._round.more(now)
+            yield from self._end_round()
+
+    # --- rounds ---
+
+    def _start_round(self, start: StartRound, now: float) -> Iterator[Action]:
+        lasting = self._lasting
+        terms_of(start, lasting.rank, 0, lasting.layout, lasting.batch)  # finds what makes no sense
+        yield from self._leave_round()
+        yield Unsay(start)
+        self._wanted = (start.round, start.attempt + 1, 0)
+        if lasting.rank in start.listeners:
+            self._joining = self._joining or Joining(lasting, self._held())
+            yield from self._joining.follow(start, now)
+            return
+        if not start.shards:
+            raise MalformedMessage("a round for a member without shards")
+        yield from self._go_on_from(start.state)
+        self._lent = {rank: self._lent.get(rank, self._accepted) for rank in start.listeners}
+        self._start, self._trained = start, True
+        self._round = OwnRound(start, lasting, self._accepted, self._leftover.copy())
+        yield from self._round.begin()
+
+    def _end_round(self) -> Iterator[Action]:
+        if self._start and self._round and self._round.over:
+            self._evaluating = key_of(self._start)
+            yield Evaluate(self._evaluating, self._round.state.weights, self._start.shards)
+            self._start = None
+            _ = self._round.state.name  # hashed while the trainer evaluates
+
+    def _leave_round(self) -> Iterator[Action]:
+        """Whatever is being done is wanted no more; the candidate stays."""
+        if self._start or self._evaluating:
+            yield Abandon()
+        if self._round and not self._round.over:
+            self._round = None
+        self._start = self._evaluating = None
+
+    def _go_on_from(self, state: bytes) -> Iterator[Action]:
+        candidate, self._round = self._round, None
+        joined = self._joining.named(state) if self._joining else None
+        self._joining = None
+        if candidate and state == candidate.state.name:
+            self._accepted, self._leftover = candidate.state, candidate.leftover
+            self._trained = False
+            yield Accept()
+            return
+        if joined:
+            self._accepted = joined
+        elif state != self._accepted.name:
+            ours = self._accepted.name.hex()
+            raise MalformedMessage(f"asked to go on from state {state.hex()[:12]}, but the accepted one is {ours[:12]}")
+        if self._trained:
+            self._trained = False
+            yield PutBack()
+
+    def _hear_slice(self, sender: int, part: SlicePart, payload: bytes | memoryview, now: float) -> Iterator[Action]:
+        key = part.round, part.attempt, part.exchange
+        if key >= self._wanted:
+            self._lasting.early.keep(sender, part, payload)
+        elif self._joining:
+            yield from self._joining.hear_slice(sender, part, payload, now)
+        elif self._start and self._round and key >= self._round.key:
+            if key == self._round.key and self._round.exchanging:
+                yield from self._round.hear(sender, part, payload, now)
+                yield from self._end_round()
+            else:
+                self._lasting.early.keep(sender, part, payload)
+
+    # --- states ---
+
+    def _held(self) -> list[State]:
+        found = [self._accepted, *self._lent.values()]
+        if self._round and self._round.over:
+            found.append(self._round.state)
+        if self._joining and self._joining.newest:
+            found.append(self._joining.newest)
+        return found
+
+    def _stands_at(self, state: bytes) -> bool:
+        """Whether a round can begin from it."""
+        candidate = self._round.state if self._round and self._round.over else self._accepted
+        joined = self._joining.named(state) if self._joining else None
+        return joined is not None or state in (self._accepted.name, candidate.name)
+
+    def _lend(self, to: int, ask: AskPieces) -> Iterator[Action]:
+        held = self._held()
+        for answer, payload in serve_pieces(held, ask):
+            yield Tell(to, answer, payload)
+        for state in held:
+            if state.name == ask.state:
+                self._lent[to] = state  # it is fetched while rounds go on, and needed to its last piece
+
+    def _adopt(self, order: AdoptState, now: float) -> Iterator[Action]:
+        yield from self._leave_round()
+        if self._stands_at(order.state):
+            yield from self._go_on_from(order.state)
+            yield Report(StateAdopted(state=order.state))
+        elif order.senders:
+            self._joining = self._joining or Joining(self._lasting, self._held())
+            yield from self._joining.adopt(order, now)
+        else:
+            self._state_file.want(order.state)
+            yield from self._take_file()
+
+    def _take_file(self) -> Iterator[Action]:
+        state = self._state_file.take()
+        if state:
+            self._accepted, self._round, self._joining = state, None, None
+            yield Report(StateAdopted(state=state.name))
+
+    def _send_file(self, order: SendFile) -> Iterator[Action]:
+        yield from self._leave_round()
+        yield from self._go_on_from(order.state)
+        if order.what == "model":
+            yield MakeModelFile(self._accepted.weights)
+        else:
+            file = self._accepted.file
+            yield from (Report(*part) for part in cut("state", file, hashlib.sha256(file).digest()))

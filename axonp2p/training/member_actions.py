@@ -1,0 +1,44 @@
+"""What a member asks of the worker around it, besides `Work` for its trainer. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from axonp2p.errors import PeerMisbehaved
+from axonp2p.training.legs import Work
+from axonp2p.training.messages import BetweenMembers, FromWorkerTraining, StartRound
+
+
+@dataclass(frozen=True)
+class Report:
+    """Say something to the coordinator."""
+
+    message: FromWorkerTraining
+    payload: bytes | memoryview = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True)
+class Tell:
+    """Say something to a member."""
+
+    rank: int
+    message: BetweenMembers
+    payload: bytes | memoryview = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True)
+class Unsay:
+    """Forget what still waits to be told and is useless once this round has begun."""
+
+    start: StartRound
+
+
+@dataclass(frozen=True)
+class NotTaken:
+    """What a member has said was refused, and has changed nothing."""
+
+    sender: int
+    error: PeerMisbehaved
+
+
+Action = Report | Tell | Unsay | NotTaken | Work

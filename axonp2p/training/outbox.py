@@ -1,0 +1,84 @@
+"""What a worker has yet to say, and in which order. Pure.
+
+Small messages come before bulk (parts of slices, pieces, parts of files), so that no order's answer waits behind
+megabytes. Bulk goes to each receiver only as far as the daemon has given credit for it (`MayTell`), in turns: a
+member with a poor line holds nobody else up. Messages are packed only when their turn comes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from axonp2p.sandbox.messages import Control, FromWorkerMessage, ToMember
+from axonp2p.training.messages import AskPieces, BetweenMembers, FilePart, FromWorkerTraining
+from axonp2p.wire.frame import pack_frame
+
+Inner = FromWorkerTraining | BetweenMembers
+_Waiting = tuple[Inner, bytes | memoryview]
+_COORDINATOR = None
+
+
+@dataclass
+class _Line:
+    """To one receiver."""
+
+    credit: int = 0
+    first: deque[_Waiting] = field(default_factory=deque)
+    bulk: deque[_Waiting] = field(default_factory=deque)
+
+    @property
+    def ready(self) -> bool:
+        return self.credit > 0 and bool(self.first or self.bulk)
+
+
+class Outbox:
+    """The queues of one worker. Payloads must not change while they lie here."""
+
+    def __init__(self) -> None:
+        self._at_once: deque[tuple[FromWorkerMessage, bytes]] = deque()
+        self._lines: dict[int | None, _Line] = {}
+
+    def say(self, message: FromWorkerMessage) -> None:
+        """A message to the daemon itself."""
+        self._at_once.append((message, b""))
+
+    def report(self, message: FromWorkerTraining, payload: bytes | memoryview = b"") -> None:
+        """A message to the coordinator."""
+        if isinstance(message, FilePart):
+            self._line(_COORDINATOR).bulk.append((message, payload))
+        else:
+            self._at_once.append((Control(), pack_frame(message, payload)))
+
+    def tell(self, rank: int, message: BetweenMembers, payload: bytes | memoryview = b"") -> None:
+        """A message to a member."""
+        line = self._line(rank)
+        (line.first if isinstance(message, AskPieces) else line.bulk).append((message, payload))
+
+    def credit(self, rank: int | None, more: int) -> None:
+        """So many more bytes may go to a member, or as bulk to the coordinator (None)."""
+        self._line(rank).credit += more
+
+    def drop(self, useless: Callable[[int, BetweenMembers], bool]) -> None:
+        """Forget what still waits for members and is of no use any more."""
+        for rank, line in self._lines.items():
+            if rank is not None:
+                line.bulk = deque(said for said in line.bulk if not useless(rank, said[0]))  # type: ignore[arg-type]
+
+    def next(self) -> tuple[FromWorkerMessage, bytes] | None:
+        """What is to be sent now, packed; None when there is nothing, or no credit for it."""
+        if self._at_once:
+            return self._at_once.popleft()
+        for rank, line in self._lines.items():
+            if line.ready:
+                # Whoever was served goes to the end of the turn.
+                self._lines[rank] = self._lines.pop(rank)
+                message, payload = (line.first or line.bulk).popleft()
+                packed = pack_frame(message, payload)
+                line.credit -= len(packed)
+                return (Control(bulk=True) if rank is None else ToMember(rank=rank)), packed
+        return None
+
+    def _line(self, rank: int | None) -> _Line:
+        return self._lines.setdefault(rank, _Line())

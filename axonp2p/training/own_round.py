@@ -1,0 +1,219 @@
+"""A round as one of its members goes through it: legs of local steps, and the exchanges between them. Pure.
+
+Without overlap the trainer waits for each exchange:
+
+    leg 0 | exchange 0 | outer step | leg 1 | exchange 1 | outer step
+
+With overlap a leg begins while the exchange before it is under way (Streaming DiLoCo, Douillard et al., arXiv
+2501.18512, for whole vectors): from the global weights as far as they are known, less this member's own difference,
+which the exchange will bring as part of a mean. There is never more than one exchange under way.
+
+    leg 0 | leg 1      | leg 2
+            exchange 0 | outer step, exchange 1 | outer step, exchange 2 | outer step
+
+Either way all members have the same weights after the last exchange, to the bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from axonp2p.errors import PeerMisbehaved
+from axonp2p.tensors.flat import Layout
+from axonp2p.training.exchange.arrivals import Arrivals
+from axonp2p.training.exchange.early_parts import EarlyParts
+from axonp2p.training.exchange.leftover import Leftover
+from axonp2p.training.exchange.slice_exchange import Outgoing, SliceExchange
+from axonp2p.training.exchange.terms import ExchangeKey, terms_of
+from axonp2p.training.legs import Evaluated, GoOn, LegDone, TrainRound, exchanges_of, key_of
+from axonp2p.training.member_actions import Action, NotTaken, Tell
+from axonp2p.training.messages import RoundDone, SlicePart, StartRound
+from axonp2p.training.outer_optimizer import State, outer_step
+
+
+@dataclass(frozen=True)
+class Lasting:
+    """What a member keeps from one round to the next, whatever becomes of them."""
+
+    rank: int
+    layout: Layout
+    batch: int
+    early: EarlyParts
+    arrivals: Arrivals
+
+
+@dataclass
+class _Sums:
+    """What the legs and exchanges of a round came to until now."""
+
+    legs: int = 0
+    steps: int = 0
+    samples: int = 0
+    losses: float = 0.0
+    """Over the steps."""
+    flops: int = 0
+    train_seconds: float = 0.0
+    waited_seconds: float = 0.0
+    left_out: set[int] = field(default_factory=set)
+    kept_back: int = 0
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    digests: dict[int, bytes] = field(default_factory=dict)
+    """By owner, of each exchange, one after the other."""
+
+    def add_leg(self, leg: LegDone) -> None:
+        self.legs += 1
+        self.steps += leg.steps
+        self.samples += leg.samples
+        self.losses += leg.loss * leg.steps
+        self.flops += leg.flops
+        self.train_seconds += leg.seconds
+        self.waited_seconds += leg.waited
+
+    def add_exchange(self, exchange: SliceExchange) -> None:
+        self.left_out |= exchange.left_out
+        self.kept_back += exchange.kept_back
+        self.sent_bytes += exchange.sent_bytes
+        self.received_bytes += exchange.received_bytes
+        for owner, digest in exchange.digests.items():
+            self.digests[owner] = self.digests.get(owner, b"") + digest
+
+
+class OwnRound:
+    """One attempt at a round from `state`. `leftover` is taken over; carry actions out as they come."""
+
+    def __init__(self, start: StartRound, lasting: Lasting, state: State, leftover: Leftover) -> None:
+        self._start = start
+        self._lasting = lasting
+        self.state = state
+        """Where the exchanges led to that are applied."""
+        self.leftover = leftover
+        self._applied = 0
+        self._waiting: LegDone | None = None
+        self._exchange: SliceExchange | None = None
+        self._outgoing: Iterator[Outgoing] | None = None
+        self._sums = _Sums()
+
+    @property
+    def over(self) -> bool:
+        """True when all exchanges are applied."""
+        return self._applied == exchanges_of(self._start)
+
+    @property
+    def key(self) -> ExchangeKey:
+        """The exchange that is under way, or comes next."""
+        return (*key_of(self._start), self._applied)
+
+    @property
+    def exchanging(self) -> bool:
+        """True while an exchange is under way."""
+        return self._exchange is not None
+
+    @property
+    def talkative(self) -> bool:
+        """True when `more` has something to say."""
+        return self._outgoing is not None
+
+    def begin(self) -> Iterator[Action]:
+        """The first leg."""
+        yield TrainRound(self._start, self.state.weights)
+
+    def leg_done(self, leg: LegDone, now: float) -> Iterator[Action]:
+        """The trainer has taken a leg; its exchange begins as soon as the one before it is over."""
+        self._waiting = leg
+        yield from self._go_on(now)
+
+    def hear(self, sender: int, part: SlicePart, payload: bytes | memoryview, now: float) -> Iterator[Action]:
+        """A part of the exchange that is under way."""
+        assert self._exchange is not None
+        yield from self._receive(self._exchange, sender, part, payload, now)
+        yield from self._go_on(now)
+
+    def more(self, now: float) -> Iterator[Action]:
+        """One more part of what this member has to say by itself."""
+        if self._outgoing is None:
+            return
+        outgoing = next(self._outgoing, None)
+        if outgoing is None:
+            self._outgoing = None
+        else:
+            yield Tell(*outgoing)
+        yield from self._go_on(now)
+
+    def due(self, now: float) -> Iterator[Action]:
+        """Time has passed."""
+        if self._exchange is not None:
+            yield from (Tell(*outgoing) for outgoing in self._exchange.due(now))
+        yield from self._go_on(now)
+
+    def deadline(self) -> float | None:
+        """When `due` has something to decide."""
+        return self._exchange.deadline() if self._exchange else None
+
+    def report(self, evaluated: Evaluated) -> RoundDone:
+        """What the coordinator wants to know of the round, once it is `over`."""
+        sums = self._sums
+        return RoundDone(
+            round=self._start.round,
+            attempt=self._start.attempt,
+            state=self.state.name,
+            loss=sums.losses / sums.steps,
+            samples=sums.samples,
+            flops=sums.flops,
+            train_seconds=sums.train_seconds,
+            exchange_seconds=sums.waited_seconds + evaluated.waited,
+            exchanges=sums.legs,
+            left_out=sorted(sums.left_out),
+            kept_back=sums.kept_back,
+            slices=[hashlib.sha256(sums.digests[member]).digest() for member in self._start.members],
+            sent_bytes=sums.sent_bytes,
+            received_bytes=sums.received_bytes,
+            metrics=evaluated.metrics,
+            test_samples=evaluated.samples,
+        )
+
+    def _go_on(self, now: float) -> Iterator[Action]:
+        """Whatever can be done now: apply an exchange that is complete, begin the next one."""
+        while self._exchange is None or self._exchange.complete:
+            if self._exchange is not None:
+                yield from self._apply(self._exchange)
+            if self._waiting is None:
+                return
+            yield from self._meet(self._waiting, now)
+
+    def _apply(self, exchange: SliceExchange) -> Iterator[Action]:
+        start = self._start
+        self._exchange = self._outgoing = None
+        self.state = outer_step(self.state, exchange.mean(), start.outer_learning_rate, start.outer_momentum)
+        self._applied += 1
+        # First of all the trainer, so that it does not stand waiting.
+        if not start.overlap and not self.over:
+            yield GoOn(self.state.weights)
+        self.leftover.settle(exchange.leftover())
+        self._sums.add_exchange(exchange)
+
+    def _meet(self, leg: LegDone, now: float) -> Iterator[Action]:
+        """Begin the exchange of a leg, with what others have sent of it already."""
+        start, lasting = self._start, self._lasting
+        self._waiting = None
+        self._sums.add_leg(leg)
+        if start.overlap and self._applied + 1 < exchanges_of(start):
+            yield GoOn(self.state.weights - leg.difference)
+        terms = terms_of(start, lasting.rank, self._applied, lasting.layout, lasting.batch)
+        sending = self.leftover.take(leg.difference, len(start.members))
+        exchange = self._exchange = SliceExchange(terms, sending, leg.samples, lasting.arrivals, now)
+        self._outgoing = exchange.outgoing()
+        for early in lasting.early.take(terms):
+            yield from self._receive(exchange, *early, now)
+
+    def _receive(
+        self, exchange: SliceExchange, sender: int, part: SlicePart, payload: bytes | memoryview, now: float
+    ) -> Iterator[Action]:
+        try:
+            answers = exchange.receive(sender, part, payload, now)
+        except PeerMisbehaved as error:
+            yield NotTaken(sender, error)
+        else:
+            yield from (Tell(*outgoing) for outgoing in answers)

@@ -1,0 +1,164 @@
+"""The thread that trains: it alone touches the model and the inner optimiser, once they are made.
+
+Legs run here while the worker's own thread hears, averages and says (torch lets go of the interpreter while it
+computes). Orders lie in a queue; only `Abandon` takes effect at once: the leg under way ends after its step.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from axonp2p.errors import TaskMistake
+from axonp2p.tensors.flat import Layout
+from axonp2p.training.legs import (
+    Abandon,
+    Accept,
+    Done,
+    Evaluate,
+    Evaluated,
+    GoOn,
+    LegDone,
+    MakeModelFile,
+    ModelFileMade,
+    PutBack,
+    Stepped,
+    TaskWentWrong,
+    TrainRound,
+    Work,
+    exchanges_of,
+    key_of,
+)
+from axonp2p.training.local_trainer import LocalTrainer, Verdict
+from axonp2p.training.messages import StartRound
+from axonp2p.training.outer_optimizer import State
+
+PROGRESS_SECONDS = 0.5
+CLOSING_SECONDS = 5.0
+"""How long a step may take to end when the worker does: Python ends badly while torch computes."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """The model is made; these are the task's own first weights."""
+
+    first: State = field(repr=False)
+    layout: Layout
+
+
+Say = Callable[[Done | Built | BaseException], None]
+
+
+class TrainingThread:
+    """Trains with what `make` makes, on the new thread, and says what came of it. `clock` gives monotonic seconds.
+
+    `say` is called on the new thread, with an exception when something went wrong that is not the task's mistake.
+    """
+
+    def __init__(self, make: Callable[[], LocalTrainer], say: Say, clock: Callable[[], float]) -> None:
+        self._make = make
+        self._say = say
+        self._clock = clock
+        self._orders: queue.Queue[tuple[int, Work] | None] = queue.Queue()
+        self._abandoned = 0
+        """Orders with a smaller number than this are not wanted any more."""
+        self._round: StartRound | None = None
+        self._exchange = 0
+        self._stopped_at = self._next_progress = 0.0
+        self._thread = threading.Thread(target=self._run, name="training", daemon=True)
+
+    def open(self) -> None:
+        """Start the thread; `Built` or `TaskWentWrong` follows."""
+        self._thread.start()
+
+    def give(self, work: Work) -> None:
+        """To be done when all before it is."""
+        if isinstance(work, Abandon):
+            self._abandoned += 1
+        else:
+            self._orders.put((self._abandoned, work))
+
+    def close(self) -> None:
+        """End the thread after the step that it takes; waits for that, but not long."""
+        self._abandoned += 1
+        self._orders.put(None)
+        self._thread.join(CLOSING_SECONDS)
+
+    def _run(self) -> None:
+        try:
+            try:
+                trainer = self._make()
+                self._say(Built(trainer.first_state(), trainer.layout))
+            except TaskMistake as mistake:
+                self._say(TaskWentWrong(mistake))
+                return
+            while (order := self._orders.get()) is not None:
+                try:
+                    self._carry_out(trainer, *order)
+                except TaskMistake as mistake:
+                    if not self._unwanted(*order):
+                        self._say(TaskWentWrong(mistake))
+        except BaseException as error:
+            self._say(error)
+
+    def _carry_out(self, trainer: LocalTrainer, number: int, work: Work) -> None:
+        if isinstance(work, Accept):
+            trainer.accept()
+        elif isinstance(work, PutBack):
+            trainer.put_back()
+        elif isinstance(work, MakeModelFile):
+            self._say(ModelFileMade(trainer.model_file(work.weights)))
+        elif self._unwanted(number, work):
+            return
+        elif isinstance(work, TrainRound):
+            self._round, self._exchange = work.start, 0
+            self._stopped_at, self._next_progress = self._clock(), 0.0
+            trainer.begin(work.start)
+            self._leg(trainer, number, work)
+        elif isinstance(work, GoOn):
+            self._leg(trainer, number, work)
+        elif isinstance(work, Evaluate):
+            waited = self._clock() - self._stopped_at
+            metrics, samples = trainer.evaluate(work.weights, work.shards)
+            self._say(Evaluated(work.key, metrics, samples, waited))
+
+    def _unwanted(self, number: int, work: Work) -> bool:
+        return number < self._abandoned and isinstance(work, TrainRound | GoOn | Evaluate)
+
+    def _leg(self, trainer: LocalTrainer, number: int, work: TrainRound | GoOn) -> None:
+        start = self._round
+        assert start is not None
+        begun = self._clock()
+        budget = start.seconds / exchanges_of(start) if start.seconds else float("inf")
+
+        def judge(step: int, loss: float, samples: int) -> Verdict:
+            if number < self._abandoned:
+                return Verdict.ABANDON
+            now = self._clock()
+            if now >= self._next_progress or step == start.steps:
+                # The last one is always said: from it the coordinator knows who keeps the exchange waiting.
+                self._next_progress = now + PROGRESS_SECONDS
+                self._say(Stepped(key_of(start), step, loss, samples))
+            return Verdict.ENOUGH if now - begun >= budget else Verdict.GO_ON
+
+        waited = begun - self._stopped_at if self._exchange else 0.0
+        leg = trainer.leg(work.weights, judge)
+        if leg is None:
+            return
+        self._stopped_at = self._clock()
+        self._say(
+            LegDone(
+                key_of(start),
+                self._exchange,
+                leg.difference,
+                leg.steps,
+                leg.samples,
+                leg.loss,
+                leg.flops,
+                self._stopped_at - begun,
+                waited,
+            )
+        )
+        self._exchange += 1

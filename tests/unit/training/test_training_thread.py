@@ -1,0 +1,170 @@
+"""The training thread: what it says, in which order, and when it ends a leg. The clock moves a second a step."""
+
+from __future__ import annotations
+
+import queue
+
+import pytest
+import torch
+
+from axonp2p.errors import TaskMistake
+from axonp2p.training.legs import (
+    Abandon,
+    Accept,
+    Evaluate,
+    Evaluated,
+    GoOn,
+    LegDone,
+    MakeModelFile,
+    ModelFileMade,
+    PutBack,
+    Stepped,
+    TaskWentWrong,
+    TrainRound,
+)
+from axonp2p.training.local_trainer import Leg, Verdict
+from axonp2p.training.training_thread import Built, TrainingThread
+from tests.unit.training.member_swarm import start_round
+
+WEIGHTS = torch.zeros(3)
+
+
+class Trainer:
+    """Takes steps of a second each; waits for the test after every step when `stepwise`."""
+
+    layout = None
+
+    def __init__(self, stepwise=False):
+        self.now = 0.0
+        self.calls = []
+        self.may_go_on = queue.Queue() if stepwise else None
+        self.stepped = queue.Queue()
+        self.steps = 0
+
+    def first_state(self):
+        return None
+
+    def accept(self):
+        self.calls.append("accept")
+
+    def put_back(self):
+        self.calls.append("put back")
+
+    def begin(self, start):
+        self.calls.append(f"begin {start.round}")
+        self.steps = 0
+
+    def leg(self, weights, judge):
+        self.calls.append("leg")
+        for taken in range(1, 1000):
+            self.now += 1.0
+            self.steps += 1
+            self.stepped.put(self.steps)
+            if self.may_go_on:
+                self.may_go_on.get(timeout=20)
+            verdict = judge(self.steps, 0.5, 4 * self.steps)
+            if verdict is Verdict.ABANDON:
+                return None
+            if verdict is Verdict.ENOUGH:
+                return Leg(weights, taken, 4 * taken, 0.5, 10 * taken)
+        raise TaskMistake("local steps", cause="too many")
+
+    def evaluate(self, weights, shards):
+        return {"loss": 0.5}, len(shards)
+
+    def model_file(self, weights):
+        return b"model"
+
+
+@pytest.fixture
+def work():
+    opened = []
+
+    def work(trainer):
+        said = queue.Queue()
+        thread = TrainingThread(lambda: trainer, said.put, lambda: trainer.now)
+        thread.open()
+        opened.append(thread)
+        assert isinstance(said.get(timeout=20), Built)
+        return thread, said
+
+    yield work
+    for thread in opened:
+        thread.close()
+
+
+def hear(said, kind):
+    while not isinstance(message := said.get(timeout=20), kind):
+        assert isinstance(message, Stepped)
+    return message
+
+
+def test_a_budget_of_time_is_divided_among_the_legs_and_waiting_is_counted(work):
+    trainer = Trainer()
+    thread, said = work(trainer)
+    start = start_round(5, bytes(32), [0], steps=100, exchange_every=50, seconds=5.0)
+    thread.give(TrainRound(start, WEIGHTS))
+    first = hear(said, LegDone)
+    trainer.now += 7.0
+    thread.give(GoOn(WEIGHTS))
+    second = hear(said, LegDone)
+    trainer.now += 2.0
+    thread.give(Evaluate((5, 0), WEIGHTS, [1, 2]))
+    assert [(leg.key, leg.exchange, leg.steps, leg.seconds) for leg in (first, second)] == [
+        ((5, 0), 0, 3, 3.0),
+        ((5, 0), 1, 3, 3.0),
+    ]
+    assert (first.waited, second.waited) == (0.0, 7.0)
+    assert hear(said, Evaluated) == Evaluated((5, 0), {"loss": 0.5}, 2, 2.0)
+
+
+def test_a_leg_is_abandoned_after_its_step_and_what_was_to_follow_is_left_out(work):
+    trainer = Trainer(stepwise=True)
+    thread, said = work(trainer)
+    thread.give(TrainRound(start_round(0, bytes(32), [0], steps=1000, exchange_every=1000), WEIGHTS))
+    trainer.stepped.get(timeout=20)
+    thread.give(GoOn(WEIGHTS))
+    thread.give(Abandon())
+    thread.give(PutBack())
+    trainer.may_go_on.put(None)
+    thread.give(TrainRound(start_round(1, bytes(32), [0], steps=1, seconds=1.0), WEIGHTS))
+    trainer.may_go_on.put(None)
+    assert hear(said, LegDone).key == (1, 0)
+    assert trainer.calls == ["begin 0", "leg", "put back", "begin 1", "leg"]
+
+
+def test_a_file_is_made_though_another_order_follows(work):
+    trainer = Trainer()
+    thread, said = work(trainer)
+    thread.give(Accept())
+    thread.give(MakeModelFile(WEIGHTS))
+    thread.give(Abandon())
+    assert hear(said, ModelFileMade).data == b"model"
+    assert trainer.calls == ["accept"]
+
+
+def test_a_mistake_is_said_and_the_next_order_is_carried_out(work):
+    trainer = Trainer()
+    thread, said = work(trainer)
+    thread.give(TrainRound(start_round(0, bytes(32), [0], steps=1), WEIGHTS))
+    assert hear(said, TaskWentWrong).mistake.cause == "too many"
+    thread.give(MakeModelFile(WEIGHTS))
+    hear(said, ModelFileMade)
+
+
+def test_a_mistake_while_the_model_is_built_is_said():
+    said = queue.Queue()
+
+    def make():
+        raise TaskMistake("model()", cause="ValueError")
+
+    TrainingThread(make, said.put, lambda: 0.0).open()
+    assert said.get(timeout=20).report.doing == "model()"
+
+
+def test_what_is_not_the_tasks_mistake_ends_the_worker(work):
+    trainer = Trainer()
+    trainer.evaluate = None
+    thread, said = work(trainer)
+    thread.give(Evaluate((0, 0), WEIGHTS, []))
+    assert isinstance(said.get(timeout=20), TypeError)
