@@ -39,6 +39,7 @@ class _Exchange:
     terms: Terms
     incoming: SliceExchange | None
     results: list[_Result] = field(default_factory=list)
+    result_bytes: int = 0
 
     @property
     def complete(self) -> bool:
@@ -47,7 +48,7 @@ class _Exchange:
     @property
     def bytes(self) -> int:
         vector = self.terms.values * BYTES_A_VALUE if self.incoming else 0
-        return vector + sum(len(result.payload) for result in self.results)
+        return vector + self.result_bytes
 
 
 @dataclass
@@ -126,14 +127,11 @@ class FollowedRounds:
         self._base, self._accepted = None, base
         self._advance()
 
-    def hear(self, sender: int, part: SlicePart, payload: bytes | memoryview, now: float) -> bool:
-        """A result came; True when `newest` has changed. One of a round that is not followed is passed over.
-
-        Raises `PeerMisbehaved`.
-        """
+    def hear(self, sender: int, part: SlicePart, payload: bytes | memoryview, now: float) -> None:
+        """A result came. One of a round that is not followed is passed over. Raises `PeerMisbehaved`."""
         followed = next((one for one in self._rounds if one.key == (part.round, part.attempt)), None)
         if followed is None or part.exchange < followed.applied:
-            return False
+            return
         if part.exchange >= exchanges_of(followed.start):
             raise PeerMisbehaved(f"rank {sender} sent a part of an exchange that the round does not have")
         exchange = followed.exchanges.get(part.exchange) or self._exchange(followed.start, part.exchange, now)
@@ -141,17 +139,13 @@ class FollowedRounds:
             raise PeerMisbehaved(f"rank {sender} sent a result of an exchange that is complete")
         exchange.incoming.receive(sender, part, payload, now)
         followed.exchanges[part.exchange] = exchange
-        return self._took(exchange, _Result(sender, part, bytes(payload)))
-
-    def _took(self, exchange: _Exchange, result: _Result) -> bool:
-        before = self.newest
-        exchange.results.append(result)
+        exchange.results.append(_Result(sender, part, bytes(payload)))
+        exchange.result_bytes += len(payload)
         self._advance()
         if exchange.complete:
             exchange.incoming = None
         if sum(one.bytes for followed in self._rounds for one in followed.exchanges.values()) > self._most_bytes:
             self._begin_anew(None)
-        return self.newest is not before
 
     def _exchange(self, start: StartRound, number: int, now: float) -> _Exchange:
         terms = terms_of(start, self._rank, number, self._layout, self._batch)
