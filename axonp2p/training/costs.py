@@ -61,7 +61,8 @@ def bits_a_value(coding: Coding) -> float:
     if coding.density == 1:
         return bits
     low = math.floor(math.log2(1 / coding.density))
-    return coding.density * (bits + low + 1) + 2.0**-low
+    # Where their places cost more than is saved, all values go.
+    return min(bits, coding.density * (bits + low + 1) + 2.0**-low)
 
 
 def vector_bytes(facts: Facts, coding: Coding) -> float:

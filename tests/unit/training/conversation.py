@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from axonp2p.training.messages import Prepared, Progress, RoundDone, StartRound, TaskFailed
@@ -12,6 +13,7 @@ from axonp2p.training.round_messages import (
     Event,
     GiveUp,
     MemberDropped,
+    MemberLeftBehind,
     MemberReady,
     MistakeReported,
     ProgressHeard,
@@ -37,6 +39,14 @@ class Conversation:
     def begin(self) -> list[Action]:
         return self.rounds.begin(self.now)
 
+    def report(self, rank: int, round: int, state: bytes, attempt: int = 0, **more: Any) -> RoundReported:
+        """Of a member of an attempt with all who are members now, if nothing else is said."""
+        more = {"members": len(self.rounds.members)} | more
+        return RoundReported(rank, round_done(round, attempt, state, **more))
+
+    def all_report(self, round: int, state: bytes, attempt: int = 0) -> list[Action]:
+        return self.hears(*(self.report(rank, round, state, attempt) for rank in list(self.rounds.members)))
+
     def hears(self, *events: Event, after: float = 1.0) -> list[Action]:
         """What was said in reply to the last of these events."""
         said: list[Action] = []
@@ -61,12 +71,25 @@ def ready(rank: int, state: bytes = FIRST, *, values: int = 100) -> MemberReady:
     return MemberReady(rank, Prepared(state=state, parameters=values, values=values))
 
 
-def reported(rank: int, round: int, state: bytes, attempt: int = 0) -> RoundReported:
-    done = RoundDone(
-        round=round, attempt=attempt, state=state, loss=0.5, samples=80, flops=1000, train_seconds=1.0,
-        exchange_seconds=0.1, sent_bytes=10, received_bytes=10, metrics={"accuracy": 0.9}, test_samples=5,
+def round_done(
+    round: int,
+    attempt: int,
+    state: bytes,
+    *,
+    members: int = 3,
+    slices: list[bytes] | None = None,
+    left_out: Sequence[int] = (),
+    kept_back: int = 0,
+    exchanges: int = 1,
+    seconds: float = 1.0,
+) -> RoundDone:
+    """What a member reports of a round; of slices all say the same, if nothing else is said."""
+    return RoundDone(
+        round=round, attempt=attempt, state=state, loss=0.5, samples=80, flops=1000, train_seconds=seconds,
+        exchange_seconds=0.1, exchanges=exchanges, left_out=list(left_out), kept_back=kept_back,
+        slices=slices or [b"m" * 32] * members, sent_bytes=10, received_bytes=10, metrics={"accuracy": 0.9},
+        test_samples=5,
     )  # fmt: skip
-    return RoundReported(rank, done)
 
 
 def finished_steps(rank: int, round: int = 0, attempt: int = 0, step: int = STEPS) -> ProgressHeard:
@@ -83,6 +106,14 @@ def started(said: list[Action]) -> dict[int, StartRound]:
         for action in said
         if isinstance(action, Tell) and isinstance(action.message, StartRound)
     }
+
+
+def left_behind(said: list[Action]) -> list[int]:
+    return [action.rank for action in said if isinstance(action, MemberLeftBehind)]
+
+
+def only(said: list[Action], *kinds: type[Any]) -> list[Any]:
+    return [action for action in said if isinstance(action, kinds)]
 
 
 def dropped(said: list[Action]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from axonp2p.training.messages import AdoptState
 from axonp2p.training.phases import Phase
 from axonp2p.training.round_messages import (
     JobGoesOn,
@@ -9,24 +10,30 @@ from axonp2p.training.round_messages import (
     Leave,
     LinkBroken,
     MemberDropped,
+    MemberJoined,
     MemberLeaves,
+    MemberLeftBehind,
     MemberLost,
     MemberPaused,
     MemberResumed,
     RoundAccepted,
     RoundRedone,
+    SetMembers,
+    StateAdoptedBy,
+    Tell,
     Tick,
     Trained,
 )
 from tests.unit.training.conversation import (
     FIRST,
+    OTHER,
     SECOND,
     THIRD,
     Conversation,
     dropped,
     finished_steps,
+    left_behind,
     ready,
-    reported,
     started,
 )
 
@@ -39,7 +46,7 @@ def test_a_pause_that_is_soon_over_costs_nothing() -> None:
     talk = Conversation(2, rounds=1)
     talk.all_ready()
     assert talk.hears(MemberPaused(1, BUSY), MemberResumed(1)) == []
-    said = talk.hears(reported(0, 0, SECOND), reported(1, 0, SECOND))
+    said = talk.hears(talk.report(0, 0, SECOND), talk.report(1, 0, SECOND))
     assert said[-1] == Trained(SECOND, [0, 1])
 
 
@@ -50,7 +57,7 @@ def test_the_others_wait_for_a_paused_member_as_long_as_for_a_slow_one() -> None
     half_at = talk.now - 10
     said = talk.waits()
     assert talk.now - half_at == 3 * 20
-    assert said[0] == MemberDropped(2, f"paused: {BUSY}")
+    assert said[0] == MemberLeftBehind(2, f"paused: {BUSY}")
     assert isinstance(said[1], RoundRedone)
     assert set(started(said)) == {0, 1}
 
@@ -60,7 +67,7 @@ def test_of_two_the_one_that_works_does_not_wait_for_ever() -> None:
     talk.all_ready()
     talk.hears(MemberPaused(1, BUSY), finished_steps(0), after=10)
     said = talk.waits()
-    assert dropped(said) == [1]
+    assert left_behind(said) == [1]
     assert set(started(said)) == {0}
 
 
@@ -69,7 +76,7 @@ def test_who_stands_still_in_the_exchange_is_left_out_and_not_those_that_wait_fo
     talk.all_ready()
     talk.hears(*(finished_steps(rank) for rank in range(3)))
     talk.hears(MemberPaused(0, BUSY))
-    assert dropped(talk.waits()) == [0]
+    assert left_behind(talk.waits()) == [0]
 
 
 def test_a_broken_link_to_a_paused_member_is_nobodys_fault() -> None:
@@ -80,12 +87,32 @@ def test_a_broken_link_to_a_paused_member_is_nobodys_fault() -> None:
     assert talk.hears(Tick()) == []
 
 
-def test_who_was_left_out_may_go_on_or_not_nobody_listens() -> None:
+def test_who_was_left_behind_keeps_its_lease_and_comes_back_when_its_owner_goes() -> None:
+    talk = Conversation(2, rounds=4)
+    talk.all_ready()
+    talk.hears(MemberPaused(1, BUSY), finished_steps(0))
+    said = talk.waits()
+    assert SetMembers([0]) in said
+    said = talk.hears(talk.report(0, 0, SECOND, 1))
+    assert set(started(said)) == {0}, "it stands still yet"
+    assert talk.hears(MemberResumed(1)) == []
+    said = talk.hears(talk.report(0, 1, THIRD))
+    assert SetMembers([0], [1]) in said
+    assert Tell(1, AdoptState(state=THIRD, senders=[0])) in said
+    assert [(order.listeners, order.shards) for order in started(said).values()] == [([1], [0, 1, 2, 3]), ([1], [])]
+    talk.hears(StateAdoptedBy(1, THIRD), StateAdoptedBy(1, OTHER))
+    said = talk.hears(talk.report(0, 2, OTHER))
+    assert MemberJoined(1, 3) in said
+    assert {rank: order.shards for rank, order in started(said).items()} == {0: [0, 1], 1: [2, 3]}
+
+
+def test_who_was_left_behind_may_still_be_wanted_back() -> None:
     talk = Conversation(2)
     talk.all_ready()
     talk.hears(MemberPaused(1, BUSY), finished_steps(0))
     talk.waits()
-    assert talk.hears(MemberResumed(1), MemberPaused(1, BUSY), MemberLeaves(1, BUSY, talk.now)) == []
+    assert talk.hears(MemberLeaves(1, BUSY, talk.now + 60)) == [MemberDropped(1, f"handed back: {BUSY}")]
+    assert talk.hears(MemberLost(1, "the lease ended")) == []
 
 
 # --- a job that cannot do without ---
@@ -99,7 +126,7 @@ def test_a_job_waits_for_the_only_member_as_long_as_it_takes() -> None:
     talk.now += 86_400
     assert talk.hears(Tick()) == []
     assert talk.hears(MemberResumed(0)) == [JobGoesOn()]
-    assert talk.hears(reported(0, 0, SECOND))[-1] == Trained(SECOND, [0])
+    assert talk.hears(talk.report(0, 0, SECOND))[-1] == Trained(SECOND, [0])
 
 
 def test_while_a_job_waits_every_deadline_moves() -> None:
@@ -145,7 +172,7 @@ def test_who_has_to_go_ends_its_round_and_is_left_out_of_the_next() -> None:
     talk = Conversation(3)
     talk.all_ready()
     assert talk.hears(MemberLeaves(1, BUSY, talk.now + 600)) == []
-    said = talk.hears(*(reported(rank, 0, SECOND) for rank in range(3)))
+    said = talk.hears(*(talk.report(rank, 0, SECOND) for rank in range(3)))
     assert isinstance(said[0], RoundAccepted)
     assert set(said[0].reports) == {0, 1, 2}
     assert said[1] == MemberDropped(1, f"handed back: {BUSY}")
@@ -188,7 +215,7 @@ def test_the_last_member_ends_its_round_and_the_job_is_left_while_it_can_give_th
     talk = Conversation(1, rounds=5)
     talk.all_ready()
     talk.hears(MemberLeaves(0, BUSY, talk.now + 600))
-    said = talk.hears(reported(0, 0, SECOND))
+    said = talk.hears(talk.report(0, 0, SECOND))
     assert [type(action) for action in said] == [RoundAccepted, Leave]
     assert not dropped(said)
     assert talk.rounds.phase is Phase.LEFT
@@ -208,15 +235,15 @@ def test_too_few_that_stay_leave_the_job_too() -> None:
     talk = Conversation(2, rounds=3, min_peers=2)
     talk.all_ready()
     talk.hears(MemberLeaves(1, BUSY, talk.now + 600))
-    said = talk.hears(reported(0, 0, SECOND), reported(1, 0, SECOND))
+    said = talk.hears(talk.report(0, 0, SECOND), talk.report(1, 0, SECOND))
     assert said[-1] == Leave(f"lynx: handed back: {BUSY}")
 
 
 def test_the_last_round_is_the_last_round() -> None:
     talk = Conversation(1, rounds=2)
     talk.all_ready()
-    talk.hears(reported(0, 0, SECOND))
-    said = talk.hears(MemberLeaves(0, BUSY, talk.now + 600), reported(0, 1, THIRD))
+    talk.hears(talk.report(0, 0, SECOND))
+    said = talk.hears(MemberLeaves(0, BUSY, talk.now + 600), talk.report(0, 1, THIRD))
     assert said[-1] == Trained(THIRD, [0])
 
 
@@ -226,4 +253,4 @@ def test_a_job_that_is_left_begins_nothing_more() -> None:
     talk.hears(MemberLeaves(0, BUSY, talk.now))
     assert talk.rounds.phase is Phase.LEFT
     assert talk.rounds.next_deadline() is None
-    assert talk.hears(MemberResumed(0), reported(0, 0, FIRST)) == []
+    assert talk.hears(MemberResumed(0), talk.report(0, 0, FIRST)) == []

@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 
 from axonp2p.errors import JobFailed, TaskMistake
-from axonp2p.training.messages import (
-    AdoptState,
-    GiveState,
-    Prepare,
-)
+from axonp2p.training.messages import AdoptState, Prepare
 from axonp2p.training.phases import LEGAL, Phase, advance
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round import Rounds
@@ -18,13 +14,14 @@ from axonp2p.training.round_messages import (
     LinkBroken,
     MemberDropped,
     MemberLost,
+    MemberPaused,
     RoundAccepted,
     RoundRedone,
+    RoundReported,
     SendStartState,
     SetMembers,
     StateAdoptedBy,
     Tell,
-    Tick,
     Trained,
 )
 from tests.unit.training.conversation import (
@@ -38,7 +35,7 @@ from tests.unit.training.conversation import (
     finished_steps,
     mistake,
     ready,
-    reported,
+    round_done,
     started,
 )
 
@@ -56,13 +53,13 @@ def test_a_job_without_trouble() -> None:
     assert {rank: order.shards for rank, order in started(said).items()} == {0: [0, 2], 1: [1, 3]}
     assert {(order.round, order.attempt, order.state) for order in started(said).values()} == {(0, 0, FIRST)}
 
-    assert talk.hears(reported(0, 0, SECOND)) == []
-    said = talk.hears(reported(1, 0, SECOND))
+    assert talk.hears(talk.report(0, 0, SECOND)) == []
+    said = talk.hears(talk.report(1, 0, SECOND))
     assert isinstance(said[0], RoundAccepted)
     assert (said[0].round, said[0].state, set(said[0].reports)) == (0, SECOND, {0, 1})
     assert {(order.round, order.state) for order in started(said).values()} == {(1, SECOND)}
 
-    said = talk.hears(reported(1, 1, THIRD), reported(0, 1, THIRD))
+    said = talk.hears(talk.report(1, 1, THIRD), talk.report(0, 1, THIRD))
     assert said[-1] == Trained(THIRD, [0, 1])
     assert talk.rounds.next_deadline() is None
     assert talk.hears(MemberLost(0, "gone")) == []
@@ -88,7 +85,7 @@ def test_who_starts_differently_gets_the_majoritys_state() -> None:
     talk = Conversation(3)
     talk.begin()
     said = talk.hears(ready(0, OTHER), ready(1), ready(2))
-    assert said == [Tell(0, AdoptState(state=FIRST, sender=1)), Tell(1, GiveState(to=0))]
+    assert said == [Tell(0, AdoptState(state=FIRST, senders=[1, 2]))]
     assert started(talk.hears(StateAdoptedBy(0, FIRST)))[0].state == FIRST
 
 
@@ -96,20 +93,28 @@ def test_of_two_different_states_the_lowest_ranks_is_taken() -> None:
     talk = Conversation(2)
     talk.begin()
     said = talk.hears(ready(1, OTHER), ready(0, FIRST))
-    assert said == [Tell(1, AdoptState(state=FIRST, sender=0)), Tell(0, GiveState(to=1))]
+    assert said == [Tell(1, AdoptState(state=FIRST, senders=[0]))]
 
 
-def test_when_the_giver_is_lost_another_gives() -> None:
+def test_when_all_senders_are_lost_others_are_named() -> None:
+    talk = Conversation(4, start_state=THIRD)
+    talk.all_ready()
+    assert talk.hears(StateAdoptedBy(0, THIRD))[-1] == Tell(3, AdoptState(state=THIRD, senders=[0]))
+    assert talk.hears(StateAdoptedBy(1, THIRD)) == []
+    said = talk.hears(MemberLost(0, "killed"))
+    assert said == [
+        MemberDropped(0, "killed"),
+        SetMembers([1, 2, 3]),
+        Tell(2, AdoptState(state=THIRD, senders=[1])),
+        Tell(3, AdoptState(state=THIRD, senders=[1])),
+    ]
+
+
+def test_who_is_paused_is_not_named_as_a_sender() -> None:
     talk = Conversation(3)
     talk.begin()
-    talk.hears(ready(0, OTHER), ready(1), ready(2))
-    said = talk.hears(MemberLost(1, "killed"))
-    assert said == [
-        MemberDropped(1, "killed"),
-        SetMembers([0, 2]),
-        Tell(0, AdoptState(state=FIRST, sender=2)),
-        Tell(2, GiveState(to=0)),
-    ]
+    said = talk.hears(ready(0, OTHER), ready(1), MemberPaused(1, "a game"), ready(2))
+    assert said == [Tell(0, AdoptState(state=FIRST, senders=[2]))]
 
 
 def test_when_all_holders_are_lost_the_others_start_from_what_they_have() -> None:
@@ -177,17 +182,12 @@ def test_who_prepares_twice_and_differently_is_dropped() -> None:
 # --- resumed ---
 
 
-def test_a_resumed_job_sends_its_state_to_one_member_that_gives_it_to_the_others() -> None:
+def test_a_resumed_job_sends_its_state_to_one_member_from_which_the_others_fetch_it() -> None:
     talk = Conversation(3, rounds=4, first_round=2, start_state=THIRD)
     said = talk.all_ready()
-    assert said == [Tell(0, AdoptState(state=THIRD, sender=None)), SendStartState(0)]
+    assert said == [Tell(0, AdoptState(state=THIRD, senders=[])), SendStartState(0)]
     said = talk.hears(StateAdoptedBy(0, THIRD))
-    assert said == [
-        Tell(1, AdoptState(state=THIRD, sender=0)),
-        Tell(0, GiveState(to=1)),
-        Tell(2, AdoptState(state=THIRD, sender=0)),
-        Tell(0, GiveState(to=2)),
-    ]
+    assert said == [Tell(rank, AdoptState(state=THIRD, senders=[0])) for rank in (1, 2)]
     said = talk.hears(StateAdoptedBy(1, THIRD), StateAdoptedBy(2, THIRD))
     assert {(order.round, order.state) for order in started(said).values()} == {(2, THIRD)}
 
@@ -196,7 +196,7 @@ def test_when_the_one_with_the_state_is_lost_it_is_sent_to_another() -> None:
     talk = Conversation(2, first_round=1, start_state=THIRD)
     talk.all_ready()
     said = talk.hears(MemberLost(0, "killed"))
-    assert said[1:] == [SetMembers([1]), Tell(1, AdoptState(state=THIRD, sender=None)), SendStartState(1)]
+    assert said[1:] == [SetMembers([1]), Tell(1, AdoptState(state=THIRD, senders=[])), SendStartState(1)]
     assert started(talk.hears(StateAdoptedBy(1, THIRD)))[1].round == 1
 
 
@@ -212,7 +212,7 @@ def test_a_job_resumed_after_its_last_round_only_hands_out_its_state() -> None:
 def test_a_lost_member_is_dropped_its_shards_move_and_the_round_is_redone() -> None:
     talk = Conversation(3)
     before = started(talk.all_ready())
-    talk.hears(reported(0, 0, SECOND))
+    talk.hears(talk.report(0, 0, SECOND))
     said = talk.hears(MemberLost(2, "the session ended"))
     assert said[:3] == [
         MemberDropped(2, "the session ended"),
@@ -228,7 +228,7 @@ def test_a_lost_member_is_dropped_its_shards_move_and_the_round_is_redone() -> N
 def test_a_round_counts_when_all_who_remain_have_already_reported_the_same() -> None:
     talk = Conversation(3)
     talk.all_ready()
-    talk.hears(reported(0, 0, SECOND), reported(1, 0, SECOND))
+    talk.hears(talk.report(0, 0, SECOND), talk.report(1, 0, SECOND))
     said = talk.hears(MemberLost(2, "killed"))
     accepted = said[1]
     assert isinstance(accepted, RoundAccepted)
@@ -257,7 +257,7 @@ def test_a_job_with_too_few_members_does_not_begin() -> None:
 def test_whose_weights_differ_from_the_majority_is_dropped_and_the_round_counts() -> None:
     talk = Conversation(3)
     talk.all_ready()
-    said = talk.hears(reported(0, 0, OTHER), reported(1, 0, SECOND), reported(2, 0, SECOND))
+    said = talk.hears(talk.report(0, 0, OTHER), talk.report(1, 0, SECOND), talk.report(2, 0, SECOND))
     assert dropped(said) == [0]
     accepted = said[1]
     assert isinstance(accepted, RoundAccepted)
@@ -267,7 +267,7 @@ def test_whose_weights_differ_from_the_majority_is_dropped_and_the_round_counts(
 def test_a_disagreement_that_leaves_too_few_ends_the_job() -> None:
     talk = Conversation(2, min_peers=2)
     talk.all_ready()
-    error = error_in(talk.hears(reported(0, 0, SECOND), reported(1, 0, OTHER)))
+    error = error_in(talk.hears(talk.report(0, 0, SECOND), talk.report(1, 0, OTHER)))
     assert "weights differed" in error.cause
 
 
@@ -275,8 +275,8 @@ def test_reports_of_earlier_attempts_are_passed_over() -> None:
     talk = Conversation(3)
     talk.all_ready()
     talk.hears(MemberLost(2, "killed"))
-    assert talk.hears(reported(0, 0, SECOND), finished_steps(0), reported(1, 0, SECOND)) == []
-    said = talk.hears(reported(0, 0, THIRD, attempt=1), reported(1, 0, THIRD, attempt=1))
+    assert talk.hears(talk.report(0, 0, SECOND), finished_steps(0), talk.report(1, 0, SECOND)) == []
+    said = talk.hears(talk.report(0, 0, THIRD, attempt=1), talk.report(1, 0, THIRD, attempt=1))
     assert isinstance(said[0], RoundAccepted)
     assert said[0].state == THIRD
 
@@ -284,8 +284,9 @@ def test_reports_of_earlier_attempts_are_passed_over() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        reported(1, 1, SECOND),
-        reported(1, 0, SECOND, attempt=1),
+        RoundReported(1, round_done(1, 0, SECOND)),
+        RoundReported(1, round_done(0, 1, SECOND)),
+        RoundReported(1, round_done(0, 0, SECOND, members=2)),
         finished_steps(1, round=5),
         StateAdoptedBy(1, OTHER),
         LinkBroken(1, 63, "never heard of"),
@@ -302,21 +303,22 @@ def test_who_speaks_of_what_cannot_be_is_dropped(wrong: Event) -> None:
 def test_who_reports_before_the_first_round_is_dropped() -> None:
     talk = Conversation(3)
     talk.begin()
-    assert dropped(talk.hears(reported(1, 0, SECOND))) == [1]
+    assert dropped(talk.hears(talk.report(1, 0, SECOND))) == [1]
 
 
 def test_who_changes_its_report_is_dropped_and_who_repeats_it_is_not() -> None:
     talk = Conversation(3)
     talk.all_ready()
-    assert talk.hears(reported(1, 0, SECOND), reported(1, 0, SECOND)) == []
-    assert dropped(talk.hears(reported(1, 0, OTHER))) == [1]
+    assert talk.hears(talk.report(1, 0, SECOND), talk.report(1, 0, SECOND)) == []
+    assert dropped(talk.hears(talk.report(1, 0, OTHER))) == [1]
 
 
 def test_who_was_dropped_is_listened_to_no_more() -> None:
     talk = Conversation(3)
     talk.all_ready()
     talk.hears(MemberLost(2, "killed"))
-    assert talk.hears(MemberLost(2, "again"), reported(2, 9, OTHER), mistake(2), ready(2), LinkBroken(2, 0, "x")) == []
+    late = (MemberLost(2, "again"), talk.report(2, 9, OTHER), mistake(2), ready(2), LinkBroken(2, 0, "x"))
+    assert talk.hears(*late) == []
 
 
 # --- mistakes of the task ---
@@ -380,8 +382,8 @@ def test_a_mistake_in_evaluating_waits_for_the_others_reports() -> None:
     talk = Conversation(3)
     talk.all_ready()
     talk.hears(*(finished_steps(rank) for rank in range(3)))
-    assert talk.hears(mistake(2), reported(0, 0, SECOND)) == []
-    said = talk.hears(reported(1, 0, SECOND))
+    assert talk.hears(mistake(2), talk.report(0, 0, SECOND)) == []
+    said = talk.hears(talk.report(1, 0, SECOND))
     assert dropped(said) == [2]
     assert isinstance(said[1], RoundAccepted)
 
@@ -391,108 +393,15 @@ def test_single_mistakes_in_different_rounds_do_not_add_up() -> None:
     talk.all_ready()
     talk.hears(mistake(2))
     talk.waits()
-    talk.hears(reported(0, 0, SECOND, 1), reported(1, 0, SECOND, 1))
+    talk.hears(talk.report(0, 0, SECOND, 1), talk.report(1, 0, SECOND, 1))
     talk.hears(mistake(1))
-    assert dropped(talk.waits()) == [1]
+    assert dropped(talk.hears(finished_steps(0, round=1))) == [1]
 
 
 def test_a_mistake_that_leaves_too_few_is_what_the_job_fails_with() -> None:
     talk = Conversation(2, min_peers=2)
     talk.all_ready()
     assert isinstance(error_in(talk.hears(mistake(1))), TaskMistake)
-
-
-# --- late members ---
-
-
-def test_once_half_have_done_their_steps_the_rest_have_three_times_as_long_more() -> None:
-    talk = Conversation(4)
-    talk.all_ready()
-    talk.hears(finished_steps(0), after=20)
-    talk.hears(finished_steps(1), after=10)
-    half_at = talk.now
-    said = talk.waits()
-    assert talk.now - half_at == 3 * 25  # the median of 20 and 30
-    assert dropped(said) == [2, 3]
-
-
-def test_a_quick_round_still_leaves_ten_seconds() -> None:
-    talk = Conversation(2)
-    talk.all_ready()
-    talk.hears(reported(0, 0, SECOND), after=0.5)
-    since = talk.now
-    said = talk.waits()
-    assert talk.now - since == 10
-    assert dropped(said) == [1]
-    assert isinstance(said[1], RoundAccepted)
-
-
-def test_a_round_that_nobody_finishes_is_redone_and_then_given_up() -> None:
-    talk = Conversation(2)
-    talk.all_ready()
-    for attempt in (1, 2):
-        said = talk.waits()
-        assert said[0] == RoundRedone(0, attempt, "no peer finished it in time")
-        assert set(started(said)) == {0, 1}
-    error = error_in(talk.waits())
-    assert "round 1 does not end, though it was begun 3 times" in error.message
-
-
-def test_an_exchange_that_does_not_end_is_begun_again_with_all() -> None:
-    talk = Conversation(2)
-    talk.all_ready()
-    talk.hears(finished_steps(0), finished_steps(1))
-    since = talk.now
-    said = talk.waits()
-    assert talk.now - since == 300
-    assert isinstance(said[0], RoundRedone)
-    assert set(started(said)) == {0, 1}
-
-
-def test_what_a_round_took_is_learned() -> None:
-    talk = Conversation(2, rounds=3)
-    talk.all_ready()
-    said = talk.hears(reported(0, 0, SECOND), reported(1, 0, SECOND), after=50)
-    assert started(said)
-    deadline = talk.rounds.next_deadline()
-    assert deadline is not None
-    assert deadline - talk.now == 10 * 75
-
-
-# --- broken links ---
-
-
-def test_of_two_that_cannot_reach_each_other_one_goes_after_a_moment() -> None:
-    talk = Conversation(3)
-    talk.all_ready()
-    assert talk.hears(LinkBroken(0, 1, "timed out")) == []
-    since = talk.now
-    said = talk.waits()
-    assert talk.now - since == 10
-    assert said[0] == MemberDropped(1, "otter and lynx cannot reach each other: timed out")
-
-
-def test_who_is_in_the_way_of_most_goes() -> None:
-    talk = Conversation(4)
-    talk.all_ready()
-    talk.hears(LinkBroken(1, 0, "no route"), LinkBroken(2, 0, "no route"), after=0)
-    assert dropped(talk.waits()) == [0]
-
-
-def test_a_link_to_a_peer_that_turns_out_dead_costs_nobody_else() -> None:
-    talk = Conversation(3)
-    talk.all_ready()
-    talk.hears(LinkBroken(0, 2, "reset"))
-    said = talk.hears(MemberLost(2, "killed"))
-    assert dropped(said) == [2]
-    talk.now += 20
-    assert talk.hears(Tick()) == []
-
-
-def test_a_tick_too_early_changes_nothing() -> None:
-    talk = Conversation(3)
-    talk.all_ready()
-    assert talk.hears(Tick()) == []
 
 
 # --- the table ---
