@@ -1,8 +1,8 @@
 """A small program that shows what a line does, run inside of the laboratory's hosts.
 
-probe.py echo PORT                      answers datagrams; takes streams and tells who sent them, and how fast
-probe.py knock HOSTS PORT COUNT         datagrams to each, one after the other: {"answered": ..., "rtt_ms": ..., "ports": ...}
-probe.py pour HOST PORT BYTES           a stream: {"address": ..., "mbit": ...}
+probe.py echo PORT                  answers datagrams; takes streams and tells who sent them, and how fast
+probe.py knock HOSTS PORT COUNT     datagrams to each in turn: {"answered": ..., "rtt_ms": ..., "ports": ...}
+probe.py pour HOST PORT BYTES       a stream: {"address": ..., "bytes": ..., "mbit": ...}
 """
 
 from __future__ import annotations

@@ -34,11 +34,15 @@ def lab() -> Iterator[Laboratory]:
 
 def knock(lab: Laboratory, host: int, *at: int, count: int = 5) -> dict[str, Any]:
     addresses = ",".join(lab.address(other) for other in at)
-    return json.loads(lab.run(host, *PROBE, "knock", addresses, str(PORT), str(count)))
+    found: dict[str, Any] = json.loads(lab.run(host, *PROBE, "knock", addresses, str(PORT), str(count)))
+    return found
 
 
 def pour(lab: Laboratory, host: int, into: int, kilobytes: int = 64) -> dict[str, Any]:
-    return json.loads(lab.run(host, *PROBE, "pour", lab.address(into), str(PORT), str(kilobytes * 1024)))
+    told: dict[str, Any] = json.loads(
+        lab.run(host, *PROBE, "pour", lab.address(into), str(PORT), str(kilobytes * 1024))
+    )
+    return told
 
 
 def test_round_trips_take_what_was_asked_for(lab: Laboratory) -> None:

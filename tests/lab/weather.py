@@ -50,8 +50,7 @@ class Weather:
         """Only within a group does anything arrive; who is in none is alone."""
         where = {site: number for number, group in enumerate(groups) for site in group}
         sites = range(len(self._delays))
-        apart = lambda a, b: where.get(a, ~a) != where.get(b, ~b)  # noqa: E731
-        self._cut = {(a, b) for a in sites for b in sites if a != b and apart(a, b)}
+        self._cut = {(a, b) for a in sites for b in sites if a != b and where.get(a, ~a) != where.get(b, ~b)}
 
     def heal(self) -> None:
         """No cut is left."""

@@ -1,0 +1,129 @@
+"""Runs the baselines' programs on a ground, and reads what came of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from tests.lab.bench.curve import Curve, read_reports
+from tests.lab.bench.environments import python_of
+from tests.lab.bench.ground import Ground
+from tests.lab.bench.jobs import write_text
+from tests.lab.bench.programs import Programs
+from tests.lab.bench.samples import write_orders
+from tests.lab.bench.settings import Part, Trial
+from tests.lab.laboratory import ROOT
+
+_FLOWER_PROJECT = """
+[project]
+name = "bench"
+version = "1.0.0"
+dependencies = []
+[tool.flwr.app]
+publisher = "bench"
+[tool.flwr.app.components]
+serverapp = "flower_app:server"
+clientapp = "flower_app:client"
+[tool.flwr.app.config]
+"""
+
+
+class Baselines:
+    """On one ground, in a folder of their own."""
+
+    def __init__(self, ground: Ground, folder: Path) -> None:
+        self._ground = ground
+        self._folder = folder
+        self._count = 0
+
+    def ddp(self, trial: Trial, name: str = "DDP, gloo", *, evaluate: bool = True, warm_up: int = 0) -> Curve:
+        """Every step of it."""
+        part = self._part(trial, evaluate)
+        self._run_members("tests.lab.bench.ddp", Path(sys.executable), part)
+        return self._read(name, part, warm_up)
+
+    def hivemind(self, trial: Trial, bits: int, name: str, *, evaluate: bool = True, warm_up: int = 0) -> Curve:
+        """Every step of it. `bits`: 32 or 8."""
+        rates = [trial.lines.of(member, trial.members)[0] for member in range(trial.members)]
+        part = replace(self._part(trial, evaluate), bits=bits, bandwidth=rates)
+        self._run_members("tests.lab.bench.hivemind_peer", python_of("hivemind"), part)
+        return self._read(name, part, warm_up)
+
+    def flower(self, trial: Trial, name: str = "Flower, FedAvg") -> Curve:
+        """All rounds: a SuperLink at the server, a SuperNode at each member."""
+        part = replace(self._part(trial, evaluate=True), local_steps=trial.steps)
+        home = Path(part.reports)
+        (home / "app").mkdir()
+        (home / "app" / "pyproject.toml").write_text(_FLOWER_PROJECT)
+        shutil.copy(Path(__file__).parent / "flower_app.py", home / "app")
+        tools = python_of("flower").parent
+        ground, server = self._ground, self._ground.address(self._ground.server)
+        environment = _environment(part, home) | {"PATH": f"{tools}:{os.environ['PATH']}"}
+        link: list[object] = [
+            tools / "flower-superlink",
+            "--insecure",
+            "--host",
+            "0.0.0.0",
+            "--disable-runtime-dependency-installation",
+        ]
+        with Programs(home) as programs:
+            own = environment | {"FLWR_HOME": str(home / "server")}
+            _write_connection(home / "server", "127.0.0.1:8000")
+            programs.start("link", [*ground.inside(ground.server), *link], own)
+            for rank in range(part.members):
+                node: list[object] = [tools / "flower-supernode", "--insecure", "--superlink", f"{server}:8000"]
+                number = ["--node-config", f"partition-id={rank}", "--port", str(9100 + rank)]
+                own = environment | {"FLWR_HOME": str(home / f"node-{rank}")}
+                programs.start(f"node-{rank}", [*ground.inside(rank), *node, *number], own)
+            programs.until_said("link", "Activated node", part.members)
+            own = environment | {"FLWR_HOME": str(home / "server")}
+            words: list[object] = [
+                *ground.inside(ground.server),
+                tools / "flwr",
+                "run",
+                home / "app",
+                "bench",
+                "--stream",
+            ]
+            programs.start("run", words, own)
+            programs.wait(["run"])
+        return self._read(name, part, 0)
+
+    def _part(self, trial: Trial, evaluate: bool) -> Part:
+        self._count += 1
+        home = self._folder / f"baseline-{self._count}"
+        home.mkdir(parents=True)
+        task = write_text(home / "job", trial) / "task.py"
+        write_orders(task, trial, home)
+        addresses = [self._ground.address(member) for member in range(trial.members)]
+        every = trial.steps if evaluate else 0
+        numbers = (trial.members, trial.all_steps, every, trial.batch, trial.seed)
+        return Part(str(task), *numbers, self._ground.device, addresses, str(home))
+
+    def _run_members(self, module: str, python: Path, part: Part) -> None:
+        home = Path(part.reports)
+        settings = part.write(home / "part.json")
+        ranks = [str(rank) for rank in range(part.members)]
+        with Programs(home) as programs:
+            for rank in ranks:
+                words: list[object] = [*self._ground.inside(int(rank)), python, "-m", module, settings, rank]
+                programs.start(rank, words, _environment(part, home))
+            programs.wait(ranks)
+
+    def _read(self, name: str, part: Part, warm_up: int) -> Curve:
+        return read_reports(name, Path(part.reports), part.members, bare=self._ground.bare, warm_up=warm_up)
+
+
+def _environment(part: Part, home: Path) -> dict[str, str]:
+    kept = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
+    own = {"PYTHONPATH": str(ROOT), "BENCH_PART": str(part.write(home / "part.json")), "OMP_NUM_THREADS": "1"}
+    return kept | own | {"FLWR_TELEMETRY_ENABLED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _write_connection(home: Path, address: str) -> None:
+    home.mkdir()
+    lines = ["[superlink]", 'default = "bench"', "[superlink.bench]", f'address = "{address}"', "insecure = true"]
+    (home / "config.toml").write_text("\n".join(lines) + "\n")

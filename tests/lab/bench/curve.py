@@ -1,0 +1,104 @@
+"""What came of a training: held-out loss over samples, bytes and seconds. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Point:
+    """All members have done so many steps. Seconds and bytes are counted from when the first of these began.
+
+    Bytes are what passed the members' lines, out or in: what one sends another counts at both.
+    """
+
+    steps: int
+    seconds: float
+    passed: float
+    loss: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One contestant's run."""
+
+    name: str
+    members: int
+    points: list[Point]
+    steps: int
+    """Over which these are means:"""
+    seconds_a_step: float
+    passed_a_step: float
+    """Bytes, of all members together."""
+    note: str = ""
+    more: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def loss(self) -> float:
+        """The last one."""
+        return self.points[-1].loss
+
+    @property
+    def seconds(self) -> float:
+        """Until the last point."""
+        return self.points[-1].seconds
+
+    @property
+    def passed(self) -> float:
+        """Bytes until the last point."""
+        return self.points[-1].passed
+
+    def at_the_pace_of(self, measured: Curve, name: str) -> Curve:
+        """This curve, each step of which takes what one of `measured` took: the loss does not depend on the line."""
+        seconds, passed = measured.seconds_a_step, measured.passed_a_step
+        points = [replace(point, seconds=point.steps * seconds, passed=point.steps * passed) for point in self.points]
+        note = f"loss as over loopback; seconds and bytes a step measured over {measured.steps} steps"
+        return Curve(name, self.members, points, measured.steps, seconds, passed, note)
+
+    def as_data(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    @classmethod
+    def of_data(cls, data: dict[str, Any]) -> Self:
+        """What `as_data` gave."""
+        return cls(**data | {"points": [Point(**point) for point in data["points"]]})
+
+
+def read_reports(name: str, folder: Path, members: int, *, bare: bool, warm_up: int = 0) -> Curve:
+    """A curve out of what members wrote (`Member.report`). The first `warm_up` steps are not in the means a step.
+
+    Raises ValueError when a member wrote nothing, or not as many steps as the others.
+    """
+    reports = [_lines(folder / f"{rank}.jsonl") for rank in range(members)]
+    if len({tuple(line["steps"] for line in lines) for lines in reports}) != 1:
+        raise ValueError(f"{name}: members reported different steps")
+    rows = list(zip(*reports, strict=True))
+    began = _moment(rows[0], bare)
+    points = []
+    for row in rows:
+        if "loss" in row[0]:
+            at, passed = _moment(row, bare)
+            windows = sum(line["windows"] for line in row)
+            loss = sum(line["loss"] * line["windows"] for line in row) / windows
+            points.append(Point(row[0]["steps"], at - began[0], passed - began[1], loss))
+    warm, last = rows[min(warm_up, len(rows) - 1)], rows[-1]
+    steps = last[0]["steps"] - warm[0]["steps"]
+    took = [after - before for after, before in zip(_moment(last, bare), _moment(warm, bare), strict=True)]
+    return Curve(name, members, points, steps, took[0] / steps, took[1] / steps)
+
+
+def _moment(row: Sequence[dict[str, float]], bare: bool) -> tuple[float, float]:
+    """When the last member was there, and what had passed all lines by then; over loopback each counts all."""
+    passed = [line["passed"] for line in row]
+    return max(line["at"] for line in row), max(passed) if bare else sum(passed)
+
+
+def _lines(path: Path) -> list[dict[str, float]]:
+    if not path.exists():
+        raise ValueError(f"no report: {path}")
+    return [json.loads(line) for line in path.read_text().splitlines()]

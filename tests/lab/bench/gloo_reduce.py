@@ -1,0 +1,43 @@
+"""Baseline: gloo's all_reduce of a vector, several times. `python -m tests.lab.bench.gloo_reduce PART RANK VALUES`"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from tests.lab.bench.ddp import PORT
+from tests.lab.bench.settings import Part
+
+
+def main() -> None:
+    part, rank, values = Part.read(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    torch.set_num_threads(1)
+    os.environ |= {
+        "MASTER_ADDR": part.addresses[0],
+        "MASTER_PORT": str(PORT),
+        "RANK": str(rank),
+        "WORLD_SIZE": str(part.members),
+        "GLOO_SOCKET_IFNAME": part.device,
+    }
+    dist.init_process_group("gloo", timeout=timedelta(minutes=30))
+    vector = torch.ones(values)
+    took = []
+    for _ in range(part.steps):
+        dist.barrier()
+        began = time.monotonic()
+        dist.all_reduce(vector)
+        took.append(time.monotonic() - began)
+    dist.barrier()
+    (Path(part.reports) / f"{rank}.json").write_text(json.dumps(took))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

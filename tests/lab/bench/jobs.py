@@ -1,0 +1,89 @@
+"""The jobs that are trained: `examples/text` in two sizes, and one that only exchanges."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+from tests.lab.bench.settings import WIDTHS, Trial
+
+TEXT = Path(__file__).parent.parent.parent.parent / "examples" / "text"
+
+_ONLY_EXCHANGES = '''
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+
+
+class Line(nn.Module):
+    """So many values; one of them is used, all of them move."""
+
+    def __init__(self):
+        super().__init__()
+        self.values = nn.Parameter(torch.zeros(VALUES))
+
+    def forward(self, samples):
+        return (self.values.sum() - samples).square().mean()
+
+
+class Task:
+    def model(self):
+        return Line()
+
+    def data(self, split, shard, shards):
+        return TensorDataset(torch.ones(8, 1)) if split == "train" else None
+
+    def loss(self, model, batch):
+        return model(batch[0])
+
+    def optimizer(self, model):
+        return torch.optim.SGD(model.parameters(), lr=1e-9)
+'''
+
+
+def write_text(folder: Path, trial: Trial, **train: object) -> Path:
+    """The example with other numbers; `train` are more keys of [train], with underscores for dashes."""
+    shutil.copytree(TEXT, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    width, layers = WIDTHS[trial.millions]
+    task = folder / "task.py"
+    task.write_text(_with(task.read_text(), WIDTH=width, LAYERS=layers, TEST_WINDOWS=trial.windows))
+    wished = {"rounds": trial.rounds, "steps": trial.steps, "batch": trial.batch, "seed": trial.seed} | train
+    _write_job(folder, "text", trial.members, 1200, wished)
+    return folder
+
+
+def write_exchange(folder: Path, values: int, members: int, rounds: int, **train: object) -> Path:
+    """One trivial step a round, and then all of `values` values are exchanged."""
+    folder.mkdir()
+    (folder / "task.py").write_text(_ONLY_EXCHANGES.replace("VALUES", str(values)))
+    wished = {"rounds": rounds, "steps": 1, "batch": 8, "seed": 0} | train
+    _write_job(folder, "exchange", members, 700 + values * 60 // 10**6, wished)
+    return folder
+
+
+def _write_job(folder: Path, name: str, members: int, memory_mb: int, train: dict[str, object]) -> None:
+    lines = [
+        f'name = "{name}"',
+        'task = "task.py"',
+        "[need]",
+        f"peers = {members}",
+        f"min-peers = {max(1, members // 2)}",
+        f"memory = {memory_mb}",
+        'max-rtt = "5 s"',
+        "[train]",
+        *(f"{key.replace('_', '-')} = {_toml(value)}" for key, value in train.items()),
+    ]
+    (folder / "job.toml").write_text("\n".join(lines) + "\n")
+
+
+def _toml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value).replace("'", '"')
+
+
+def _with(text: str, **numbers: int) -> str:
+    for name, number in numbers.items():
+        text, found = re.subn(rf"(?m)^{name} = \d+$", f"{name} = {number}", text)
+        if found != 1:
+            raise ValueError(f"{name} does not stand once in the example's task")
+    return text

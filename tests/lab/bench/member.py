@@ -1,0 +1,67 @@
+"""One member of a baseline: the task, its samples in the order in which Axon's member of that rank reads them, reports.
+
+Runs in the baselines' environments, which have torch and no Axon.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from tests.lab.bench.settings import Part
+from tests.lab.bench.task_file import load_task
+
+
+class Member:
+    """The model and data of one rank."""
+
+    def __init__(self, part: Part, rank: int) -> None:
+        torch.set_num_threads(1)
+        self.part = part
+        self.rank = rank
+        self._report = Path(part.reports) / f"{rank}.jsonl"
+        self.task = load_task(Path(part.task))
+        random.seed(part.seed)
+        torch.manual_seed(part.seed)
+        self.model: nn.Module = self.task.model()
+        self.optimizer: torch.optim.Optimizer = self.task.optimizer(self.model)
+        self._samples = self.task.data("train", rank, part.members)
+        self._held_out = self.task.data("test", rank, part.members)
+        self._order: list[list[int]] = json.loads((Path(part.reports) / f"order-{rank}.json").read_text())
+
+    def gradients(self, model: nn.Module, step: int) -> None:
+        """Forward and backward of one step, counted from 0, on this member's next samples."""
+        numbers = torch.tensor(self._order[step])
+        batch = [tensor[numbers] for tensor in self._samples.tensors]
+        self.optimizer.zero_grad()
+        self.task.loss(model, batch).backward()
+
+    def report(self, steps: int, *, evaluate: bool = False) -> None:
+        """So many steps are done; at 0 the clock starts. Bytes are those that have passed the line, either way."""
+        found: dict[str, float] = {"steps": steps}
+        if evaluate:
+            found["loss"], found["windows"] = self._mean_loss(), len(self._held_out)
+        counters = Path(f"/sys/class/net/{self.part.device}/statistics")
+        found["passed"] = sum(int((counters / name).read_text()) for name in ("tx_bytes", "rx_bytes"))
+        with self._report.open("a") as file:
+            file.write(json.dumps(found | {"at": time.monotonic()}) + "\n")
+
+    def after_step(self, step: int) -> None:
+        """Reports it, with an evaluation when it is time for one."""
+        every = self.part.evaluate_every
+        self.report(step + 1, evaluate=bool(every) and (step + 1) % every == 0)
+
+    def _mean_loss(self) -> float:
+        self.model.eval()
+        total, count = 0.0, len(self._held_out)
+        with torch.no_grad():
+            for begin in range(0, count, self.part.batch):
+                batch = [tensor[begin : begin + self.part.batch] for tensor in self._held_out.tensors]
+                total += self.task.loss(self.model, batch).item() * len(batch[0])
+        self.model.train()
+        return total / count
