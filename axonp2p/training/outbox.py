@@ -12,12 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from axonp2p.sandbox.messages import Control, FromWorkerMessage, ToMember
-from axonp2p.training.messages import AskPieces, BetweenMembers, FilePart, FromWorkerTraining
+from axonp2p.training.messages import AskPieces, BetweenMembers, FilePart, FromWorkerTraining, Piece, PieceList
 from axonp2p.wire.frame import pack_frame
 
 Inner = FromWorkerTraining | BetweenMembers
 _Waiting = tuple[Inner, bytes | memoryview]
 _COORDINATOR = None
+MOST_PIECES = 256
+"""Pieces that may wait for one member. Who asks for more does not take what it has asked for; those are not said."""
 
 
 @dataclass
@@ -27,6 +29,7 @@ class _Line:
     credit: int = 0
     first: deque[_Waiting] = field(default_factory=deque)
     bulk: deque[_Waiting] = field(default_factory=deque)
+    pieces: int = 0
 
     @property
     def ready(self) -> bool:
@@ -54,6 +57,10 @@ class Outbox:
     def tell(self, rank: int, message: BetweenMembers, payload: bytes | memoryview = b"") -> None:
         """A message to a member."""
         line = self._line(rank)
+        if isinstance(message, Piece | PieceList):
+            if line.pieces >= MOST_PIECES:
+                return
+            line.pieces += 1
         (line.first if isinstance(message, AskPieces) else line.bulk).append((message, payload))
 
     def credit(self, rank: int | None, more: int) -> None:
@@ -65,6 +72,7 @@ class Outbox:
         for rank, line in self._lines.items():
             if rank is not None:
                 line.bulk = deque(said for said in line.bulk if not useless(rank, said[0]))  # type: ignore[arg-type]
+                line.pieces = sum(isinstance(said[0], Piece | PieceList) for said in line.bulk)
 
     def next(self) -> tuple[FromWorkerMessage, bytes] | None:
         """What is to be sent now, packed; None when there is nothing, or no credit for it."""
@@ -75,6 +83,7 @@ class Outbox:
                 # Whoever was served goes to the end of the turn.
                 self._lines[rank] = self._lines.pop(rank)
                 message, payload = (line.first or line.bulk).popleft()
+                line.pieces -= isinstance(message, Piece | PieceList)
                 packed = pack_frame(message, payload)
                 line.credit -= len(packed)
                 return (Control(bulk=True) if rank is None else ToMember(rank=rank)), packed

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from axonp2p.sandbox.messages import Control, Started, ToMember
 from axonp2p.training.messages import AskPieces, FilePart, Piece, SlicePart, StateAdopted
-from axonp2p.training.outbox import Outbox
+from axonp2p.training.outbox import MOST_PIECES, Outbox
 from axonp2p.wire.frame import split_frame
 
 PIECE = Piece(state=bytes(32), number=0)
@@ -77,3 +77,12 @@ def test_what_is_useless_is_dropped_and_all_else_stays_in_order():
     outbox.tell(1, PIECE, bytes(3))
     outbox.drop(lambda rank, message: isinstance(message, SlicePart) and message.attempt == 0)
     assert said(outbox) == [(1, 2), (1, 3)]
+
+
+def test_who_asks_and_does_not_take_makes_nothing_grow():
+    outbox = Outbox()
+    outbox.credit(1, 10**9)
+    for _ in range(2):
+        for _ in range(3 * MOST_PIECES):
+            outbox.tell(1, PIECE, b"piece")
+        assert len(said(outbox, 10**6)) == MOST_PIECES
