@@ -175,15 +175,14 @@ class Peer:
         )
         self._presence = Presence(self._home / "ready", self._rows, leases, health, clock)
         datasets = {name: Path(folder) for name, folder in settings.datasets.items()}
-        upload, download = (
-            Pace(mbit * BYTES_A_MBIT) for mbit in (settings.upload_limit_mbit, settings.download_limit_mbit)
-        )
+        upload = settings.upload_limit_mbit * BYTES_A_MBIT
+        download = settings.download_limit_mbit * BYTES_A_MBIT
         place = Workplace(
             self._key,
             self._home / "jobs",
             self._book,
             upload=InTurn(upload),
-            download=download,
+            download=Pace(download),
             line=LineWatch(upload, download),
             datasets=datasets,
         )

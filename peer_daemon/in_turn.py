@@ -9,15 +9,17 @@ from collections.abc import Hashable
 from peer_daemon.pace import Pace
 from peer_daemon.turns import Turns
 
-WORDS_AHEAD_S = 10.0
-"""So far may words run ahead of the limit, in seconds; bulk then waits for them. A flood of words waits as well."""
+WORDS_AHEAD_S = 2.0
+"""So far may words alone run ahead of the limit, in seconds; bulk waits for them. So a flood of words waits as well."""
 
 
 class InTurn:
     """What this machine sends, for every lease of a daemon."""
 
-    def __init__(self, pace: Pace) -> None:
-        self._pace = pace
+    def __init__(self, limit: float) -> None:
+        """`limit` in bytes a second; 0: none."""
+        self._pace = Pace(limit)
+        self._words = Pace(limit)
         self._turns = Turns()
         self._goes: dict[int, asyncio.Future[None]] = {}
         self._serving: asyncio.TimerHandle | None = None
@@ -37,7 +39,9 @@ class InTurn:
 
     async def word(self, count: int) -> None:
         """Wait until a small message may go, which is at once but in a flood of them."""
-        wait = self._pace.wait(count, time.monotonic()) - WORDS_AHEAD_S
+        now = time.monotonic()
+        self._pace.wait(count, now)
+        wait = self._words.wait(count, now) - WORDS_AHEAD_S
         if wait > 0:
             await asyncio.sleep(wait)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable
 from weakref import WeakSet
@@ -10,7 +11,6 @@ from weakref import WeakSet
 from axonp2p.jobs.messages import LineMeasured
 from axonp2p.transport.session import Session
 from peer_daemon.line_meter import LineMeter
-from peer_daemon.pace import Pace
 
 STEP_S, IDLE_STEP_S = 0.05, 0.25
 """How often the kernel is asked while anything moves, and else."""
@@ -23,9 +23,10 @@ WORTH_TELLING = 0.15
 class LineWatch:
     """The line of one daemon, over the links of all its leases."""
 
-    def __init__(self, upload: Pace, download: Pace) -> None:
-        """The owner's limits: no more is ever said."""
-        self._limits = upload, download
+    def __init__(self, most_upload: float, most_download: float) -> None:
+        """The owner's limits in bytes a second, 0 for none: no more is ever said."""
+        self._most_upload = most_upload or math.inf
+        self._most_download = most_download or math.inf
         self._meter = LineMeter()
         self._sessions: WeakSet[Session] = WeakSet()
         self._last = 0.0
@@ -58,8 +59,9 @@ class LineWatch:
         upload, download = self._meter.upload, self._meter.download
         if upload is None or download is None:
             return None
-        most_up, most_down = self._limits
-        return LineMeasured(upload=int(most_up.most(upload)), download=int(most_down.most(download)))
+        return LineMeasured(
+            upload=int(min(upload, self._most_upload)), download=int(min(download, self._most_download))
+        )
 
 
 def worth_telling(told: LineMeasured | None, measured: LineMeasured) -> bool:

@@ -19,10 +19,6 @@ class Pace:
         """Whether nothing ever waits."""
         return not self._rate
 
-    def most(self, bytes_a_second: float) -> float:
-        """Of a rate, as much as the limit allows."""
-        return min(bytes_a_second, self._rate) if self._rate else bytes_a_second
-
     def wait(self, count: int, now: float) -> float:
         """How long these `count` bytes have to wait from `now` on, in seconds; what comes after them waits longer."""
         if not self._rate:

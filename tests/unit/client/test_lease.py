@@ -21,6 +21,7 @@ from axonp2p.jobs.messages import (
     FromWorker,
     HandBack,
     LeaseEnded,
+    LineMeasured,
     LogPart,
     Member,
     OwnersMessage,
@@ -230,6 +231,17 @@ async def test_an_owner_who_comes_and_goes_is_told_of_and_is_no_end(start_peer: 
     assert lease.gone == ""
     await lease.end()
     assert isinstance(daemon.heard[-1], EndLease)
+
+
+async def test_how_fast_the_line_is_is_passed_on(start_peer: Any) -> None:
+    daemon, ear = Daemon(), Ear()
+    lease = await lease_from(await start_peer("otter", daemon))
+    assert daemon.session
+    lease.attach(3, ear)
+    await daemon.session.send(LineMeasured(upload=1_250_000, download=5_000_000))
+    await lease.fetch_log()
+    assert ear.lines == [(3, 1_250_000, 5_000_000)]
+    await lease.end()
 
 
 async def test_who_listens_late_learns_how_things_stand(start_peer: Any) -> None:

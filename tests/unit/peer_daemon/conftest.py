@@ -69,24 +69,29 @@ class PlayedWorker:
         self.frozen = False
         self.held_to = 0
         self.credit: Counter[int | None] = Counter()
+        self._taking: asyncio.Task | None = None
         self.pid = os.getpid()
         self._ended: asyncio.Future[WorkerEnd] = asyncio.get_running_loop().create_future()
+
+    async def say(self, message, payload=b""):
+        await asyncio.to_thread(self.inside.send, message, payload)
 
     async def hear(self):
         """The next message but those about credit, which are counted."""
         while True:
-            message, payload = await asyncio.to_thread(self.inside.receive)
+            message, payload = await self.take()
             if not isinstance(message, MayTell):
                 return message, payload
-            self.credit[message.rank] += message.bytes
 
-    async def lent(self, rank: int | None):
-        """Wait for more credit to that receiver; what else is said meanwhile is lost."""
-        message = None
-        while not (isinstance(message, MayTell) and message.rank == rank):
-            message, _ = await asyncio.to_thread(self.inside.receive)
-            if isinstance(message, MayTell):
-                self.credit[message.rank] += message.bytes
+    async def take(self):
+        """The next message. May be cancelled without losing it."""
+        if self._taking is None:
+            self._taking = asyncio.create_task(asyncio.to_thread(self.inside.receive))
+        message, payload = await asyncio.shield(self._taking)
+        self._taking = None
+        if isinstance(message, MayTell):
+            self.credit[message.rank] += message.bytes
+        return message, payload
 
     def end(self, reason: str, limit: str = ""):
         self.inside.close()
@@ -121,10 +126,10 @@ class PlayedWorker:
 class OnePeer:
     """A door that listens on a free port of this machine."""
 
-    def __init__(self, key: PrivateKey, folder: Path):
+    def __init__(self, key: PrivateKey, folder: Path, upload_limit: float = 0):
         self.key = key
         self.folder = folder
-        self.upload_limit = Pace(0)
+        self.upload_limit = upload_limit
         self.clock = ShiftedClock()
         self.workers: asyncio.Queue[PlayedWorker] = asyncio.Queue()
         self.told_free: list[int] = []
@@ -137,14 +142,13 @@ class OnePeer:
         self.leases = Leases(self.key.peer_id, Lending(OFFER), check_address=True)
         self.leases.trust(TRACKER.peer_id)
         self.book = ReceiptsBook(self.folder / "receipts.db", self.key, self.clock)
-        free = Pace(0)
         place = Workplace(
             self.key,
             self.folder / "jobs",
             self.book,
             upload=InTurn(self.upload_limit),
-            download=free,
-            line=LineWatch(free, free),
+            download=Pace(0),
+            line=LineWatch(0, 0),
             start_worker=self._start_worker,
         )
         self.workshop = Workshop()
@@ -221,10 +225,10 @@ async def make_peer(tmp_path):
     async with AsyncExitStack() as peers:
         count = 0
 
-        async def make() -> OnePeer:
+        async def make(**settings: float) -> OnePeer:
             nonlocal count
             count += 1
-            peer = OnePeer(PrivateKey(bytes([count]) * 32), tmp_path / f"peer-{count}")
+            peer = OnePeer(PrivateKey(bytes([count]) * 32), tmp_path / f"peer-{count}", **settings)
             return await peers.enter_async_context(peer)
 
         make.take_lease = take_lease

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
+from contextlib import suppress
 
 import pytest
 
-from axonp2p.errors import Busy, MalformedMessage, Refused, TokenRefused
+from axonp2p.errors import Busy, MalformedMessage, Refused, TokenRefused, Unreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.messages import (
     BundleFile,
@@ -36,6 +37,8 @@ from axonp2p.sandbox.messages import BundleReady, Control, FromMember, Start, St
 from axonp2p.transport.messages import JoinMesh, Refusal
 from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import encode_signed
+from axonp2p.wire.frame import PAYLOAD_LIMIT
+from peer_daemon.credit import FIRST_BYTES
 
 CLIENT = PrivateKey(b"c" * 32)
 RESERVATION = "00000000-0000-4000-8000-000000000001"
@@ -261,3 +264,80 @@ async def test_members_reach_each_other_and_nobody_else_does(make_peer):
     assert (await heard(pairs[0][0], LinkLost))[0].rank == 5
     for session, _ in pairs:
         await session.send(EndLease())
+
+
+async def together(make_peer, count):
+    """So many peers in one job, each with its session and its worker, which have heard of each other."""
+    peers = [await make_peer() for _ in range(count)]
+    pairs = [await begin(peer, make_peer.take_lease(peer)) for peer in peers]
+    roster = [peer.member(rank) for rank, peer in enumerate(peers)]
+    for rank, (session, worker) in enumerate(pairs):
+        await session.send(SetRoster(epoch=0, rank=rank, members=roster))
+        await heard(session, RosterSet)
+        worker.inside.send(Control(), b"here")
+        await heard(session, FromWorker)
+        await session.send(ToWorker(), b"begin")
+        assert await worker.hear() == (Control(), b"begin")
+    return peers, pairs
+
+
+async def test_a_worker_has_credit_for_every_other_member_before_its_first_order(make_peer):
+    _, pairs = await together(make_peer, 3)
+    for rank, (session, worker) in enumerate(pairs):
+        others = {0, 1, 2, None} - {rank}
+        assert worker.credit == dict.fromkeys(others, FIRST_BYTES)
+        await session.close()
+
+
+async def test_a_member_that_takes_nothing_holds_up_nobody_else(make_peer):
+    _, pairs = await together(make_peer, 3)
+    (session, talker), _, (_, quick) = pairs
+    part, taken = bytes(FIRST_BYTES), asyncio.Event()
+
+    async def tell_the_deaf_one():
+        """For as long as there is credit for it."""
+        said = 0
+        while True:
+            while talker.credit[1] <= said:
+                await talker.take()
+            if talker.credit[1] > 2 * FIRST_BYTES:
+                taken.set()
+            await talker.say(ToMember(rank=1), part)
+            said += len(part)
+
+    telling = asyncio.create_task(tell_the_deaf_one())
+    await taken.wait()  # what its link took is granted again
+    await asyncio.wait([telling], timeout=0.5)  # until it takes no more
+    telling.cancel()
+    await asyncio.gather(telling, return_exceptions=True)
+    await talker.say(ToMember(rank=2), part)
+    assert await quick.hear() == (FromMember(rank=0), part)
+    await talker.say(Control(), b"heard")
+    while (said := await session.receive(PeerMessage))[0] != FromWorker():
+        pass
+    assert said[1] == b"heard"
+
+
+async def test_who_says_more_than_it_has_credit_for_is_ended(make_peer):
+    _, pairs = await together(make_peer, 2)
+    session, worker = pairs[0]
+    await worker.say(Control(bulk=True), bytes(FIRST_BYTES))
+    await worker.say(ToMember(rank=7), b"to nobody")
+    first, second = await session.receive(PeerMessage), await session.receive(PeerMessage)
+    assert {type(first[0]), type(second[0])} == {FromWorker, LinkLost}
+    with suppress(Unreachable):
+        while True:
+            await worker.say(ToMember(rank=1), bytes(PAYLOAD_LIMIT))
+    ended, _ = await heard(session, WorkerEnded)
+    assert "more than it has credit for" in ended.reason
+
+
+async def test_words_pass_bulk_that_the_owners_limit_holds_back(make_peer):
+    peer = await make_peer(upload_limit=1000)
+    session, worker = await begin(peer, make_peer.take_lease(peer))
+    for _ in range(2):
+        await worker.say(Control(bulk=True), bytes(100_000))
+    await worker.say(Control(), b"a word")
+    lengths = {len((await heard(session, FromWorker))[1]) for _ in range(2)}
+    assert lengths == {100_000, len(b"a word")}, "and not the second large one"
+    await session.close()

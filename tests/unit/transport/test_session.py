@@ -204,6 +204,49 @@ async def test_a_slow_reader_stops_the_sender_and_does_not_look_dead(hosts, monk
     await line.close()
 
 
+async def test_words_go_before_bulk_that_waits_and_each_keeps_its_order(hosts) -> None:
+    read_on = asyncio.Event()
+
+    async def serve(other: Session) -> None:
+        await read_on.wait()
+        await echo(other)
+
+    host = await hosts.start(serve)
+    line = await host.dial()
+    bulk = [asyncio.create_task(line.send(Bulk(number=n), bytes(PAYLOAD_LIMIT), bulk=True)) for n in range(6)]
+    done, _ = await asyncio.wait(bulk, timeout=0.2)
+    for text in ("first", "second"):
+        await line.send(Word(text=text))
+    read_on.set()
+    heard = [(await line.receive(Word | Bulk))[0] for _ in range(8)]
+    assert [m.number for m in heard if isinstance(m, Bulk)] == list(range(6))
+    assert [m.text for m in heard if isinstance(m, Word)] == ["first", "second"]
+    assert isinstance(heard[len(done)], Word)
+    await line.close()
+
+
+async def test_who_is_slowed_down_sends_only_a_window_ahead_and_words_all_the_same(hosts) -> None:
+    slowed = asyncio.Event()
+
+    async def serve(other: Session) -> None:
+        other.slow_down(lambda count: 3600.0)
+        slowed.set()
+        while True:
+            await other.receive(Word | Bulk)
+
+    host = await hosts.start(serve)
+    line = await host.dial()
+    await slowed.wait()
+    bulk = [asyncio.create_task(line.send(Bulk(number=n), bytes(PAYLOAD_LIMIT), bulk=True)) for n in range(8)]
+    done, waiting = await asyncio.wait(bulk, timeout=0.2)
+    assert len(done) == 3
+    for _ in range(100):
+        await line.send(Word(text="small"), bytes(10_000))
+    for task in waiting:
+        task.cancel()
+    await line.close()
+
+
 async def test_a_cancelled_sender_harms_nobody_else(hosts) -> None:
     read_on = asyncio.Event()
 
