@@ -19,7 +19,7 @@ from axonp2p.tensors import flat
 from axonp2p.training.batches import Batches, Shards
 from axonp2p.training.flops import FlopCounts
 from axonp2p.training.messages import Prepare, StartRound
-from axonp2p.training.outer_optimizer import State, first_state
+from axonp2p.training.outer_optimizer import State, check_size, first_state
 from axonp2p.training.plan import batch_indices, seed_for
 from axonp2p.training.task import Task, seed_all
 
@@ -77,6 +77,7 @@ class LocalTrainer:
         self._model = task.model()
         with task.code("model()"):
             self.layout = flat.layout_of(self._model)
+            check_size(self.layout)
         self._optimizer = task.optimizer(self._model)
         self._shards = Shards(task, prepare.shards, prepare.seed)
         self._flops = FlopCounts()

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from axonp2p.tensors.flat import Layout
 from axonp2p.tensors.frames import BYTES_A_VALUE, bytes_to_values, values_to_bytes
-from axonp2p.training.pieces import PieceBook, book_of
+from axonp2p.training.pieces import MOST_STATE_BYTES, PieceBook, book_of
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,13 @@ class State:
 def state_values(layout: Layout) -> int:
     """The length of a state's vector."""
     return layout.values + layout.parameters
+
+
+def check_size(layout: Layout) -> None:
+    """Raises `ValueError` for a model whose state is too large to be handed on."""
+    if state_values(layout) * BYTES_A_VALUE > MOST_STATE_BYTES:
+        most = MOST_STATE_BYTES // BYTES_A_VALUE // 2
+        raise ValueError(f"the model has {layout.values} values; {most} are the most that peers can hand to each other")
 
 
 def first_state(weights: Tensor, layout: Layout) -> State:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from axonp2p.tensors.flat import Layout
-from axonp2p.training.outer_optimizer import first_state, outer_step, state_from_file
+from axonp2p.training.outer_optimizer import check_size, first_state, outer_step, state_from_file
 
 LAYOUT = Layout(parameters=4, float_buffers=2, integer_buffers=1, lengths=(4, 2, 1))
 
@@ -67,3 +67,9 @@ def test_without_momentum_and_at_rate_1_the_step_is_the_plain_mean():
 def test_a_state_of_another_model_is_refused():
     with pytest.raises(ValueError, match="43 bytes, where this model has 44"):
         state_from_file(bytes(43), LAYOUT)
+
+
+def test_a_model_that_peers_could_not_hand_to_each_other_is_refused():
+    check_size(Layout(2**30, 0, 0, (2**30,)))
+    with pytest.raises(ValueError, match="1073741824 are the most"):
+        check_size(Layout(2**30, 1, 0, (2**30, 1)))
