@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from axonp2p.errors import JobFailed
-from axonp2p.training.messages import AdoptState, Prepared, Progress, RoundDone, StartRound, TaskFailed
+from axonp2p.training.messages import AdoptState, Prepare, Prepared, Progress, RoundDone, StartRound, TaskFailed
 from axonp2p.training.phases import AT_REST, Phase
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round import Rounds
@@ -18,9 +18,13 @@ from axonp2p.training.round_messages import (
     JobGoesOn,
     JobWaits,
     Leave,
+    LineHeard,
     LinkBroken,
     MemberDropped,
+    MemberJoined,
+    MemberJoins,
     MemberLeaves,
+    MemberLeftBehind,
     MemberLost,
     MemberPaused,
     MemberReady,
@@ -35,23 +39,27 @@ from axonp2p.training.round_messages import (
     Tick,
     Trained,
 )
+from tests.unit.training.conversation import round_done
 
 SHARDS, ROUNDS, STEPS = 6, 3, 4
-ranks = st.integers(0, 5)
+ranks = st.integers(0, 7)
 once_in_a_while = st.integers(0, 5).map(lambda number: number == 5)
 """Most of what happens is in order; a history of nothing but trouble is over before a round is accepted."""
 states = st.sampled_from([letter.encode() * 32 for letter in "ab"])
 
 
-def report(round: int, attempt: int, state: bytes) -> RoundDone:
-    return RoundDone(
-        round=round, attempt=attempt, state=state, loss=1.0, samples=8, flops=1, train_seconds=1.0,
-        exchange_seconds=1.0, sent_bytes=1, received_bytes=1, metrics={}, test_samples=1,
-    )  # fmt: skip
+GOOD, BAD = b"g" * 32, b"x" * 32
 
 
 class History(RuleBasedStateMachine):
     """A job, its members' words, and a record of everything that was promised."""
+
+    def report(self, round: int, attempt: int, state: bytes, *, odd: int | None = None) -> RoundDone:
+        """What a member says of an attempt; of the slice of the owner at place `odd` it had another result."""
+        slices = [GOOD] * len(self.of_attempt)
+        if odd is not None and slices:
+            slices[odd % len(slices)] = BAD
+        return round_done(round, attempt, state, slices=slices)
 
     @initialize(
         members=st.integers(1, 6),
@@ -68,6 +76,10 @@ class History(RuleBasedStateMachine):
             "job", "task.py", SHARDS, ROUNDS, STEPS, 2, 0, self.first_round, b"r" * 32 if resumed else None
         )
         self.members = set(range(members))
+        self.of_attempt: list[int] = []
+        self.behind: set[int] = set()
+        """In the job, but in no round."""
+        self.next_rank = members
         self.told: set[int] = set()
         self.reports: dict[int, RoundDone] = {}
         self.adopting: dict[int, bytes] = {}
@@ -88,11 +100,11 @@ class History(RuleBasedStateMachine):
     def hear(self, event: Event, seconds: float = 0.5) -> None:
         self.now += seconds
         match event:
-            case MemberPaused(rank) if rank in self.members:
+            case MemberPaused(rank) if rank in self.members | self.behind:
                 self.paused.add(rank)
             case MemberResumed(rank):
                 self.paused.discard(rank)
-            case MemberLeaves(rank, _, until) if rank in self.members:
+            case MemberLeaves(rank, _, until) if rank in self.members | self.behind:
                 self.until[rank] = until
             case MemberLost(rank):
                 self.lost.add(rank)
@@ -128,7 +140,7 @@ class History(RuleBasedStateMachine):
     @rule(rank=ranks, state=st.sampled_from([b"a" * 32] * 4 + [b"b" * 32]))
     def one_reports(self, rank: int, state: bytes) -> None:
         if self.current:
-            self.hear(RoundReported(rank, report(*self.current, state)))
+            self.hear(RoundReported(rank, self.report(*self.current, state)))
 
     @rule(odd=st.none() | ranks, other=st.sampled_from([b"a" * 32, b"b" * 32, None]))
     def all_report(self, odd: int | None, other: bytes | None) -> None:
@@ -141,25 +153,50 @@ class History(RuleBasedStateMachine):
                 self.hear(MemberLost(rank, "killed"))
             else:
                 state = other if rank == odd and other else b"a" * 32
-                self.hear(RoundReported(rank, report(*before, state)))
+                self.hear(RoundReported(rank, self.report(*before, state)))
 
     @rule(rank=ranks, state=states)
     def one_reports_the_attempt_before(self, rank: int, state: bytes) -> None:
         if self.current and self.current[1]:
             round, attempt = self.current
-            self.hear(RoundReported(rank, report(round, attempt - 1, state)))
+            self.hear(RoundReported(rank, self.report(round, attempt - 1, state)))
 
     @rule()
     def one_reports_and_is_lost(self) -> None:
         if self.current and len(self.members) > self.min_peers:
             rank = min(self.members)
-            self.hear(RoundReported(rank, report(*self.current, b"a" * 32)))
+            self.hear(RoundReported(rank, self.report(*self.current, b"a" * 32)))
             self.hear(MemberLost(rank, "killed"))
 
     @rule(now=once_in_a_while, rank=ranks, round=st.integers(0, ROUNDS), attempt=st.integers(0, 3), state=states)
     def one_reports_anything(self, now: bool, rank: int, round: int, attempt: int, state: bytes) -> None:
         if now:
-            self.hear(RoundReported(rank, report(round, attempt, state)))
+            self.hear(RoundReported(rank, self.report(round, attempt, state)))
+
+    @rule(rank=ranks, odd=ranks)
+    def one_reports_another_result(self, rank: int, odd: int) -> None:
+        if self.current and rank in self.members:
+            self.hear(RoundReported(rank, self.report(*self.current, b"b" * 32, odd=odd)))
+
+    @rule(now=once_in_a_while, ready=st.booleans())
+    def one_more_comes(self, now: bool, ready: bool) -> None:
+        if now and not self.over:
+            rank = self.next_rank
+            self.next_rank += 1
+            self.behind.add(rank)
+            self.hear(MemberJoins(rank, f"peer{rank}"))
+            if ready:
+                self.hear(MemberReady(rank, Prepared(state=b"a" * 32, parameters=1, values=1)))
+
+    @rule(state=st.none() | states)
+    def those_behind_say_where_they_are(self, state: bytes | None) -> None:
+        for rank in sorted(self.behind):
+            if not self.over:
+                self.hear(StateAdoptedBy(rank, state or self.state or b"a" * 32))
+
+    @rule(rank=ranks, upload=st.floats(0, 1e9))
+    def a_line_is_measured(self, rank: int, upload: float) -> None:
+        self.hear(LineHeard(rank, upload, 2 * upload))
 
     @rule(rank=ranks, step=st.integers(0, STEPS))
     def one_goes_on(self, rank: int, step: int) -> None:
@@ -223,14 +260,26 @@ class History(RuleBasedStateMachine):
         for action in said:
             assert not self.over, "nothing is said after the end"
             match action:
-                case SetMembers(members):
-                    self.told = set(members)
+                case SetMembers(members, joining):
+                    assert set(members) == self.members
+                    assert set(joining) == self.behind - self.paused
+                    self.told = {*members, *joining}
+                case MemberLeftBehind(rank, reason):
+                    self.members.remove(rank)
+                    self.behind.add(rank)
+                    self.reports.pop(rank, None)
+                    assert reason.startswith("paused: ") == (rank in self.paused)
+                    assert len(self.members) >= self.min_peers, "who cannot be done without is waited for, or goes"
+                case MemberJoined(rank, round):
+                    self.behind.remove(rank)
+                    self.members.add(rank)
+                    assert rank not in self.paused
+                    assert round == self.first_round + len(self.accepted)
+                case MemberDropped(rank, _) if rank in self.behind:
+                    self.behind.remove(rank)
                 case MemberDropped(rank, reason):
                     self.members.remove(rank)
                     self.reports.pop(rank, None)
-                    if reason.startswith("paused: "):
-                        assert rank in self.paused
-                        assert len(self.members) >= self.min_peers, "who cannot be done without is waited for"
                     if reason.startswith("handed back: ") and self.current and rank not in self.lost:
                         over = self.until[rank] <= self.now
                         assert over or len(self.members) >= self.min_peers, "it may have to give the state yet"
@@ -242,10 +291,15 @@ class History(RuleBasedStateMachine):
                     self.waits = False
                 case Tell(rank, StartRound() as order):
                     orders[rank] = order
-                case Tell(rank, message):
-                    assert rank in self.members
-                    if isinstance(message, AdoptState):
-                        self.adopting[rank] = message.state
+                case Tell(rank, Prepare()):
+                    assert rank in self.members | self.behind
+                case Tell(rank, AdoptState() as order):
+                    assert {rank, *order.senders} <= self.told, "nobody is spoken of whom the others do not know"
+                    assert rank not in order.senders
+                    if rank in self.members:
+                        self.adopting[rank] = order.state
+                    else:
+                        assert self.state in (None, order.state)
                 case RoundAccepted(round, reports, state):
                     self.check_accepted(round, dict(reports), state)
                 case Trained(state, members):
@@ -274,8 +328,10 @@ class History(RuleBasedStateMachine):
         self.state = state
 
     def check_orders(self, orders: dict[int, StartRound]) -> None:
-        assert set(orders) == self.members == self.told
-        assert len(orders) >= self.min_peers
+        listeners = set(orders) - self.members
+        assert self.members <= set(orders) <= self.told
+        assert listeners <= self.behind - self.paused
+        assert len(self.members) >= self.min_peers
         assert not orders.keys() & self.until.keys(), "who has to go begins nothing new"
         (about,) = {(order.round, order.attempt) for order in orders.values()}
         assert self.current is None or about > self.current
@@ -283,6 +339,11 @@ class History(RuleBasedStateMachine):
         assert self.state in (None, state), "it goes on from the last accepted state"
         self.state = state
         assert all(order.members == sorted(self.members) for order in orders.values())
+        assert all(order.listeners == sorted(listeners) for order in orders.values())
+        assert all(sum(order.shares) > 0 for order in orders.values())
+        assert len({tuple(order.shares) for order in orders.values()}) == 1
+        assert not any(orders[rank].shards for rank in listeners)
+        self.of_attempt = sorted(self.members)
         assert sorted(shard for order in orders.values() for shard in order.shards) == list(range(SHARDS))
         self.current = about
         self.reports = {}
@@ -291,6 +352,7 @@ class History(RuleBasedStateMachine):
     def every_wait_has_a_deadline_or_is_for_a_paused_member(self) -> None:
         assert (self.rounds.phase in AT_REST) == self.over
         assert set(self.rounds.members) == self.members
+        assert self.over or self.rounds.present == self.members | self.behind
         if self.over:
             assert self.rounds.next_deadline() is None
             return
@@ -312,7 +374,7 @@ class History(RuleBasedStateMachine):
         assert self.rounds.phase in (Phase.TRAINED, Phase.LEFT, Phase.GIVEN_UP)
 
     def only_time_passes(self) -> None:
-        for _ in range(40):
+        for _ in range(80):
             deadline = self.rounds.next_deadline()
             if deadline is None:
                 return
