@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from typing import Literal
 
 from axonp2p.errors import MalformedMessage, PeerMisbehaved
 from axonp2p.training.exchange.arrivals import Arrivals
@@ -22,6 +23,7 @@ from axonp2p.training.exchange.early_parts import EarlyParts
 from axonp2p.training.exchange.leftover import Leftover
 from axonp2p.training.exchange.terms import ExchangeKey, terms_of
 from axonp2p.training.file_parts import cut
+from axonp2p.training.held_states import HeldStates
 from axonp2p.training.joining import Joining
 from axonp2p.training.legs import (
     Abandon,
@@ -53,7 +55,6 @@ from axonp2p.training.messages import (
 )
 from axonp2p.training.outer_optimizer import State
 from axonp2p.training.own_round import Lasting, OwnRound
-from axonp2p.training.pieces import serve_pieces
 from axonp2p.training.state_file import StateFile
 
 Order = AdoptState | StartRound | SendFile
@@ -69,29 +70,27 @@ class Member:
         layout = first.layout
         early, arrivals = EarlyParts(layout.values), Arrivals()
         self._lasting = Lasting(prepare.rank, layout, prepare.batch, early, arrivals)
-        self._accepted = first
-        self._leftover = Leftover(
+        leftover = Leftover(
             layout.values, layout.parameters, prepare.error_feedback, prepare.momentum_correction, prepare.clip
         )
-        """As it was in the accepted state."""
+        self._states = HeldStates(first, leftover)
         self._round: OwnRound | None = None
-        """The round that goes on, or the last one when it is over: its state is the candidate."""
+        """The round that goes on, or is being evaluated."""
         self._start: StartRound | None = None
-        """Of the round that goes on."""
+        """Of the round that goes on, until its last exchange is over."""
         self._evaluating: Key | None = None
         """The round whose new weights are being evaluated."""
         self._trained = False
         """Whether the trainer has begun a round since its optimiser was accepted or put back."""
         self._wanted: ExchangeKey = (0, 0, 0)
         """Parts from this exchange on belong to rounds that have not begun here."""
-        self._lent: dict[int, State] = {}
         self._joining: Joining | None = None
         self._state_file = StateFile(layout)
 
     def prepared(self) -> Prepared:
         """What the coordinator wants to know of the model."""
         layout = self._lasting.layout
-        return Prepared(state=self._accepted.name, parameters=layout.parameters, values=layout.values)
+        return Prepared(state=self._states.accepted.name, parameters=layout.parameters, values=layout.values)
 
     # --- what the coordinator says ---
 
@@ -131,8 +130,7 @@ class Member:
             yield from self._leave_round()
             yield Report(done.report)
         elif isinstance(done, ModelFileMade):
-            parts = cut("model", done.data, hashlib.sha256(done.data).digest())
-            yield from (Report(*part) for part in parts)
+            yield from _file("model", done.data)
         elif isinstance(done, Evaluated):
             if self._round and done.key == self._evaluating:
                 self._evaluating = None
@@ -182,49 +180,41 @@ class Member:
         yield Unsay(start)
         self._wanted = (start.round, start.attempt + 1, 0)
         if lasting.rank in start.listeners:
-            self._joining = self._joining or Joining(lasting, self._held())
+            self._joining = self._joining or Joining(lasting, self._states.all())
             yield from self._joining.follow(start, now)
             return
         if not start.shards:
             raise MalformedMessage("a round for a member without shards")
         yield from self._go_on_from(start.state)
-        self._lent = {rank: self._lent.get(rank, self._accepted) for rank in start.listeners}
+        self._states.lend_to_listeners(start.listeners)
         self._start, self._trained = start, True
-        self._round = OwnRound(start, lasting, self._accepted, self._leftover.copy())
+        self._round = OwnRound(start, lasting, self._states.accepted, self._states.leftover.copy())
         yield from self._round.begin()
 
     def _end_round(self) -> Iterator[Action]:
         if self._start and self._round and self._round.over:
+            candidate = self._round.state
             self._evaluating = key_of(self._start)
-            yield Evaluate(self._evaluating, self._round.state.weights, self._start.shards)
+            yield Evaluate(self._evaluating, candidate.weights, self._start.shards)
             self._start = None
-            _ = self._round.state.name  # hashed while the trainer evaluates
+            self._states.offer(candidate, self._round.leftover)
+            _ = candidate.name  # hashed while the trainer evaluates
 
     def _leave_round(self) -> Iterator[Action]:
         """Whatever is being done is wanted no more; the candidate stays."""
         if self._start or self._evaluating:
             yield Abandon()
-        if self._round and not self._round.over:
-            self._round = None
-        self._start = self._evaluating = None
+        self._round = self._start = self._evaluating = None
 
     def _go_on_from(self, state: bytes) -> Iterator[Action]:
-        candidate, self._round = self._round, None
         joined = self._joining.named(state) if self._joining else None
         self._joining = None
-        if candidate and state == candidate.state.name:
-            self._accepted, self._leftover = candidate.state, candidate.leftover
-            self._trained = False
-            yield Accept()
-            return
-        if joined:
-            self._accepted = joined
-        elif state != self._accepted.name:
-            ours = self._accepted.name.hex()
-            raise MalformedMessage(f"asked to go on from state {state.hex()[:12]}, but the accepted one is {ours[:12]}")
+        if joined and not self._states.has(state):
+            self._states.adopt(joined)
+        counts = self._states.settle(state)
         if self._trained:
             self._trained = False
-            yield PutBack()
+            yield Accept() if counts else PutBack()
 
     def _hear_slice(self, sender: int, part: SlicePart, payload: bytes | memoryview, now: float) -> Iterator[Action]:
         key = part.round, part.attempt, part.exchange
@@ -241,35 +231,18 @@ class Member:
 
     # --- states ---
 
-    def _held(self) -> list[State]:
-        found = [self._accepted, *self._lent.values()]
-        if self._round and self._round.over:
-            found.append(self._round.state)
-        if self._joining and self._joining.newest:
-            found.append(self._joining.newest)
-        return found
-
-    def _stands_at(self, state: bytes) -> bool:
-        """Whether a round can begin from it."""
-        candidate = self._round.state if self._round and self._round.over else self._accepted
-        joined = self._joining.named(state) if self._joining else None
-        return joined is not None or state in (self._accepted.name, candidate.name)
-
     def _lend(self, to: int, ask: AskPieces) -> Iterator[Action]:
-        held = self._held()
-        for answer, payload in serve_pieces(held, ask):
+        joined = self._joining.newest if self._joining else None
+        for answer, payload in self._states.lend(to, ask, [joined] if joined else []):
             yield Tell(to, answer, payload)
-        for state in held:
-            if state.name == ask.state:
-                self._lent[to] = state  # it is fetched while rounds go on, and needed to its last piece
 
     def _adopt(self, order: AdoptState, now: float) -> Iterator[Action]:
         yield from self._leave_round()
-        if self._stands_at(order.state):
+        if self._states.has(order.state):
             yield from self._go_on_from(order.state)
             yield Report(StateAdopted(state=order.state))
         elif order.senders:
-            self._joining = self._joining or Joining(self._lasting, self._held())
+            self._joining = self._joining or Joining(self._lasting, self._states.all())
             yield from self._joining.adopt(order, now)
         else:
             self._state_file.want(order.state)
@@ -278,14 +251,19 @@ class Member:
     def _take_file(self) -> Iterator[Action]:
         state = self._state_file.take()
         if state:
-            self._accepted, self._round, self._joining = state, None, None
+            self._states.adopt(state)
+            self._joining = None
             yield Report(StateAdopted(state=state.name))
 
     def _send_file(self, order: SendFile) -> Iterator[Action]:
         yield from self._leave_round()
         yield from self._go_on_from(order.state)
+        state = self._states.accepted
         if order.what == "model":
-            yield MakeModelFile(self._accepted.weights)
+            yield MakeModelFile(state.weights)
         else:
-            file = self._accepted.file
-            yield from (Report(*part) for part in cut("state", file, hashlib.sha256(file).digest()))
+            yield from _file("state", state.file)
+
+
+def _file(what: Literal["model", "state"], data: bytes | memoryview) -> Iterator[Report]:
+    return (Report(*part) for part in cut(what, data, hashlib.sha256(data).digest()))

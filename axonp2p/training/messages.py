@@ -133,7 +133,7 @@ class StartRound(Message, tag=True, frozen=True):
 
 
 class Progress(Message, tag=True, frozen=True):
-    """How far the local steps are; at most twice a second."""
+    """How far the local steps are; twice a second, and after the last one before every exchange."""
 
     round: Count
     attempt: Count

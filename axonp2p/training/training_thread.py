@@ -133,14 +133,19 @@ class TrainingThread:
         begun = self._clock()
         budget = start.seconds / exchanges_of(start) if start.seconds else float("inf")
 
+        told = Stepped(key_of(start), 0, 0.0, 0)
+        stepped = told
+
         def judge(step: int, loss: float, samples: int) -> Verdict:
+            nonlocal told, stepped
             if number < self._abandoned:
                 return Verdict.ABANDON
+            stepped = Stepped(key_of(start), step, loss, samples)
             now = self._clock()
-            if now >= self._next_progress or step == start.steps:
-                # The last one is always said: from it the coordinator knows who keeps the exchange waiting.
+            if now >= self._next_progress:
                 self._next_progress = now + PROGRESS_SECONDS
-                self._say(Stepped(key_of(start), step, loss, samples))
+                told = stepped
+                self._say(told)
             return Verdict.ENOUGH if now - begun >= budget else Verdict.GO_ON
 
         waited = begun - self._stopped_at if self._exchange else 0.0
@@ -148,6 +153,8 @@ class TrainingThread:
         if leg is None:
             return
         self._stopped_at = self._clock()
+        if told is not stepped:
+            self._say(stepped)  # by it the coordinator knows who keeps the others waiting
         self._say(
             LegDone(
                 key_of(start),

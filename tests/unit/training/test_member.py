@@ -228,13 +228,13 @@ def test_a_listener_of_a_round_that_it_hears_of_last_finds_the_results():
 def test_a_member_that_stood_still_comes_back_as_a_listener_with_its_leftover():
     swarm = MemberSwarm(3)
     states = rounds(swarm, [0, 1, 2], 2, **TWO_BITS)
-    held = swarm.members[2]._leftover
+    held = swarm.members[2]._states.leftover
     states += rounds(swarm, [0, 1], 2, states[-1], 2, **TWO_BITS)
     swarm.start(4, states[-1], [0, 1], listeners=[2], **TWO_BITS)
     state = swarm.finish([0, 1])
     assert swarm.adopted[2].state == state
     rounds(swarm, [0, 1, 2], 1, state, 5, **TWO_BITS)
-    assert held is swarm.members[2]._leftover
+    assert held is swarm.members[2]._states.leftover
 
 
 def test_a_member_takes_over_a_state_that_others_hold():

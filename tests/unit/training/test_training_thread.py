@@ -1,4 +1,4 @@
-"""The training thread: what it says, in which order, and when it ends a leg. The clock moves a second a step."""
+"""The training thread: what it says, in which order, and when it ends a leg. The clock moves with the steps alone."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ WEIGHTS = torch.zeros(3)
 
 
 class Trainer:
-    """Takes steps of a second each; waits for the test after every step when `stepwise`."""
+    """Takes steps of `pace` seconds; waits for the test after every step when `stepwise`."""
 
     layout = None
 
-    def __init__(self, stepwise=False):
+    def __init__(self, stepwise=False, pace=1.0):
         self.now = 0.0
+        self.pace = pace
         self.calls = []
         self.may_go_on = queue.Queue() if stepwise else None
         self.stepped = queue.Queue()
@@ -57,7 +58,7 @@ class Trainer:
     def leg(self, weights, judge):
         self.calls.append("leg")
         for taken in range(1, 1000):
-            self.now += 1.0
+            self.now = round(self.now + self.pace, 6)
             self.steps += 1
             self.stepped.put(self.steps)
             if self.may_go_on:
@@ -116,6 +117,17 @@ def test_a_budget_of_time_is_divided_among_the_legs_and_waiting_is_counted(work)
     ]
     assert (first.waited, second.waited) == (0.0, 7.0)
     assert hear(said, Evaluated) == Evaluated((5, 0), {"loss": 0.5}, 2, 2.0)
+
+
+def test_progress_is_told_twice_a_second_and_at_the_end_of_every_leg(work):
+    trainer = Trainer(pace=0.1)
+    thread, said = work(trainer)
+    thread.give(TrainRound(start_round(0, bytes(32), [0], steps=100, exchange_every=50, seconds=2.6), WEIGHTS))
+    steps = []
+    while isinstance(message := said.get(timeout=20), Stepped):
+        steps.append(message.step)
+    assert isinstance(message, LegDone)
+    assert steps == [1, 6, 11, 13]
 
 
 def test_a_leg_is_abandoned_after_its_step_and_what_was_to_follow_is_left_out(work):

@@ -7,6 +7,7 @@ import queue
 import socket
 import struct
 import threading
+import time
 
 import pytest
 import safetensors.torch
@@ -14,27 +15,27 @@ import torch
 
 from axonp2p.errors import AxonError, MalformedMessage, Unreachable
 from axonp2p.sandbox.inside import Inside
-from axonp2p.sandbox.messages import BundleReady, Control, FromMember, FromWorkerMessage, Start, ToMember
+from axonp2p.sandbox.messages import BundleReady, Control, FromMember, FromWorkerMessage, MayTell, Start, ToMember
+from axonp2p.tensors.coding import Coding
 from axonp2p.training.file_parts import cut
 from axonp2p.training.mailbox import Mailbox
 from axonp2p.training.messages import (
     AdoptState,
     FilePart,
     FromWorkerTraining,
-    GiveState,
     Prepare,
     Prepared,
     Progress,
     RoundDone,
     SendFile,
     SlicePart,
-    StartRound,
     StateAdopted,
     TaskFailed,
 )
 from axonp2p.training.worker import Worker
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
+from tests.unit.training.member_swarm import start_round
 
 # Weights by hand: these workers share one process and so one source of chance.
 TASK = """
@@ -57,6 +58,9 @@ class Task:
 """
 
 
+CREDIT = 4096
+
+
 class Peer:
     """The daemon's end of one worker's channel."""
 
@@ -67,8 +71,11 @@ class Peer:
         self._socket, inside = socket.socketpair()
         mailbox = Mailbox(Inside(inside.detach()))
         mailbox.open()
-        threading.Thread(target=self._work, args=(Worker(mailbox, folder), mailbox), daemon=True).start()
+        worker = Worker(mailbox, folder, time.monotonic)
+        threading.Thread(target=self._work, args=(worker, mailbox), daemon=True).start()
         threading.Thread(target=self._listen, daemon=True).start()
+        for other in (None, 0, 1, 2, 3):
+            self.send(MayTell(rank=other, bytes=CREDIT))
 
     def send(self, message, payload=b""):
         frame = pack_frame(message, payload)
@@ -101,8 +108,12 @@ class Swarm:
 
     def heard(self, rank, message, payload):
         if isinstance(message, ToMember):
+            # As the daemon: more credit when the member has it.
             self.peers[message.rank].send(FromMember(rank=rank), payload)
+            self.peers[rank].send(MayTell(rank=message.rank, bytes=len(payload)))
             return
+        if message.bulk:
+            self.peers[rank].send(MayTell(rank=None, bytes=len(payload)))
         frame = split_frame(payload)
         self.reports.put((rank, decode(frame.header, FromWorkerTraining, HEADER_LIMIT), bytes(frame.payload)))
 
@@ -128,10 +139,10 @@ class Swarm:
         (state,) = states
         return state
 
-    def start(self, round, state, members, attempt=0, ranks=None):
-        for rank in members if ranks is None else ranks:
-            order = StartRound(round=round, attempt=attempt, state=state, members=members, shards=[rank], steps=3)
-            self.tell(rank, order)
+    def start(self, round, state, members, attempt=0, ranks=None, listeners=(), **settings):
+        for rank in [*members, *listeners] if ranks is None else ranks:
+            usual = {"steps": 3, "exchange_every": 2}
+            self.tell(rank, start_round(round, state, members, attempt, listeners, rank, **usual | settings))
 
     def finish(self, round, members, attempt=0):
         """All members report the same state; gives it."""
@@ -182,6 +193,7 @@ def test_a_report_tells_what_was_done(swarm):
     report, _ = two.hear(RoundDone, [0, 1])[0]
     assert report.samples == 12
     assert report.flops == 3 * 4 * (2 * 3) * 2
+    assert report.exchanges == 2
     assert report.test_samples == 4
     assert set(report.metrics) == {"loss"}
     assert report.sent_bytes > 2 * 2 * 4
@@ -207,7 +219,7 @@ def test_a_round_is_redone_without_a_lost_member(swarm):
 def test_another_order_ends_the_wait_for_a_silent_member(swarm):
     two = swarm(2)
     state = two.prepare()
-    two.start(0, state, [0, 1], ranks=[0])
+    two.start(0, state, [0, 1], ranks=[0], exchange_every=3)
     progress = two.reports.get(timeout=20)[1]
     while progress.step < 3:
         progress = two.reports.get(timeout=20)[1]
@@ -218,7 +230,7 @@ def test_another_order_ends_the_wait_for_a_silent_member(swarm):
 def test_another_order_ends_local_steps(swarm):
     one = swarm(1)
     state = one.prepare()
-    one.tell(0, StartRound(round=0, attempt=0, state=state, members=[0], shards=[0], steps=2**31))
+    one.start(0, state, [0], steps=2**31, exchange_every=2**31)
     one.start(0, state, [0], attempt=1)
     one.finish(0, [0], attempt=1)
 
@@ -226,11 +238,33 @@ def test_another_order_ends_local_steps(swarm):
 def test_a_slow_member_finds_what_the_others_have_sent_meanwhile(swarm):
     two = swarm(2)
     state = two.prepare()
-    two.start(0, state, [0, 1], ranks=[0])
+    two.start(0, state, [0, 1], ranks=[0], exchange_every=3)
     while two.reports.get(timeout=20)[1].step < 3:
         pass
-    two.start(0, state, [0, 1], ranks=[1])
+    two.start(0, state, [0, 1], ranks=[1], exchange_every=3)
     two.finish(0, [0, 1])
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("coding", [Coding(bits=2), Coding(bits=4, density=0.3)], ids=str)
+def test_members_and_a_listener_hold_the_same_weights_with_fewer_bits(swarm, coding, overlap):
+    three = swarm(3)
+    state = three.prepare()
+    for round in range(2):
+        three.start(
+            round, state, [0, 1], listeners=[2], steps=6, overlap=overlap, seconds=5.0, gather=coding, result=coding
+        )
+        reports, adopted = [], None
+        while len(reports) < 2 or adopted != reports[0].state:
+            _, message, _ = three.reports.get(timeout=20)
+            if isinstance(message, RoundDone):
+                reports.append(message)
+            elif isinstance(message, StateAdopted):
+                adopted = message.state
+        state = adopted
+        assert [report.state for report in reports] == [state, state]
+    three.start(2, state, [0, 1, 2])
+    three.finish(2, [0, 1, 2])
 
 
 def test_a_member_takes_over_the_state_of_another(swarm):
@@ -239,8 +273,7 @@ def test_a_member_takes_over_the_state_of_another(swarm):
     two.start(0, state, [0])
     ahead = two.finish(0, [0])
     two.fetch(0, "state", ahead)
-    two.tell(0, GiveState(to=1))
-    two.tell(1, AdoptState(state=ahead, sender=0))
+    two.tell(1, AdoptState(state=ahead, senders=[0]))
     assert two.hear(StateAdopted, [1])[1][0].state == ahead
     two.start(1, ahead, [0, 1])
     two.finish(1, [0, 1])
@@ -252,8 +285,8 @@ def test_a_job_goes_on_from_a_file(swarm):
     state = one.finish(0, [0])
     file = one.fetch(0, "state", state)
     later.prepare()
-    later.tell(0, AdoptState(state=state, sender=None))
-    for part, payload in cut("state", file, state):
+    later.tell(0, AdoptState(state=state, senders=[]))
+    for part, payload in cut("state", file, hashlib.sha256(file).digest()):
         later.tell(0, part, payload)
     assert later.hear(StateAdopted, [0])[0][0].state == state
     assert later.fetch(0, "model", state) == one.fetch(0, "model", state)
@@ -283,29 +316,20 @@ def test_what_members_may_not_send_is_dropped_and_the_round_goes_on(swarm, capfd
     two = swarm(2)
     state = two.prepare()
     nan = torch.full((2,), float("nan")).numpy().tobytes()
-    part = SlicePart(round=0, attempt=0, phase="gather", slice=0, offset=0, samples=4)
-    file = FilePart(what="state", offset=5, total=9, sha256=bytes(32))
+    part = SlicePart(round=0, attempt=0, exchange=0, phase="gather", slice=0, offset=0, samples=4)
     two.peers[0].send(FromMember(rank=1), pack_frame(part, nan))
-    two.peers[0].send(FromMember(rank=1), pack_frame(file, b"1234"))
     two.peers[0].send(FromMember(rank=1), b"rubbish")
     two.start(0, state, [0, 1])
     two.finish(0, [0, 1])
     said = capfd.readouterr().err
-    assert "not finite" in said
-    assert "whose beginning is missing" in said
-    assert said.count("from member 1, not taken") == 3
+    assert "cannot be read" in said
+    assert said.count("from member 1, not taken") == 2
 
 
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
-        (
-            StartRound(round=0, attempt=0, state=bytes(32), members=[0], shards=[0], steps=1),
-            "asked to go on from state 0000",
-        ),
-        (StartRound(round=0, attempt=0, state=bytes(32), members=[1], shards=[0], steps=1), "without this one"),
-        (StartRound(round=0, attempt=0, state=bytes(32), members=[0, 0], shards=[0], steps=1), "twice in it"),
-        (SendFile(what="model", state=bytes(32)), "asked to go on from state 0000"),
+        (start_round(0, bytes(32), [0]), "asked to go on from state 0000"),
         (Prepare(rank=0, job="job", task="task.py", shards=3, batch=4, seed=1), "a second Prepare"),
     ],
 )
@@ -321,10 +345,10 @@ def test_orders_that_make_no_sense_end_the_worker(swarm, message, reason):
 
 def test_orders_before_there_is_a_model_end_the_worker(swarm):
     one = swarm(1)
-    one.tell(0, GiveState(to=1))
+    one.tell(0, SendFile(what="model", state=bytes(32)))
     error = one.peers[0].ended.get(timeout=20)
     one.peers[0].ended.put(error)
-    assert "GiveState before the model was built" in error.message
+    assert "SendFile before the model was built" in error.message
 
 
 def test_a_second_start_ends_the_worker(swarm):
