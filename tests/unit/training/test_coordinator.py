@@ -13,29 +13,31 @@ import pytest
 
 from axonp2p.errors import JobFailed, TaskMistake
 from axonp2p.jobs.messages import HandBack, WorkerPaused, WorkerResumed
-from axonp2p.training.coordinator import MOST_WAITING, Coordinator
+from axonp2p.training.coordinator import Coordinator
 from axonp2p.training.crew import RoundBegun, Standing
 from axonp2p.training.file_parts import cut
+from axonp2p.training.inbox import MOST_WAITING
 from axonp2p.training.messages import (
     AdoptState,
     FilePart,
-    GiveState,
     Prepare,
     Prepared,
     Progress,
-    RoundDone,
     SendFile,
     StartRound,
     StateAdopted,
     TaskFailed,
     ToWorkerTraining,
 )
+from axonp2p.training.pieces import book_of
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round import Rounds
 from axonp2p.training.round_messages import (
+    Chosen,
     JobGoesOn,
     JobWaits,
     MemberDropped,
+    MemberJoined,
     MemberPaused,
     MemberReady,
     MemberResumed,
@@ -46,6 +48,7 @@ from axonp2p.training.round_messages import (
 from axonp2p.wire.codec import Message, decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 from tests.fakes import ManualClock
+from tests.unit.training.conversation import round_done
 
 FIRST = b"f" * 32
 MODEL = b"weights" * 1000
@@ -66,7 +69,7 @@ class Crew:
         self.fed: dict[int, bytes] = {}
         self.instead: Callable[[int, Any], Message | None] | None = None
         names = {rank: f"peer-{rank}" for rank in range(members)}
-        job = TrainPlan("line-1", "task.py", members, rounds, 5, batch=8, seed=1, **plan)
+        job = TrainPlan("line-1", "task.py", plan.pop("shards", members), rounds, 5, batch=8, seed=1, **plan)
         self.coordinator = Coordinator(Rounds(job, names), self, ManualClock(), self.seen.append, start_state=start)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -95,11 +98,13 @@ class Crew:
         match told:
             case Prepare():
                 await self.say(rank, Prepared(state=FIRST, parameters=3, values=3))
-            case AdoptState(state=state, sender=int()):
+            case AdoptState(state=state, senders=[_, *_]):
                 await self.say(rank, StateAdopted(state=state))
-            case StartRound(round=number, attempt=attempt, state=state):
+            case StartRound(listeners=listeners, state=state) if rank in listeners:
+                await self.say(rank, StateAdopted(state=after(state)))
+            case StartRound(round=number, attempt=attempt, state=state, members=members):
                 await self.say(rank, Progress(round=number, attempt=attempt, step=5, loss=1.0, samples=40))
-                await self.say(rank, done(number, attempt, after(state)))
+                await self.say(rank, round_done(number, attempt, after(state), members=len(members)))
             case SendFile(what=what):
                 for part, payload in cut(what, MODEL, hashlib.sha256(MODEL).digest()):
                     await self.say(rank, part, payload)
@@ -107,13 +112,6 @@ class Crew:
     async def train(self) -> Standing:
         async with asyncio.timeout(10):
             return await self.coordinator.train()
-
-
-def done(round: int, attempt: int, state: bytes) -> RoundDone:
-    return RoundDone(
-        round=round, attempt=attempt, state=state, loss=1.0, samples=40, flops=100, train_seconds=1.0,
-        exchange_seconds=0.1, sent_bytes=5, received_bytes=5, metrics={}, test_samples=0,
-    )  # fmt: skip
 
 
 async def test_training_goes_from_prepare_to_the_last_round() -> None:
@@ -170,7 +168,7 @@ async def test_a_flood_of_words_costs_a_member_its_place_and_progress_is_only_dr
     for _ in range(MOST_WAITING + 1):
         await crew.say(1, StateAdopted(state=FIRST))
     assert crew.coordinator._gone == {1}
-    assert crew.coordinator._inbox.qsize() < 2 * MOST_WAITING
+    assert len(crew.coordinator._inbox) < 2 * MOST_WAITING
 
 
 async def test_what_the_machine_gives_up_with_is_raised() -> None:
@@ -220,7 +218,36 @@ async def test_a_resumed_job_feeds_its_state_to_one_member(tmp_path: Path) -> No
     standing = await crew.train()
     assert standing == Standing(5, after(after(name)), [0, 1], trained=True)
     assert crew.fed == {0: state}
-    assert any(isinstance(message, GiveState) for _, message in crew.told)
+    assert [message.senders for _, message in crew.told if isinstance(message, AdoptState)] == [[], [0]]
+
+
+async def test_one_more_member_comes_and_takes_part() -> None:
+    crew = Crew(members=2, rounds=6, shards=4)
+    joined = False
+
+    def instead(rank: int, told: Any) -> Message | None:
+        nonlocal joined
+        if isinstance(told, StartRound) and told.round == 1 and not joined:
+            joined = True
+            crew._tasks.append(asyncio.create_task(crew.coordinator.join(5, "wren")))
+        return None
+
+    crew.instead = instead
+    standing = await crew.train()
+    assert (standing.round, standing.members) == (6, [0, 1, 5])
+    assert crew.members == [[0, 1], [0, 1, 5], [0, 1, 5]]
+    assert [sight.rank for sight in crew.seen if isinstance(sight, MemberJoined)] == [5]
+    await crew.coordinator.join(6, "late")
+
+
+async def test_how_the_members_exchange_is_shown_when_it_changes() -> None:
+    crew = Crew(rounds=3)
+    crew.coordinator.line_heard(0, 1e9, 1e9)
+    crew.coordinator.line_heard(1, 1e9, 1e9)
+    await crew.train()
+    first, *_ = told = [sight for sight in crew.seen if isinstance(sight, Chosen)]
+    assert first.round == 0
+    assert [sight.round for sight in told] == sorted({sight.round for sight in told})
 
 
 async def test_files_are_fetched_after_training(tmp_path: Path) -> None:
@@ -262,7 +289,7 @@ async def test_when_the_last_machine_is_wanted_back_the_state_is_fetched_first(t
     standing = await crew.train()
     assert (standing.round, standing.members, standing.trained) == (3, [0], False)
     assert standing.left_because == "peer-0: handed back: a game"
-    standing = dataclasses.replace(standing, state=hashlib.sha256(MODEL).digest())
+    standing = dataclasses.replace(standing, state=book_of(MODEL).name)
     assert await crew.coordinator.fetch("state", standing, tmp_path / "state") == standing.state
 
 
