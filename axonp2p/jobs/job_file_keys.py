@@ -56,15 +56,42 @@ def _whole(least: int, most: int, example: int) -> Rule:
     return rule
 
 
-def _number(most: float, example: str) -> Rule:
+def _number(most: float, example: str, *, above_0: bool = False, below_most: bool = False) -> Rule:
     def rule(value: Any) -> float:
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise _wrong(f"expected a number, {_shown(value)}", example)
-        if not 0 <= value <= most:
-            raise _wrong(f"expected 0 to {most:g}, got {value}", example)
+        if not 0 <= value <= most or (above_0 and value == 0) or (below_most and value == most):
+            range_ = f"{'above 0' if above_0 else '0'} to {'below ' if below_most else ''}{most:g}"
+            raise _wrong(f"expected {range_}, got {value}", example)
         return float(value)
 
     return rule
+
+
+def _or_auto(rule: Rule) -> Rule:
+    """`"auto"` is None: it is chosen while the job runs."""
+
+    def either(value: Any) -> Any:
+        return None if value == "auto" else rule(value)
+
+    return either
+
+
+def _one_of(*names: str) -> Rule:
+    def rule(value: Any) -> str:
+        if value not in names:
+            close = difflib.get_close_matches(str(value).lower(), names, n=1, cutoff=0.3)
+            expected = ", ".join(f'"{name}"' for name in names)
+            raise _wrong(f"expected one of {expected}, {_shown(value)}", f'"{(close or names)[0]}"')
+        return str(value)
+
+    return rule
+
+
+def _yes_or_no(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(f"expected true or false, {_shown(value)}", "true")
+    return value
 
 
 def _measured(units: dict[str, int], least: int, most: int, example: str) -> Rule:
@@ -146,6 +173,9 @@ _NAME = _text(
     r"[A-Za-z0-9][A-Za-z0-9._-]{0,58}", "at most 59 letters, digits, dots and dashes, a letter or digit first", "my-job"
 )
 
+COMPRESSIONS = ("auto", "none", "bf16", "8-bit", "4-bit", "2-bit", "1-bit")
+"""How values travel between peers."""
+
 SECTIONS: dict[str, dict[str, Rule]] = {
     "": {
         "name": _NAME,
@@ -173,6 +203,17 @@ SECTIONS: dict[str, dict[str, Rule]] = {
         "steps": _whole(1, 2**31, 10),
         "batch": _whole(1, 2**20, 32),
         "seed": _whole(0, 2**53, 0),
+        "compression": _one_of(*COMPRESSIONS),
+        "density": _number(1, "0.02", above_0=True),
+        "exchange-every": _or_auto(_whole(1, 2**31, 10)),
+        "seconds": _number(1e6, "60"),
+        "overlap": _yes_or_no,
+        "outer-learning-rate": _or_auto(_number(10, "0.7")),
+        "outer-momentum": _or_auto(_number(1, "0.9", below_most=True)),
+        "error-feedback": _number(1, "1.0"),
+        "momentum-correction": _number(1, "0.9", below_most=True),
+        "clip": _number(1e9, "1.0"),
+        "warm-up-rounds": _whole(0, 1_000_000, 4),
     },
 }
 

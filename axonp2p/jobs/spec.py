@@ -12,6 +12,7 @@ import msgspec
 
 from axonp2p.errors import JobFileWrong
 from axonp2p.jobs.job_file_keys import SECTIONS, Wrong, nearest, nearest_section
+from axonp2p.jobs.job_file_lines import line_of
 
 JOB_FILE = "job.toml"
 JOB_FILE_LIMIT = 64 * 1024
@@ -55,6 +56,28 @@ class TrainSpec(msgspec.Struct, frozen=True, kw_only=True):
     batch: int = 32
     """Samples a step."""
     seed: int = 0
+    compression: str = "auto"
+    """How values travel between peers: one of `COMPRESSIONS`."""
+    density: float = 1.0
+    """About which share of the values goes out in an exchange; the rest is kept for the next one."""
+    exchange_every: int | None = None
+    """Local steps between two exchanges; None: chosen by links and steps."""
+    seconds: float = 0.0
+    """How long the local steps of a round may take; 0: as long as they do."""
+    overlap: bool = True
+    """Whether peers may go on with local steps while an exchange is under way."""
+    outer_learning_rate: float | None = None
+    """Of the step that all take together after an exchange; None: by the steps between two exchanges."""
+    outer_momentum: float | None = None
+    """Nesterov, of the same; None: by the steps between two exchanges."""
+    error_feedback: float = 1.0
+    """How much of what was held back is kept."""
+    momentum_correction: float = 0.0
+    """Momentum that each peer adds before anything is held back."""
+    clip: float = 0.0
+    """The largest norm of what peers send, taken together; 0: none."""
+    warm_up_rounds: int = 0
+    """In these first rounds the density goes down to the wished one."""
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,14 +137,28 @@ def parse_spec(text: str, path: Path | str) -> JobSpec:
             need=NeedSpec(**found["need"]),
             train=TrainSpec(**found["train"]),
         )
-        if spec.need.min_peers > spec.need.peers:
-            problem = f"{spec.need.min_peers} is more than peers, which is {spec.need.peers}"
-            raise Wrong("need", "min-peers", problem, f"min-peers = {spec.need.peers}")
+        _check_together(spec)
     except Wrong as wrong:
         line_number = line_of(text, wrong.section, wrong.key)
         where_text = f", line {line_number}" if line_number else ""
         raise JobFileWrong(f"{path}{where_text}: {wrong.key}: {wrong.problem}", fix=wrong.fix) from None
     return spec
+
+
+def _check_together(spec: JobSpec) -> None:
+    """What is right by itself may be wrong beside another key."""
+    need, train = spec.need, spec.train
+    if need.min_peers > need.peers:
+        problem = f"{need.min_peers} is more than peers, which is {need.peers}"
+        raise Wrong("need", "min-peers", problem, f"min-peers = {need.peers}")
+    if train.density < 1 and not train.compression.endswith("-bit"):
+        problem = f"it needs a number of bits, and compression is {train.compression}"
+        raise Wrong("train", "density", problem, 'compression = "2-bit"')
+    if train.warm_up_rounds and train.density == 1:
+        raise Wrong("train", "warm-up-rounds", "there is no density below 1 to come to", "density = 0.02")
+    if train.exchange_every and train.exchange_every > train.steps:
+        problem = f"{train.exchange_every} is more than steps, which is {train.steps}"
+        raise Wrong("train", "exchange-every", problem, f"exchange-every = {train.steps}")
 
 
 def with_peers(spec: JobSpec, peers: int) -> JobSpec:
@@ -203,20 +240,3 @@ def _checked(section: str, plain: dict[str, Any]) -> dict[str, Any]:
         except Wrong as wrong:
             raise Wrong(section, key, wrong.problem, f"{key} = {wrong.fix}") from None
     return values
-
-
-def line_of(text: str, section: str, key: str) -> int | None:
-    """The line, counted from 1, that sets `key` in `section`; its section's line when the key is written otherwise."""
-    current, fallback = "", None
-    for number, line in enumerate(text.splitlines(), start=1):
-        if header := re.match(r"\s*\[\[?\s*\"?([\w.-]+)\"?\s*\]", line):
-            current = header[1]
-            if current == (section or key):
-                fallback = fallback or number
-        elif assignment := re.match(r"\s*[\"']?([\w-]+)[\"']?\s*(=|\.\s*[\"']?([\w-]+))", line):
-            first, dotted = assignment[1], assignment[3]
-            if (current, first) == (section, key) or (current, first, dotted) == ("", section, key):
-                return number
-            if section and (current, first) == ("", section):
-                fallback = fallback or number
-    return fallback

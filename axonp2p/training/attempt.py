@@ -145,7 +145,7 @@ class Attempt:
 
     def _holding_up(self, paused: Collection[int]) -> set[int]:
         """Those for which the others must be waiting when nobody gets any further; nobody when it cannot be told."""
-        silent = self.members - self.reported.keys()
+        silent = set(self.members - self.reported.keys())
         furthest = max(self._steps.values())
         behind = {rank for rank in silent if self._steps[rank] < furthest}
         return silent & set(paused) or (behind if 2 * len(behind) <= len(self.members) else set())

@@ -102,7 +102,7 @@ class Coordinator:
         """A member cannot reach another."""
         await self._put(LinkBroken(rank, to, reason))
 
-    def line_heard(self, rank: int, upload: float, download: float) -> None:
+    def line_measured(self, rank: int, upload: float, download: float) -> None:
         """What a member's line carries, in bytes a second, as its daemon measured it; 0 where it does not know."""
         if self._training:
             self._inbox.put(LineHeard(rank, upload, download))

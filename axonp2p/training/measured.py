@@ -5,15 +5,18 @@ Measurements jitter, so a new one counts only when it differs from the last by a
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from axonp2p.training.choice import Choice, choose
-from axonp2p.training.costs import Facts
+from axonp2p.training.costs import ASSUMED_DOWNLOAD, ASSUMED_UPLOAD, Facts
 from axonp2p.training.messages import RoundDone
 from axonp2p.training.plan import TrainPlan
 
 NOTEWORTHY = 1.25
+AS_SENT = 0.7
+"""Who receives at least so much of what the others can send each is not held up by its own line."""
 PATIENT_ROUNDS = 3
 """Whose values came too late for all exchanges of so many rounds in a row has to go."""
 
@@ -31,8 +34,9 @@ class Measured:
 
     def __init__(self, plan: TrainPlan, lines: Mapping[int, Line]) -> None:
         self._plan = plan
-        self._upload = {rank: line.upload for rank, line in lines.items()}
-        self._download = {rank: line.download for rank, line in lines.items()}
+        self._declared = dict(lines)
+        self._upload: dict[int, float] = {}
+        self._download: dict[int, float] = {}
         self._step_s: dict[int, float] = {}
         self._choice: Choice | None = None
         self._values = 0
@@ -73,8 +77,8 @@ class Measured:
             members=tuple(sorted(members)),
             steps=self._plan.steps,
             step_s=self._step_s,
-            upload=self._upload,
-            download=self._download,
+            upload={rank: self._up(rank) for rank in members},
+            download={rank: self._down(rank, members) for rank in members},
             rtt_s=self._plan.rtt_s,
             listeners=listeners,
         )
@@ -82,6 +86,18 @@ class Measured:
         changed = self._choice is None or not choice.same_terms(self._choice)
         self._choice = choice
         return choice, changed
+
+    def _up(self, rank: int) -> float:
+        return self._upload.get(rank, 0.0) or self._declared.get(rank, Line()).upload
+
+    def _down(self, rank: int, members: Collection[int]) -> float:
+        """What comes in is as fast as it is sent: only what is slower than that tells of the line itself."""
+        measured = self._download.get(rank, 0.0)
+        declared = self._declared.get(rank, Line()).download
+        sent = [self._up(other) or ASSUMED_UPLOAD for other in members if other != rank]
+        if measured and sent and measured < AS_SENT * statistics.mean(sent):
+            return measured
+        return max(measured, declared or ASSUMED_DOWNLOAD)
 
     def _missed_all(self, rank: int, reports: Mapping[int, RoundDone]) -> bool:
         """Whether every other owner had to do without the member's values, and nearly all of them, by its own word."""

@@ -44,6 +44,17 @@ rounds = 20
 steps = 10
 batch = 16
 seed = 3
+compression = "2-bit"
+density = 0.02
+exchange-every = 5
+seconds = 30
+overlap = false
+outer-learning-rate = 0.7
+outer-momentum = "auto"
+error-feedback = 0.95
+momentum-correction = 0.9
+clip = 2
+warm-up-rounds = 4
 """
 
 
@@ -62,7 +73,23 @@ def test_every_key_is_read() -> None:
         need=NeedSpec(
             peers=6, min_peers=2, cores=2, memory=1536, gpu_memory=512, packages=["scikit-learn>=1.4"], max_rtt=100
         ),
-        train=TrainSpec(rounds=20, steps=10, batch=16, seed=3),
+        train=TrainSpec(
+            rounds=20,
+            steps=10,
+            batch=16,
+            seed=3,
+            compression="2-bit",
+            density=0.02,
+            exchange_every=5,
+            seconds=30.0,
+            overlap=False,
+            outer_learning_rate=0.7,
+            outer_momentum=None,
+            error_feedback=0.95,
+            momentum_correction=0.9,
+            clip=2.0,
+            warm_up_rounds=4,
+        ),
     )
 
 
@@ -118,6 +145,28 @@ def test_need_of_is_the_map_that_a_query_carries() -> None:
 def test_a_mistake_is_named_with_its_line_and_what_would_be_right(line: str, message: str, fix: str) -> None:
     said, mended = wrong(f'name = "x"\n\n[need]\n# four of them\n{line}\n')
     assert said.startswith(f"my-job/job.toml, line 5: {message}"), said
+    assert mended == fix
+
+
+@pytest.mark.parametrize(
+    ("lines", "message", "fix"),
+    [
+        ('compression = "2 bit"', 'compression: expected one of "auto", "none", ', 'compression = "2-bit"'),
+        ("compression = 2", 'compression: expected one of "auto", "none", ', 'compression = "2-bit"'),
+        ("exchange-every = 0", "exchange-every: expected 1 to 2147483648, got 0", "exchange-every = 1"),
+        ('exchange-every = "often"', 'exchange-every: expected int, got str ("often")', "exchange-every = 10"),
+        ("exchange-every = 11", "exchange-every: 11 is more than steps, which is 10", "exchange-every = 10"),
+        ("outer-momentum = 1", "outer-momentum: expected 0 to below 1, got 1", "outer-momentum = 0.9"),
+        ('overlap = "yes"', 'overlap: expected true or false, got str ("yes")', "overlap = true"),
+        ('compression = "2-bit"\ndensity = 0', "density: expected above 0 to 1, got 0", "density = 0.02"),
+        ("density = 0.1", "density: it needs a number of bits, and compression is auto", 'compression = "2-bit"'),
+        ("warm-up-rounds = 4", "warm-up-rounds: there is no density below 1 to come to", "density = 0.02"),
+        ("compresion = 4", "compresion: unknown key. Did you mean compression?", "write compression"),
+    ],
+)
+def test_a_mistake_about_the_exchange_is_named_as_well(lines: str, message: str, fix: str) -> None:
+    said, mended = wrong(f'name = "x"\n[train]\n{lines}\n')
+    assert message in said
     assert mended == fix
 
 

@@ -242,8 +242,8 @@ async def test_one_more_member_comes_and_takes_part() -> None:
 
 async def test_how_the_members_exchange_is_shown_when_it_changes() -> None:
     crew = Crew(rounds=3)
-    crew.coordinator.line_heard(0, 1e9, 1e9)
-    crew.coordinator.line_heard(1, 1e9, 1e9)
+    crew.coordinator.line_measured(0, 1e9, 1e9)
+    crew.coordinator.line_measured(1, 1e9, 1e9)
     await crew.train()
     first, *_ = told = [sight for sight in crew.seen if isinstance(sight, Chosen)]
     assert first.round == 0
