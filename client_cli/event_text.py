@@ -65,11 +65,40 @@ def line_of(event: events.Event) -> str:
         case events.JobGoesOn():
             return "the job goes on"
         case events.RoundRedone():
-            return f"round {event.round + 1} starts again from the last accepted weights"
+            return f"round {event.round + 1} starts again from the last accepted weights: {event.reason}"
+        case events.ExchangeChosen():
+            return _exchange_line(event)
+        case events.ValuesLate():
+            return f"round {event.round + 1} went on without some values of {_names(event.values)}: they follow later"
+        case events.PeerLeftBehind():
+            others = f"The {plural(event.left, 'other')} go on, until it has caught up."
+            return f"{event.peer} fell behind in round {event.round + 1}: {event.reason}. {others}"
+        case events.PeerJoined():
+            return f"{event.peer} takes part from round {event.round + 1} on"
         case events.ReceiptsMissing():
             missing = f"{event.unsigned} not signed by their peer, {event.not_taken} not taken by a tracker"
             return f"warning: receipts are missing from the ledger: {missing} ({event.reason})"
     return ""
+
+
+def _exchange_line(event: events.ExchangeChosen) -> str:
+    often = "every step" if event.exchange_every == 1 else f"every {event.exchange_every} steps"
+    at_once = ", computing meanwhile" if event.overlap else ""
+    thin = [
+        f"{name} sends {100 * share:.2g} % of its values" for name, share in sorted(event.density.items()) if share < 1
+    ]
+    how = "; ".join([f"{plural(event.bits, 'bit')} a value {often}{at_once}", *thin])
+    fewer = f", {_fewer(event.dense_bytes, event.round_bytes)}" if event.round_bytes else ""
+    return f"exchange from round {event.round + 1} on: {how}{fewer} ({event.why})"
+
+
+def _fewer(dense: int, sent: int) -> str:
+    times = dense / max(1, sent)
+    return f"{times:.3g} times fewer bytes than dense" if times < 1000 else f"{times:.0f} times fewer bytes than dense"
+
+
+def _names(values: Mapping[str, int]) -> str:
+    return ", ".join(sorted(values))
 
 
 def round_line(event: events.RoundFinished) -> str:
@@ -144,6 +173,8 @@ def _headline(loss: float, eta_s: float | None) -> str:
 def _facts(event: events.RoundFinished) -> str:
     parts = [f"held-out {metric_text(name, value)}" for name, value in event.metrics.items()]
     parts += [f"{bytes_text(event.wire_bytes)} on the wire", f"{credits_text(event.credits)} credits"]
+    if event.round_bytes:
+        parts.append(f"{bytes_text(event.round_bytes)} a round, {_fewer(event.dense_bytes, event.round_bytes)}")
     return "   ".join(parts)
 
 

@@ -16,6 +16,13 @@ from axonp2p.client.owner_events import JobWaiting as JobWaiting
 from axonp2p.client.owner_events import PeerHandedBack as PeerHandedBack
 from axonp2p.client.owner_events import PeerPaused as PeerPaused
 from axonp2p.client.owner_events import PeerResumed as PeerResumed
+from axonp2p.client.round_events import ExchangeChosen as ExchangeChosen
+from axonp2p.client.round_events import PeerJoined as PeerJoined
+from axonp2p.client.round_events import PeerLeftBehind as PeerLeftBehind
+from axonp2p.client.round_events import RoundFinished as RoundFinished
+from axonp2p.client.round_events import RoundProgress as RoundProgress
+from axonp2p.client.round_events import RoundRedone as RoundRedone
+from axonp2p.client.round_events import ValuesLate as ValuesLate
 
 
 class JobSubmitted(Event, frozen=True):
@@ -94,40 +101,6 @@ class PeerReady(Event, frozen=True):
     parameters: int
 
 
-class RoundProgress(Event, frozen=True):
-    """Somewhere inside a round. Comes at most a few times a second; not kept on disk."""
-
-    round: int
-    """From 0."""
-    rounds: int
-    fraction: float
-    """How much of this round's local steps the slowest peer has done, 0 to 1."""
-    loss: float
-    samples_per_second: dict[str, float]
-    eta_s: float | None
-
-
-class RoundFinished(Event, frozen=True):
-    """All peers hold the same new weights."""
-
-    round: int
-    """From 0."""
-    rounds: int
-    loss: float
-    """Training loss, mean over the round's samples."""
-    metrics: dict[str, float]
-    """Held-out, mean over the test samples."""
-    samples: int
-    samples_per_second: dict[str, float]
-    seconds: float
-    """From the start of the round's first attempt."""
-    wire_bytes: int
-    """The whole job's so far."""
-    credits: float
-    """The whole job's so far."""
-    eta_s: float
-
-
 class PeerLost(Event, frozen=True):
     """A peer is out of the job; its shards go to the others."""
 
@@ -136,14 +109,6 @@ class PeerLost(Event, frozen=True):
     reason: str
     left: int
     """How many peers go on."""
-
-
-class RoundRedone(Event, frozen=True):
-    """The round starts again from the last accepted weights."""
-
-    round: int
-    attempt: int
-    reason: str
 
 
 class ReceiptsMissing(Event, frozen=True):
@@ -214,8 +179,12 @@ AnyEvent = (
     | PeerHired
     | BundleSent
     | PeerReady
+    | ExchangeChosen
     | RoundProgress
     | RoundFinished
+    | ValuesLate
+    | PeerJoined
+    | PeerLeftBehind
     | PeerLost
     | PeerPaused
     | PeerResumed

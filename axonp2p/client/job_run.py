@@ -25,6 +25,7 @@ from axonp2p.client.lease import Lease
 from axonp2p.client.narrator import Narrator
 from axonp2p.client.receipts import ReceiptBook, ReceiptOffice
 from axonp2p.client.sending import read_parts
+from axonp2p.client.training_plan import lines_of, plan_of
 from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, Refused, Unreachable
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.lifecycle import JobState
@@ -32,7 +33,6 @@ from axonp2p.jobs.spec import JobSpec, need_of
 from axonp2p.logs import get_logger
 from axonp2p.peers.capability import read_need
 from axonp2p.training.coordinator import Coordinator
-from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round import Rounds
 
 log = get_logger(__name__)
@@ -174,20 +174,11 @@ class JobRun:
 
     async def _train(self, crew: LeasedCrew, office: ReceiptOffice) -> Event:
         record, spec = self._account.record, self._spec
-        plan = TrainPlan(
-            job=record.id,
-            task=spec.task,
-            shards=spec.need.peers,
-            rounds=spec.train.rounds,
-            steps=spec.train.steps,
-            batch=spec.train.batch,
-            seed=spec.train.seed,
-            first_round=record.kept_round,
-            start_state=bytes.fromhex(record.kept_state) if record.kept_state else None,
-        )
+        plan = plan_of(record, spec)
         narrator = Narrator(self._account, crew, office.book, plan, self._means.clock)
+        rounds = Rounds(plan, crew.present, min_peers=spec.need.min_peers, lines=lines_of(crew.leases))
         coordinator = Coordinator(
-            Rounds(plan, crew.present, min_peers=spec.need.min_peers),
+            rounds,
             crew,
             self._means.clock,
             narrator.show,

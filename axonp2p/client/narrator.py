@@ -6,20 +6,33 @@ from collections.abc import Mapping
 
 from axonp2p.client.account import JobAccount
 from axonp2p.client.crew import LeasedCrew
-from axonp2p.client.events import PeerHandedBack, PeerReady, RoundFinished
+from axonp2p.client.events import (
+    ExchangeChosen,
+    PeerHandedBack,
+    PeerJoined,
+    PeerLeftBehind,
+    PeerReady,
+    RoundFinished,
+    ValuesLate,
+)
 from axonp2p.client.events import RoundRedone as RoundRedoneEvent
 from axonp2p.client.progress import Pace, summarise
 from axonp2p.client.receipts import ReceiptBook
 from axonp2p.clock import Clock
 from axonp2p.ledger.balances import credits_of
+from axonp2p.training.choice import Choice
+from axonp2p.training.costs import dense_bytes
 from axonp2p.training.crew import RoundBegun, Sight
 from axonp2p.training.messages import RoundDone
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
+    Chosen,
     JobGoesOn,
     JobWaits,
     MemberDropped,
+    MemberJoined,
     MemberLeaves,
+    MemberLeftBehind,
     MemberPaused,
     MemberReady,
     MemberResumed,
@@ -42,6 +55,8 @@ class Narrator:
         self._bytes_before = account.record.wire_bytes
         self._credits_before = dict(account.record.credits)
         self._between_members = 0
+        self._values = 0
+        self._in_rounds = set(crew.present)
         self._bytes_told = self._bytes_before
 
     @property
@@ -66,6 +81,7 @@ class Narrator:
         """The coordinator's word."""
         match sight:
             case MemberReady(rank=rank, prepared=prepared):
+                self._values = prepared.values
                 self._account.tell(PeerReady(peer=self._name(rank), rank=rank, parameters=prepared.parameters))
             case RoundBegun(attempt=0):
                 self._pace.begun_round(self._clock.monotonic())
@@ -88,15 +104,41 @@ class Narrator:
                 self._account.waits_for([self._name(rank) for rank in ranks])
             case JobGoesOn():
                 self._account.waits_for([])
+            case Chosen(round=number, choice=choice):
+                self._chosen(number, choice)
+            case MemberJoined(rank=rank, round=number):
+                self._in_rounds.add(rank)
+                self._account.tell(PeerJoined(peer=self._name(rank), round=number))
+            case MemberLeftBehind(rank=rank, reason=reason):
+                self._in_rounds.discard(rank)
+                number, left = self._account.record.round, len(self._in_rounds)
+                self._account.tell(PeerLeftBehind(peer=self._name(rank), round=number, reason=reason, left=left))
             case MemberDropped(rank=rank, reason=reason):
+                self._in_rounds.discard(rank)
                 self._crew.dismiss(rank)
                 self._account.lost(rank, self._name(rank), reason, len(self._crew.present))
+
+    def _chosen(self, number: int, choice: Choice) -> None:
+        event = ExchangeChosen(
+            round=number,
+            exchange_every=choice.exchange_every,
+            bits=choice.bits,
+            overlap=choice.overlap,
+            density={self._name(rank): coding.density for rank, coding in choice.gather.items()},
+            outer_learning_rate=choice.outer_learning_rate,
+            outer_momentum=choice.outer_momentum,
+            round_bytes=choice.bytes_a_round,
+            dense_bytes=choice.dense_bytes_a_round,
+            why=choice.why,
+        )
+        self._account.tell(event)
 
     def _accepted(self, number: int, reports: Mapping[int, RoundDone]) -> None:
         for rank, report in reports.items():
             self._crew.pay(rank, report)
-            # What one member sent another received: counting both would count each byte twice.
-            self._between_members += report.sent_bytes
+        # What one member sent another received: counting both would count each byte twice.
+        round_bytes = sum(report.sent_bytes for report in reports.values())
+        self._between_members += round_bytes
         summary = summarise({self._name(rank): report for rank, report in reports.items()})
         seconds, eta = self._pace.finished_round(self._clock.monotonic())
         credits, wire_bytes = self.credits(), self.wire_bytes
@@ -111,9 +153,18 @@ class Narrator:
             wire_bytes=wire_bytes,
             credits=sum(credits.values()),
             eta_s=eta,
+            round_bytes=round_bytes,
+            dense_bytes=self._dense_bytes(reports),
         )
         self._account.finished_round(event, wire_bytes - self._bytes_told, credits)
         self._bytes_told = wire_bytes
+        if late := {self._name(rank): report.kept_back for rank, report in reports.items() if report.kept_back}:
+            self._account.tell(ValuesLate(round=number, values=late))
+
+    def _dense_bytes(self, reports: Mapping[int, RoundDone]) -> int:
+        """What data-parallel training would have exchanged for as many steps as a member took in the mean."""
+        steps = sum(report.samples for report in reports.values()) / (self._plan.batch * len(reports))
+        return round(dense_bytes(self._values, len(reports)) * steps)
 
     def _name(self, rank: int) -> str:
         return self._crew.leases[rank].name

@@ -13,8 +13,8 @@ from axonp2p.training.messages import Progress, RoundDone
 def done(**changes: Any) -> RoundDone:
     usual: dict[str, Any] = {
         "round": 0, "attempt": 0, "state": b"s" * 32, "loss": 1.0, "samples": 100, "flops": 10**9,
-        "train_seconds": 2.0, "exchange_seconds": 0.1, "sent_bytes": 10, "received_bytes": 10,
-        "metrics": {}, "test_samples": 0,
+        "train_seconds": 2.0, "exchange_seconds": 0.1, "exchanges": 1, "left_out": [], "kept_back": 0, "slices": [],
+        "sent_bytes": 10, "received_bytes": 10, "metrics": {}, "test_samples": 0,
     }  # fmt: skip
     return RoundDone(**(usual | changes))
 

@@ -29,7 +29,8 @@ TOKEN: Signed[Token] = Signed(signer=key_of("tracker").peer_id, payload=b"a toke
 def done(round: int, flops: int = 1000) -> RoundDone:
     return RoundDone(
         round=round, attempt=0, state=b"s" * 32, loss=1.0, samples=10, flops=flops, train_seconds=0.25,
-        exchange_seconds=0.1, sent_bytes=1, received_bytes=1, metrics={}, test_samples=0,
+        exchange_seconds=0.1, exchanges=1, left_out=[], kept_back=0, slices=[],
+        sent_bytes=1, received_bytes=1, metrics={}, test_samples=0,
     )  # fmt: skip
 
 

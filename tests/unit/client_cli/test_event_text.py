@@ -21,6 +21,10 @@ FINISHED_ROUND = events.RoundFinished(
     samples_per_second={"otter": 210.0}, seconds=0.5, wire_bytes=310_000, credits=0.00172, eta_s=30.6,
 )  # fmt: skip
 LOST = events.PeerLost(peer="wren", round=10, reason="the line was cut", left=3)
+CHOSEN = events.ExchangeChosen(
+    round=0, exchange_every=8, bits=2, overlap=True, density={"otter": 1.0, "wren": 1 / 16}, outer_learning_rate=1.0,
+    outer_momentum=0.0, round_bytes=1000, dense_bytes=124_000, why="an exchange takes about 1.2 s",
+)  # fmt: skip
 PAUSED = events.PeerPaused(peer="otter", reason="another program uses 87 % CPU")
 DONE = events.JobFinished(
     job="digits-7f3a", folder="/h/jobs/digits-7f3a", rounds=20, loss=0.1, metrics={"accuracy": 0.967}, samples=25600,
@@ -52,6 +56,24 @@ def test_a_finished_round_is_one_line_of_pairs() -> None:
         ),
         (events.JobWaiting(peers=["otter", "wren"]), "the job waits for otter, wren: it cannot go on without"),
         (events.JobGoesOn(), "the job goes on"),
+        (
+            events.RoundRedone(round=1, attempt=1, reason="otter and wren cannot reach each other: timed out"),
+            "round 2 starts again from the last accepted weights: otter and wren cannot reach each other: timed out",
+        ),
+        (
+            CHOSEN,
+            "exchange from round 1 on: 2 bits a value every 8 steps, computing meanwhile;"
+            " wren sends 6.2 % of its values, 124 times fewer bytes than dense (an exchange takes about 1.2 s)",
+        ),
+        (
+            events.ValuesLate(round=2, values={"wren": 9, "otter": 4}),
+            "round 3 went on without some values of otter, wren: they follow later",
+        ),
+        (
+            events.PeerLeftBehind(peer="wren", round=2, reason="paused: a game", left=3),
+            "wren fell behind in round 3: paused: a game. The 3 others go on, until it has caught up.",
+        ),
+        (events.PeerJoined(peer="wren", round=4), "wren takes part from round 5 on"),
         (events.RttMeasured(seconds={"otter": 0.001}, too_far=[], unreachable={}), ""),
         (MIDWAY, ""),
         (FINISHED_ROUND, ""),

@@ -1,0 +1,60 @@
+"""What a job file and the hired peers come to for the coordinator. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from axonp2p.client.job_store import JobRecord
+from axonp2p.client.lease import Lease
+from axonp2p.jobs.spec import JobSpec, TrainSpec
+from axonp2p.peers.capability import read_capability
+from axonp2p.training.measured import Line
+from axonp2p.training.plan import TrainPlan
+from axonp2p.training.wishes import COMPRESSIONS, Wishes
+
+BYTES_S_IN_A_MBIT = 125_000.0
+
+
+def plan_of(record: JobRecord, spec: JobSpec) -> TrainPlan:
+    """What is to be trained, from where the job was left."""
+    train = spec.train
+    return TrainPlan(
+        job=record.id,
+        task=spec.task,
+        shards=spec.need.peers,
+        rounds=train.rounds,
+        steps=train.steps,
+        batch=train.batch,
+        seed=train.seed,
+        first_round=record.kept_round,
+        start_state=bytes.fromhex(record.kept_state) if record.kept_state else None,
+        wishes=wishes_of(train),
+        rtt_s=max((peer.rtt_s for peer in record.peers if not peer.lost), default=0.0),
+    )
+
+
+def wishes_of(train: TrainSpec) -> Wishes:
+    """How the peers are to exchange."""
+    return Wishes(
+        bits=COMPRESSIONS[train.compression],
+        density=train.density,
+        warm_up_rounds=train.warm_up_rounds,
+        exchange_every=train.exchange_every or 0,
+        seconds=train.seconds,
+        overlap=train.overlap,
+        outer_learning_rate=train.outer_learning_rate,
+        outer_momentum=train.outer_momentum,
+        error_feedback=train.error_feedback,
+        momentum_correction=train.momentum_correction,
+        clip=train.clip,
+    )
+
+
+def lines_of(leases: Mapping[int, Lease]) -> dict[int, Line]:
+    """What the peers' owners say of their lines, by rank."""
+    return {rank: _declared(lease) for rank, lease in leases.items()}
+
+
+def _declared(lease: Lease) -> Line:
+    offer = read_capability(lease.row.capability or {})
+    return Line(offer.upload_mbit * BYTES_S_IN_A_MBIT, offer.download_mbit * BYTES_S_IN_A_MBIT)

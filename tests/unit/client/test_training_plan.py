@@ -1,0 +1,45 @@
+"""From the job file to what the coordinator is given."""
+
+from __future__ import annotations
+
+import pytest
+
+from axonp2p.client.training_plan import wishes_of
+from axonp2p.jobs.job_file_keys import COMPRESSIONS
+from axonp2p.jobs.spec import TrainSpec, parse_spec
+from axonp2p.training import wishes
+from axonp2p.training.wishes import Wishes
+
+
+def test_a_job_that_wishes_nothing_leaves_everything_to_be_chosen() -> None:
+    assert wishes_of(TrainSpec()) == Wishes()
+
+
+def test_every_wish_arrives() -> None:
+    spec = parse_spec(
+        """name = "x"
+[train]
+compression = "2-bit"
+density = 0.02
+exchange-every = 5
+seconds = 30
+overlap = false
+outer-learning-rate = 0.5
+outer-momentum = 0.8
+error-feedback = 0.95
+momentum-correction = 0.9
+clip = 2
+warm-up-rounds = 4
+""",
+        "job.toml",
+    )
+    assert wishes_of(spec.train) == Wishes(
+        bits=2, density=0.02, exchange_every=5, seconds=30.0, overlap=False, outer_learning_rate=0.5,
+        outer_momentum=0.8, error_feedback=0.95, momentum_correction=0.9, clip=2.0, warm_up_rounds=4,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMPRESSIONS)
+def test_every_name_of_a_compression_is_understood(name: str) -> None:
+    assert wishes_of(TrainSpec(compression=name)).bits == wishes.COMPRESSIONS[name]
+    assert set(COMPRESSIONS) == set(wishes.COMPRESSIONS)
