@@ -38,6 +38,8 @@ class Attempt:
         self.reports: dict[int, RoundDone] = {}
         self.agreed_at = math.inf
         """When all had reported the same state."""
+        self.spoilt = False
+        """Whether it must not count, even if those that are left agree."""
         self._steps = dict.fromkeys(self.members, 0)
         self._last_news = started
         self.silence = 0.0

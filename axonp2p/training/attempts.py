@@ -118,13 +118,14 @@ class Attempts:
         states = {attempt.reports[rank].state for rank in roll.members if rank in attempt.reports}
         if not self._all_reported():
             return bool(roll.unsettled) and self._again(now)
-        if len(states) == 1:
+        if len(states) == 1 and not attempt.spoilt:
             return self._accept(attempt, next(iter(states)), now)
         if roll.unsettled:
             return self._again(now)
         reports = {rank: attempt.reports[rank] for rank in roll.members}
         verdict = self._job.blame.disputes.judge(reports, sorted(attempt.members), roll.names)
         roll.drop_all(verdict.gone)
+        attempt.spoilt = verdict.spoilt
         for pair, reason in verdict.disputes.items():
             self._job.blame.links.part(pair, reason, roll.members)
             roll.unsettled = roll.unsettled or reason

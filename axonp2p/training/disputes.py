@@ -21,6 +21,8 @@ class Verdict:
 
     gone: Mapping[int, str] = field(default_factory=dict)
     disputes: Mapping[frozenset[int], str] = field(default_factory=dict)
+    spoilt: bool = False
+    """Whether a slice was handed out that its owner did not apply itself: even where all others have the same."""
 
 
 class Disputes:
@@ -44,7 +46,7 @@ class Disputes:
             elif odd:
                 who = f"{names[owner]} and {names[odd[0]]}"
                 disputes[frozenset((owner, odd[0]))] = f"{who} had different results of {names[owner]}'s slice {after}"
-        return Verdict(gone) if gone else self._second_time(disputes) if disputes else _odd_ones(reports, after)
+        return Verdict(gone, spoilt=True) if gone else self._second_time(disputes) if disputes else _odd_ones(reports, after)
 
     def _second_time(self, disputes: Mapping[frozenset[int], str]) -> Verdict:
         """Who was in a dispute of an earlier attempt already has to go, the one in most of them first."""

@@ -23,6 +23,18 @@ def test_an_owner_whose_slice_differs_at_two_goes_at_once() -> None:
     assert set(started(said)) == {0, 2, 3}
 
 
+def test_what_an_owner_told_all_others_but_did_not_apply_itself_does_not_count() -> None:
+    talk = Conversation(4)
+    talk.all_ready()
+    said = talk.hears(
+        *(talk.report(rank, 0, SECOND, slices=[GOOD, BAD, GOOD, GOOD]) for rank in (0, 2, 3)),
+        talk.report(1, 0, OTHER, slices=[GOOD] * 4),
+    )
+    assert dropped(said) == [1]
+    assert not only(said, RoundAccepted)
+    assert set(started(said)) == {0, 2, 3}
+
+
 def test_where_one_differs_the_round_is_redone_with_slices_that_neither_of_the_two_owns() -> None:
     talk = Conversation(3)
     talk.all_ready()
