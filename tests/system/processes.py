@@ -76,13 +76,23 @@ class Processes:
 
     def start_peers(self, *names: str, listen: str = "127.0.0.1:0", inside: Sequence[str] = ()) -> None:
         """Start peers with one slot of one core each, told of every tracker, and wait until one of those knows them."""
+        for name in names:
+            self.begin_peer(name, listen=listen, inside=inside)
+        for name in names:
+            self.wait_for_peer(name)
+
+    def begin_peer(
+        self, name: str, *, listen: str = "127.0.0.1:0", inside: Sequence[str] = (), lent: Sequence[str] = _LENT
+    ) -> None:
+        """Start one, and wait for nothing. `lent` are its options on what it lends."""
         told = [word for address in self.trackers.values() for word in ("--tracker", address)]
-        for name in names:
-            (self._base / name / "ready").unlink(missing_ok=True)  # of one that was killed
-            options = [*told, "--home", str(self._base / name), "--listen", listen, "--name", name, *_LENT]
-            self._start(name, "peer_daemon.main", ["run", *options], inside)
-        for name in names:
-            self._wait(name, self._base / name / "ready")
+        (self._base / name / "ready").unlink(missing_ok=True)  # of one that was killed
+        options = [*told, "--home", str(self._base / name), "--listen", listen, "--name", name, *lent]
+        self._start(name, "peer_daemon.main", ["run", *options], inside)
+
+    def wait_for_peer(self, name: str) -> None:
+        """Until a tracker knows it."""
+        self._wait(name, self._base / name / "ready")
 
     def kill(self, name: str) -> None:
         """SIGKILL, as a machine that loses its power."""

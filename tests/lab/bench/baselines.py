@@ -39,20 +39,20 @@ class Baselines:
         self._folder = folder
         self._count = 0
 
-    def ddp(self, trial: Trial, name: str = "DDP, gloo", *, evaluate: bool = True, warm_up: int = 0) -> Curve:
+    def ddp(self, trial: Trial, name: str, *, evaluate: bool = True, warm_up: int = 0) -> Curve:
         """Every step of it."""
         part = self._part(trial, evaluate)
         self._run_members("tests.lab.bench.ddp", Path(sys.executable), part)
         return self._read(name, part, warm_up)
 
-    def hivemind(self, trial: Trial, bits: int, name: str, *, evaluate: bool = True, warm_up: int = 0) -> Curve:
-        """Every step of it. `bits`: 32 or 8."""
+    def hivemind(self, trial: Trial, name: str, *, bits: int = 32, evaluate: bool = True, warm_up: int = 0) -> Curve:
+        """Every step of it. `bits` of a value: 32 or 8."""
         rates = [trial.lines.of(member, trial.members)[0] for member in range(trial.members)]
         part = replace(self._part(trial, evaluate), bits=bits, bandwidth=rates)
         self._run_members("tests.lab.bench.hivemind_peer", python_of("hivemind"), part)
         return self._read(name, part, warm_up)
 
-    def flower(self, trial: Trial, name: str = "Flower, FedAvg") -> Curve:
+    def flower(self, trial: Trial, name: str) -> Curve:
         """All rounds: a SuperLink at the server, a SuperNode at each member."""
         part = replace(self._part(trial, evaluate=True), local_steps=trial.steps)
         home = Path(part.reports)
@@ -61,7 +61,7 @@ class Baselines:
         shutil.copy(Path(__file__).parent / "flower_app.py", home / "app")
         tools = python_of("flower").parent
         ground, server = self._ground, self._ground.address(self._ground.server)
-        environment = _environment(part, home) | {"PATH": f"{tools}:{os.environ['PATH']}"}
+        around = environment(part, home) | {"PATH": f"{tools}:{os.environ['PATH']}"}
         link: list[object] = [
             tools / "flower-superlink",
             "--insecure",
@@ -70,16 +70,16 @@ class Baselines:
             "--disable-runtime-dependency-installation",
         ]
         with Programs(home) as programs:
-            own = environment | {"FLWR_HOME": str(home / "server")}
+            own = around | {"FLWR_HOME": str(home / "server")}
             _write_connection(home / "server", "127.0.0.1:8000")
             programs.start("link", [*ground.inside(ground.server), *link], own)
             for rank in range(part.members):
                 node: list[object] = [tools / "flower-supernode", "--insecure", "--superlink", f"{server}:8000"]
                 number = ["--node-config", f"partition-id={rank}", "--port", str(9100 + rank)]
-                own = environment | {"FLWR_HOME": str(home / f"node-{rank}")}
+                own = around | {"FLWR_HOME": str(home / f"node-{rank}")}
                 programs.start(f"node-{rank}", [*ground.inside(rank), *node, *number], own)
             programs.until_said("link", "Activated node", part.members)
-            own = environment | {"FLWR_HOME": str(home / "server")}
+            own = around | {"FLWR_HOME": str(home / "server")}
             words: list[object] = [
                 *ground.inside(ground.server),
                 tools / "flwr",
@@ -110,14 +110,15 @@ class Baselines:
         with Programs(home) as programs:
             for rank in ranks:
                 words: list[object] = [*self._ground.inside(int(rank)), python, "-m", module, settings, rank]
-                programs.start(rank, words, _environment(part, home))
+                programs.start(rank, words, environment(part, home))
             programs.wait(ranks)
 
     def _read(self, name: str, part: Part, warm_up: int) -> Curve:
         return read_reports(name, Path(part.reports), part.members, bare=self._ground.bare, warm_up=warm_up)
 
 
-def _environment(part: Part, home: Path) -> dict[str, str]:
+def environment(part: Part, home: Path) -> dict[str, str]:
+    """Of a baseline's program: nothing of ours but the way to its files."""
     kept = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
     own = {"PYTHONPATH": str(ROOT), "BENCH_PART": str(part.write(home / "part.json")), "OMP_NUM_THREADS": "1"}
     return kept | own | {"FLWR_TELEMETRY_ENABLED": "0", "PYTHONDONTWRITEBYTECODE": "1"}

@@ -14,7 +14,7 @@ from tests.lab.site import Host, traffic
 
 @dataclass(frozen=True)
 class Ground:
-    """Members from 0 on, and after them a server, whose line has no limit."""
+    """Members from 0 on, after them a server, whose line has no limit, and a client, whose line is like a member's."""
 
     lab: Laboratory
     members: int
@@ -24,6 +24,11 @@ class Ground:
     def server(self) -> int:
         """Its number."""
         return self.members
+
+    @property
+    def client(self) -> int:
+        """Its number."""
+        return self.members + 1
 
     @property
     def device(self) -> str:
@@ -49,7 +54,7 @@ class Ground:
 def on_lines(lines: Lines, members: int, *, mtu: int = 1500) -> Iterator[Ground]:
     """Each member on its own line."""
     hosts = [Host(*lines.of(member, members)) for member in range(members)]
-    with Laboratory([*hosts, Host()], lines.rtt_ms, mtu=mtu) as lab:
+    with Laboratory([*hosts, Host(), Host(lines.up, lines.down)], lines.rtt_ms, mtu=mtu) as lab:
         yield Ground(lab, members, bare=False)
 
 

@@ -58,8 +58,13 @@ def write_exchange(folder: Path, values: int, members: int, rounds: int, **train
     folder.mkdir()
     (folder / "task.py").write_text(_ONLY_EXCHANGES.replace("VALUES", str(values)))
     wished = {"rounds": rounds, "steps": 1, "batch": 8, "seed": 0} | train
-    _write_job(folder, "exchange", members, 700 + values * 60 // 10**6, wished)
+    _write_job(folder, "exchange", members, exchange_memory_mb(values), wished)
     return folder
+
+
+def exchange_memory_mb(values: int) -> int:
+    """What a worker needs that exchanges so many: torch, and some fifteen vectors of 4 bytes a value."""
+    return 700 + values * 60 // 10**6
 
 
 def _write_job(folder: Path, name: str, members: int, memory_mb: int, train: dict[str, object]) -> None:

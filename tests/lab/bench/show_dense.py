@@ -1,0 +1,125 @@
+"""The third show: all values in full, once a round, beside gloo's all_reduce of as many."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.lab.bench.baselines import environment
+from tests.lab.bench.contest import told
+from tests.lab.bench.ground import Ground, on_lines, on_loopback
+from tests.lab.bench.jobs import exchange_memory_mb, write_exchange
+from tests.lab.bench.ours import DENSE
+from tests.lab.bench.programs import Programs
+from tests.lab.bench.settings import Lines, Part
+from tests.lab.swarm import LabSwarm
+
+RTT_MS = 10.0
+LONG_S = 20.0
+"""An exchange that takes longer than this even at best is left out, unless long ones are wished for."""
+WARM_UP = 1
+JUMBO = 9000
+"""So that the relay, which carries each packet by itself, is not what is measured at 8 x 100 Mbit/s."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One exchange of so many values, each line at so many Mbit/s both ways; None: bare loopback."""
+
+    millions: int
+    members: int
+    rate: float | None
+
+    @property
+    def ideal_s(self) -> float:
+        """What the line needs for the values alone: a member sends its own but for its slice, and its slice to all."""
+        if self.rate is None:
+            return 0.0
+        return 2 * (self.members - 1) / self.members * 4 * self.millions / (self.rate / 8)
+
+    @property
+    def memory_mb(self) -> int:
+        return self.members * exchange_memory_mb(self.millions * 10**6)
+
+    def ground(self) -> AbstractContextManager[Ground]:
+        if self.rate is None:
+            return on_loopback(self.members)
+        return on_lines(Lines(self.rate, self.rate, RTT_MS), self.members, mtu=JUMBO)
+
+
+def cases(*, long: bool) -> Iterator[Case]:
+    """Those that this machine and the wished-for patience allow."""
+    free = psutil.virtual_memory().available / 2**20
+    for rate in (None, 100.0, 20.0):
+        for members in (2, 4, 8):
+            for millions in (1, 10, 50):
+                case = Case(millions, members, rate)
+                if case.memory_mb > free:
+                    print(f"... left out, it needs {case.memory_mb} MB of memory: {case}", file=sys.stderr)
+                elif long or case.ideal_s <= LONG_S:
+                    yield case
+
+
+def show(folder: Path, times: int, *, long: bool) -> dict[str, Any]:
+    """Medians of `times` exchanges of each case, after one that warms up."""
+    rows = []
+    for number, case in enumerate(cases(long=long)):
+        home = folder / f"dense-{number}"
+        home.mkdir(mode=0o755)
+        with told(str(case)), case.ground() as ground:
+            gloo, ours = _gloo(ground, home, case, times), _ours(ground, home, case, times)
+        row = {"millions": case.millions, "members": case.members, "mbit": case.rate, "ideal": case.ideal_s}
+        rows.append(row | {"gloo": gloo, "axon": ours})
+    return {"rows": rows, "rtt_ms": RTT_MS}
+
+
+def _gloo(ground: Ground, home: Path, case: Case, times: int) -> float:
+    reports = home / "gloo"
+    reports.mkdir()
+    addresses = [ground.address(member) for member in range(case.members)]
+    part = Part("", case.members, times + WARM_UP, 0, 0, 0, ground.device, addresses, str(reports))
+    settings = part.write(reports / "part.json")
+    ranks = [str(rank) for rank in range(case.members)]
+    with Programs(reports) as programs:
+        for rank in ranks:
+            words = [sys.executable, "-m", "tests.lab.bench.gloo_reduce", settings, rank, case.millions * 10**6]
+            programs.start(rank, [*ground.inside(int(rank)), *words], environment(part, reports))
+        programs.wait(ranks)
+    took: list[list[float]] = [json.loads((reports / f"{rank}.json").read_text()) for rank in ranks]
+    slowest = [max(turn) for turn in zip(*took, strict=True)]
+    return statistics.median(slowest[WARM_UP:])
+
+
+def _ours(ground: Ground, home: Path, case: Case, times: int) -> float:
+    values = case.millions * 10**6
+    with LabSwarm(ground, home / "axon", memory_mb=exchange_memory_mb(values) + 100) as swarm:
+        swarm.start(*range(case.members))
+        job = write_exchange(home / "job", values, case.members, times + WARM_UP, **DENSE, exchange_every=1)
+        took: list[float] = [
+            event["exchange_seconds"] for event in swarm.submit(job) if event["event"] == "round_finished"
+        ]
+    return statistics.median(took[WARM_UP:])
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """A table for people."""
+    lines = [
+        f"dense exchanges, round trips of {found['rtt_ms']:g} ms; link use = what the values alone need / time",
+        f"{'values':>8}{'members':>9}{'Mbit/s':>10}{'gloo, s':>10}{'Axon, s':>10}{'gloo':>8}{'Axon':>8}",
+    ]
+    for row in found["rows"]:
+        used = [f"{row['ideal'] / row[name]:8.2f}" if row["mbit"] else f"{'':8}" for name in ("gloo", "axon")]
+        rate = f"{row['mbit']:g}" if row["mbit"] else "loopback"
+        lines.append(
+            f"{row['millions']:6} M{row['members']:9}{rate:>10}{row['gloo']:10.3f}{row['axon']:10.3f}{''.join(used)}"
+            f"   {row['axon'] / row['gloo']:.2f} x gloo's time"
+        )
+    return "\n".join([*lines, "aims: link use >= 0.9 on lines; <= 2 x gloo's time over loopback"])
