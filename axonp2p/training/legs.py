@@ -44,6 +44,15 @@ class GoOn:
 
 
 @dataclass(frozen=True)
+class Hurry:
+    """End this leg of the round after its step, as at the end of its time: the others have gone on without it."""
+
+    key: Key
+    exchange: int
+    """That follows on the leg."""
+
+
+@dataclass(frozen=True)
 class Abandon:
     """Stop the round at once: nothing more is wanted of it, nor of an evaluation."""
 
@@ -74,7 +83,7 @@ class MakeModelFile:
     weights: Tensor = field(repr=False)
 
 
-Work = TrainRound | GoOn | Abandon | Accept | PutBack | Evaluate | MakeModelFile
+Work = TrainRound | GoOn | Hurry | Abandon | Accept | PutBack | Evaluate | MakeModelFile
 
 
 @dataclass(frozen=True)

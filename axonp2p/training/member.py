@@ -228,6 +228,7 @@ class Member:
                 yield from self._end_round()
             else:
                 self._lasting.early.keep(sender, part, payload)
+                yield from self._round.overtaken(sender, part.exchange)
 
     # --- states ---
 

@@ -27,7 +27,7 @@ from axonp2p.training.exchange.early_parts import EarlyParts
 from axonp2p.training.exchange.leftover import Leftover
 from axonp2p.training.exchange.slice_exchange import Outgoing, SliceExchange
 from axonp2p.training.exchange.terms import ExchangeKey, terms_of
-from axonp2p.training.legs import Evaluated, GoOn, LegDone, TrainRound, exchanges_of, key_of
+from axonp2p.training.legs import Evaluated, GoOn, Hurry, LegDone, TrainRound, exchanges_of, key_of
 from axonp2p.training.member_actions import Action, NotTaken, Tell
 from axonp2p.training.messages import RoundDone, SlicePart, StartRound
 from axonp2p.training.outer_optimizer import State, outer_step
@@ -95,6 +95,10 @@ class OwnRound:
         self._exchange: SliceExchange | None = None
         self._outgoing: Iterator[Outgoing] | None = None
         self._sums = _Sums()
+        self._ahead: dict[int, int] = {}
+        """The latest exchange from which each member has sent something too early."""
+        self._hurried = -1
+        """The last leg that was cut short."""
 
     @property
     def over(self) -> bool:
@@ -130,6 +134,22 @@ class OwnRound:
         assert self._exchange is not None
         yield from self._receive(self._exchange, sender, part, payload, now)
         yield from self._go_on(now)
+
+    def overtaken(self, sender: int, exchange: int) -> Iterator[Action]:
+        """A member sent a part of a later exchange than this one's leg leads to: it was not waited for.
+
+        Once most owners are there, the leg ends after its step: what it has done goes out with the next exchange, and
+        this member does not fall behind further. One sender alone cannot cut everyone's work short.
+        """
+        leg = self._sums.legs + (self._waiting is not None)
+        if exchange > leg:
+            self._ahead[sender] = exchange
+        owners = {member for member, share in zip(self._start.members, self._start.shares, strict=True) if share}
+        owners.discard(self._lasting.rank)
+        ahead = {owner for owner in owners if self._ahead.get(owner, 0) > leg}
+        if 2 * len(ahead) > len(owners) and self._hurried < leg:
+            self._hurried = leg
+            yield Hurry(key_of(self._start), leg)
 
     def more(self, now: float) -> Iterator[Action]:
         """One more part of what this member has to say by itself."""

@@ -1,7 +1,7 @@
 """The thread that trains: it alone touches the model and the inner optimiser, once they are made.
 
 Legs run here while the worker's own thread hears, averages and says (torch lets go of the interpreter while it
-computes). Orders lie in a queue; only `Abandon` takes effect at once: the leg under way ends after its step.
+computes). Orders lie in a queue; only `Abandon` and `Hurry` take effect at once: the leg ends after its step.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from axonp2p.training.legs import (
     Evaluate,
     Evaluated,
     GoOn,
+    Hurry,
     LegDone,
     MakeModelFile,
     ModelFileMade,
@@ -64,6 +65,7 @@ class TrainingThread:
         self._orders: queue.Queue[tuple[int, Work] | None] = queue.Queue()
         self._abandoned = 0
         """Orders with a smaller number than this are not wanted any more."""
+        self._hurried: Hurry | None = None
         self._round: StartRound | None = None
         self._exchange = 0
         self._stopped_at = self._next_progress = 0.0
@@ -77,6 +79,8 @@ class TrainingThread:
         """To be done when all before it is."""
         if isinstance(work, Abandon):
             self._abandoned += 1
+        elif isinstance(work, Hurry):
+            self._hurried = work
         else:
             self._orders.put((self._abandoned, work))
 
@@ -133,6 +137,7 @@ class TrainingThread:
         begun = self._clock()
         budget = start.seconds / exchanges_of(start) if start.seconds else float("inf")
 
+        this = Hurry(key_of(start), self._exchange)
         told = Stepped(key_of(start), 0, 0.0, 0)
         stepped = told
 
@@ -146,7 +151,8 @@ class TrainingThread:
                 self._next_progress = now + PROGRESS_SECONDS
                 told = stepped
                 self._say(told)
-            return Verdict.ENOUGH if now - begun >= budget else Verdict.GO_ON
+            enough = now - begun >= budget or self._hurried == this
+            return Verdict.ENOUGH if enough else Verdict.GO_ON
 
         waited = begun - self._stopped_at if self._exchange else 0.0
         leg = trainer.leg(work.weights, judge)

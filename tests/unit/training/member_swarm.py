@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from itertools import count
+from typing import NamedTuple
 
 import torch
 
@@ -16,6 +17,7 @@ from axonp2p.training.legs import (
     Evaluate,
     Evaluated,
     GoOn,
+    Hurry,
     LegDone,
     MakeModelFile,
     ModelFileMade,
@@ -34,6 +36,12 @@ LAYOUT = Layout(parameters=4000, float_buffers=2, integer_buffers=1, lengths=(40
 BATCH = 4
 
 
+class NextStep(NamedTuple):
+    """A step ends, of a leg that may have been abandoned since."""
+
+    leg: int
+
+
 class TinyTrainer:
     """Pulls a vector towards a target of its own, with momentum that it remembers from step to step."""
 
@@ -43,9 +51,11 @@ class TinyTrainer:
         self.momentum = self.remembered = torch.zeros(LAYOUT.values)
         self.given = []
         self.stopped_at = 0.0
+        self.leg = 0
+        self.hurried = None
 
     def give(self, work, now):
-        """What it says, and how many seconds later."""
+        """What it says, or what is to be given to `step`, and how many seconds later."""
         self.given.append(work)
         if isinstance(work, Accept):
             self.remembered = self.momentum
@@ -53,9 +63,11 @@ class TinyTrainer:
             self.momentum = self.remembered
         elif isinstance(work, TrainRound):
             self.start, self.exchange, self.steps = work.start, 0, 0
-            return self._leg(work.weights, now, 0.0)
+            return self._begin(work.weights, now, 0.0)
         elif isinstance(work, GoOn):
-            return self._leg(work.weights, now, now - self.stopped_at)
+            return self._begin(work.weights, now, now - self.stopped_at)
+        elif isinstance(work, Hurry):
+            self.hurried = work
         elif isinstance(work, Evaluate):
             metrics = {"loss": float(work.weights.square().mean())}
             return [(self.step_seconds, Evaluated(work.key, metrics, 10, now - self.stopped_at))]
@@ -63,28 +75,39 @@ class TinyTrainer:
             return [(self.step_seconds, ModelFileMade(work.weights.numpy().tobytes()))]
         else:
             assert isinstance(work, Abandon)
+            self.leg += 1
         return []
 
-    def _leg(self, weights, now, waited):
+    def step(self, step, now):
+        """A step has ended."""
+        if step.leg != self.leg:
+            return []
         start = self.start
+        noise = torch.randn(LAYOUT.values, generator=torch.Generator().manual_seed(start.round * 1000 + self.steps))
+        self.momentum = 0.5 * self.momentum + (self.end - self.target) + 0.1 * noise
+        self.end -= 0.05 * self.momentum
+        self.end[LAYOUT.parameters + LAYOUT.float_buffers :] += self.momentum[-1] * 0.05 + 1
+        self.steps += 1
+        taken = self.steps - self.before
         most = min(start.exchange_every, start.steps - self.exchange * start.exchange_every)
-        if start.seconds:
-            most = max(1, min(most, math.ceil(start.seconds / exchanges_of(start) / self.step_seconds)))
-        end = weights.clone()
-        for _ in range(most):
-            noise = torch.randn(LAYOUT.values, generator=torch.Generator().manual_seed(start.round * 1000 + self.steps))
-            self.momentum = 0.5 * self.momentum + (end - self.target) + 0.1 * noise
-            end -= 0.05 * self.momentum
-            self.steps += 1
-        end[LAYOUT.parameters + LAYOUT.float_buffers :] = weights[LAYOUT.parameters + LAYOUT.float_buffers :] + most
-        seconds = most * self.step_seconds
+        seconds = now - self.begun
+        late = start.seconds and seconds >= start.seconds / exchanges_of(start)
+        hurried = self.hurried == Hurry(key_of(start), self.exchange)
+        if taken < most and not late and not hurried:
+            return [(self.step_seconds, step)]
         done = LegDone(
-            key_of(start), self.exchange, weights - end, most, most * BATCH, 1.0, most * 100, seconds, waited
-        )
+            key_of(start), self.exchange, self.weights - self.end, taken, taken * BATCH, 1.0, taken * 100, seconds,
+            self.waited,
+        )  # fmt: skip
         self.exchange += 1
-        self.stopped_at = now + seconds
-        stepped = Stepped(key_of(start), self.steps, 1.0, self.steps * BATCH)
-        return [(seconds, stepped), (seconds, done)]
+        self.stopped_at = now
+        return [(0.0, Stepped(key_of(start), self.steps, 1.0, self.steps * BATCH)), (0.0, done)]
+
+    def _begin(self, weights, now, waited):
+        self.leg += 1
+        self.weights, self.end = weights, weights.clone()
+        self.before, self.begun, self.waited = self.steps, now, waited
+        return [(self.step_seconds, NextStep(self.leg))]
 
 
 class MemberSwarm:
@@ -161,13 +184,23 @@ class MemberSwarm:
             elif isinstance(action, NotTaken):
                 self.refused.append((rank, action.sender, action.error.message))
             elif not isinstance(action, Unsay):
-                for seconds, done in self.trainers[rank].give(action, self.now):
-                    self._later(self.now + seconds, rank, lambda member, done=done: member.trained(done, self.now))
+                self._train(rank, self.trainers[rank].give(action, self.now))
         member = self.members[rank]
         if member.talkative:
             self._later(self.now, rank, lambda member: member.more(self.now))
         if (deadline := member.deadline()) is not None:
             self._later(max(self.now, deadline), rank, None)
+
+    def _train(self, rank, outcomes):
+        for seconds, done in outcomes:
+            if isinstance(done, NextStep):
+                self._later(self.now + seconds, rank, lambda _, done=done: self._step(rank, done))
+            else:
+                self._later(self.now + seconds, rank, lambda member, done=done: member.trained(done, self.now))
+
+    def _step(self, rank, step):
+        self._train(rank, self.trainers[rank].step(step, self.now))
+        return []
 
     def _deliver(self, sender, action):
         self.told.append((sender, action.rank, action.message))

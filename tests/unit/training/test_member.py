@@ -23,7 +23,7 @@ from axonp2p.training.messages import (
     TaskFailed,
 )
 from axonp2p.training.outer_optimizer import first_state, outer_step
-from tests.unit.training.member_swarm import BATCH, LAYOUT, MemberSwarm, TinyTrainer, start_round
+from tests.unit.training.member_swarm import BATCH, LAYOUT, MemberSwarm, NextStep, TinyTrainer, start_round
 
 CODINGS = [
     *(Coding(bits=bits) for bits in (32, 16, 8, 4, 2, 1)),
@@ -39,6 +39,13 @@ def rounds(swarm, members, count, state=None, first=0, **settings):
         swarm.start(round, states[-1], members, **settings)
         states.append(swarm.finish(members))
     return states[1:]
+
+
+def whole_leg(trainer, work):
+    outcomes = trainer.give(work, 0.0)
+    while isinstance(outcomes[-1][1], NextStep):
+        outcomes = trainer.step(outcomes[-1][1], 0.0)
+    return outcomes[-1][1]
 
 
 @pytest.mark.parametrize("overlap", [False, True])
@@ -58,7 +65,7 @@ def test_without_overlap_every_leg_goes_on_from_the_outer_step():
     expected = first_state(swarm.trainers[0].given[0].weights, LAYOUT)
     works = [TrainRound(start_round(0, swarm.first, [0, 1]), expected.weights)] * 2
     for _ in range(3):
-        legs = [trainer.give(work, 0.0)[-1][1] for trainer, work in zip(by_hand, works, strict=True)]
+        legs = [whole_leg(trainer, work) for trainer, work in zip(by_hand, works, strict=True)]
         added = sum(leg.difference.to(torch.float64) * leg.samples for leg in legs)
         mean = (added / sum(leg.samples for leg in legs)).to(torch.float32)
         expected = outer_step(expected, mean, 0.7, 0.9)
@@ -145,6 +152,25 @@ def test_who_is_late_is_left_out_and_says_it_in_the_next_exchange():
     with_leftover = swarm.members[2]._round.leftover.take(torch.zeros(LAYOUT.values), 3)
     assert with_leftover[: LAYOUT.parameters].abs().sum() > 0
     rounds(swarm, [0, 1, 2], 1, state, 1, **settings | {"patience": 100.0})
+
+
+def test_who_is_overtaken_ends_its_leg_and_does_not_fall_behind_further():
+    swarm = MemberSwarm(3, step_seconds={2: 3.0})
+    settings = {"shares": [1, 1, 0], "patience": 2.0, "steps": 32, "exchange_every": 4, **TWO_BITS}
+    rounds(swarm, [0, 1, 2], 1, **settings)
+    assert all(2 in swarm.done[rank].left_out for rank in (0, 1))
+    # Its first leg is cut short in its fourth step; from then on it is at most one exchange late.
+    assert 8 * BATCH < swarm.done[2].samples < 24 * BATCH
+    assert not swarm.refused
+
+
+def test_one_owner_among_many_cannot_cut_the_work_of_others_short():
+    swarm = MemberSwarm(4)
+    swarm.start(0, swarm.first, [0, 1, 2, 3], shares=[1, 1, 1, 0])
+    part = SlicePart(round=0, attempt=0, exchange=2, phase="result", slice=1, offset=0, samples=1)
+    swarm._carry_out(3, swarm.members[3].heard(1, part, b"", 0.0))
+    swarm.finish([0, 1, 2, 3])
+    assert swarm.done[3].samples == 6 * BATCH
 
 
 def test_a_time_budget_ends_legs_and_weights_go_by_samples():

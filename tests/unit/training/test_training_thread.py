@@ -14,6 +14,7 @@ from axonp2p.training.legs import (
     Evaluate,
     Evaluated,
     GoOn,
+    Hurry,
     LegDone,
     MakeModelFile,
     ModelFileMade,
@@ -143,6 +144,19 @@ def test_a_leg_is_abandoned_after_its_step_and_what_was_to_follow_is_left_out(wo
     trainer.may_go_on.put(None)
     assert hear(said, LegDone).key == (1, 0)
     assert trainer.calls == ["begin 0", "leg", "put back", "begin 1", "leg"]
+
+
+def test_a_leg_that_is_hurried_ends_after_its_step_and_the_next_one_does_not(work):
+    trainer = Trainer(stepwise=True)
+    thread, said = work(trainer)
+    thread.give(TrainRound(start_round(0, bytes(32), [0], steps=8, exchange_every=4, seconds=6.0), WEIGHTS))
+    trainer.stepped.get(timeout=20)
+    thread.give(Hurry((0, 0), 0))
+    for _ in range(4):
+        trainer.may_go_on.put(None)
+    assert hear(said, LegDone).steps == 1
+    thread.give(GoOn(WEIGHTS))
+    assert hear(said, LegDone).steps == 3
 
 
 def test_a_file_is_made_though_another_order_follows(work):
