@@ -32,6 +32,7 @@ from axonp2p.transport.session import Session
 from peer_daemon.bundle_writer import BundleWriter
 from peer_daemon.client_side import ClientSide
 from peer_daemon.leases import Lease
+from peer_daemon.memory import keep
 from peer_daemon.road import LeaseRoad
 from peer_daemon.standstill import Standstill
 from peer_daemon.to_client import ToClient
@@ -84,6 +85,7 @@ class JobRunner:
         Raises `Refused` when no worker can be started, `LimitReached` when the disk is full, and `PeerMisbehaved`.
         """
         hearing: list[asyncio.Task[None]] = []
+        keep()
         try:
             worker = await self._start()
             await self._session.send(
