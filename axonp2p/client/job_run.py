@@ -24,6 +24,7 @@ from axonp2p.client.job_store import ErrorRecord, PeerRecord
 from axonp2p.client.lease import Lease
 from axonp2p.client.narrator import Narrator
 from axonp2p.client.receipts import ReceiptBook, ReceiptOffice
+from axonp2p.client.replacements import Replacements
 from axonp2p.client.sending import read_parts
 from axonp2p.client.training_plan import lines_of, plan_of
 from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, Refused, Unreachable
@@ -191,12 +192,26 @@ class JobRun:
             coordinator.leave()
         end = JobEnd(self._account, coordinator, crew, office, narrator)
         try:
-            standing = await coordinator.train()
+            async with self._replacing(crew, coordinator):
+                standing = await coordinator.train()
         except JobFailed as error:
             raise await end.failed(error) from error
         if not standing.trained:
             return await end.left()
         return await end.finished(self._began, self._means.clock)
+
+    @contextlib.asynccontextmanager
+    async def _replacing(self, crew: LeasedCrew, coordinator: Coordinator) -> AsyncIterator[None]:
+        """Meanwhile peers are hired in place of those that go."""
+        replacements = Replacements(
+            self._means, self._wish(), crew, self._account, deliver=self._deliver, join=coordinator.join
+        )
+        task = asyncio.create_task(replacements.run(), name="replacements")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     # --- ends without training ---
 
