@@ -8,9 +8,10 @@ from __future__ import annotations
 import socket
 import struct
 from contextlib import suppress
-from dataclasses import dataclass
 
 from aiohttp import ClientWebSocketResponse, web
+
+from axonp2p.transport.tcp_state import TcpState
 
 UNSENT_BYTES = 256 * 1024
 BUFFERED_BYTES = 128 * 1024
@@ -19,19 +20,6 @@ BUFFERED_BYTES = 128 * 1024
 # struct tcp_info of <linux/tcp.h>: rtt is the 16th of the 32-bit numbers that begin at byte 8.
 _RTT, _ACKED_RECEIVED, _BUSY = struct.Struct("=I"), struct.Struct("=QQ"), struct.Struct("=Q")
 _RTT_AT, _ACKED_AT, _BUSY_AT, _INFO_BYTES = 68, 120, 168, 232
-
-
-@dataclass(frozen=True)
-class TcpState:
-    """What the kernel has counted on one connection since it began."""
-
-    acked_bytes: int
-    """Sent, and confirmed by the other side."""
-    received_bytes: int
-    busy_seconds: float
-    """In which something sent was not confirmed yet, or waited to be sent."""
-    rtt_seconds: float
-    """Smoothed, as of now."""
 
 
 def tune(line: ClientWebSocketResponse | web.WebSocketResponse) -> None:

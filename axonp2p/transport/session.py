@@ -23,8 +23,9 @@ from aiohttp import ClientWebSocketResponse, WebSocketError, WSCloseCode, WSMsgT
 from axonp2p.errors import AxonError, MalformedMessage, MessageTooLarge, PeerMisbehaved, Unreachable
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
-from axonp2p.transport.line_tuning import TcpState, read_tcp_state, tune
+from axonp2p.transport.line_tuning import read_tcp_state, tune
 from axonp2p.transport.messages import Refusal, error_of, refusal_of
+from axonp2p.transport.tcp_state import TcpState
 from axonp2p.transport.window import ReceiveWindow, SendWindow
 from axonp2p.wire.codec import Message, decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
