@@ -68,6 +68,7 @@ class Peer:
         self.rank = rank
         self.ended = queue.Queue()
         self._swarm = swarm
+        self._sending = threading.Lock()
         self._socket, inside = socket.socketpair()
         mailbox = Mailbox(Inside(inside.detach()))
         mailbox.open()
@@ -79,7 +80,8 @@ class Peer:
 
     def send(self, message, payload=b""):
         frame = pack_frame(message, payload)
-        self._socket.sendall(struct.pack(">I", len(frame)) + frame)
+        with self._sending:
+            self._socket.sendall(struct.pack(">I", len(frame)) + frame)
 
     def close(self):
         self._socket.shutdown(socket.SHUT_RDWR)
