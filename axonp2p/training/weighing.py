@@ -22,6 +22,8 @@ from axonp2p.training.wishes import Wishes
 
 OVERLAPPED, NOT_OVERLAPPED = 0.8, 0.2
 """The part of a leg's computing time that an exchange may take, when the next leg goes on meanwhile and when not."""
+FEW_VALUES = 4096
+"""They fit a few packets whatever their bits: there headers are what costs."""
 NEGLIGIBLE = 0.1
 """An exchange that takes less of it is not worth the delay of its result."""
 FEWER_BYTES = 110
@@ -126,7 +128,11 @@ class Scales:
         """By how much a round's bytes are more than they should be, where it is ours to choose."""
         facts = self.facts
         speeds = [speed for rank in facts.members for speed in (facts.up(rank), facts.down(rank))]
-        if self.wishes.bits or (min(speeds) >= FAST_BYTES_S and facts.rtt_s <= FAST_RTT_S):
+        if (
+            self.wishes.bits
+            or facts.values <= FEW_VALUES
+            or (min(speeds) >= FAST_BYTES_S and facts.rtt_s <= FAST_RTT_S)
+        ):
             return 0.0
         dense = dense_bytes(facts.values, len(facts.members)) * facts.steps
         return max(0.0, round_bytes * FEWER_BYTES / dense - 1)

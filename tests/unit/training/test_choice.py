@@ -97,6 +97,10 @@ def test_on_a_fast_network_every_step_in_as_many_bits_as_fit(upload: float, bits
     assert (choice.exchange_every, choice.bits) == (1, bits)
 
 
+def test_a_model_of_a_few_packets_travels_whole() -> None:
+    assert choose(Wishes(), facts(20, 20, 20, 20, values=1000)).bits == 32
+
+
 def test_an_exchange_that_takes_next_to_nothing_is_not_worth_a_delay() -> None:
     assert not choose(Wishes(), facts(8000, 8000, values=10_000, rtt_s=0.0001)).overlap
 
