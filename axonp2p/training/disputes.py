@@ -46,7 +46,9 @@ class Disputes:
             elif odd:
                 who = f"{names[owner]} and {names[odd[0]]}"
                 disputes[frozenset((owner, odd[0]))] = f"{who} had different results of {names[owner]}'s slice {after}"
-        return Verdict(gone, spoilt=True) if gone else self._second_time(disputes) if disputes else _odd_ones(reports, after)
+        if gone:
+            return Verdict(gone, spoilt=True)
+        return self._second_time(disputes) if disputes else _odd_ones(reports, after)
 
     def _second_time(self, disputes: Mapping[frozenset[int], str]) -> Verdict:
         """Who was in a dispute of an earlier attempt already has to go, the one in most of them first."""
