@@ -155,6 +155,7 @@ class Narrator:
             eta_s=eta,
             round_bytes=round_bytes,
             dense_bytes=self._dense_bytes(reports),
+            exchange_seconds=max(report.exchange_seconds for report in reports.values()),
         )
         self._account.finished_round(event, wire_bytes - self._bytes_told, credits)
         self._bytes_told = wire_bytes

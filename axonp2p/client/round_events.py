@@ -63,6 +63,8 @@ class RoundFinished(Event, frozen=True):
     """Among the peers in this round, each byte counted once."""
     dense_bytes: int = 0
     """What that would have been with an exchange in 32 bits after every step."""
+    exchange_seconds: float = 0.0
+    """In which the peer that waited longest could take no local step because of exchanges."""
 
 
 class RoundRedone(Event, frozen=True):
