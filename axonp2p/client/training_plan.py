@@ -46,6 +46,7 @@ def wishes_of(train: TrainSpec) -> Wishes:
         outer_momentum=train.outer_momentum,
         error_feedback=train.error_feedback,
         momentum_correction=train.momentum_correction,
+        step_scaling=train.step_scaling,
         clip=train.clip,
     )
 

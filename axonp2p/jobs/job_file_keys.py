@@ -212,6 +212,7 @@ SECTIONS: dict[str, dict[str, Rule]] = {
         "outer-momentum": _or_auto(_number(1, "0.9", below_most=True)),
         "error-feedback": _number(1, "1.0"),
         "momentum-correction": _number(1, "0.9", below_most=True),
+        "step-scaling": _yes_or_no,
         "clip": _number(1e9, "1.0"),
         "warm-up-rounds": _whole(0, 1_000_000, 4),
     },

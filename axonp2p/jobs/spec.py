@@ -74,6 +74,8 @@ class TrainSpec(msgspec.Struct, frozen=True, kw_only=True):
     """How much of what was held back is kept."""
     momentum_correction: float = 0.0
     """Momentum that each peer adds before anything is held back."""
+    step_scaling: bool = True
+    """Whether steps of Adam and its kin are lengthened where a peer's own noise made them short."""
     clip: float = 0.0
     """The largest norm of what peers send, taken together; 0: none."""
     warm_up_rounds: int = 0

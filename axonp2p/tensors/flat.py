@@ -51,6 +51,14 @@ def write(vector: Tensor, model: nn.Module, layout: Layout) -> None:
             tensor.copy_(whole.view(tensor.shape))
 
 
+def parameters(vector: Tensor, model: nn.Module, layout: Layout) -> list[tuple[nn.Parameter, Tensor]]:
+    """The model's parameters, each with its piece of the vector. Raises `ValueError` when the model has changed."""
+    _tensors(model, layout)
+    found = list(model.parameters())
+    pieces = torch.split(vector[: layout.parameters], [parameter.numel() for parameter in found])
+    return [(parameter, piece.view(parameter.shape)) for parameter, piece in zip(found, pieces, strict=True)]
+
+
 def _tensors(model: nn.Module, layout: Layout) -> list[Tensor]:
     tensors = [tensor for section in _sections(model) for tensor in section]
     if tuple(tensor.numel() for tensor in tensors) != layout.lengths:

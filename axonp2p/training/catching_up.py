@@ -59,6 +59,7 @@ def prepare_order(plan: TrainPlan, rank: int) -> Tell:
             first_round=plan.first_round,
             error_feedback=wishes.error_feedback,
             momentum_correction=wishes.momentum_correction,
+            step_scaling=wishes.step_scaling,
             clip=wishes.clip,
         ),
     )

@@ -9,21 +9,23 @@ from axonp2p.training.exchange.leftover import Leftover
 from axonp2p.training.messages import AskPieces, Piece, PieceList
 from axonp2p.training.outer_optimizer import State
 from axonp2p.training.pieces import serve_pieces
+from axonp2p.training.step_scale import StepScale
 
 
 class HeldStates:
     """The candidate is where the last finished round led to: the next order names it, or the accepted one again."""
 
-    def __init__(self, first: State, leftover: Leftover) -> None:
+    def __init__(self, first: State, leftover: Leftover, scale: StepScale | None) -> None:
         self.accepted = first
         self.leftover = leftover
-        """This member's, as it was in the accepted state."""
-        self._candidate: tuple[State, Leftover] | None = None
+        """This member's, as it was in the accepted state; so is `scale`."""
+        self.scale = scale
+        self._candidate: tuple[State, Leftover, StepScale | None] | None = None
         self._lent: dict[int, State] = {}
 
-    def offer(self, candidate: State, leftover: Leftover) -> None:
+    def offer(self, candidate: State, leftover: Leftover, scale: StepScale | None) -> None:
         """A round has led to this."""
-        self._candidate = candidate, leftover
+        self._candidate = candidate, leftover, scale
 
     def adopt(self, state: State) -> None:
         """Others have come to this state, and it is accepted. The leftover stays: it was never sent."""
@@ -40,7 +42,7 @@ class HeldStates:
         """
         candidate, self._candidate = self._candidate, None
         if candidate and name == candidate[0].name:
-            self.accepted, self.leftover = candidate
+            self.accepted, self.leftover, self.scale = candidate
             return True
         if name != self.accepted.name:
             ours = self.accepted.name.hex()

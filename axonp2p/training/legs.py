@@ -34,6 +34,8 @@ class TrainRound:
 
     start: StartRound
     weights: Tensor = field(repr=False)
+    factors: Tensor | None = field(repr=False, default=None)
+    """By how much to lengthen each value's steps, flat; None: not at all."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class GoOn:
     """Take the next leg of the round, from these weights."""
 
     weights: Tensor = field(repr=False)
+    factors: Tensor | None = field(repr=False, default=None)
+    """As in `TrainRound`."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from axonp2p.training.flops import FlopCounts
 from axonp2p.training.messages import Prepare, StartRound
 from axonp2p.training.outer_optimizer import State, check_size, first_state
 from axonp2p.training.plan import batch_indices, seed_for
+from axonp2p.training.step_scale import averaged_by
 from axonp2p.training.task import Task, seed_all
 
 
@@ -79,9 +80,11 @@ class LocalTrainer:
             self.layout = flat.layout_of(self._model)
             check_size(self.layout)
         self._optimizer = task.optimizer(self._model)
+        self.averaged = averaged_by(self._optimizer)
         self._shards = Shards(task, prepare.shards, prepare.seed)
         self._flops = FlopCounts()
         self._round: _Round | None = None
+        self._factors: list[tuple[nn.Parameter, Tensor]] = []
         self.accept()
 
     def first_state(self) -> State:
@@ -102,8 +105,8 @@ class LocalTrainer:
         self._round = _Round(start, self._shards.train(start.shards), stream)
         seed_all(seed_for(self._seed, start.round, start.shards))
 
-    def leg(self, weights: Tensor, judge: Judge) -> Leg | None:
-        """The next leg of the round, from these weights; None when it was abandoned.
+    def leg(self, weights: Tensor, judge: Judge, factors: Tensor | None = None) -> Leg | None:
+        """The next leg of the round, from these weights; None when it was abandoned. `factors` lengthen its steps.
 
         The round's legs read one sample after the other, however many steps each of them took.
         """
@@ -114,6 +117,8 @@ class LocalTrainer:
         self._load(weights)
         base = flat.read(self._model, self.layout)
         self._model.train()
+        with self._task.code("model()"):
+            self._factors = flat.parameters(factors, self._model, self.layout) if factors is not None else []
         before = replace(now)
         flops = 0
         verdict = Verdict.GO_ON
@@ -154,7 +159,7 @@ class LocalTrainer:
             batch = now.batches.take(numbers)
         loss, flops = self._flops.count(batch, lambda: self._gradients(batch))
         with self._task.code("optimizer()"):
-            self._optimizer.step()
+            self._step()
         if not math.isfinite(loss):
             cause = f"The loss became {loss} in round {start.round}, step {now.steps}."
             raise TaskMistake("local steps", cause=cause)
@@ -162,6 +167,14 @@ class LocalTrainer:
         now.samples += len(numbers)
         now.losses += loss
         return flops
+
+    def _step(self) -> None:
+        """The optimiser's step, lengthened where it is to be."""
+        before = [parameter.detach().clone() for parameter, _ in self._factors]
+        self._optimizer.step()
+        with torch.no_grad():
+            for (parameter, factor), start in zip(self._factors, before, strict=True):
+                parameter.copy_(torch.lerp(start, parameter, factor.to(parameter.dtype)))
 
     def _gradients(self, batch: Any) -> float:
         self._optimizer.zero_grad()

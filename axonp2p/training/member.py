@@ -56,6 +56,7 @@ from axonp2p.training.messages import (
 from axonp2p.training.outer_optimizer import State
 from axonp2p.training.own_round import Lasting, OwnRound
 from axonp2p.training.state_file import StateFile
+from axonp2p.training.step_scale import StepScale
 
 Order = AdoptState | StartRound | SendFile
 
@@ -63,17 +64,19 @@ Order = AdoptState | StartRound | SendFile
 class Member:
     """What a worker is in a job. `first` is the state of the task's own first weights.
 
+    `averaged` is over how many gradients the inner optimiser's momentum averages, None when its steps need no scale.
     Orders that make no sense raise `MalformedMessage`; what members may not say comes back as `NotTaken`.
     """
 
-    def __init__(self, prepare: Prepare, first: State) -> None:
+    def __init__(self, prepare: Prepare, first: State, averaged: float | None = None) -> None:
         layout = first.layout
         early, arrivals = EarlyParts(layout.values), Arrivals()
         self._lasting = Lasting(prepare.rank, layout, prepare.batch, early, arrivals)
         leftover = Leftover(
             layout.values, layout.parameters, prepare.error_feedback, prepare.momentum_correction, prepare.clip
         )
-        self._states = HeldStates(first, leftover)
+        scale = StepScale(averaged) if averaged is not None and prepare.step_scaling else None
+        self._states = HeldStates(first, leftover, scale)
         self._round: OwnRound | None = None
         """The round that goes on, or is being evaluated."""
         self._start: StartRound | None = None
@@ -188,7 +191,8 @@ class Member:
         yield from self._go_on_from(start.state)
         self._states.lend_to_listeners(start.listeners)
         self._start, self._trained = start, True
-        self._round = OwnRound(start, lasting, self._states.accepted, self._states.leftover.copy())
+        states = self._states
+        self._round = OwnRound(start, lasting, states.accepted, states.leftover.copy(), states.scale)
         yield from self._round.begin()
 
     def _end_round(self) -> Iterator[Action]:
@@ -197,7 +201,7 @@ class Member:
             self._evaluating = key_of(self._start)
             yield Evaluate(self._evaluating, candidate.weights, self._start.shards)
             self._start = None
-            self._states.offer(candidate, self._round.leftover)
+            self._states.offer(candidate, self._round.leftover, self._round.scale)
             _ = candidate.name  # hashed while the trainer evaluates
 
     def _leave_round(self) -> Iterator[Action]:

@@ -67,6 +67,8 @@ class Prepare(Message, tag=True, frozen=True):
     """How much of what was held back is kept for the next exchange."""
     momentum_correction: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
     """Momentum that each member adds to its difference before anything is held back; 0: none."""
+    step_scaling: bool = True
+    """Whether steps of Adam and its kin are lengthened where the member's own noise made them short."""
     clip: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 0.0
     """The largest norm of a mean difference: each member's is clipped to this, over the root of their number; 0: no
     clipping."""

@@ -20,6 +20,8 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from torch import Tensor
+
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.tensors.flat import Layout
 from axonp2p.training.exchange.arrivals import Arrivals
@@ -31,6 +33,7 @@ from axonp2p.training.legs import Evaluated, GoOn, Hurry, LegDone, TrainRound, e
 from axonp2p.training.member_actions import Action, NotTaken, Tell
 from axonp2p.training.messages import RoundDone, SlicePart, StartRound
 from axonp2p.training.outer_optimizer import State, outer_step
+from axonp2p.training.step_scale import StepScale
 
 
 @dataclass(frozen=True)
@@ -82,14 +85,22 @@ class _Sums:
 
 
 class OwnRound:
-    """One attempt at a round from `state`. `leftover` is taken over; carry actions out as they come."""
+    """One attempt at a round from `state`. `leftover` is taken over; carry actions out as they come.
 
-    def __init__(self, start: StartRound, lasting: Lasting, state: State, leftover: Leftover) -> None:
+    `scale` lengthens the steps that an adaptive optimiser takes; None leaves them as they are.
+    """
+
+    def __init__(
+        self, start: StartRound, lasting: Lasting, state: State, leftover: Leftover, scale: StepScale | None
+    ) -> None:
         self._start = start
         self._lasting = lasting
         self.state = state
         """Where the exchanges led to that are applied."""
         self.leftover = leftover
+        self.scale = scale
+        self._factors = scale.factors(len(start.members)) if scale else None
+        self._difference: Tensor | None = None
         self._applied = 0
         self._waiting: LegDone | None = None
         self._exchange: SliceExchange | None = None
@@ -122,7 +133,7 @@ class OwnRound:
 
     def begin(self) -> Iterator[Action]:
         """The first leg."""
-        yield TrainRound(self._start, self.state.weights)
+        yield TrainRound(self._start, self.state.weights, self._factors)
 
     def leg_done(self, leg: LegDone, now: float) -> Iterator[Action]:
         """The trainer has taken a leg; its exchange begins as soon as the one before it is over."""
@@ -210,8 +221,11 @@ class OwnRound:
         self._applied += 1
         # First of all the trainer, so that it does not stand waiting.
         if not start.overlap and not self.over:
-            yield GoOn(self.state.weights)
+            yield GoOn(self.state.weights, self._factors)
         self.leftover.settle(exchange.leftover())
+        if self.scale and self._difference is not None:
+            self.scale = self.scale.after(self._difference, exchange.mean())
+            self._factors = self.scale.factors(len(start.members))
         self._sums.add_exchange(exchange)
 
     def _meet(self, leg: LegDone, now: float) -> Iterator[Action]:
@@ -220,8 +234,9 @@ class OwnRound:
         self._waiting = None
         self._sums.add_leg(leg)
         if start.overlap and self._applied + 1 < exchanges_of(start):
-            yield GoOn(self.state.weights - leg.difference)
+            yield GoOn(self.state.weights - leg.difference, self._factors)
         terms = terms_of(start, lasting.rank, self._applied, lasting.layout, lasting.batch)
+        self._difference = leg.difference
         sending = self.leftover.take(leg.difference, len(start.members))
         exchange = self._exchange = SliceExchange(terms, sending, leg.samples, lasting.arrivals, now)
         self._outgoing = exchange.outgoing()

@@ -4,7 +4,7 @@ Adam and its kin divide each value's step by the root mean square of that value'
 data-parallel training that is the noise of the mean of all members' gradients, which is N times smaller in variance;
 a member that steps by its own gradients takes steps up to sqrt(N) too short, most where noise outweighs the signal.
 What members exchange shows how much: over some exchanges the mean square of the mean difference, against that of the
-own one, is (s + n / N) / (s + n) for a signal s and a noise n. From it follows what the optimiser would have divided by.
+own one, is (s + n / N) / (s + n) for a signal s and a noise n; from it follows what should have been divided by.
 
 A difference sums steps that momentum has averaged over (1 + beta1) / (1 - beta1) gradients, so that its noise is that
 many times smaller than the noise of one gradient, which is what stands in the divisor.
@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, optim
 
 MEMORY = 0.8
 """How much of what was seen at the exchanges before counts at each one."""
@@ -53,3 +53,16 @@ class StepScale:
         ratio.clamp_(least, 1.0 - 1e-3)
         signal = (ratio - least).div_((1.0 - ratio).mul_(self.averaged))
         return (signal + 1.0).div_(signal.add_(least)).sqrt_()
+
+
+_KIN = (optim.Adam, optim.AdamW, optim.Adamax, optim.NAdam, optim.RAdam, optim.RMSprop)
+
+
+def averaged_by(optimizer: optim.Optimizer) -> float | None:
+    """Over how many gradients the optimiser's momentum averages; None when it does not divide by their root mean
+    square."""
+    if not isinstance(optimizer, _KIN):
+        return None
+    group = optimizer.param_groups[0]
+    momentum = float(group["betas"][0]) if "betas" in group else float(group.get("momentum", 0.0))
+    return (1 + momentum) / max(1 - momentum, 1e-3)

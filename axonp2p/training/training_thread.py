@@ -47,6 +47,8 @@ class Built:
 
     first: State = field(repr=False)
     layout: Layout
+    averaged: float | None
+    """As `step_scale.averaged_by` has it, of the task's optimiser."""
 
 
 Say = Callable[[Done | Built | BaseException], None]
@@ -94,7 +96,7 @@ class TrainingThread:
         try:
             try:
                 trainer = self._make()
-                self._say(Built(trainer.first_state(), trainer.layout))
+                self._say(Built(trainer.first_state(), trainer.layout, trainer.averaged))
             except TaskMistake as mistake:
                 self._say(TaskWentWrong(mistake))
                 return
@@ -155,7 +157,7 @@ class TrainingThread:
             return Verdict.ENOUGH if enough else Verdict.GO_ON
 
         waited = begun - self._stopped_at if self._exchange else 0.0
-        leg = trainer.leg(work.weights, judge)
+        leg = trainer.leg(work.weights, judge, work.factors)
         if leg is None:
             return
         self._stopped_at = self._clock()

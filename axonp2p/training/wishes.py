@@ -34,6 +34,8 @@ class Wishes:
     """How much of what was held back is kept for the next exchange."""
     momentum_correction: float = 0.0
     """Momentum that each member adds to its difference before anything is held back."""
+    step_scaling: bool = True
+    """Whether steps of Adam and its kin are lengthened where a member's own noise made them short."""
     clip: float = 0.0
     """The largest norm of a mean difference; 0: none."""
 

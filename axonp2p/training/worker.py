@@ -146,7 +146,7 @@ class Worker:
             print(f"{done.mistake.message} failed:\n{done.mistake.cause}", file=sys.stderr)
         if isinstance(done, Built):
             assert self._prepare
-            self._member = Member(self._prepare, done.first)
+            self._member = Member(self._prepare, done.first, done.averaged)
             self._mailbox.report(self._member.prepared())
             while self._orders:
                 self._hear_coordinator(*self._orders.popleft())

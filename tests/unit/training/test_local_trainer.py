@@ -195,3 +195,13 @@ def test_the_model_file_is_its_state_dict_and_always_the_same(tmp_path):
     file = made.model_file(made.begin_with)
     assert file == trainer(tmp_path, tied).model_file(made.first_state().weights)
     Task(tmp_path, "task.py").model().load_state_dict(safetensors.torch.load(file))
+
+
+def test_factors_lengthen_the_steps_of_parameters_alone(tmp_path):
+    plain, longer = trainer(tmp_path), trainer(tmp_path)
+    values, parameters = plain.layout.values, plain.layout.parameters
+    one = first_leg(plain, order(steps=1)).difference
+    longer.begin(order(steps=1))
+    two = longer.leg(longer.begin_with, go_on, torch.full([values], 2.0)).difference
+    torch.testing.assert_close(two[:parameters], 2 * one[:parameters])
+    assert torch.equal(two[parameters:], one[parameters:])  # BatchNorm's statistics come from the data

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn, optim
 
-from axonp2p.training.step_scale import LEAST_SEEN, StepScale
+from axonp2p.training.step_scale import LEAST_SEEN, StepScale, averaged_by
 
 MEMBERS = 4
 VALUES = 2000
@@ -75,4 +76,12 @@ def test_factors_are_always_numbers_between_one_and_the_root(
     for _ in range(LEAST_SEEN):
         scale = scale.after(own, mean)
     found = factors(scale, members)
-    assert bool((found >= 1.0 - 1e-6).all()) and bool((found <= members**0.5 + 1e-4).all())
+    assert bool((found >= 1.0 - 1e-6).all())
+    assert bool((found <= members**0.5 + 1e-4).all())
+
+
+def test_only_optimisers_that_divide_by_their_gradients_need_it() -> None:
+    weights = nn.Linear(2, 2).parameters
+    assert averaged_by(optim.AdamW(weights(), betas=(0.9, 0.95))) == pytest.approx(19)
+    assert averaged_by(optim.RMSprop(weights())) == 1.0
+    assert averaged_by(optim.SGD(weights(), lr=0.1, momentum=0.9)) is None

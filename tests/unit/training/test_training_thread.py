@@ -33,7 +33,7 @@ WEIGHTS = torch.zeros(3)
 class Trainer:
     """Takes steps of `pace` seconds; waits for the test after every step when `stepwise`."""
 
-    layout = None
+    layout = averaged = None
 
     def __init__(self, stepwise=False, pace=1.0):
         self.now = 0.0
@@ -56,7 +56,7 @@ class Trainer:
         self.calls.append(f"begin {start.round}")
         self.steps = 0
 
-    def leg(self, weights, judge):
+    def leg(self, weights, judge, factors=None):
         self.calls.append("leg")
         for taken in range(1, 1000):
             self.now = round(self.now + self.pace, 6)
