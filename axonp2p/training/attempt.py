@@ -8,10 +8,13 @@ from collections.abc import Collection, Iterable, Mapping
 from axonp2p.errors import JobFailed
 from axonp2p.tensors.coding import EXACT
 from axonp2p.training.choice import Choice
-from axonp2p.training.deadlines import LEAST_STALL_S, STALL_FACTOR, Learnt, Patience
+from axonp2p.training.deadlines import LEAST_REST_S, LEAST_STALL_S, SHARE, STALL_FACTOR, Learnt, Patience
 from axonp2p.training.messages import Progress, RoundDone, StartRound
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import Action, ProgressHeard, RoundReported, Tell
+
+MOST_EXTENSIONS = 2
+"""How often those are given more time without whom too few would be left."""
 
 
 class Attempt:
@@ -42,6 +45,8 @@ class Attempt:
         """Whether it must not count, even if those that are left agree."""
         self._steps = dict.fromkeys(self.members, 0)
         self._last_news = started
+        self._not_before = -math.inf
+        self._extensions = 0
         self.silence = 0.0
         """The longest time in which nobody got any further."""
 
@@ -132,7 +137,26 @@ class Attempt:
             # It stands still in the middle of the round, which nobody can finish without it.
             usual = max(self.finished.values()) - self.started
             stuck = min(stuck, max(self._last_news, *still) + learnt.may_take(-1, [usual]) - usual)
-        return min([stuck, *rests.values()])
+        return max(self._not_before, min([stuck, *rests.values()]))
+
+    def wait_longer(self, now: float) -> bool:
+        """Give those that are late half as much time again, when nobody can be done without; False after some times."""
+        self._extensions += 1
+        self._not_before = now + max(LEAST_REST_S, SHARE * (now - self.started))
+        return self._extensions <= MOST_EXTENSIONS
+
+    def apart(self, late: Collection[int], paused: Collection[int]) -> frozenset[int]:
+        """The two that alone do not get on, after the same step, as if they did not reach each other; or nobody.
+
+        So it is known sooner than their daemons give up the link.
+        """
+        silent = self.members - self.reports.keys()
+        furthest = max(self._steps.values())
+        behind = {rank for rank in silent if self._steps[rank] < furthest}
+        two = frozenset(late or behind or (silent if self.reports else ()))
+        steps = {self._steps[rank] for rank in two}
+        stuck = len(two) == 2 and len(steps) == 1 and 0 not in steps
+        return two if stuck and not two & set(paused) else frozenset()
 
     def late(self, learnt: Learnt, now: float, paused: Collection[int]) -> dict[int, str]:
         """Those that keep the others waiting, and how; nobody when it cannot be told who does."""

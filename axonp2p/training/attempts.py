@@ -97,11 +97,24 @@ class Attempts:
         assert self._attempt
         if self._agreed():
             return
-        late = self._attempt.late(self._learnt, now, self._roll.pauses.paused(self._roll.members))
-        self._roll.leave_behind(late, until)
+        attempt, roll = self._attempt, self._roll
+        paused = roll.pauses.paused(roll.members)
+        late = attempt.late(self._learnt, now, paused)
+        if pair := attempt.apart(late, paused):
+            who = " and ".join(roll.names[rank] for rank in sorted(pair))
+            reason = f"{who} alone did not finish round {attempt.round + 1}, as if they did not reach each other"
+            if self._job.blame.links.part(pair, reason, roll.members):
+                roll.unsettled = reason
+                return
+        awake = late.keys() - paused.keys()
+        if awake and len(roll.members) - len(late) < roll.least and attempt.wait_longer(now):
+            return
+        for rank in awake:
+            self._learnt.missed(rank, now - attempt.started)
+        roll.leave_behind(late, until)
         if not late:
             self._stalls += 1
-            self._roll.unsettled = "no peer finished it in time"
+            roll.unsettled = "no peer finished it in time"
 
     def cut(self, pairs: dict[Pair, str]) -> None:
         """These cannot reach each other any more: with other slices they need not."""
@@ -184,8 +197,14 @@ class Attempts:
         following = roll.catching_up.following
         cut = links.cut(roll.members, following)
         choice, changed = self._measured.choose(self._model, roll.members, len(following), round, cut)
-        if changed:
+        before = self._attempt
+        others = before is not None and (before.members, before.listeners) != (
+            frozenset(roll.members),
+            sorted(following),
+        )
+        if changed or others:
             self._learnt.terms_changed()
+        if changed:
             job.say(Chosen(round, choice))
         self._attempt = Attempt(round, number, state, now, choice, following)
         self._shards = assign(job.plan.shards, roll.members, before=self._shards)

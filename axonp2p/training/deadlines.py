@@ -68,6 +68,10 @@ class Learnt:
         self._silences.append(silence)
         self._other_terms = False
 
+    def missed(self, rank: int, waited: float) -> None:
+        """The others went on without a member after so many seconds of a round: it may need that long from now on."""
+        self._took[rank] = deque([waited], maxlen=ROUNDS_KEPT)
+
     def terms_changed(self) -> None:
         """The next round is not like those before: what they took is a hint only."""
         self._other_terms = True

@@ -28,12 +28,14 @@ class Links:
         if len(pair) == 2 and pair not in self._cut:
             self._reported.setdefault(pair, (reason, now + GRACE_S))
 
-    def part(self, pair: Pair, reason: str, members: Collection[int]) -> None:
-        """Neither of the two is to own a slice from now on, if others can."""
-        if pair not in self._cut:
-            self._cut[pair] = reason
-            if self.in_the_way(members, ()):
-                del self._cut[pair]
+    def part(self, pair: Pair, reason: str, members: Collection[int]) -> bool:
+        """Neither of the two is to own a slice from now on; False when that is so already, or nobody else can."""
+        if pair in self._cut:
+            return False
+        self._cut[pair] = reason
+        if self.in_the_way(members, ()):
+            del self._cut[pair]
+        return pair in self._cut
 
     def deadline(self, present: Collection[int]) -> float | None:
         """When something has to be done about it. A link counts while both its ends are present."""

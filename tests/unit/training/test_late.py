@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from axonp2p.training.deadlines import late_after
-from axonp2p.training.round_messages import MemberJoined, RoundAccepted, RoundRedone, StateAdoptedBy
+from axonp2p.training.deadlines import Learnt, late_after
+from axonp2p.training.round_messages import MemberJoined, MemberLost, RoundAccepted, RoundRedone, StateAdoptedBy
 from tests.unit.training.conversation import (
     FIRST,
     OTHER,
@@ -132,13 +132,50 @@ def test_when_it_cannot_be_told_who_holds_the_others_up_all_begin_again() -> Non
     assert set(started(said)) == {0, 1}
 
 
-def test_who_cannot_be_done_without_is_dropped_and_the_job_ends() -> None:
+def test_who_cannot_be_done_without_is_given_more_time_twice_then_dropped_and_the_job_ends() -> None:
+    talk = Conversation(2, min_peers=2)
+    talk.all_ready()
+    begun = talk.now
+    talk.hears(talk.report(0, 0, SECOND))
+    waited = []
+    for _ in range(2):
+        assert talk.waits() == []
+        waited.append(talk.now - begun)
+    said = talk.waits()
+    assert talk.now - begun == waited[1] + waited[1] / 2
+    assert dropped(said) == [1]
+    assert "at least 2" in error_in(said).message
+
+
+def test_who_is_only_slower_than_usual_does_not_end_the_job() -> None:
     talk = Conversation(2, min_peers=2)
     talk.all_ready()
     talk.hears(talk.report(0, 0, SECOND))
-    said = talk.waits()
-    assert dropped(said) == [1]
-    assert "at least 2" in error_in(said).message
+    talk.waits()
+    assert only(talk.hears(talk.report(1, 0, SECOND)), RoundAccepted)
+
+
+def test_who_was_left_behind_is_waited_for_as_long_and_half_as_long_again_from_then_on() -> None:
+    learnt = Learnt()
+    for _ in range(8):
+        learnt.note({1: 2.0, 2: 2.0}, silence=1.0)
+    assert learnt.may_take(2, [2.0]) == 3
+    learnt.missed(2, 3.0)
+    assert learnt.may_take(2, [2.0]) == 4.5
+    learnt.note({1: 2.0, 2: 4.0}, silence=1.0)
+    assert learnt.may_take(2, [2.0]) == late_after([3.0, 4.0])
+
+
+def test_after_somebody_has_gone_the_others_are_given_more_time_for_what_is_theirs_now() -> None:
+    talk = Conversation(3, rounds=9)
+    talk.all_ready()
+    for round in range(3):
+        talk.all_report(round, FIRST)
+    talk.hears(MemberLost(2, "killed"))
+    begun = talk.now
+    talk.hears(talk.report(0, 3, SECOND, 1), after=3)
+    talk.waits()
+    assert talk.now - begun == 3 + 10
 
 
 def test_whose_values_come_too_late_for_three_rounds_goes() -> None:

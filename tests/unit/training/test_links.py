@@ -14,7 +14,16 @@ from axonp2p.training.round_messages import (
     StateAdoptedBy,
     Tick,
 )
-from tests.unit.training.conversation import SECOND, THIRD, Conversation, dropped, ready, started
+from tests.unit.training.conversation import (
+    SECOND,
+    THIRD,
+    Conversation,
+    dropped,
+    finished_steps,
+    left_behind,
+    ready,
+    started,
+)
 
 
 def owners(said: list[Action]) -> set[int]:
@@ -34,6 +43,23 @@ def test_a_round_is_redone_with_slices_that_neither_of_the_two_owns() -> None:
     assert owners(said) == {2, 3}
     said = talk.all_report(0, SECOND, 1)
     assert owners(said) == {2, 3}, "they cannot reach each other in the next round either"
+
+
+def test_two_that_alone_do_not_get_on_after_the_same_step_are_taken_for_cut_off_from_each_other() -> None:
+    talk = Conversation(4, rounds=3)
+    talk.all_ready()
+    talk.all_report(0, SECOND)
+    talk.hears(*(finished_steps(rank, 1) for rank in range(4)))
+    talk.hears(*(talk.report(rank, 1, THIRD) for rank in (0, 1)))
+    said = talk.waits()
+    assert said[0] == RoundRedone(
+        1, 1, "hare and crow alone did not finish round 2, as if they did not reach each other"
+    )
+    assert owners(said) == {0, 1}
+    assert not left_behind(said)
+    talk.hears(*(finished_steps(rank, 1, 1) for rank in range(4)))
+    talk.hears(*(talk.report(rank, 1, THIRD, 1) for rank in (0, 1)))
+    assert left_behind(talk.waits()) == [2, 3], "it is not that"
 
 
 def test_a_link_that_is_of_no_use_in_this_round_costs_nothing() -> None:
