@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from axonp2p.errors import MalformedMessage
 
-FIRST_BYTES = 256 * 1024
+FIRST_BYTES = 512 * 1024
 MOST_BYTES = 4 * 1024 * 1024
 """The window of a receiver at the beginning, and at most."""
 
@@ -45,7 +45,7 @@ class Credit:
             self._window = min(2 * self._window, MOST_BYTES)
         owed = self._window - self._left - self._waiting
         # In a few large portions: each is a message.
-        return self._grant(self._window) if owed >= self._window // 4 else 0
+        return self._grant(self._window) if owed >= self._window // 2 else 0
 
     def _grant(self, window: int) -> int:
         more = max(0, window - self._left - self._waiting)

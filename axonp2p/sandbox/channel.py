@@ -33,6 +33,7 @@ class WorkerChannel:
         for direction in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             end.setsockopt(socket.SOL_SOCKET, direction, SOCKET_BYTES)
         self._socket = end
+        self._descriptor = end.fileno()
         self._loop = asyncio.get_running_loop()
         self._incoming = memoryview(bytearray(_LENGTH.size))
         self._filled = 0
@@ -71,7 +72,7 @@ class WorkerChannel:
         while not self._frame_complete():
             if self._end is not None:
                 raise self._end
-            self._loop.add_reader(self._socket, self._readable.set)
+            self._loop.add_reader(self._descriptor, self._readable.set)
             try:
                 await _turned(self._readable)
             finally:
@@ -126,7 +127,7 @@ class WorkerChannel:
             sent -= len(self._outgoing.pop(0))
         if self._outgoing:
             self._outgoing[0] = self._outgoing[0][sent:]
-            self._loop.add_writer(self._socket, self._write)
+            self._loop.add_writer(self._descriptor, self._write)
         else:
             self._stop(self._loop.remove_writer)
             self._writable.set()
@@ -143,9 +144,9 @@ class WorkerChannel:
         self._stop(self._loop.remove_writer)
         self._writable.set()
 
-    def _stop(self, remove: Callable[[socket.socket], bool]) -> None:
-        if self._socket.fileno() >= 0:
-            remove(self._socket)
+    def _stop(self, remove: Callable[[int], bool]) -> None:
+        if self._socket.fileno() >= 0:  # a number that was closed may be somebody else's by now
+            remove(self._descriptor)
 
 
 async def _turned(event: asyncio.Event) -> None:

@@ -22,9 +22,9 @@ def test_what_the_line_took_may_be_said_again_in_large_portions():
     credit = Credit()
     credit.first()
     for _ in range(3):
-        credit.said(FIRST_BYTES // 8)
-    assert credit.went(FIRST_BYTES // 8) == 0
-    assert credit.went(FIRST_BYTES // 8) == FIRST_BYTES // 4
+        credit.said(FIRST_BYTES // 4)
+    assert credit.went(FIRST_BYTES // 4) == 0
+    assert credit.went(FIRST_BYTES // 4) == FIRST_BYTES // 2
 
 
 def test_one_message_may_pass_the_credit_and_a_second_may_not():
@@ -46,6 +46,7 @@ def test_a_line_that_takes_all_there_is_gets_a_larger_window_up_to_a_limit():
         granted.append(credit.went(left))
         left = granted[-1]
     assert granted[:3] == [2 * FIRST_BYTES, 4 * FIRST_BYTES, 8 * FIRST_BYTES]
+    assert 8 * FIRST_BYTES == MOST_BYTES
     assert granted[-1] == MOST_BYTES
 
 
