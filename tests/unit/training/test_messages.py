@@ -14,7 +14,8 @@ from axonp2p.wire.frame import HEADER_LIMIT
 
 DONE = RoundDone(
     round=0, attempt=0, state=bytes(32), loss=1.0, samples=40, flops=100, train_seconds=1.0,
-    exchange_seconds=0.1, sent_bytes=5, received_bytes=5, metrics={"accuracy": 0.5}, test_samples=10,
+    exchange_seconds=0.1, exchanges=1, left_out=[], kept_back=0, slices=[bytes(32)], sent_bytes=5, received_bytes=5,
+    metrics={"accuracy": 0.5}, test_samples=10,
 )  # fmt: skip
 
 
