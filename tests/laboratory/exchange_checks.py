@@ -82,7 +82,7 @@ def _given_by(world: World, rank: int, state: bytes) -> State:
 
 def _as_replayed(world: World) -> Iterator[str]:
     """Each accepted state is what its round gives when it is done by itself, from what members moved."""
-    state = world.first
+    state = world.begins_with
     leftovers: dict[int, Tensor] = {}
     legs: dict[int, int] = {}
     unsure: set[int] = set()
@@ -98,15 +98,16 @@ def _as_replayed(world: World) -> Iterator[str]:
                 if rank not in unsure and leg and not torch.equal(leg.difference, world.moved(rank, legs.get(rank, 0))):
                     yield f"member {rank} trained round {number} with an optimiser that had not been put back"
                 legs[rank] = legs.get(rank, 0) + 1
-            if rank not in accepted.reports:
-                # Whether it came to the end of what counted, and so goes on from there, only itself knows.
-                unsure.add(rank)
+        missing = set(start.members) - accepted.reports.keys()
         if any(part.left_out for part, _ in seen.results.values()):
             state = next(iter(seen.states.values()))
             leftovers |= seen.leftovers
+            unsure |= missing
             continue
-        state, after = _replayed(world, seen, state, leftovers)
+        known = leftovers | {rank: seen.before[rank] for rank in unsure & seen.before.keys() if len(seen.before[rank])}
+        state, after = _replayed(world, seen, state, known)
         leftovers |= after
+        unsure |= missing  # whether they came to the end of what counted, and go on from there, only they know
         if state.name != accepted.state:
             yield f"round {number} did not lead to what its members' differences lead to"
             return

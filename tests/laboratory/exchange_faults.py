@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from axonp2p.training.exchange.faults import Fault
@@ -15,7 +15,7 @@ from tests.laboratory.exchange_forgeries import Forgery, corrupted, lied, read, 
 from tests.laboratory.exchange_peer import EVALUATING_S
 from tests.laboratory.exchange_world import World
 
-STRETCH = 40.0
+STRETCH = 15.0
 """By so much the line of a late sender is slower."""
 
 
@@ -36,6 +36,8 @@ MOMENTS = {fault: tuple(Moment) for fault in Fault} | {
     Fault.OWNER_GONE_AFTER: (Moment.ENDING, Moment.BETWEEN),
 }
 """When a fault can be committed: when an owner is gone is what tells its three faults apart."""
+OWNERS = (Fault.OWNER_GONE_BEFORE, Fault.OWNER_GONE_DURING, Fault.OWNER_GONE_AFTER, Fault.SLICE_LYING)
+"""Committed by one that owns a slice."""
 FOR_JOINERS = (Fault.GIVER_GONE, Fault.PIECE_WRONG)
 
 
@@ -56,10 +58,8 @@ class Misfortune:
     """Which of the frames at that moment it is."""
     chance: random.Random
     committed_at: float | None = None
-    named: set[int] | None = None
-    """Who has to find it, when somebody has."""
-    several: bool = False
-    """Whether more than one member was lied to."""
+    deceived: set[int] = field(default_factory=set)
+    """Who was sent something wrong, and has to find it."""
 
     def __str__(self) -> str:
         return f"{self.fault.value}, {self.moment.value}: member {self.victim} in round {self.round}"
@@ -69,9 +69,11 @@ def misfortune_of(world: World, fault: Fault, moment: Moment, chance: random.Ran
     """Somebody it befalls, in some round but the last two."""
     members = list(range(len(world.setting.homes)))
     victim, other = chance.sample(members, 2)
+    by_line = sorted(members, key=lambda rank: world.setting.homes[rank].upload)
     if fault is Fault.SENDER_GONE:
-        victim = min(members, key=lambda rank: world.setting.homes[rank].upload)
-        other = next(rank for rank in members if rank != victim)
+        victim, other = by_line[0], by_line[-1]
+    elif moment is Moment.RESULTS or fault in OWNERS:
+        victim, other = by_line[-1], chance.choice(by_line[:-1])  # who has the best line owns a slice
     seconds = {Fault.MEMBER_FROZEN: chance.choice([3.0, 20.0, 60.0]), Fault.COORDINATOR_GONE: chance.uniform(0.5, 9.0)}
     return Misfortune(
         fault,

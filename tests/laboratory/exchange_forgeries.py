@@ -68,9 +68,8 @@ class Forgery:
         self._about = about
         misfortune = self.misfortune
         if misfortune.committed_at is None:
-            misfortune.committed_at, misfortune.named = self.world.agenda.now, set()
-        assert misfortune.named is not None
-        misfortune.named.add(to)
+            misfortune.committed_at = self.world.agenda.now
+        misfortune.deceived.add(to)
         return pack_frame(*forged)
 
 
@@ -121,4 +120,3 @@ def _choose(forgery: Forgery, to: int, *, one: bool) -> None:
     """One receiver, the first that comes, or all."""
     if forgery.receivers is None:
         forgery.receivers = {to} if one else set(forgery.world.peers)
-        forgery.misfortune.several = not one

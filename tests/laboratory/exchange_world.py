@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from axonp2p.tensors.flat import Layout
-from axonp2p.training.legs import Work
+from axonp2p.training.legs import TrainRound, Work
 from axonp2p.training.measured import Line
 from axonp2p.training.messages import AdoptState, Prepare, RoundDone, SlicePart, StartRound
 from axonp2p.training.outer_optimizer import State
@@ -24,6 +24,7 @@ from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round import Rounds
 from axonp2p.training.round_messages import (
     Action,
+    LineHeard,
     LinkBroken,
     MemberJoins,
     MemberLost,
@@ -40,6 +41,7 @@ from tests.laboratory.exchange_peer import FakeTrainer, Peer, Taken, difference_
 MOST_SECONDS = 6 * 3600.0
 MOST_EVENTS = 400_000
 BATCH = 4
+ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -60,21 +62,21 @@ class Setting:
     first_round: int = 0
 
 
-def setting_of(seed: int, *, parameters: int = 3000) -> Setting:
-    """Some setting, the same for the same seed."""
+def setting_of(seed: int, *, parameters: int = 6000, legs: int = 1) -> Setting:
+    """Some setting, the same for the same seed, with at least so many legs a round."""
     chance = random.Random(seed)
     members = chance.choice([2, 3, 3, 4, 4, 5])
-    upload = chance.choice([8e3, 20e3, 60e3]) * parameters / 3000
+    upload = chance.choice([30e3, 80e3, 300e3]) * max(1.0, parameters / 20_000)
     poor = chance.randrange(members) if chance.random() < 0.4 else None
     homes = tuple(
         Home(
-            upload * chance.uniform(0.8, 1.25) * (0.1 if rank == poor else 1.0),
+            upload * chance.uniform(0.8, 1.25) * (0.25 if rank == poor else 1.0),
             chance.uniform(0.005, 0.08),
             chance.choice([0.0, 0.01]),
         )
         for rank in range(members)
     )
-    step = chance.choice([0.2, 0.6])
+    step = chance.choice([0.2, 0.6, 2.0])
     every = chance.choice([2, 3])
     wishes = Wishes(
         bits=chance.choice([32, 32, 16, 8, 4, 2]),  # type: ignore[arg-type]
@@ -91,8 +93,8 @@ def setting_of(seed: int, *, parameters: int = 3000) -> Setting:
         tuple(step * chance.uniform(0.8, 1.5) for _ in range(members)),
         chance.uniform(0.2, 2.0),
         min_peers=1 if members < 3 else chance.choice([1, 2]),
-        rounds=5,
-        steps=every * chance.choice([1, 2, 3]),
+        rounds=ROUNDS,
+        steps=every * max(legs, chance.choice([1, 2, 3])),
         wishes=wishes,
         layout=Layout(parameters, 2, 1, (parameters, 2, 1)),
     )
@@ -107,6 +109,8 @@ class Round:
     reports: dict[int, RoundDone] = field(default_factory=dict)
     results: dict[tuple[int, int, int], tuple[SlicePart, bytes]] = field(default_factory=dict)
     """By exchange, owner and offset: what the owner first said."""
+    before: dict[int, Tensor] = field(default_factory=dict)
+    """What each member held back when it began."""
     leftovers: dict[int, Tensor] = field(default_factory=dict)
     """Of the members that came to its end."""
     states: dict[int, State] = field(default_factory=dict)
@@ -121,6 +125,7 @@ class World:
         self.chance = random.Random(setting.seed + 1)
         self.lines = Lines(self.agenda, self.chance)
         self.first = first_of(setting.layout, setting.seed)
+        self.begins_with = start_state or self.first
         self.peers: dict[int, Peer] = {}
         self.taken: Taken = {}
         self.rounds: dict[tuple[int, int], Round] = {}
@@ -218,6 +223,8 @@ class World:
         rank = max(self.peers) + 1
         self._add(rank, self.setting.homes[0], self.setting.step_s[0])
         self.desk.happened(MemberJoins(rank, f"peer{rank}"))
+        upload = self.setting.homes[0].upload
+        self.desk.happened(LineHeard(rank, upload, upload))
         return rank
 
     # --- between the desk and the peers ---
@@ -265,6 +272,10 @@ class World:
             self.tell("accepted", -1, action)
 
     def _works(self, rank: int, work: Work) -> None:
+        member = self.peers[rank].member
+        if isinstance(work, TrainRound) and member:
+            left = member._states.leftover._left
+            self.rounds[work.start.round, work.start.attempt].before[rank] = left.clone()
         self.tell(type(work).__name__, rank, work)
 
     def _acted(self, peer: Peer) -> None:
