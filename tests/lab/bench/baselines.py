@@ -48,7 +48,8 @@ class Baselines:
     def hivemind(self, trial: Trial, name: str, *, bits: int = 32, evaluate: bool = True, warm_up: int = 0) -> Curve:
         """Every step of it. `bits` of a value: 32 or 8."""
         rates = [trial.lines.of(member, trial.members)[0] for member in range(trial.members)]
-        part = replace(self._part(trial, evaluate), bits=bits, bandwidth=rates)
+        whole_s = 2 * 4 * trial.millions * 8 / min(rates)  # for twice the model, in and out
+        part = replace(self._part(trial, evaluate), bits=bits, bandwidth=rates, patience=30 + 4 * whole_s)
         self._run_members("tests.lab.bench.hivemind_peer", python_of("hivemind"), part)
         return self._read(name, part, warm_up)
 

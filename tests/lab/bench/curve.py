@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any, Self
 
 
@@ -30,10 +32,12 @@ class Curve:
     members: int
     points: list[Point]
     steps: int
-    """Over which these are means:"""
+    """Over which these are taken:"""
     seconds_a_step: float
     passed_a_step: float
     """Bytes, of all members together."""
+    failed: int = 0
+    """Steps that a member took without the others, though it should not have."""
     note: str = ""
     more: dict[str, Any] = field(default_factory=dict)
 
@@ -57,7 +61,9 @@ class Curve:
         seconds, passed = measured.seconds_a_step, measured.passed_a_step
         points = [replace(point, seconds=point.steps * seconds, passed=point.steps * passed) for point in self.points]
         note = f"loss as over loopback; seconds and bytes a step measured over {measured.steps} steps"
-        return Curve(name, self.members, points, measured.steps, seconds, passed, note)
+        failed = self.failed + measured.failed
+        note += f"; {failed} averages failed" if failed else ""
+        return Curve(name, self.members, points, measured.steps, seconds, passed, failed, note)
 
     def as_data(self) -> dict[str, Any]:
         """For JSON."""
@@ -70,8 +76,9 @@ class Curve:
 
 
 def read_reports(name: str, folder: Path, members: int, *, bare: bool, warm_up: int = 0) -> Curve:
-    """A curve out of what members wrote (`Member.report`). The first `warm_up` steps are not in the means a step.
+    """A curve out of what members wrote (`Member.report`).
 
+    A step's seconds are the median of all steps but the first `warm_up`, its bytes their mean.
     Raises ValueError when a member wrote nothing, or not as many steps as the others.
     """
     reports = [_lines(folder / f"{rank}.jsonl") for rank in range(members)]
@@ -86,10 +93,15 @@ def read_reports(name: str, folder: Path, members: int, *, bare: bool, warm_up: 
             windows = sum(line["windows"] for line in row)
             loss = sum(line["loss"] * line["windows"] for line in row) / windows
             points.append(Point(row[0]["steps"], at - began[0], passed - began[1], loss))
-    warm, last = rows[min(warm_up, len(rows) - 1)], rows[-1]
-    steps = last[0]["steps"] - warm[0]["steps"]
-    took = [after - before for after, before in zip(_moment(last, bare), _moment(warm, bare), strict=True)]
-    return Curve(name, members, points, steps, took[0] / steps, took[1] / steps)
+    warm = rows[min(warm_up, len(rows) - 2) :]
+    steps = warm[-1][0]["steps"] - warm[0][0]["steps"]
+    moments = [_moment(row, bare) for row in warm]
+    each = [
+        (after[0] - before[0]) / (row[0]["steps"] - last[0]["steps"])
+        for (last, row), (before, after) in zip(pairwise(warm), pairwise(moments), strict=True)
+    ]
+    failed = int(sum(line.get("failed", 0) for line in rows[-1]))
+    return Curve(name, members, points, steps, median(each), (moments[-1][1] - moments[0][1]) / steps, failed)
 
 
 def _moment(row: Sequence[dict[str, float]], bare: bool) -> tuple[float, float]:

@@ -24,6 +24,8 @@ class Member:
         torch.set_num_threads(1)
         self.part = part
         self.rank = rank
+        self.failed = 0
+        """Steps that this member had to take without the others."""
         self._report = Path(part.reports) / f"{rank}.jsonl"
         self.task = load_task(Path(part.task))
         random.seed(part.seed)
@@ -43,7 +45,7 @@ class Member:
 
     def report(self, steps: int, *, evaluate: bool = False) -> None:
         """So many steps are done; at 0 the clock starts. Bytes are those that have passed the line, either way."""
-        found: dict[str, float] = {"steps": steps}
+        found: dict[str, float] = {"steps": steps, "failed": self.failed}
         if evaluate:
             found["loss"], found["windows"] = self._mean_loss(), len(self._held_out)
         counters = Path(f"/sys/class/net/{self.part.device}/statistics")

@@ -77,6 +77,8 @@ class Part:
     local_steps: int = 1
     bandwidth: list[float] = field(default_factory=list)
     """Mbit/s of each member."""
+    patience: float = 60.0
+    """Seconds after which a step goes on without the others, if it can."""
 
     def write(self, path: Path) -> Path:
         """For `read`."""
