@@ -79,7 +79,7 @@ def choose(
     shares = shares_for(
         {rank: facts.up(rank) for rank in members}, {rank: facts.down(rank) for rank in members}, cut=cut
     )
-    if len(members) == 1:
+    if len(members) == 1 and not facts.listeners:
         return _alone(wishes, facts, shares)
     usual = Before(before.overlap, before.gather) if before else None
     scales = Scales(wishes, facts, _fractions(shares), wishes.density_in(round), usual)
@@ -109,7 +109,8 @@ def _choice(wishes: Wishes, facts: Facts, shares: Mapping[int, int], draft: Draf
     exchanges = math.ceil(facts.steps / draft.every)
     computing_s = leg_s(wishes, facts, exchanges)
     dense = all(coding.density == 1 for coding in draft.gather.values())
-    learning_rate, momentum = outer_step_for(draft.every, dense=dense)
+    # Who is alone, but for listeners, goes where its own steps lead.
+    learning_rate, momentum = outer_step_for(draft.every, dense=dense and len(facts.members) > 1)
     patience = LEAST_PATIENCE_S + 3 * computing_s + 4 * draft.seconds
     return Choice(
         exchange_every=draft.every,

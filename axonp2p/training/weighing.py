@@ -130,6 +130,7 @@ class Scales:
         speeds = [speed for rank in facts.members for speed in (facts.up(rank), facts.down(rank))]
         if (
             self.wishes.bits
+            or len(facts.members) == 1
             or facts.values <= FEW_VALUES
             or (min(speeds) >= FAST_BYTES_S and facts.rtt_s <= FAST_RTT_S)
         ):

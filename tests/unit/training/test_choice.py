@@ -148,6 +148,15 @@ def test_outer_momentum_only_where_legs_are_long_and_dense() -> None:
 # --- who is alone, or cut off ---
 
 
+@pytest.mark.parametrize("bits", [None, 2, 32])
+def test_who_is_alone_but_for_one_that_comes_spares_its_link_for_that_one(bits: Any) -> None:
+    chosen = choose(Wishes(bits=bits), facts(10, listeners=1))
+    assert bits is None or chosen.bits == bits
+    assert bits == 32 or chosen.bits < 32
+    assert chosen.part < MOST_PART
+    assert (chosen.outer_learning_rate, chosen.outer_momentum) == (1.0, 0.0)
+
+
 def test_who_is_alone_exchanges_nothing() -> None:
     choice = choose(Wishes(), facts(20))
     assert (choice.exchange_every, choice.gather, choice.bytes_a_round) == (40, {0: EXACT}, 0)
