@@ -16,7 +16,8 @@ from tests.laboratory.exchange_peer import EVALUATING_S
 from tests.laboratory.exchange_world import World
 
 STRETCH = 15.0
-"""By so much the line of a late sender is slower."""
+LEAST_UPLOAD = 8e3
+"""By so much the line of a late sender is slower, but not below that: a word must not wait for seconds behind a part."""
 
 
 class Moment(Enum):
@@ -160,7 +161,7 @@ def _commit(world: World, misfortune: Misfortune) -> None:
     misfortune.committed_at = world.agenda.now
     match misfortune.fault:
         case Fault.SENDER_LATE:
-            world.lines.slowed[victim] = STRETCH
+            world.lines.slowed[victim] = min(STRETCH, world.lines.homes[victim].upload / LEAST_UPLOAD)
             world.agenda.after(seconds, lambda: world.lines.slowed.pop(victim, None) and None)
         case Fault.SENDER_GONE | Fault.OWNER_GONE_BEFORE | Fault.OWNER_GONE_DURING | Fault.OWNER_GONE_AFTER:
             world.kill(victim, misfortune.notice_s)

@@ -26,8 +26,8 @@ Kind = tuple[Fault, Moment]
 KINDS: list[Kind] = [(fault, moment) for fault in Fault for moment in MOMENTS[fault]]
 """Every fault at every moment at which it can be committed."""
 
-FOR_JOINERS_PARAMETERS = 70_000
-"""A state of three pieces, which come from several members."""
+FOR_JOINERS_PARAMETERS = 40_000
+"""A state of two pieces, which come from several members."""
 LIES = ("different results", "weights differed", "broke the protocol")
 """What is said of one that is dropped as a liar."""
 LEARNT_FACTOR, LEARNT_S = 3.0, 10.0
@@ -50,6 +50,8 @@ class Outcome:
     cost_s: float
     """What rounds took longer than that, all together."""
     phase: Phase
+    named: bool
+    """Whether somebody has found that one that sent something wrong did so. A wrong piece may come when all is there."""
     wrong: Sequence[str]
     """Which promises were broken."""
 
@@ -91,6 +93,7 @@ def play(seed: int, kinds: Sequence[Kind] | None = None) -> tuple[Outcome, World
             usual,
             _cost_s(world, usual),
             world.desk.rounds.phase,
+            any(sender == one.victim for one in misfortunes for peer in world.peers.values() for sender, _ in peer.refused),
             wrong,
         ),
         world,
@@ -134,7 +137,7 @@ def _named(world: World, misfortune: Misfortune) -> Iterator[str]:
             yield f"member {victim} lied to {misfortune.deceived} and is still there"
         if not any(name in action.reason for _, action in redone_of(world)):
             yield f"nobody found that member {victim} lied to {misfortune.deceived}"
-    if misfortune.fault in (Fault.SLICE_CORRUPTED, Fault.PIECE_WRONG):
+    if misfortune.fault is Fault.SLICE_CORRUPTED:
         for rank in misfortune.deceived:
             if not any(sender == victim for sender, _ in world.peers[rank].refused):
                 yield f"member {rank} did not find that what member {victim} sent was wrong"
