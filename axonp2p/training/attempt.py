@@ -84,6 +84,11 @@ class Attempt:
             for rank in [*members, *self.listeners]
         ]
 
+    def orders_are_out(self, now: float) -> None:
+        """Until now the others had to be told first who is in the job; so long nobody was late."""
+        if not any(self._steps.values()) and not self.reports:
+            self.started = self._last_news = now
+
     def heard(self, event: ProgressHeard | RoundReported, steps: int, now: float) -> str:
         """What a member told of a round of so many `steps`; gives what is wrong with it, if anything is."""
         message = told_in(event)

@@ -65,6 +65,11 @@ class Attempts:
         self._model = model
         self._begin_round(self._job.plan.first_round, state, now)
 
+    def orders_are_out(self, now: float) -> None:
+        """What was said last reaches the members from now on."""
+        if self._attempt:
+            self._attempt.orders_are_out(now)
+
     def heard(self, event: ProgressHeard | RoundReported, now: float) -> str:
         """A member's word of a round; gives what is wrong with it, if anything is."""
         if self._attempt is None:

@@ -197,6 +197,7 @@ class Coordinator:
             case SetMembers(members=members, joining=joining):
                 self._standing = dataclasses.replace(self._standing, members=list(members))
                 await self._crew.set_members(sorted([*members, *joining]))
+                self._rounds.members_know(self._clock.monotonic())
             case Tell(rank=rank, message=message):
                 if isinstance(message, StartRound):
                     self._begin(message)

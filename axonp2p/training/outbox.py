@@ -1,8 +1,8 @@
 """What a worker has yet to say, and in which order. Pure.
 
-Small messages come before bulk (parts of slices, pieces, parts of files), so that no order's answer waits behind
-megabytes. Bulk goes to each receiver only as far as the daemon has given credit for it (`MayTell`), in turns: a
-member with a poor line holds nobody else up. Messages are packed only when their turn comes.
+Small messages come before bulk (parts of slices, parts of files), so that no order's answer waits behind megabytes, and
+pieces of states come last. Bulk goes to each receiver only as far as the daemon has given credit for it (`MayTell`), in
+turns: a member with a poor line holds nobody else up. Messages are packed only when their turn comes.
 """
 
 from __future__ import annotations
@@ -29,11 +29,7 @@ class _Line:
     credit: int = 0
     first: deque[_Waiting] = field(default_factory=deque)
     bulk: deque[_Waiting] = field(default_factory=deque)
-    pieces: int = 0
-
-    @property
-    def ready(self) -> bool:
-        return self.credit > 0 and bool(self.first or self.bulk)
+    pieces: deque[_Waiting] = field(default_factory=deque)
 
 
 class Outbox:
@@ -58,10 +54,10 @@ class Outbox:
         """A message to a member."""
         line = self._line(rank)
         if isinstance(message, Piece | PieceList):
-            if line.pieces >= MOST_PIECES:
-                return
-            line.pieces += 1
-        (line.first if isinstance(message, AskPieces) else line.bulk).append((message, payload))
+            if len(line.pieces) < MOST_PIECES:
+                line.pieces.append((message, payload))
+        else:
+            (line.first if isinstance(message, AskPieces) else line.bulk).append((message, payload))
 
     def credit(self, rank: int | None, more: int) -> None:
         """So many more bytes may go to a member, or as bulk to the coordinator (None)."""
@@ -72,21 +68,22 @@ class Outbox:
         for rank, line in self._lines.items():
             if rank is not None:
                 line.bulk = deque(said for said in line.bulk if not useless(rank, said[0]))  # type: ignore[arg-type]
-                line.pieces = sum(isinstance(said[0], Piece | PieceList) for said in line.bulk)
 
     def next(self) -> tuple[FromWorkerMessage, bytes] | None:
         """What is to be sent now, packed; None when there is nothing, or no credit for it."""
         if self._at_once:
             return self._at_once.popleft()
-        for rank, line in self._lines.items():
-            if line.ready:
-                # Whoever was served goes to the end of the turn.
-                self._lines[rank] = self._lines.pop(rank)
-                message, payload = (line.first or line.bulk).popleft()
-                line.pieces -= isinstance(message, Piece | PieceList)
-                packed = pack_frame(message, payload)
-                line.credit -= len(packed)
-                return (Control(bulk=True) if rank is None else ToMember(rank=rank)), packed
+        # Those that train never wait for one that comes: pieces go when no part is left to send.
+        for pieces in (False, True):
+            for rank, line in self._lines.items():
+                queue = line.pieces if pieces else line.first or line.bulk
+                if line.credit > 0 and queue:
+                    # Whoever was served goes to the end of the turn.
+                    self._lines[rank] = self._lines.pop(rank)
+                    message, payload = queue.popleft()
+                    packed = pack_frame(message, payload)
+                    line.credit -= len(packed)
+                    return (Control(bulk=True) if rank is None else ToMember(rank=rank)), packed
         return None
 
     def _line(self, rank: int | None) -> _Line:

@@ -105,6 +105,10 @@ class Rounds:
                 self._note(event, self._pauses.clock(now))
         return self._go_on(now)
 
+    def members_know(self, now: float) -> None:
+        """What `SetMembers` said has come to all that live; the orders after it go out only now."""
+        self._attempts.orders_are_out(self._pauses.clock(now))
+
     def next_deadline(self) -> float | None:
         """When to say `Tick` if nothing else happens; None before the beginning, after the end, and while it waits."""
         if self.phase in AT_REST:

@@ -117,9 +117,7 @@ def _as_replayed(world: World) -> Iterator[str]:
                 return
 
 
-def _replayed(
-    world: World, seen: Round, state: State, before: dict[int, Tensor]
-) -> tuple[State, dict[int, Tensor]]:
+def _replayed(world: World, seen: Round, state: State, before: dict[int, Tensor]) -> tuple[State, dict[int, Tensor]]:
     """A round's end state and what each member holds back then; the exchange in plain, as the docs have it."""
     parameters, values = world.setting.layout.parameters, world.setting.layout.values
     orders = {rank: order for rank, order in seen.orders.items() if order.shards}
@@ -199,7 +197,8 @@ def left_at_the_end(world: World, rank: int) -> Tensor:
     parameters = world.setting.layout.parameters
     attempts = attempts_of(world)
     member = world.peers[rank].member
-    if world.peers[rank].alive and member is not None and rank in max(attempts.items())[1].orders:
+    trained = world.desk.rounds.phase is Phase.TRAINED  # and so it has been asked for the last state
+    if trained and world.peers[rank].alive and member is not None and rank in max(attempts.items())[1].orders:
         left = member._states.leftover._left
     else:
         seen = [one.leftovers[rank] for _, one in sorted(attempts.items()) if rank in one.leftovers]

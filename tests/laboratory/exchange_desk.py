@@ -82,6 +82,8 @@ class Desk:
         """A member's daemon has answered, or will not."""
         if rank in self._awaited:
             self._awaited.discard(rank)
+            if not self._awaited:
+                self.rounds.members_know(self._agenda.now)
             self._work()
 
     # --- what it does ---
@@ -107,13 +109,14 @@ class Desk:
                 return
             self._ticks_at = None
             if self._awaited or self.stopped or self._inbox or self.rounds.next_deadline() != deadline:
-                return self._work()
+                self._work()
+                return
             before = self._agenda.count
             self._actions.extend(self.rounds.heard(Tick(), self._agenda.now))
             again = self.rounds.next_deadline()
             late = again is not None and again <= self._agenda.now
             assert not late, f"a deadline of {again} is left undecided at {self._agenda.now} ({before})"
-            return self._work()
+            self._work()
 
         self._agenda.at(deadline, tick)
 

@@ -16,8 +16,7 @@ from tests.laboratory.exchange_peer import EVALUATING_S
 from tests.laboratory.exchange_world import World
 
 STRETCH = 15.0
-LEAST_UPLOAD = 8e3
-"""By so much the line of a late sender is slower, but not below that: a word must not wait for seconds behind a part."""
+"""By so much the line of a late sender is slower, as long as a word need not wait for many seconds behind a part."""
 
 
 class Moment(Enum):
@@ -161,7 +160,8 @@ def _commit(world: World, misfortune: Misfortune) -> None:
     misfortune.committed_at = world.agenda.now
     match misfortune.fault:
         case Fault.SENDER_LATE:
-            world.lines.slowed[victim] = min(STRETCH, world.lines.homes[victim].upload / LEAST_UPLOAD)
+            spare = world.lines.homes[victim].upload / world.setting.least_upload
+            world.lines.slowed[victim] = max(1.0, min(STRETCH, spare))
             world.agenda.after(seconds, lambda: world.lines.slowed.pop(victim, None) and None)
         case Fault.SENDER_GONE | Fault.OWNER_GONE_BEFORE | Fault.OWNER_GONE_DURING | Fault.OWNER_GONE_AFTER:
             world.kill(victim, misfortune.notice_s)
@@ -184,7 +184,7 @@ def _commit(world: World, misfortune: Misfortune) -> None:
             _when_it_gives(world, misfortune)
         case Fault.PIECE_WRONG:
             world.join()
-            Forgery(world, misfortune, Piece, wrong_piece)
+            Forgery(world, misfortune, Piece, wrong_piece, whoever=True)
 
 
 def _when_it_gives(world: World, misfortune: Misfortune) -> None:

@@ -1,4 +1,4 @@
-"""What a member sends instead of what it should: parts that nobody can read, means that differ, pieces that are wrong."""
+"""What a member sends instead of what it should: parts nobody can read, means that differ, pieces that are wrong."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def read(frame: bytes) -> tuple[BetweenMembers, memoryview]:
 
 
 class Forgery:
-    """From now on one member's messages of a kind are others: those of one exchange, or all pieces of one state."""
+    """From now on one member's messages of a kind are others: those of one exchange, or all pieces of one state.
+
+    `whoever`: it is the member that is the first to send such a message.
+    """
 
     def __init__(
         self,
@@ -39,6 +42,8 @@ class Forgery:
         misfortune: Misfortune,
         kind: type[BetweenMembers],
         forge: Callable[[Forgery, int, BetweenMembers, bytes], Forged],
+        *,
+        whoever: bool = False,
     ) -> None:
         self.world, self.misfortune = world, misfortune
         self.chance = misfortune.chance
@@ -46,11 +51,12 @@ class Forgery:
         self.receivers: set[int] | None = None
         self._kind, self._forge = kind, forge
         self._about: object = None
+        self._whoever = whoever
         misfortune.committed_at = None
         world.forgers.append(self._sent)
 
     def _sent(self, sender: int, to: int, frame: bytes) -> bytes:
-        if sender != self.misfortune.victim:
+        if sender != self.misfortune.victim and not self._whoever:
             return frame
         message, payload = read(frame)
         if not isinstance(message, self._kind):
@@ -67,6 +73,7 @@ class Forgery:
             return frame
         self._about = about
         misfortune = self.misfortune
+        misfortune.victim, self._whoever = sender, False
         if misfortune.committed_at is None:
             misfortune.committed_at = self.world.agenda.now
         misfortune.deceived.add(to)

@@ -26,8 +26,6 @@ Kind = tuple[Fault, Moment]
 KINDS: list[Kind] = [(fault, moment) for fault in Fault for moment in MOMENTS[fault]]
 """Every fault at every moment at which it can be committed."""
 
-FOR_JOINERS_PARAMETERS = 40_000
-"""A state of two pieces, which come from several members."""
 LIES = ("different results", "weights differed", "broke the protocol")
 """What is said of one that is dropped as a liar."""
 LEARNT_FACTOR, LEARNT_S = 3.0, 10.0
@@ -51,7 +49,7 @@ class Outcome:
     """What rounds took longer than that, all together."""
     phase: Phase
     named: bool
-    """Whether somebody has found that one that sent something wrong did so. A wrong piece may come when all is there."""
+    """Whether somebody has found who sent something wrong. A wrong piece may come when all is there."""
     wrong: Sequence[str]
     """Which promises were broken."""
 
@@ -69,8 +67,7 @@ def play(seed: int, kinds: Sequence[Kind] | None = None) -> tuple[Outcome, World
     kinds = kinds_of(seed) if kinds is None else kinds
     joiners = any(fault in FOR_JOINERS for fault, _ in kinds)
     legs = 2 if any(moment is Moment.LATER_LEG for _, moment in kinds) else 1
-    parameters = {"parameters": FOR_JOINERS_PARAMETERS} if joiners else {}
-    world = World(setting_of(seed, legs=legs, **parameters))
+    world = World(setting_of(seed, legs=legs, comers=joiners))
     watch_frames(world)
     chance = random.Random(f"misfortunes of {seed}")
     misfortunes = [misfortune_of(world, fault, moment, chance) for fault, moment in kinds]
@@ -83,6 +80,7 @@ def play(seed: int, kinds: Sequence[Kind] | None = None) -> tuple[Outcome, World
     except AssertionError as error:
         wrong.append(str(error))
     usual = _usual_s(world, misfortunes)
+    victims = {one.victim for one in misfortunes}
     return (
         Outcome(
             seed,
@@ -93,7 +91,7 @@ def play(seed: int, kinds: Sequence[Kind] | None = None) -> tuple[Outcome, World
             usual,
             _cost_s(world, usual),
             world.desk.rounds.phase,
-            any(sender == one.victim for one in misfortunes for peer in world.peers.values() for sender, _ in peer.refused),
+            any(sender in victims for peer in world.peers.values() for sender, _ in peer.refused),
             wrong,
         ),
         world,
@@ -118,7 +116,9 @@ def _who_went(world: World, committed: Sequence[Misfortune]) -> Iterator[str]:
     """Nobody that is honest is dropped as a liar; nobody at all for another's fault, if no two are cut off."""
     liars = {one.victim for one in committed if one.fault in (Fault.SLICE_LYING, Fault.SLICE_CORRUPTED)}
     cut = {rank for one in committed if one.fault is Fault.LINK_CUT for rank in (one.victim, one.other)}
-    to_blame = {one.victim for one in committed} | (cut if len(world.setting.homes) == 2 or len(committed) > 1 else set())
+    to_blame = {one.victim for one in committed}
+    if len(world.setting.homes) == 2 or len(committed) > 1:
+        to_blame |= cut
     for _, action in world.desk.seen:
         if not isinstance(action, MemberDropped) or not world.desk.rounds:
             continue

@@ -135,7 +135,8 @@ class Lines:
 
     def _tell_lost(self, rank: int, to: int) -> None:
         now = self._agenda.now
-        if rank in self.silent or (rank, to) in self._lost_told and now < self._lost_told[rank, to] + LINK_LOST_AGAIN_S:
+        told = self._lost_told.get((rank, to))
+        if rank in self.silent or (told is not None and now < told + LINK_LOST_AGAIN_S):
             return
         self._lost_told[rank, to] = now
         self.in_order(rank, None, lambda: self.link_lost(rank, to))

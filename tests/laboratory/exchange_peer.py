@@ -141,7 +141,9 @@ class FakeTrainer:
 class Peer:
     """A member's machine. `world_sees(rank, work or None)` is told what it has its trainer do, and of each word."""
 
-    def __init__(self, rank: int, agenda: Agenda, lines: Lines, trainer: FakeTrainer, first: State, load_s: float) -> None:
+    def __init__(
+        self, rank: int, agenda: Agenda, lines: Lines, trainer: FakeTrainer, first: State, load_s: float
+    ) -> None:
         self.rank = rank
         self.alive = True
         self.frozen = False

@@ -20,6 +20,7 @@ from axonp2p.training.measured import Line
 from axonp2p.training.messages import AdoptState, Prepare, RoundDone, SlicePart, StartRound
 from axonp2p.training.outer_optimizer import State
 from axonp2p.training.own_round import OwnRound
+from axonp2p.training.pieces import PIECE_BYTES
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round import Rounds
 from axonp2p.training.round_messages import (
@@ -61,12 +62,23 @@ class Setting:
     layout: Layout
     first_round: int = 0
 
+    @property
+    def least_upload(self) -> float:
+        """Bytes a second with which a word waits for two seconds behind the largest frame."""
+        return (PIECE_BYTES if self.layout.parameters == WITH_PIECES else 16 * 1024) / 2
 
-def setting_of(seed: int, *, parameters: int = 6000, legs: int = 1) -> Setting:
-    """Some setting, the same for the same seed, with at least so many legs a round."""
+
+PARAMETERS, WITH_PIECES = 6000, 40_000
+"""Of which model; where a state has to be fetched, it has two pieces, which come from several members."""
+
+
+def setting_of(seed: int, *, comers: bool = False, legs: int = 1) -> Setting:
+    """Some setting, the same for the same seed, with at least so many legs a round. `comers`: states are fetched."""
     chance = random.Random(seed)
     members = chance.choice([2, 3, 3, 4, 4, 5])
-    upload = chance.choice([30e3, 80e3, 300e3]) * max(1.0, parameters / 20_000)
+    parameters = WITH_PIECES if comers else PARAMETERS
+    # The largest frame takes about as long as it does at real homes: never many seconds.
+    upload = chance.choice([30e3, 80e3, 300e3]) * (20 if comers else 1)
     poor = chance.randrange(members) if chance.random() < 0.4 else None
     homes = tuple(
         Home(
@@ -139,9 +151,7 @@ class World:
             start_state.name if start_state else None, setting.wishes, 0.3,
         )  # fmt: skip
         lines = {rank: Line(home.upload, home.upload) for rank, home in enumerate(setting.homes)}
-        self.desk = Desk(
-            self.agenda, Rounds(plan, members, min_peers=setting.min_peers, lines=lines), start_state
-        )
+        self.desk = Desk(self.agenda, Rounds(plan, members, min_peers=setting.min_peers, lines=lines), start_state)
         self.desk.sees, self.desk.send = self._decided, self._order
         self.desk.set_roster, self.desk.dismiss = self._set_roster, self._dismiss
         self.lines.reported = self._reported
@@ -171,7 +181,9 @@ class World:
         """What the client decided, for people."""
         skipped = ("Tell", "Chosen", "SetMembers")
         return "\n" + "\n".join(
-            f"{time:9.2f} {str(action)[:150]}" for time, action in self.desk.seen if type(action).__name__ not in skipped
+            f"{time:9.2f} {str(action)[:150]}"
+            for time, action in self.desk.seen
+            if type(action).__name__ not in skipped
         )
 
     def tell(self, what: str, rank: int, about: object = None) -> None:

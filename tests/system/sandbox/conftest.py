@@ -82,7 +82,7 @@ class Sandboxed:
             except Unreachable:
                 pytest.fail(f"{await worker.wait()}")
             assert message == Control()
-            return json.loads(payload)
+            return json.loads(bytes(payload))
 
     async def end(self, task: str, limits: Limits = LIMITS) -> WorkerEnd:
         """How a worker with `task` ended by itself or by a limit."""

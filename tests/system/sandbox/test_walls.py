@@ -235,7 +235,7 @@ async def test_only_the_channel_is_inherited(sandboxed: Any) -> None:
 async def test_the_environment_is_made_from_nothing(sandboxed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_OF_THE_DAEMON", "swordfish")
     async with sandboxed.worker("import os; answer(dict(os.environ)); import time; time.sleep(60)") as worker:
-        environment = json.loads((await worker.channel.receive())[1])
+        environment = json.loads(bytes((await worker.channel.receive())[1]))
         first = psutil.Process(worker.pid)
         processes = [first, *first.children(recursive=True)]
         # bubblewrap's own are the parents of the worker, and could be read from inside if there were a /proc.

@@ -68,6 +68,17 @@ def test_asks_overtake_bulk_to_the_same_member():
     assert said(outbox) == [(1, 0), (1, 10)]
 
 
+def test_pieces_of_a_state_go_when_no_part_of_a_slice_is_left_to_send():
+    outbox = Outbox()
+    for rank in (1, 2):
+        outbox.credit(rank, 10**6)
+        outbox.tell(rank, PIECE, bytes(10))
+    for offset in (0, 1):
+        part = SlicePart(round=0, attempt=0, exchange=0, phase="gather", slice=1, offset=offset, samples=1)
+        outbox.tell(1, part, bytes(20))
+    assert said(outbox) == [(1, 20), (1, 20), (2, 10), (1, 10)]
+
+
 def test_what_is_useless_is_dropped_and_all_else_stays_in_order():
     outbox = Outbox()
     outbox.credit(1, 10**6)
