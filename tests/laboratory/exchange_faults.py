@@ -162,7 +162,7 @@ def _commit(world: World, misfortune: Misfortune) -> None:
         case Fault.SENDER_LATE:
             spare = world.lines.homes[victim].upload / world.setting.least_upload
             world.lines.slowed[victim] = max(1.0, min(STRETCH, spare))
-            world.agenda.after(seconds, lambda: world.lines.slowed.pop(victim, None) and None)
+            world.agenda.after(seconds, lambda: _forget(world.lines.slowed, victim))
         case Fault.SENDER_GONE | Fault.OWNER_GONE_BEFORE | Fault.OWNER_GONE_DURING | Fault.OWNER_GONE_AFTER:
             world.kill(victim, misfortune.notice_s)
         case Fault.LINK_CUT:
@@ -185,6 +185,10 @@ def _commit(world: World, misfortune: Misfortune) -> None:
         case Fault.PIECE_WRONG:
             world.join()
             Forgery(world, misfortune, Piece, wrong_piece, whoever=True)
+
+
+def _forget(slowed: dict[int, float], victim: int) -> None:
+    slowed.pop(victim, None)
 
 
 def _when_it_gives(world: World, misfortune: Misfortune) -> None:

@@ -64,7 +64,7 @@ class Forgery:
         about = (
             (message.round, message.attempt, message.exchange, message.phase)
             if isinstance(message, SlicePart)
-            else message.state  # type: ignore[union-attr]
+            else message.state
         )
         if self._about not in (None, about):
             return frame

@@ -146,13 +146,13 @@ def _named(world: World, misfortune: Misfortune) -> Iterator[str]:
 def _usual_s(world: World, misfortunes: Sequence[Misfortune]) -> float:
     """The longest round that was over before the first fault."""
     until = min((one.committed_at for one in misfortunes if one.committed_at is not None), default=math.inf)
-    times = {action.round: time for time, action in world.desk.seen if action in accepted_of(world)}  # type: ignore[union-attr]
+    times = {action.round: time for time, action in world.desk.seen if action in accepted_of(world)}
     calm = [time - world.rounds[round, 0].begun for round, time in times.items() if time <= until]
     return max(calm, default=0.0)
 
 
 def _cost_s(world: World, usual: float) -> float:
-    accepted = [(time, action.round) for time, action in world.desk.seen if action in accepted_of(world)]  # type: ignore[union-attr]
+    accepted = [(time, action.round) for time, action in world.desk.seen if action in accepted_of(world)]
     return sum(max(0.0, time - world.rounds[round, 0].begun - usual) for time, round in accepted)
 
 

@@ -91,7 +91,7 @@ def setting_of(seed: int, *, comers: bool = False, legs: int = 1) -> Setting:
     step = chance.choice([0.2, 0.6, 2.0])
     every = chance.choice([2, 3])
     wishes = Wishes(
-        bits=chance.choice([32, 32, 16, 8, 4, 2]),  # type: ignore[arg-type]
+        bits=chance.choice([32, 32, 16, 8, 4, 2]),
         density=chance.choice([1.0, 1.0, 0.25]),
         exchange_every=every,
         seconds=chance.choice([0.0, 0.0, 0.0, 6 * step]),

@@ -95,7 +95,7 @@ def _gloo(ground: Ground, home: Path, case: Case, times: int) -> float:
         programs.wait(ranks)
     took: list[list[float]] = [json.loads((reports / f"{rank}.json").read_text()) for rank in ranks]
     slowest = [max(turn) for turn in zip(*took, strict=True)]
-    return statistics.median(slowest[WARM_UP:])
+    return float(statistics.median(slowest[WARM_UP:]))
 
 
 def _ours(ground: Ground, home: Path, case: Case, times: int) -> float:
