@@ -117,7 +117,7 @@ async def test_what_is_printed_is_kept_head_and_tail(sandboxed: Any) -> None:
     task = """
         import sys
         print("the beginning")
-        for _ in range(1000):
+        for _ in range(400):
             print("x" * 1000)
         print("\\x1b[31mthe end", file=sys.stderr)
     """
