@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -76,6 +77,8 @@ class FakeTrainer:
         """Which leg is under way."""
         self._begun = 0.0
         self._exchange = self._steps = 0
+        self.averaged: float | None = None
+        """Its steps are not those of Adam."""
         self.number = 0
         """Of the last thing that was begun; what was to be said of any other is not wanted any more."""
 
@@ -138,12 +141,21 @@ class FakeTrainer:
         return [(self._begun + seconds - now, done) for seconds, done in said]
 
 
+class Trainer(Protocol):
+    """What a member has its work done by; `FakeTrainer` says what is what."""
+
+    number: int
+    averaged: float | None
+
+    def give(self, work: Work, now: float) -> list[tuple[float, Done]]: ...
+
+    def over(self, leg: LegDone) -> None: ...
+
+
 class Peer:
     """A member's machine. `world_sees(rank, work or None)` is told what it has its trainer do, and of each word."""
 
-    def __init__(
-        self, rank: int, agenda: Agenda, lines: Lines, trainer: FakeTrainer, first: State, load_s: float
-    ) -> None:
+    def __init__(self, rank: int, agenda: Agenda, lines: Lines, trainer: Trainer, first: State, load_s: float) -> None:
         self.rank = rank
         self.alive = True
         self.frozen = False
@@ -220,7 +232,7 @@ class Peer:
             self._carry_out(self.member.ordered(order, self._agenda.now))
 
     def _loaded(self, order: Prepare) -> None:
-        self.member = Member(order, self._first)
+        self.member = Member(order, self._first, self._trainer.averaged)
         self.outbox.report(self.member.prepared())
         for frame in self._orders:
             self._hear_order(frame)

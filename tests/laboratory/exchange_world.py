@@ -9,7 +9,7 @@ ones, so that a frozen minute costs nothing. What goes wrong is up to `exchange_
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from torch import Tensor
@@ -37,7 +37,8 @@ from axonp2p.training.round_messages import (
 from axonp2p.training.wishes import Wishes
 from tests.laboratory.exchange_desk import Desk
 from tests.laboratory.exchange_lines import Agenda, Happening, Home, Lines
-from tests.laboratory.exchange_peer import FakeTrainer, Peer, Taken, difference_of, first_of
+from tests.laboratory.exchange_peer import FakeTrainer, Peer, Taken, Trainer, difference_of, first_of
+from tests.laboratory.real_trainer import RealTrainer
 
 MOST_SECONDS = 6 * 3600.0
 MOST_EVENTS = 400_000
@@ -61,6 +62,7 @@ class Setting:
     wishes: Wishes
     layout: Layout
     first_round: int = 0
+    batch: int = BATCH
 
     @property
     def least_upload(self) -> float:
@@ -131,12 +133,16 @@ class Round:
 class World:
     """Everything in it. `run` until the job is over."""
 
-    def __init__(self, setting: Setting, start_state: State | None = None) -> None:
+    def __init__(
+        self, setting: Setting, start_state: State | None = None, trainers: Mapping[int, RealTrainer] | None = None
+    ) -> None:
+        """`trainers`: of the first members, where something real is trained."""
         self.setting = setting
         self.agenda = Agenda()
         self.chance = random.Random(setting.seed + 1)
         self.lines = Lines(self.agenda, self.chance)
-        self.first = first_of(setting.layout, setting.seed)
+        self._trainers = trainers or {}
+        self.first = self._trainers[0].first if trainers else first_of(setting.layout, setting.seed)
         self.begins_with = start_state or self.first
         self.peers: dict[int, Peer] = {}
         self.taken: Taken = {}
@@ -147,7 +153,7 @@ class World:
         """Each may change what a member says to another."""
         members = {rank: f"peer{rank}" for rank in range(len(setting.homes))}
         plan = TrainPlan(
-            "job", "task.py", 16, setting.rounds, setting.steps, BATCH, setting.seed, setting.first_round,
+            "job", "task.py", 16, setting.rounds, setting.steps, setting.batch, setting.seed, setting.first_round,
             start_state.name if start_state else None, setting.wishes, 0.3,
         )  # fmt: skip
         lines = {rank: Line(home.upload, home.upload) for rank, home in enumerate(setting.homes)}
@@ -162,7 +168,9 @@ class World:
 
     def _add(self, rank: int, home: Home, step_s: float) -> None:
         setting = self.setting
-        trainer = FakeTrainer(setting.layout, setting.seed, rank, BATCH, step_s, self.taken)
+        trainer: Trainer = self._trainers.get(rank) or FakeTrainer(
+            setting.layout, setting.seed, rank, setting.batch, step_s, self.taken
+        )
         peer = Peer(rank, self.agenda, self.lines, trainer, self.first, setting.load_s)
         peer.sees = lambda work: self._works(rank, work)
         peer.acted = lambda: self._acted(peer)

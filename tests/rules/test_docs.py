@@ -16,6 +16,7 @@ import pytest
 from axonp2p import settings
 from axonp2p.errors import error_classes
 from axonp2p.table.dht.compact import CompactRow
+from axonp2p.training.exchange.faults import Fault
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -84,6 +85,12 @@ def _family() -> list[type]:
         found.append(kind)
         waiting.extend(kind.__subclasses__())
     return found
+
+
+def test_every_fault_is_in_the_table_of_faults() -> None:
+    page = (DOCS / "training.md").read_text()
+    missing = [fault.value for fault in Fault if f"| {fault.value} |" not in page]
+    assert not missing
 
 
 def test_every_address_that_is_served_is_documented() -> None:
