@@ -12,11 +12,13 @@ from tests.lab.bench.curve import Curve, read_reports
 from tests.lab.bench.environments import python_of
 from tests.lab.bench.ground import Ground
 from tests.lab.bench.jobs import write_text
-from tests.lab.bench.programs import Programs
+from tests.lab.bench.programs import LONGEST_S, Programs
 from tests.lab.bench.samples import write_orders
 from tests.lab.bench.settings import Part, Trial
 from tests.lab.laboratory import ROOT
 
+STARTING_S = 60.0
+"""What it takes until the first step."""
 _FLOWER_PROJECT = """
 [project]
 name = "bench"
@@ -50,8 +52,10 @@ class Baselines:
         rates = [trial.lines.of(member, trial.members)[0] for member in range(trial.members)]
         whole_s = 2 * 4 * trial.millions * 8 / min(rates)  # for twice the model, in and out
         part = replace(self._part(trial, evaluate), bits=bits, bandwidth=rates, patience=30 + 4 * whole_s)
-        self._run_members("tests.lab.bench.hivemind_peer", python_of("hivemind"), part)
-        return self._read(name, part, warm_up)
+        within = STARTING_S + trial.all_steps * (5 + 2 * whole_s)
+        ended = self._run_members("tests.lab.bench.hivemind_peer", python_of("hivemind"), part, within)
+        curve = self._read(name, part, warm_up)
+        return curve if ended else replace(curve, note=f"hung after {curve.steps + warm_up} steps")
 
     def flower(self, trial: Trial, name: str) -> Curve:
         """All rounds: a SuperLink at the server, a SuperNode at each member."""
@@ -104,7 +108,8 @@ class Baselines:
         numbers = (trial.members, trial.all_steps, every, trial.batch, trial.seed)
         return Part(str(task), *numbers, self._ground.device, addresses, str(home))
 
-    def _run_members(self, module: str, python: Path, part: Part) -> None:
+    def _run_members(self, module: str, python: Path, part: Part, within: float = LONGEST_S) -> bool:
+        """Whether they ended within so many seconds."""
         home = Path(part.reports)
         settings = part.write(home / "part.json")
         ranks = [str(rank) for rank in range(part.members)]
@@ -112,7 +117,7 @@ class Baselines:
             for rank in ranks:
                 words: list[object] = [*self._ground.inside(int(rank)), python, "-m", module, settings, rank]
                 programs.start(rank, words, environment(part, home))
-            programs.wait(ranks)
+            return programs.ended(ranks, within)
 
     def _read(self, name: str, part: Part, warm_up: int) -> Curve:
         return read_reports(name, Path(part.reports), part.members, bare=self._ground.bare, warm_up=warm_up)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from tests.lab.bench.baselines import Baselines
@@ -17,8 +16,6 @@ from tests.lab.bench.settings import Trial
 REFERENCE, DDP, HIVEMIND, HIVEMIND_8, FLOWER = "DDP, loopback", "DDP", "hivemind", "hivemind, 8 bits", "Flower"
 AXON_DENSE, AXON = "Axon, dense", "Axon, auto"
 EVERYBODY = (DDP, HIVEMIND, HIVEMIND_8, FLOWER, AXON_DENSE, AXON)
-ON_LOOPBACK = (REFERENCE, HIVEMIND_8)
-"""Whose loss is measured over loopback, where its steps are quick. hivemind's plain average is that of DDP."""
 WARM_UP = 1
 
 
@@ -31,16 +28,11 @@ class Contest:
         self._measured = measured_steps
         self._grounds = 0
 
-    def references(self, trial: Trial, names: tuple[str, ...]) -> dict[str, Curve]:
-        """Whole trainings over loopback."""
-        found = {}
-        with on_loopback(trial.members) as ground:
-            baselines = Baselines(ground, self._new_folder())
-            for name in names:
-                with told(f"{name}, {trial.all_steps} steps of {trial.millions} M over loopback"):
-                    run = baselines.ddp if name == REFERENCE else partial(baselines.hivemind, bits=8)
-                    found[name] = run(trial, name)
-        return found
+    def reference(self, trial: Trial) -> Curve:
+        """The whole training over loopback."""
+        what = f"{REFERENCE}, {trial.all_steps} steps of {trial.millions} M"
+        with on_loopback(trial.members) as ground, told(what):
+            return Baselines(ground, self._new_folder()).ddp(trial, REFERENCE)
 
     def on_lines(self, trial: Trial, names: tuple[str, ...]) -> Iterator[Curve]:
         """Each of them, as it ends. Those of DDP and hivemind hold no loss, only what a step takes."""

@@ -47,23 +47,29 @@ class Programs:
 
     def wait(self, names: Sequence[str]) -> None:
         """Until these have ended. Raises `RuntimeError` with its output when one ended badly, or not in time."""
-        self._until(lambda: all(self._running[name].poll() is not None for name in names), LONGEST_S)
+        if not self.ended(names, LONGEST_S):
+            raise RuntimeError(f"{', '.join(names)} did not end:\n{self.output(names[0])[-4000:]}")
+
+    def ended(self, names: Sequence[str], seconds: float) -> bool:
+        """Whether these end within so many seconds. Raises `RuntimeError` with its output when one ends badly."""
+        return self._until(lambda: all(self._running[name].poll() is not None for name in names), seconds)
 
     def until_said(self, name: str, words: str, times: int) -> None:
         """Until it has written these words so often. Raises `RuntimeError` as `wait` does."""
-        self._until(lambda: self.output(name).count(words) >= times, START_S)
+        if not self._until(lambda: self.output(name).count(words) >= times, START_S):
+            raise RuntimeError(f"{name} did not say {words!r}:\n{self.output(name)[-4000:]}")
 
     def output(self, name: str) -> str:
         """All that it wrote."""
         return (self._folder / f"{name}.out").read_text(errors="replace")
 
-    def _until(self, done: Callable[[], bool], seconds: float) -> None:
+    def _until(self, done: Callable[[], bool], seconds: float) -> bool:
         until = time.monotonic() + seconds
         while True:
             over = done()
             for name, process in self._running.items():
-                if process.poll() or (not over and time.monotonic() > until):
+                if process.poll():
                     raise RuntimeError(f"{name} did not end well:\n{self.output(name)[-4000:]}")
-            if over:
-                return
+            if over or time.monotonic() > until:
+                return over
             time.sleep(0.1)
