@@ -108,6 +108,12 @@ class DhtSilent(Unreachable):
     code = "AX-304"
 
 
+class NotAtRelay(Unreachable):
+    """The peer holds no connection to this relay, or did not answer over it."""
+
+    code = "AX-305"
+
+
 class SwarmSplit(Unreachable):
     """Trackers that should share one table see different peers."""
 
@@ -158,6 +164,12 @@ class TooOften(Busy):
     """This one caller asks for more than its share; others are served."""
 
     code = "AX-407"
+
+
+class QuotaUsed(Busy):
+    """A relay has carried as much as it carries for one peer, for one caller or for everybody."""
+
+    code = "AX-408"
 
 
 class ClockWrong(Refused):

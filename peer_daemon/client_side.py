@@ -95,6 +95,8 @@ class ClientSide:
                 addresses=member.addresses,
                 certificate=member.certificate,
                 reservation=member.reservation,
+                relays=member.relays,
+                dialable=member.dialable,
             )
             for member in roster.members
         ]

@@ -9,6 +9,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import short
 from axonp2p.logs import get_logger
 from axonp2p.reservation.token import ReserveRequest, Token
+from axonp2p.transport.address import plain_address, source_of
 from axonp2p.wire.envelope import Signed, open_signed, sign
 from tracker.admission import (
     IssuedToken,
@@ -19,7 +20,6 @@ from tracker.admission import (
     wish_of,
 )
 from tracker.database import Database
-from tracker.rate_limit import plain_address, source_of
 from tracker.table_index import TableIndex
 
 log = get_logger(__name__)

@@ -17,13 +17,12 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.logs import get_logger
 from axonp2p.table.records import Report, ReportHeard, Row
 from axonp2p.table.tracker_client import REPORT_PATH
-from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.address import PinnedAddress, plain_address, source_of
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.http_replies import read_message, reply
 from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed, open_signed
 from tracker.looks import Looks, worth_calling
-from tracker.rate_limit import plain_address, source_of
 from tracker.reports import Hearing, Reports, check_report_time
 from tracker.table_index import TableIndex
 

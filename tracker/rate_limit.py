@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections import OrderedDict
 from dataclasses import dataclass
-from functools import lru_cache
 
 from axonp2p.errors import TooOften
+from axonp2p.transport.address import source_of
 
 REQUESTS_A_SECOND = 200.0
 BURST = 1000.0
@@ -61,29 +60,3 @@ class RateLimit:
         full_after = self._burst / self._a_second
         for source in [source for source, bucket in self._buckets.items() if now - bucket.at >= full_after]:
             del self._buckets[source]
-
-
-# Callers come again and again, and reading an address costs more than finding it in a table.
-@lru_cache(maxsize=16_384)
-def source_of(address: str) -> str:
-    """Whom an IP address stands for: itself, or its /64 network, of which one IPv6 household has all addresses."""
-    plain = plain_address(address)
-    try:
-        parsed = ipaddress.ip_address(plain)
-    except ValueError:
-        return plain
-    if parsed.version == 4:
-        return plain
-    return str(ipaddress.ip_network((parsed, 64), strict=False))
-
-
-@lru_cache(maxsize=16_384)
-def plain_address(address: str) -> str:
-    """An IP address without an IPv6 zone, and as IPv4 when it is an IPv4 address in IPv6's clothes."""
-    try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped:
-        return str(parsed.ipv4_mapped)
-    return str(parsed)

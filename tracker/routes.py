@@ -21,6 +21,7 @@ from axonp2p.peers.capability import read_need
 from axonp2p.reservation.token import Reserved, ReserveRequest
 from axonp2p.table.records import QUERY_LIMIT, Announced, Contacts, Query, Row, Rows
 from axonp2p.table.tracker_client import CONTACTS_PATH
+from axonp2p.transport.address import plain_address, source_of
 from axonp2p.transport.http_replies import add_ping, errors_as_refusals, read_message, reply
 from axonp2p.wire.codec import PROTOCOL_VERSION
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
@@ -29,7 +30,7 @@ from tracker.contacts import ROWS_DRAWN, contacts_of
 from tracker.issuer import Issuer
 from tracker.ledger_keeper import LedgerKeeper
 from tracker.metrics import Metrics
-from tracker.rate_limit import RateLimit, plain_address, source_of
+from tracker.rate_limit import RateLimit
 from tracker.table_store import TableStore
 from tracker.tempo import Tempo
 

@@ -13,7 +13,9 @@ import msgspec
 from axonp2p.errors import MalformedMessage, NotFound, TrackerUnreachable
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, translated
-from axonp2p.transport.http_client import client_context, open_client
+from axonp2p.transport.http_client import open_client
+from axonp2p.transport.tls import client_context
+from axonp2p.transport.ways import Way
 
 STATUS_PATH = "/v1/status"
 WITHIN_S = 5.0
@@ -59,7 +61,7 @@ class Status(msgspec.Struct, kw_only=True):
 
 async def ask_status(address: PinnedAddress) -> Status:
     """What the tracker at `address` answers. Raises `TrackerUnreachable` or `MalformedMessage`."""
-    client = open_client(address.fingerprint, local_address=None, timeout_s=WITHIN_S, connections=1)
+    client = open_client(Way(address), local_address=None, timeout_s=WITHIN_S, connections=1)
     context = client_context(verified=address.fingerprint is None)
     try:
         async with client, client.get(address.url + STATUS_PATH, ssl=context, allow_redirects=False) as answer:

@@ -110,6 +110,8 @@ class LeasedCrew:
             reservation=lease.promise.uuid,
             addresses=list(row.addresses),
             certificate=row.certificate,
+            relays=list(row.relays),
+            dialable=row.dialable,
         )
 
     # --- what leases say ---

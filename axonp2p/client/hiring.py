@@ -226,14 +226,14 @@ class Hiring:
         need = self._wish.need
         wanted = Wanted(self._wish.job, need.kind, need.cores, need.memory_mb, tuple(need.datasets))
         try:
-            return await take_lease(self._means.key, row, row.addresses, promise, wanted, name=candidate.name)
+            return await take_lease(self._means.key, row, promise, wanted, name=candidate.name)
         except TokenRefused:
             # It may not know the tracker that signed, or not know it yet; its own word it knows.
             own = await self._desk.of_the_peer(row) if promise.tracker else None
             if not isinstance(own, Promise):
                 raise
         self._see(Reserved(reservation=own.uuid, issuer=own.issued_by, peers=[candidate.name]))
-        return await take_lease(self._means.key, row, row.addresses, own, wanted, name=candidate.name)
+        return await take_lease(self._means.key, row, own, wanted, name=candidate.name)
 
 
 def _by_reservation(promises: Mapping[PeerId, Promise | AxonError]) -> dict[str, tuple[str, list[PeerId]]]:

@@ -28,11 +28,9 @@ class Wanted:
     """Names of data on the peer's machine that the job reads."""
 
 
-async def take_lease(
-    key: PrivateKey, row: Row, addresses: list[str], promise: Promise, wanted: Wanted, *, name: str
-) -> Lease:
+async def take_lease(key: PrivateKey, row: Row, promise: Promise, wanted: Wanted, *, name: str) -> Lease:
     """Dial the peer, prove our key, show the token. Raises `Unreachable`, `Refused` (`Busy`) or `PeerMisbehaved`."""
-    session = await dial(key, addresses, fingerprint=row.certificate, peer=row.peer, called=f"peer {name}")
+    session = await dial(key, row, called=f"peer {name}")
     try:
         async with asyncio.timeout(ANSWER_S):
             await session.send(

@@ -29,7 +29,7 @@ from typing import Annotated
 import msgspec
 
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.transport.messages import Address, Fingerprint, JoinMesh, Refusal, Text, Uuid
+from axonp2p.transport.messages import Address, Fingerprint, JoinMesh, Refusal, Relays, Text, Uuid
 from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
 from axonp2p.wire.ranks import MOST_MEMBERS, Rank
@@ -109,6 +109,10 @@ class Member(Message, frozen=True):
     """Of the lease that the member works under: a job whose busy peers were replaced has several."""
     addresses: Annotated[list[Address], msgspec.Meta(max_length=4)]
     certificate: Fingerprint
+    relays: Relays = []
+    """As in its row."""
+    dialable: bool | None = None
+    """As in its row."""
 
 
 class SetRoster(Message, tag=True, frozen=True):

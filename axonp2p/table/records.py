@@ -8,7 +8,7 @@ import msgspec
 
 from axonp2p.errors import BadSignature, MalformedMessage, StaleRow
 from axonp2p.identity.peer_id import PeerId, short
-from axonp2p.transport.messages import CLOCK_TOLERANCE_S, Address, Fingerprint
+from axonp2p.transport.messages import CLOCK_TOLERANCE_S, Address, Fingerprint, Relays
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import Signable, Signed, open_signed
 
@@ -51,6 +51,12 @@ class Row(Signable, frozen=True):
     """Where it stands in the network, as far as it knows."""
     trackers: Annotated[list[TrackerAddress], msgspec.Meta(max_length=2)] = []
     """Trackers that have the row: who reads it may learn of them."""
+    dialable: bool | None = None
+    """Whether somebody who was asked to could dial it at `addresses`; None while nobody has tried."""
+    relays: Relays = []
+    """Who holds a connection of it, and carries callers to it."""
+    carries: bool = False
+    """Whether it is a relay for others."""
 
 
 def open_own_row(signed: Signed[Row]) -> Row:

@@ -1,43 +1,45 @@
-"""Opens sessions: pinned to the certificate of one peer, proving our key to it."""
+"""Opens sessions: pinned to the certificate of one peer, proving our key to it; direct, or through its relays."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import aiohttp
 
 from axonp2p.errors import AxonError, MalformedMessage, PeerMisbehaved, Unreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, translated
 from axonp2p.transport.handshake import SESSION_PATH, answer_challenge, check_welcome
-from axonp2p.transport.http_client import client_context, open_client
+from axonp2p.transport.http_client import open_client
 from axonp2p.transport.session import CLOSE_S, HEARTBEAT_S, Session
+from axonp2p.transport.tls import client_context
+from axonp2p.transport.ways import Way, Whereabouts, patience, ways_to
 from axonp2p.wire.frame import FRAME_LIMIT
 
 
 async def dial(
     key: PrivateKey,
-    addresses: list[str],
+    where: Whereabouts,
     *,
-    fingerprint: bytes,
-    peer: PeerId,
     called: str,
+    ways: Sequence[Way] | None = None,
     local_address: str | None = None,
     timeout_s: float = 10,
 ) -> Session:
-    """A session with `peer` at the first of its `addresses` (HOST:PORT) where it answers.
+    """A session with the peer that is to be found there, on the first of its `ways` (all that there are) that leads.
 
-    `timeout_s` holds for each address. Raises `Unreachable` naming what failed where, `Refused` with its reason, or
+    `timeout_s` holds for each way. Raises `Unreachable` naming what failed where, `Refused` with its reason, or
     `PeerMisbehaved`, also when somebody else answers at the only address that answers.
     """
+    ways = ways_to(where) if ways is None else ways
     failures: list[AxonError] = []
-    for address in addresses:
-        client = open_client(fingerprint, local_address=local_address, timeout_s=timeout_s, connections=1)
+    for way in ways:
+        client = open_client(way, local_address=local_address, timeout_s=timeout_s, connections=1)
         try:
-            async with asyncio.timeout(timeout_s):
-                return await _open(client, PinnedAddress.of(address, fingerprint), key, peer, called)
+            async with asyncio.timeout(patience(way, ways, timeout_s)):
+                return await _open(client, way, key, where.peer, called)
         except (*NETWORK_ERRORS, AxonError) as error:
             await client.close()
             failure = error if isinstance(error, AxonError) else translated(error, called)
@@ -50,18 +52,14 @@ async def dial(
     for failure in failures:
         if isinstance(failure, PeerMisbehaved):
             raise failure
-    causes = [
-        f"{address}: {failure.cause or failure.message}" for address, failure in zip(addresses, failures, strict=True)
-    ]
+    causes = [f"{way}: {failure.cause or failure.message}" for way, failure in zip(ways, failures, strict=True)]
     raise Unreachable(f"{called} cannot be reached", cause="; ".join(causes) or "it has announced no address")
 
 
-async def _open(
-    client: aiohttp.ClientSession, pinned: PinnedAddress, key: PrivateKey, peer: PeerId, called: str
-) -> Session:
-    assert pinned.fingerprint is not None  # a session is never opened unpinned
+async def _open(client: aiohttp.ClientSession, way: Way, key: PrivateKey, peer: PeerId, called: str) -> Session:
+    assert way.address.fingerprint is not None  # a session is never opened unpinned
     line = await client.ws_connect(
-        pinned.url + SESSION_PATH,
+        way.address.url + SESSION_PATH,
         ssl=client_context(verified=False),
         autoping=False,
         compress=0,
@@ -70,10 +68,12 @@ async def _open(
         timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
     )
     challenge = await _next(line, called)
-    await line.send_bytes(answer_challenge(challenge, key, peer=peer, fingerprint=pinned.fingerprint, called=called))
+    fingerprint = way.address.fingerprint
+    await line.send_bytes(answer_challenge(challenge, key, peer=peer, fingerprint=fingerprint, called=called))
     check_welcome(await _next(line, called), called)
-    address = line.get_extra_info("peername", (pinned.host,))[0]
-    return Session(line, peer=peer, address=address, called=called, release=client.close)
+    address = line.get_extra_info("peername", (way.address.host,))[0]
+    relay = "" if way.relay is None else str(way)
+    return Session(line, peer=peer, address=address, called=called, relay=relay, release=client.close)
 
 
 async def _next(line: aiohttp.ClientWebSocketResponse, called: str) -> bytes:

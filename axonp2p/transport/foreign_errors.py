@@ -15,6 +15,11 @@ from axonp2p.errors import AxonError, BadSignature, Busy, Refused, Unreachable
 NETWORK_ERRORS = (aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError)
 """What aiohttp and the operating system raise when a line cannot be had or is lost."""
 
+
+class NoWayThrough(aiohttp.ClientConnectionError):
+    """A relay did not carry us to the peer; the text says why."""
+
+
 _ERRNO_WORDS = {
     errno.ECONNREFUSED: "connection refused",
     errno.ECONNRESET: "the connection was reset",
@@ -28,6 +33,7 @@ _ERRNO_WORDS = {
 
 # The first row that fits wins: aiohttp's classes inherit from the operating system's, so the special stand first.
 _WORDS: tuple[tuple[type[BaseException], Callable[[BaseException], str]], ...] = (
+    (NoWayThrough, str),
     (aiohttp.ClientConnectorDNSError, lambda error: "that host name is not known"),
     (socket.gaierror, lambda error: "that host name is not known"),
     (aiohttp.ClientConnectorCertificateError, lambda error: "no authority that we trust vouches for its certificate"),

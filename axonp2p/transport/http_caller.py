@@ -11,8 +11,10 @@ import aiohttp
 from axonp2p.errors import AxonError, Busy, MessageTooLarge, PeerMisbehaved, Unreachable
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, translated
-from axonp2p.transport.http_client import client_context, open_client
+from axonp2p.transport.http_client import open_client
 from axonp2p.transport.messages import Refusal, error_of
+from axonp2p.transport.tls import client_context
+from axonp2p.transport.ways import Way
 from axonp2p.wire.codec import Message, decode_as, encode
 
 CONTENT_TYPE = "application/msgpack"
@@ -34,11 +36,14 @@ class HttpCaller:
         address: PinnedAddress,
         *,
         called: str,
+        relay: PinnedAddress | None = None,
         local_address: str | None = None,
         timeout_s: float = 10,
         unreachable: type[Unreachable] = Unreachable,
     ) -> None:
+        """Through a `relay` the id of a peer stands for the host in `address`."""
         self.address = address
+        self._way = Way(address, relay)
         self.called = called
         self._local_address = local_address
         self._timeout_s = timeout_s
@@ -111,7 +116,7 @@ class HttpCaller:
     async def _request(self, path: str, message: Message | None, limit: int, timeout_s: float | None) -> bytes:
         if self._client is None:
             self._client = open_client(
-                self.address.fingerprint, local_address=self._local_address, timeout_s=self._timeout_s, connections=8
+                self._way, local_address=self._local_address, timeout_s=self._timeout_s, connections=8
             )
         data = None if message is None else encode(message)
         self.sent += len(data or b"")

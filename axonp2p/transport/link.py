@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,6 +28,10 @@ class MeshMember:
     certificate: bytes
     reservation: str = ""
     """Of the member's own lease; empty when it is the same as ours."""
+    relays: Sequence[str] = ()
+    """Relays that hold a connection of it."""
+    dialable: bool | None = None
+    """Whether others could dial it; None while nobody has tried."""
 
     def is_still(self, other: MeshMember) -> bool:
         """Whether `other` is the same member, perhaps at other addresses: a peer hired anew starts from nothing."""

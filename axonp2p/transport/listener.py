@@ -22,6 +22,7 @@ from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
 from axonp2p.transport.handshake import SESSION_PATH, check_hello, make_challenge
 from axonp2p.transport.http_replies import ANSWERED, errors_as_refusals
 from axonp2p.transport.messages import HANDSHAKE_LIMIT, NONCE_BYTES, Welcome, refusal_of
+from axonp2p.transport.relay.inner import EarlyBytes, RelayedTransport
 from axonp2p.transport.session import CLOSE_S, HEARTBEAT_S, Session
 from axonp2p.wire.codec import encode
 from axonp2p.wire.frame import FRAME_LIMIT
@@ -56,6 +57,7 @@ class Listener:
             keepalive_timeout=KEEP_ALIVE_S,
             auto_decompress=False,
         )
+        self._tls = certificate.server_context()
         self._server: asyncio.Server | None = None
         self._sessions: set[Session] = set()
         self._half_open: Counter[str] = Counter()
@@ -72,7 +74,7 @@ class Listener:
                 handler,
                 host,
                 port,
-                ssl=self._certificate.server_context(),
+                ssl=self._tls,
                 ssl_handshake_timeout=HANDSHAKE_S,
                 ssl_shutdown_timeout=CLOSE_S,
                 backlog=512,
@@ -90,6 +92,35 @@ class Listener:
             await asyncio.gather(*(session.close() for session in self._sessions))
             self._server = None
         await self._runner.cleanup()
+
+    async def take_in(self, outer: asyncio.Transport, caller: str, ready: Callable[[], Awaitable[None]]) -> None:
+        """Serve the stream of a relay as if `caller` (an IP address, as the relay says) had dialled us.
+
+        `ready` is called once its bytes may come. Raises one of `NETWORK_ERRORS` when there is no TLS with it.
+        """
+        handler = self._runner.server
+        assert handler is not None  # it listens
+        early = EarlyBytes()
+        starting = asyncio.create_task(
+            asyncio.get_running_loop().start_tls(
+                outer,
+                early,
+                self._tls,
+                server_side=True,
+                ssl_handshake_timeout=HANDSHAKE_S,
+                ssl_shutdown_timeout=CLOSE_S,
+            )
+        )
+        try:
+            await asyncio.sleep(0)  # from its first step on it takes what comes
+            await ready()
+            inner = await starting
+        except BaseException:
+            starting.cancel()
+            outer.abort()
+            raise
+        if inner is not None:
+            early.hand_over(RelayedTransport(inner, caller), handler())
 
     def serve_sessions(self, app: web.Application, serve: Callable[[Session], Awaitable[None]]) -> None:
         """Route GET /v1/session to `serve`, which has a session until it returns or raises an `AxonError`.

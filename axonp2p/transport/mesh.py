@@ -2,7 +2,8 @@
 
 The lower rank dials as soon as it knows the roster, and tries again while the other side may not know it yet. The
 higher rank waits to be dialled. A rule that lets both dial needs a second rule for when both do; this one needs
-none. After a cut the lower rank dials once more, and what was under way is sent again (`outbox`).
+none. After a cut the lower rank dials once more, and what was under way is sent again (`outbox`). While a link runs
+through a relay the lower rank looks for a direct way now and then, and moves the link there without losing a message.
 
     lower rank                        higher rank
       | JoinMesh(reservation) ---------> |  its daemon asks `is_member`, then calls `adopt`
@@ -14,7 +15,7 @@ none. After a cut the lower rank dials once more, and what was under way is sent
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ from axonp2p.transport.dialer import dial
 from axonp2p.transport.link import Link, MeshMember, Road
 from axonp2p.transport.messages import JoinMesh, LinkReply, MeshJoined, Refusal, error_of
 from axonp2p.transport.session import Session
+from axonp2p.transport.ways import Way, direct_again_in, direct_ways, ways_to
 from axonp2p.wire.frame import PAYLOAD_LIMIT
 
 log = get_logger(__name__)
@@ -45,6 +47,26 @@ class MeshPatience:
     """For each answer while a link is opened."""
     pause: float = 0.1
     """Before the second try; doubled for each further one, up to two seconds."""
+    direct_again: Callable[[int], float] = direct_again_in
+    """After a link through a relay was opened, or a direct way was looked for so many times in vain."""
+
+
+class _Move:
+    """The search for a direct way while a link runs through a relay."""
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[tuple[Session, int] | None] | None = None
+        self.joining = False
+        """Whether a direct session is there, so that the other side may end the relayed one for it."""
+
+    async def outcome(self) -> tuple[Session, int] | None:
+        """The direct session for which the relayed one was ended; None when it ended for another reason."""
+        return await self.task if self.task is not None and self.joining else None
+
+    def cancel(self) -> None:
+        """Look no more."""
+        if self.task is not None:
+            self.task.cancel()
 
 
 class Mesh:
@@ -155,18 +177,48 @@ class Mesh:
             session, received = await self._first_join(link)
             dialled_again: float | None = None
             while True:
-                try:
-                    await link.serve(session, received)
-                finally:
-                    link.detach(session)
-                    await session.close()
+                better = await self._served(link, session, received)
+                if better is not None:
+                    session, received = better
+                    continue
                 flapping = dialled_again is not None and loop.time() - dialled_again < self._patience.steady
                 if flapping or isinstance(session.failure, PeerMisbehaved):
                     return session.failure.in_a_line
                 dialled_again = loop.time()
-                session, received = await self._join(link)
+                session, received = await self._join(link, ways_to(link.member, avoid=session.relay))
         except AxonError as error:
             return error.in_a_line
+
+    async def _served(self, link: Link, session: Session, received: int) -> tuple[Session, int] | None:
+        """Serve until the session ends; then a direct one that has taken its place, if there is any."""
+        move = _Move()
+        if session.relay:
+            move.task = asyncio.create_task(self._move(link, move))
+        try:
+            await link.serve(session, received)
+            return await move.outcome()
+        finally:
+            move.cancel()
+            link.detach(session)
+            await session.close()
+
+    async def _move(self, link: Link, move: _Move) -> tuple[Session, int] | None:
+        """A direct session that the other side has adopted, once there is a way; None when it did not adopt it."""
+        tried = 0
+        while True:
+            await asyncio.sleep(self._patience.direct_again(tried))
+            tried += 1
+            try:
+                session = await self._dial(link.member, direct_ways(link.member))
+            except AxonError as error:
+                log.debug("no direct way", member=link.member.name, reason=error.in_a_line)
+                continue
+            move.joining = True
+            try:
+                return await self._join_on(link, session)
+            except AxonError as error:
+                log.info("direct way not taken", member=link.member.name, reason=error.in_a_line)
+                return None
 
     async def _awaited(self, link: Link) -> str:
         """Wait to be dialled, again after each cut. Returns why no more."""
@@ -199,19 +251,16 @@ class Mesh:
             await asyncio.sleep(pause)
             pause = min(2 * pause, 2.0)
 
-    async def _join(self, link: Link) -> tuple[Session, int]:
+    async def _join(self, link: Link, ways: Sequence[Way] | None = None) -> tuple[Session, int]:
         """A session that the other side has adopted, and how many of our messages it has had."""
-        member = link.member
-        session = await dial(
-            self._key,
-            member.addresses,
-            fingerprint=member.certificate,
-            peer=member.peer,
-            called=f"peer {member.name}",
-            local_address=self._local_address,
-        )
+        return await self._join_on(link, await self._dial(link.member, ways or ways_to(link.member)))
+
+    async def _dial(self, member: MeshMember, ways: Sequence[Way]) -> Session:
+        return await dial(self._key, member, called=f"peer {member.name}", ways=ways, local_address=self._local_address)
+
+    async def _join_on(self, link: Link, session: Session) -> tuple[Session, int]:
         try:
-            await session.send(JoinMesh(reservation=member.reservation or self._reservation))
+            await session.send(JoinMesh(reservation=link.member.reservation or self._reservation))
             joined = await self._joined(session)
             await session.send(MeshJoined(received=link.attach(session)))
         except BaseException:

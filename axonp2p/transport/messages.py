@@ -23,6 +23,14 @@ Nonce = Annotated[bytes, msgspec.Meta(min_length=NONCE_BYTES, max_length=NONCE_B
 Fingerprint = Annotated[bytes, msgspec.Meta(min_length=FINGERPRINT_BYTES, max_length=FINGERPRINT_BYTES)]
 Address = Annotated[str, msgspec.Meta(max_length=255, pattern=r"^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}$")]
 """HOST:PORT; an IPv6 address stands in brackets."""
+RelayAddress = Annotated[
+    str,
+    msgspec.Meta(max_length=330, pattern=r"^https://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}#[a-z2-7]{52}\Z"),
+]
+"""https://HOST:PORT#FINGERPRINT of a tracker or a peer that relays."""
+MOST_RELAYS = 2
+"""How many relays a peer names."""
+Relays = Annotated[list[RelayAddress], msgspec.Meta(max_length=MOST_RELAYS)]
 
 
 class Challenge(Message, tag=True, frozen=True):

@@ -52,10 +52,13 @@ class Session:
         peer: PeerId,
         address: str,
         called: str,
+        relay: str = "",
         release: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """`release` frees what the connection was made with; it is awaited once, at the end."""
         self.peer = peer
+        self.relay = relay
+        """Through which we dialled, as `Way` shows it; empty for a direct line, and on the side that was dialled."""
         self.address = address
         self.called = called
         self.ended = asyncio.Event()

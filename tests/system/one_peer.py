@@ -61,14 +61,7 @@ class Swarm:
             )
 
     async def dial(self, key: PrivateKey = CLIENT, local_address: str | None = None) -> Session:
-        return await dial(
-            key,
-            self.row.addresses,
-            fingerprint=self.row.certificate,
-            peer=self.row.peer,
-            called="otter",
-            local_address=local_address,
-        )
+        return await dial(key, self.row, called="otter", local_address=local_address)
 
     async def take(self, token: bytes, key: PrivateKey = CLIENT, local_address: str | None = None) -> Session:
         """The session with a lease on it."""

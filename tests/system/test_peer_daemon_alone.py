@@ -180,9 +180,7 @@ def test_a_lease_with_a_token_of_the_peer_itself(alone, tmp_path):
                 await reserve(line, CLIENT, [compact.peer, lynx.peer], **wish)
             token = await reserve(line, CLIENT, [compact.peer], **wish)
         assert token.signer == compact.peer
-        session = await dial(
-            CLIENT, row.addresses, fingerprint=row.certificate, peer=row.peer, called="heron", local_address=None
-        )
+        session = await dial(CLIENT, row, called="heron", local_address=None)
         await session.send(TakeLease(token=encode(token), job="digits", kind="train", cores=1, memory_mb=512))
         await session.receive(LeaseTaken)
         async with line_to(compact) as line:

@@ -81,7 +81,7 @@ def promise(*peers: str) -> Promise:
 
 
 async def lease_from(peer: Any) -> Lease:
-    return await take_lease(CLIENT, peer.row(), peer.row().addresses, promise("otter"), WANTED, name="otter")
+    return await take_lease(CLIENT, peer.row(), promise("otter"), WANTED, name="otter")
 
 
 async def test_a_lease_from_its_token_to_its_end(start_peer: Any) -> None:

@@ -25,6 +25,7 @@ from axonp2p.sandbox.messages import MayTell
 from axonp2p.transport.dialer import dial
 from axonp2p.transport.listener import Listener
 from axonp2p.transport.session import Session
+from axonp2p.transport.ways import Place
 from axonp2p.wire.envelope import encode_signed
 from peer_daemon.handlers import Door
 from peer_daemon.in_turn import InTurn
@@ -180,9 +181,8 @@ class OnePeer:
         )
 
     async def dial(self, key: PrivateKey = CLIENT) -> Session:
-        return await dial(
-            key, [self.address], fingerprint=self.certificate.fingerprint, peer=self.key.peer_id, called="the peer"
-        )
+        where = Place(self.key.peer_id, [self.address], self.certificate.fingerprint)
+        return await dial(key, where, called="the peer")
 
     async def has_told(self, free: int):
         """Wait until that many slots are free."""

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from axonp2p.errors import Busy
-from tracker.rate_limit import RateLimit, plain_address, source_of
+from axonp2p.transport.address import plain_address, source_of
+from tracker.rate_limit import RateLimit
 
 
 def test_a_burst_passes_then_as_many_as_are_earned():

@@ -17,6 +17,7 @@ from axonp2p.transport.dialer import dial
 from axonp2p.transport.http_replies import add_ping
 from axonp2p.transport.listener import Listener
 from axonp2p.transport.session import Session
+from axonp2p.transport.ways import Place
 
 Serve = Callable[[Session], Awaitable[None]]
 
@@ -40,9 +41,13 @@ class Host:
 
     async def dial(self, key: PrivateKey | None = None, **changes: object) -> Session:
         """A session with it, as everybody would open one unless something is changed."""
-        usual = {"fingerprint": self.certificate.fingerprint, "peer": self.key.peer_id, "called": "peer otter"}
-        addresses = changes.pop("addresses", [self.host_port])
-        return await dial(key or PrivateKey.generate(), addresses, **(usual | changes))  # type: ignore[arg-type]
+        where: dict[str, object] = {"peer": self.key.peer_id, "addresses": [self.host_port]}
+        where |= {"certificate": self.certificate.fingerprint}
+        where |= {
+            field: changes.pop(field) for field in ("peer", "addresses", "relays", "dialable") if field in changes
+        }
+        place = Place(**where)  # type: ignore[arg-type]
+        return await dial(key or PrivateKey.generate(), place, **({"called": "peer otter"} | changes))  # type: ignore[arg-type]
 
 
 class Hosts:

@@ -23,9 +23,9 @@ from axonp2p.errors import (
 )
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.transport import dialer, handshake, session
-from axonp2p.transport.http_client import client_context
 from axonp2p.transport.messages import Hello, Refusal
 from axonp2p.transport.session import Session
+from axonp2p.transport.tls import client_context
 from axonp2p.transport.window import WINDOW_BYTES
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import encode_signed

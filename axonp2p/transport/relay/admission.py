@@ -1,0 +1,179 @@
+"""What a relay carries: who may register, which streams are opened, and how fast and how long they run (pure).
+
+Every number is counted for two: the peer that is reached, and the caller's address. So nobody uses up a relay for
+others, neither by being called nor by calling. Times are seconds of one clock that never goes back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from dataclasses import dataclass, field
+
+from axonp2p.errors import AxonError, NotAtRelay, QuotaUsed, TooOften
+from axonp2p.identity.peer_id import PeerId, short
+from axonp2p.transport.relay.limits import RelayLimits
+
+HOUR_S = 3600.0
+MOST_REMEMBERED = 16_384
+"""Peers and callers whose bytes and openings are remembered."""
+BURST_S = 0.25
+"""So much of unused time a relay with a rate makes up for."""
+
+
+@dataclass(eq=False)
+class Stream:
+    """One stream that was let in."""
+
+    peer: PeerId
+    caller: str
+    opened_at: float
+    moved_at: float
+    bytes: int = 0
+
+
+@dataclass
+class _Account:
+    """What one peer or one caller has had."""
+
+    hour_from: float
+    bytes: int = 0
+    openings: float = 0.0
+    """Streams that it may open at once now."""
+    counted_at: float = 0.0
+
+
+@dataclass
+class Totals:
+    """Since the start, for metrics and status."""
+
+    streams: int = 0
+    bytes: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    """By the code of the error."""
+
+
+class Admission:
+    """The books of one relay."""
+
+    def __init__(self, limits: RelayLimits) -> None:
+        self.limits = limits
+        self.totals = Totals()
+        self.streams: set[Stream] = set()
+        self._peers: set[PeerId] = set()
+        self._accounts: OrderedDict[str, _Account] = OrderedDict()
+        self._next_byte = float("-inf")
+
+    @property
+    def peers(self) -> int:
+        """How many are registered."""
+        return len(self._peers)
+
+    def register(self, peer: PeerId) -> None:
+        """A peer that proved its key wants to be carried to. Raises `QuotaUsed` when there are too many."""
+        if peer not in self._peers and len(self._peers) >= self.limits.peers:
+            raise self._counted(QuotaUsed("this relay holds as many peers as it may", fix="ask another relay"))
+        self._peers.add(peer)
+
+    def leave(self, peer: PeerId) -> None:
+        """It is registered no more."""
+        self._peers.discard(peer)
+
+    def open(self, peer: PeerId, caller: str, now: float) -> Stream:
+        """The stream from that caller to that peer.
+
+        Raises `NotAtRelay` for a peer that is not registered, `TooOften` for a caller who opens too many in a short
+        time, `QuotaUsed` when streams or bytes are used up.
+        """
+        if peer not in self._peers:
+            raise self._counted(NotAtRelay(f"peer {short(peer)} holds no connection to this relay"))
+        self._charge_opening(caller, now)
+        self._check_streams(peer, caller)
+        for name in (_of_peer(peer), _of_caller(caller)):
+            self._check_bytes(name, now)
+        stream = Stream(peer, caller, now, now)
+        self.streams.add(stream)
+        self.totals.streams += 1
+        return stream
+
+    def close(self, stream: Stream) -> None:
+        """It carries no more. Harmless when it was closed."""
+        self.streams.discard(stream)
+
+    def carried(self, stream: Stream, count: int, now: float) -> float:
+        """These bytes came in; how long to read no more of that end, in seconds."""
+        stream.bytes += count
+        stream.moved_at = now
+        self.totals.bytes += count
+        for name in (_of_peer(stream.peer), _of_caller(stream.caller)):
+            self._account(name, now).bytes += count
+        rate = self.limits.bytes_a_second
+        if not rate:
+            return 0.0
+        self._next_byte = max(self._next_byte, now - BURST_S) + count / rate
+        return max(0.0, self._next_byte - now)
+
+    def over(self, stream: Stream, now: float) -> str:
+        """Why this stream is to end now; empty while it may go on."""
+        limits = self.limits
+        if now - stream.opened_at >= limits.stream_s:
+            return f"a stream lasts {limits.stream_s:.0f} s at the most"
+        if now - stream.moved_at >= limits.idle_s:
+            return f"nothing moved for {limits.idle_s:.0f} s"
+        for name in (_of_peer(stream.peer), _of_caller(stream.caller)):
+            if self._is_used_up(name, now):
+                return "the quota of bytes is used up"
+        return ""
+
+    def _check_streams(self, peer: PeerId, caller: str) -> None:
+        limits, streams = self.limits, self.streams
+        of_peer = sum(stream.peer == peer for stream in streams)
+        of_caller = sum(stream.caller == caller for stream in streams)
+        if len(streams) >= limits.streams:
+            raise self._counted(QuotaUsed("this relay carries as many streams as it may", fix="try another relay"))
+        if of_peer >= limits.streams_of_peer:
+            raise self._counted(QuotaUsed(f"{of_peer} streams to peer {short(peer)} are open", fix="try another relay"))
+        if of_caller >= limits.streams_of_caller:
+            raise self._counted(QuotaUsed(f"{of_caller} streams from {caller} are open", fix="close some of them"))
+
+    def _charge_opening(self, caller: str, now: float) -> None:
+        limits, account = self.limits, self._account(_of_caller(caller), now)
+        grown = (now - account.counted_at) * limits.opened_a_second
+        account.openings = min(limits.opened_at_once, account.openings + grown)
+        account.counted_at = now
+        if account.openings < 1:
+            wait = (1 - account.openings) / limits.opened_a_second
+            raise self._counted(TooOften(f"too many streams from {caller}", fix=f"again in {wait:.1f} s", wait_s=wait))
+        account.openings -= 1
+
+    def _check_bytes(self, name: str, now: float) -> None:
+        if self._is_used_up(name, now):
+            wait = max(1.0, self._account(name, now).hour_from + HOUR_S - now)
+            text = f"{self.limits.hourly_bytes} bytes within an hour were carried for {name}"
+            raise self._counted(QuotaUsed(text, fix=f"try another relay, or this one in {wait:.0f} s", wait_s=wait))
+
+    def _is_used_up(self, name: str, now: float) -> bool:
+        return 0 < self.limits.hourly_bytes <= self._account(name, now).bytes
+
+    def _account(self, name: str, now: float) -> _Account:
+        account = self._accounts.get(name)
+        if account is None:
+            account = self._accounts[name] = _Account(now, openings=self.limits.opened_at_once, counted_at=now)
+            if len(self._accounts) > MOST_REMEMBERED:
+                self._accounts.popitem(last=False)
+        else:
+            self._accounts.move_to_end(name)
+        if now - account.hour_from >= HOUR_S:
+            account.hour_from, account.bytes = now, 0
+        return account
+
+    def _counted(self, error: AxonError) -> AxonError:
+        self.totals.refused[error.code] += 1
+        return error
+
+
+def _of_peer(peer: PeerId) -> str:
+    return f"peer {peer}"
+
+
+def _of_caller(caller: str) -> str:
+    return f"caller {caller}"

@@ -1,0 +1,104 @@
+"""The called peer's end of a stream: what makes it look to aiohttp like a connection of its own (a door)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+
+class EarlyBytes(asyncio.Protocol):
+    """Keeps what comes between the TLS handshake and the moment when somebody serves the connection."""
+
+    def __init__(self) -> None:
+        self._came: list[bytes] = []
+        self._lost = False
+
+    def data_received(self, data: bytes) -> None:
+        """At most what one reading of the socket gave: nobody serves it later than that."""
+        self._came.append(data)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Then nobody has to serve it."""
+        self._lost = True
+
+    def hand_over(self, transport: RelayedTransport, protocol: asyncio.Protocol) -> None:
+        """From now on `protocol` serves the connection."""
+        if self._lost:
+            return
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+        for data in self._came:
+            protocol.data_received(data)
+
+
+class RelayedTransport(asyncio.Transport):
+    """A transport inside a relay's stream, which names the caller as the relay does, not the relay."""
+
+    def __init__(self, inner: asyncio.Transport, caller: str) -> None:
+        super().__init__()
+        self._inner = inner
+        self._caller = caller
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """`asyncio.BaseTransport`."""
+        return (self._caller, 0) if name == "peername" else self._inner.get_extra_info(name, default)
+
+    def is_closing(self) -> bool:
+        """`asyncio.BaseTransport`."""
+        return self._inner.is_closing()
+
+    def close(self) -> None:
+        """`asyncio.BaseTransport`."""
+        self._inner.close()
+
+    def abort(self) -> None:
+        """`asyncio.WriteTransport`."""
+        self._inner.abort()
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """`asyncio.BaseTransport`."""
+        self._inner.set_protocol(protocol)
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        """`asyncio.BaseTransport`."""
+        return self._inner.get_protocol()
+
+    def is_reading(self) -> bool:
+        """`asyncio.ReadTransport`."""
+        return self._inner.is_reading()
+
+    def pause_reading(self) -> None:
+        """`asyncio.ReadTransport`."""
+        self._inner.pause_reading()
+
+    def resume_reading(self) -> None:
+        """`asyncio.ReadTransport`."""
+        self._inner.resume_reading()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """`asyncio.WriteTransport`."""
+        self._inner.set_write_buffer_limits(high, low)
+
+    def get_write_buffer_size(self) -> int:
+        """`asyncio.WriteTransport`."""
+        return self._inner.get_write_buffer_size()
+
+    def get_write_buffer_limits(self) -> tuple[int, int]:
+        """`asyncio.WriteTransport`."""
+        return self._inner.get_write_buffer_limits()
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """`asyncio.WriteTransport`."""
+        self._inner.write(data)
+
+    def writelines(self, list_of_data: Any) -> None:
+        """`asyncio.WriteTransport`."""
+        self._inner.writelines(list_of_data)
+
+    def write_eof(self) -> None:
+        """`asyncio.WriteTransport`."""
+        self._inner.write_eof()
+
+    def can_write_eof(self) -> bool:
+        """`asyncio.WriteTransport`."""
+        return self._inner.can_write_eof()

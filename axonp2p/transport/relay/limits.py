@@ -1,0 +1,30 @@
+"""How much a relay carries, for whom (pure numbers)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RelayLimits:
+    """One relay's. Bytes are counted in both directions together, as callers and peers send them."""
+
+    peers: int = 256
+    """Registered at once."""
+    streams: int = 512
+    """At once, in all."""
+    streams_of_peer: int = 64
+    """At once, to one peer."""
+    streams_of_caller: int = 64
+    """At once, from one IP address (or IPv6 household)."""
+    opened_a_second: float = 4.0
+    """New streams from one caller; `opened_at_once` may come in one go."""
+    opened_at_once: float = 64.0
+    hourly_bytes: int = 4 * 2**30
+    """To and from one peer in an hour, and the same for one caller; 0: no limit."""
+    bytes_a_second: float = 0.0
+    """Of all streams together; 0: no limit."""
+    stream_s: float = 24 * 3600.0
+    """How long one stream may last."""
+    idle_s: float = 120.0
+    """A stream on which nothing moves for so long is ended: sessions give a sign of life every few seconds."""

@@ -1,0 +1,95 @@
+"""The registered peer's side: a session with one relay, and a fresh connection for each stream that it announces."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from axonp2p.errors import AxonError, MalformedMessage, Unreachable
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.logs import get_logger
+from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.dialer import dial
+from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
+from axonp2p.transport.listener import Listener
+from axonp2p.transport.relay.messages import OpenStream, RegisterAtRelay, RelayTerms, StreamReady, StreamRefused
+from axonp2p.transport.relay.tunnel import pick_up
+from axonp2p.transport.session import Session
+from axonp2p.transport.ways import Place
+
+log = get_logger(__name__)
+
+TERMS_S = 10.0
+"""How long a relay may take to say yes."""
+MOST_OPENING = 32
+"""Streams that are being opened at once: a relay that announces more is not waited for."""
+
+
+class Registration:
+    """This peer at one relay: `hold` returns, or raises, when it is there no more."""
+
+    def __init__(
+        self, key: PrivateKey, relay: PinnedAddress, relay_id: PeerId, listener: Listener, *, called: str
+    ) -> None:
+        self.relay = relay
+        self._key = key
+        self._relay_id = relay_id
+        self._listener = listener
+        self._called = called
+        self._opening: set[asyncio.Task[None]] = set()
+
+    async def hold(self, registered: Callable[[RelayTerms], None]) -> None:
+        """Register, say so, and take in callers until cancelled.
+
+        Raises `Unreachable`, what the relay refused with, or `PeerMisbehaved`.
+        """
+        if self.relay.fingerprint is None:
+            raise Unreachable(f"{self._called} names no fingerprint", cause="a relay is found by its certificate")
+        where = Place(self._relay_id, [self.relay.host_port], self.relay.fingerprint)
+        session = await dial(self._key, where, called=self._called)
+        try:
+            await session.send(RegisterAtRelay())
+            registered(await self._terms(session))
+            while True:
+                order, payload = await session.receive(OpenStream)
+                if payload:
+                    raise MalformedMessage("an order to open a stream has no payload")
+                await self._start(session, order)
+        finally:
+            for task in self._opening:
+                task.cancel()
+            await session.close()
+
+    async def _terms(self, session: Session) -> RelayTerms:
+        try:
+            async with asyncio.timeout(TERMS_S):
+                terms, _ = await session.receive(RelayTerms)
+        except TimeoutError as error:
+            raise Unreachable(f"{self._called} does not answer", cause="no answer in time") from error
+        assert isinstance(terms, RelayTerms)
+        return terms
+
+    async def _start(self, session: Session, order: OpenStream) -> None:
+        if len(self._opening) >= MOST_OPENING:
+            await session.send(StreamRefused(ticket=order.ticket, reason="too many streams are being opened"))
+            return
+        task = asyncio.create_task(self._open(session, order), name="relayed stream")
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    async def _open(self, session: Session, order: OpenStream) -> None:
+        """One caller. Whatever goes wrong is this caller's business alone."""
+
+        async def ready() -> None:
+            await session.send(StreamReady(ticket=order.ticket))
+
+        try:
+            outer = await pick_up(self.relay, order.ticket)
+            await self._listener.take_in(outer, order.caller, ready)
+        except (*NETWORK_ERRORS, AxonError) as error:
+            reason = error.in_a_line if isinstance(error, AxonError) else plain_words(error)
+            log.info("relayed caller lost", relay=self._called, reason=reason)
+            with suppress(AxonError):
+                await session.send(StreamRefused(ticket=order.ticket, reason=reason[:2000]))

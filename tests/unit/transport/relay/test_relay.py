@@ -1,0 +1,229 @@
+"""Peers that nobody can dial, reached through a relay over real sockets: what passes, what is refused, what is cut."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+
+import pytest
+
+from axonp2p.errors import AxonError, BadSignature, Refused, Unreachable
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.dialer import dial
+from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.relay import server as relay_server
+from axonp2p.transport.relay.splice import End
+from axonp2p.transport.relay.tunnel import ask_relay, connect_through
+from axonp2p.transport.session import Session
+from axonp2p.transport.ways import Place
+from axonp2p.wire.codec import Message
+
+ME = PrivateKey.generate()
+
+
+class Word(Message, tag=True, frozen=True):
+    text: str
+
+
+async def echo(session: Session) -> None:
+    while True:
+        message, payload = await session.receive(Word)
+        await session.send(message, payload, bulk=len(payload) > 1000)
+
+
+async def says(session: Session, text: str, payload: bytes = b"") -> bytes:
+    """What comes back."""
+    await session.send(Word(text=text), payload)
+    answer, back = await session.receive(Word)
+    assert answer == Word(text=text)
+    return bytes(back)
+
+
+async def test_a_session_runs_through_a_relay_as_if_it_were_direct(relays) -> None:
+    seen: list[str] = []
+
+    async def serve(session: Session) -> None:
+        seen.append(session.address)
+        await echo(session)
+
+    relay = await relays.relay(streams_of_peer=7)
+    hidden = await relays.hidden(serve, relay)
+    assert hidden.terms[0].streams == 7
+    session = await dial(ME, hidden.at(relay), called="peer otter")
+    assert session.relay == f"relay {relay.address.host_port}"
+    assert session.peer == hidden.host.key.peer_id
+    big = os.urandom(1_000_000)
+    assert await says(session, "big", big) == big
+    assert await says(session, "small") == b""
+    await session.close()
+    assert seen == ["127.0.0.1"]  # the caller's, as the relay sees it
+    books = relay.server.admission
+    assert books.totals.bytes > 2 * len(big)
+
+
+async def test_questions_and_pings_pass_too_over_one_stream(relays) -> None:
+    relay = await relays.relay()
+    hidden = await relays.hidden(None, relay)
+    where = PinnedAddress(hidden.host.key.peer_id, 443, hidden.host.certificate.fingerprint)
+    async with HttpCaller(where, called="peer otter", relay=relay.address) as caller:
+        assert 0 < await caller.round_trip() < 1
+        assert 0 < await caller.round_trip() < 1
+    assert relay.server.admission.totals.streams == 1
+
+
+async def test_the_relay_sees_nothing_but_tls_records(relays, monkeypatch) -> None:
+    passed: list[bytes] = []
+    original = End.data_received
+
+    def recorded(end: End, data: bytes) -> None:
+        passed.append(bytes(data))
+        original(end, data)
+
+    monkeypatch.setattr(End, "data_received", recorded)
+    relay = await relays.relay()
+    hidden = await relays.hidden(echo, relay)
+    session = await dial(ME, hidden.at(relay), called="peer otter")
+    secret = b"the weights of otter" * 200
+    assert await says(session, "secret word", secret) == secret
+    await session.close()
+    whole = b"".join(passed)
+    assert len(whole) > 2 * len(secret)
+    assert b"secret word" not in whole
+    assert b"weights" not in whole
+    assert b"HTTP" not in whole
+    assert passed[0][0] == 22  # the caller's ClientHello
+
+
+async def test_a_relay_that_answers_itself_is_found_out(relays, hosts) -> None:
+    """Who is reached is proved inside the stream: another peer's certificate does not do."""
+    relay = await relays.relay()
+    hidden, other = await relays.hidden(echo, relay), await relays.hidden(echo, relay)
+    where = hidden.at(relay)
+    false = Place(where.peer, where.addresses, other.host.certificate.fingerprint, where.relays, where.dialable)
+    with pytest.raises(BadSignature, match="another certificate answers"):
+        await dial(ME, false, called="peer otter")
+
+
+async def test_a_relay_with_another_certificate_is_not_spoken_to(relays) -> None:
+    relay = await relays.relay()
+    hidden = await relays.hidden(echo, relay)
+    wrong = PinnedAddress(relay.address.host, relay.address.port, bytes(32))
+    place = hidden.at(relay)
+    with pytest.raises(Unreachable) as caught:
+        await dial(ME, Place(place.peer, [], place.certificate, [str(wrong)]), called="peer otter")
+    assert "another certificate answers" in caught.value.cause
+
+
+async def test_direct_is_tried_first_and_the_relay_when_it_fails(relays) -> None:
+    relay = await relays.relay()
+    hidden = await relays.hidden(echo, relay)
+    session = await dial(ME, hidden.at(relay, dialable=None), called="peer otter")
+    assert session.relay
+    await session.close()
+    certificate, direct = hidden.host.certificate.fingerprint, [hidden.host.host_port]
+    place = Place(hidden.host.key.peer_id, direct, certificate, [str(relay.address)])
+    session = await dial(ME, place, called="peer otter")
+    assert session.relay == ""
+    await session.close()
+
+
+async def test_a_peer_that_is_not_there_is_named_with_the_reason(relays) -> None:
+    relay, other = await relays.relay(), await relays.relay()
+    hidden = await relays.hidden(echo, other)
+    with pytest.raises(Unreachable) as caught:
+        await dial(ME, hidden.at(relay), called="peer otter")
+    assert "holds no connection to this relay" in caught.value.cause
+    session = await dial(ME, hidden.at(relay, other), called="peer otter")  # the next relay has it
+    assert session.relay.endswith(other.address.host_port)
+    await session.close()
+
+
+async def test_a_relay_that_dies_cuts_its_streams_and_another_takes_over(relays) -> None:
+    relay, other = await relays.relay(), await relays.relay()
+    hidden = await relays.hidden(echo, relay, other)
+    session = await dial(ME, hidden.at(relay, other), called="peer otter")
+    await relay.stop()
+    async with asyncio.timeout(5):
+        await session.ended.wait()
+    await session.close()
+    again = await dial(ME, hidden.at(relay, other), called="peer otter")
+    assert await says(again, "back", b"x") == b"x"
+    await again.close()
+
+
+async def test_quotas_refuse_new_streams_and_end_old_ones(relays, monkeypatch) -> None:
+    monkeypatch.setattr(relay_server, "LOOK_EVERY_S", 0.05)
+    relay = await relays.relay(hourly_bytes=200_000)
+    hidden = await relays.hidden(echo, relay)
+    session = await dial(ME, hidden.at(relay), called="peer otter")
+    with suppress(AxonError):
+        await says(session, "much", bytes(300_000))
+    async with asyncio.timeout(5):
+        await session.ended.wait()
+    await session.close()
+    with pytest.raises(Unreachable) as caught:
+        await dial(ME, hidden.at(relay), called="peer otter")
+    assert "bytes within an hour were carried" in caught.value.cause
+
+
+async def test_a_second_registration_takes_the_place_of_the_first(relays) -> None:
+    relay = await relays.relay(peers=1)
+    hidden = await relays.hidden(echo, relay)
+    await hidden.register(relay)
+    with pytest.raises(Unreachable):
+        await hidden.holding[0]
+    session = await dial(ME, hidden.at(relay), called="peer otter")
+    await session.close()
+    full = await relays.hidden(echo)
+    with pytest.raises(Refused, match="as many peers as it may"):
+        await full.register(relay)
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("example.org:443", "leads to a peer id"),
+        ("x" * 52 + ":443", "leads to a peer id"),
+        ("127.0.0.1:22", "leads to"),
+    ],
+)
+async def test_a_relay_leads_to_peers_and_nowhere_else(relays, target: str, why: str) -> None:
+    relay = await relays.relay()
+    with pytest.raises(AxonError, match=why):
+        await ask_relay(relay.address, f"CONNECT {target} HTTP/1.1\r\nHost: {target}", granted=200)
+
+
+async def test_a_ticket_that_was_not_given_opens_nothing(relays) -> None:
+    relay = await relays.relay()
+    request = f"GET /v1/relayed/{'0' * 32} HTTP/1.1\r\nHost: here\r\nConnection: upgrade\r\nUpgrade: tcp"
+    with pytest.raises(AxonError, match="no stream waits"):
+        await ask_relay(relay.address, request, granted=101)
+
+
+async def test_a_caller_who_speaks_too_early_or_rubbish_harms_nobody_else(relays) -> None:
+    relay = await relays.relay()
+    hidden = await relays.hidden(echo, relay)
+    stream = await connect_through(relay.address, hidden.host.key.peer_id)
+    stream.write(b"this is no TLS" * 100)
+    session = await dial(ME, hidden.at(relay), called="peer otter")
+    assert await says(session, "still", b"here") == b"here"
+    await session.close()
+    stream.abort()
+
+
+async def test_a_peer_that_does_not_come_is_waited_for_only_so_long(relays, monkeypatch) -> None:
+    monkeypatch.setattr(relay_server, "CALLBACK_S", 0.2)
+    relay = await relays.relay()
+    hidden = await relays.hidden(echo, relay)
+    hidden.host.listener.take_in = None  # it will not get as far
+    monkeypatch.setattr("axonp2p.transport.relay.registration.pick_up", _never)
+    with pytest.raises(Unreachable) as caught:
+        await dial(ME, hidden.at(relay), called="peer otter")
+    assert "did not answer its relay in time" in caught.value.cause
+    assert not relay.server.admission.streams
+
+
+async def _never(*_: object) -> None:
+    await asyncio.Event().wait()
