@@ -105,6 +105,12 @@ class PeerSettings(_Section, frozen=True):
     """No job begins while less than this is free, in MiB."""
     hand_back_minutes: float = 2.0
     """Jobs that have waited for so long are handed back."""
+    relay: bool = False
+    """Whether it carries connections to peers that nobody can dial, while others can dial this one."""
+    relay_mbit: float = 5.0
+    """Mbit/s of all that it carries together; 0: no limit."""
+    relay_hourly_mb: int = 512
+    """MiB that it carries to and from one peer in an hour, and the same for one caller; 0: no limit."""
     page: str = "127.0.0.1:7072"
     """HOST:PORT of the status page, on loopback only; empty: none."""
     in_use: UseSettings = UseSettings()
@@ -122,6 +128,12 @@ class TrackerSettings(_Section, frozen=True):
     """Addresses of other trackers to share the table with; more are learnt from them."""
     announce_every: int = 300
     """Seconds between a peer's announces (60 to 1200); a row is valid for twice that."""
+    relay: bool = True
+    """Whether it carries connections to peers that nobody can dial."""
+    relay_mbit: float = 100.0
+    """Mbit/s of all that it carries together; 0: no limit."""
+    relay_hourly_mb: int = 4096
+    """MiB that it carries to and from one peer in an hour, and the same for one caller; 0: no limit."""
 
 
 class Settings(_Section, frozen=True):

@@ -80,7 +80,8 @@ def _peers(peers: Sequence[SeenPeer], marks: Mapping[str, str], fitting: int, wi
     free = sum(peer.state is PeerState.FREE for peer in peers)
     table = columns([*heads, *more], rows, right=(*_RIGHT, 11, 12, 13) if wide else _RIGHT)
     some = f"{len(peers)} of {fitting:,} peers" if fitting > len(peers) else plural(len(peers), "peer")
-    return f"{table}\n{some}, {free} free"
+    star = "\n* measured through a relay: nobody can dial this peer" if any(peer.relay for peer in peers) else ""
+    return f"{table}\n{some}, {free} free{star}"
 
 
 def _line(peer: SeenPeer, marks: Mapping[str, str]) -> list[str]:
@@ -102,7 +103,7 @@ def _line(peer: SeenPeer, marks: Mapping[str, str]) -> list[str]:
 
 def _rtt(peer: SeenPeer) -> str:
     if peer.rtt_s is not None:
-        return f"{peer.rtt_s * 1000:.1f} ms"
+        return f"{peer.rtt_s * 1000:.1f} ms{' *' if peer.relay else ''}"
     return "-" if peer.estimate_s is None else f"~{peer.estimate_s * 1000:.0f} ms"
 
 

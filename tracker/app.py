@@ -18,6 +18,9 @@ from axonp2p.table.records import Row
 from axonp2p.table.slots import Slots
 from axonp2p.transport.address import PinnedAddress, parse_listen, split_host_port
 from axonp2p.transport.listener import Listener
+from axonp2p.transport.relay.door import RelayDoor
+from axonp2p.transport.relay.limits import limits_of
+from axonp2p.transport.relay.server import RelayServer
 from axonp2p.wire.envelope import Signed
 from tracker.arrivals import Arrivals
 from tracker.database import Database
@@ -57,6 +60,7 @@ class Tracker:
                 f"announce-every is {settings.announce_every} s",
                 fix=f"[tracker] announce-every: {LEAST_AGAIN_S:.0f} to {MOST_AGAIN_S:.0f}",
             )
+        relay_limits = limits_of(settings.relay_mbit, settings.relay_hourly_mb)
         self._listen = parse_listen(settings.listen)
         self._public = split_host_port(settings.public_address) if settings.public_address else None
         self._others = [str(PinnedAddress.parse(text)) for text in settings.trackers]
@@ -84,7 +88,12 @@ class Tracker:
         shared = SyncRoutes(self._joined, self.replica, self._arrivals, self._limit, clock)
         self._certificate = make_certificate(self.key, home / "certificate.pem")
         extra = [shared.add_routes, self._prober.add_routes]
-        self._listener = Listener(self.key, self._certificate, routes.application(metrics, self._limit, extra))
+        self._relay = RelayDoor(RelayServer(relay_limits, clock) if settings.relay else None, "this tracker")
+        if self._relay.server:
+            metrics.watch_relay(self._relay.server.admission)
+        app = routes.application(metrics, self._limit, [*extra, self._relay.add_to])
+        self._listener = Listener(self.key, self._certificate, app)
+        self._listener.serve_sessions(app, self._relay.serve)
         self._sync: Synchronisation | None = None
         self._remembered = RememberedTrackers(home / "trackers.json")
         self._tasks: list[asyncio.Task[None]] = []
@@ -116,6 +125,8 @@ class Tracker:
         self.table.on_news = self._heard
         self.ledger.on_news = relay.nudge
         tasks = {"sweeper": self._sweep_again_and_again(), "synchronisation": sync.run(), "receipt relay": relay.run()}
+        if self._relay.server:
+            tasks["relay"] = self._relay.server.run()
         self._tasks = [asyncio.create_task(work, name=name) for name, work in tasks.items()]
 
     def _joined(self) -> Synchronisation:
@@ -134,6 +145,7 @@ class Tracker:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._relay.stop()
         await self._listener.stop()
         await self._prober.stop()
         await self._database.close()

@@ -38,8 +38,8 @@ _FORMS = {
     "place_d": "f4",
     "height": "f4",
 }
-"""Times are Unix seconds. A time of 0 means never: a withdrawn row is not alive, one without an address not found, one
-without a free slot not idle. A height of NaN means that the coordinate is unknown."""
+"""Times are Unix seconds. A time of 0 means never: a withdrawn row is not alive, one with neither address nor
+relay not found, one without a free slot not idle. A height of NaN means that the coordinate is unknown."""
 FACTS = np.dtype([(name, "<" + form) for name, form in _FORMS.items()])
 """One row of the columns, as it lies on disk: a start reads it without decoding the row."""
 _PACK = struct.Struct("<" + "".join({"u4": "I", "i8": "q", "u2": "H", "f4": "f"}[form] for form in _FORMS.values()))
@@ -60,7 +60,7 @@ def pack_facts(row: Row, offer: Capability | None, *, since: float, forget_at: f
     measures: tuple[float, ...] = (0,) * len(_MEASURES)
     if offer is not None:
         until = min(row.expires, _MOST)
-        found = until if row.addresses else 0
+        found = until if row.addresses or row.relays else 0
         times = (until, found, found if offer.free > 0 and not offer.refuses else 0)
         gpu = max([gpu.memory_mb for gpu in offer.gpus], default=0)
         counts: tuple[int, ...] = (offer.memory_mb, offer.disk_mb, gpu, offer.upload_mbit, offer.download_mbit)

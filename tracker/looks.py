@@ -8,12 +8,12 @@ itself, and only so many a second.
 from __future__ import annotations
 
 import ipaddress
+from dataclasses import dataclass
 from functools import lru_cache
 
-from axonp2p.errors import SettingsError
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.table.records import Row
-from axonp2p.transport.address import split_host_port
+from axonp2p.transport.ways import Way, direct_ways, ways_to
 
 LOOKS_A_SECOND = 20.0
 """First looks; a TLS handshake costs some 2 ms of CPU."""
@@ -21,13 +21,24 @@ BURST = 100.0
 MOST_REMEMBERED = 200_000
 MOST_ADDRESSES = 2
 """Of one row."""
+MOST_WAYS = 3
+LOOK_AGAIN_S = 900.0
+"""A router may have been changed, or a machine moved behind one: what was found is true for so long."""
 
 
-def worth_calling(row: Row, source: str) -> list[str]:
+def worth_calling(row: Row, source: str) -> list[Way]:
     """The addresses of a row that may be called on the word of somebody at the IP address `source`."""
-    near = _is_global(source) is False
-    hosts = [(address, _is_global_at(address)) for address in row.addresses]
-    return [address for address, is_global in hosts if is_global or (near and is_global is False)][:MOST_ADDRESSES]
+    return [way for way in direct_ways(row) if _may_be_called(way.address.host, source)][:MOST_ADDRESSES]
+
+
+def worth_asking(row: Row, source: str) -> list[Way]:
+    """All ways to the peer of a row that may be tried on the word of somebody there: relays are somebody's too."""
+    return [way for way in ways_to(row) if _may_be_called((way.relay or way.address).host, source)][:MOST_WAYS]
+
+
+def _may_be_called(host: str, source: str) -> bool:
+    is_global = _is_global(host)
+    return bool(is_global) or (is_global is False and _is_global(source) is False)
 
 
 @lru_cache(maxsize=16_384)
@@ -39,13 +50,11 @@ def _is_global(text: str) -> bool | None:
         return None
 
 
-@lru_cache(maxsize=16_384)
-def _is_global_at(address: str) -> bool | None:
-    """The same of HOST:PORT."""
-    try:
-        return _is_global(split_host_port(address)[0])
-    except SettingsError:
-        return None
+@dataclass(slots=True)
+class _Look:
+    place: int
+    reached: bool | None
+    again_at: float
 
 
 class Looks:
@@ -53,34 +62,36 @@ class Looks:
 
     def __init__(self, most: int = MOST_REMEMBERED) -> None:
         self._most = most
-        self._seen: dict[PeerId, tuple[int, bool | None]] = {}
+        self._seen: dict[PeerId, _Look] = {}
         self._left = BURST
         self._at = 0.0
 
     def reached(self, row: Row) -> bool | None:
         """What is known of these addresses; None when nothing is, or nothing yet."""
-        place, reached = self._seen.get(row.peer, (0, None))
-        return reached if place == _place(row) else None
+        look = self._seen.get(row.peer)
+        return look.reached if look is not None and look.place == _place(row) else None
 
     def wanted(self, row: Row, now: float) -> bool:
-        """Whether to call the peer now, which counts as one look: never when it has been done, nor too many at once."""
-        if self._seen.get(row.peer, (0, None))[0] == _place(row):
+        """Whether to call the peer now, which counts as one look: not when it was done lately, nor too many at once."""
+        look = self._seen.get(row.peer)
+        if look is not None and look.place == _place(row) and now < look.again_at:
             return False
         self._left = min(BURST, self._left + (now - self._at) * LOOKS_A_SECOND)
         self._at = now
         if self._left < 1:
             return False
         self._left -= 1
-        self._remember(row, None)
+        self._remember(row, self.reached(row), now + LOOK_AGAIN_S)
         return True
 
     def found(self, row: Row, reached: bool) -> None:
         """What a call gave."""
-        self._remember(row, reached)
+        look = self._seen.get(row.peer)
+        self._remember(row, reached, self._at + LOOK_AGAIN_S if look is None else look.again_at)
 
-    def _remember(self, row: Row, reached: bool | None) -> None:
+    def _remember(self, row: Row, reached: bool | None, again_at: float) -> None:
         self._seen.pop(row.peer, None)
-        self._seen[row.peer] = (_place(row), reached)
+        self._seen[row.peer] = _Look(_place(row), reached, again_at)
         if len(self._seen) > self._most:
             del self._seen[next(iter(self._seen))]
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from axonp2p.transport.relay.admission import Admission
+
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
 
@@ -40,6 +42,18 @@ class Metrics:
         Gauge("axon_rows_alive", "Peers that can be found", registry=self.registry).set_function(rows_alive)
         Gauge("axon_rows", "Rows remembered", registry=self.registry).set_function(rows)
         Gauge("axon_receipts", "Receipts stored", registry=self.registry).set_function(receipts)
+
+    def watch_relay(self, books: Admission) -> None:
+        """Read these of the relay, whenever somebody asks."""
+        totals = books.totals
+        for name, text, read in (
+            ("axon_relay_peers", "Peers registered with the relay", lambda: books.peers),
+            ("axon_relay_open_streams", "Streams that the relay carries now", lambda: len(books.streams)),
+            ("axon_relay_streams", "Streams that the relay has carried", lambda: totals.streams),
+            ("axon_relay_bytes", "Bytes that the relay has carried", lambda: totals.bytes),
+            ("axon_relay_refusals", "What the relay has refused", lambda: totals.refused.total()),
+        ):
+            Gauge(name, text, registry=self.registry).set_function(read)
 
     def answered(self, path: str, status: int, seconds: float) -> None:
         """A request for `path` was answered after so many seconds. `path` must be one of few: each is remembered."""

@@ -17,12 +17,13 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.logs import get_logger
 from axonp2p.table.records import Report, ReportHeard, Row
 from axonp2p.table.tracker_client import REPORT_PATH
-from axonp2p.transport.address import PinnedAddress, plain_address, source_of
+from axonp2p.transport.address import plain_address, source_of
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.http_replies import read_message, reply
+from axonp2p.transport.ways import Way
 from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed, open_signed
-from tracker.looks import Looks, worth_calling
+from tracker.looks import Looks, worth_asking, worth_calling
 from tracker.reports import Hearing, Reports, check_report_time
 from tracker.table_index import TableIndex
 
@@ -61,11 +62,11 @@ class Prober:
 
     def first_look(self, row: Row, source: str) -> bool | None:
         """Whether a peer that announced itself from this IP address can be called; None until it is known."""
-        addresses = worth_calling(row, source)
-        if row.capability is None or not addresses or len(self._tasks) >= MOST_WAITING:
+        ways = worth_calling(row, source)
+        if row.capability is None or not ways or len(self._tasks) >= MOST_WAITING:
             return self._looks.reached(row)
         if self._looks.wanted(row, self._clock.monotonic()):
-            self._start(self._look(row, addresses))
+            self._start(self._look(row, ways))
         return self._looks.reached(row)
 
     def hear(self, signed: Signed[Report], source: str) -> bool:
@@ -78,12 +79,12 @@ class Prober:
         row = self._living(report.peer)
         if row is None or len(self._tasks) >= MOST_WAITING:
             return False
-        addresses = worth_calling(row, source)
-        if not addresses:
+        ways = worth_asking(row, source)
+        if not ways:
             return False
         hearing = self._reports.hear(report.peer, signed.signer, source_of(source), self._clock.monotonic())
         if hearing is Hearing.PROBE:
-            self._start(self._judge(row, addresses))
+            self._start(self._judge(row, ways))
         return hearing is Hearing.PROBE
 
     async def _report(self, request: web.Request) -> web.Response:
@@ -101,19 +102,19 @@ class Prober:
         except MalformedMessage:
             return None
 
-    async def _look(self, row: Row, addresses: Sequence[str]) -> None:
+    async def _look(self, row: Row, ways: Sequence[Way]) -> None:
         async with self._room:
-            reached = await _answers(row, addresses)
+            reached = await _answers(row, ways)
         self._looks.found(row, reached)
         log.debug("first look", peer=short(row.peer), reached=reached)
 
-    async def _judge(self, row: Row, addresses: Sequence[str]) -> None:
+    async def _judge(self, row: Row, ways: Sequence[Way]) -> None:
         try:
             async with self._room:
-                answers = await _answers(row, addresses)
+                answers = await _answers(row, ways)
                 if not answers:
                     await asyncio.sleep(AGAIN_AFTER_S)
-                    answers = await _answers(row, addresses)
+                    answers = await _answers(row, ways)
         except asyncio.CancelledError:
             self._reports.drop(row.peer)
             raise
@@ -127,12 +128,12 @@ class Prober:
         task.add_done_callback(self._tasks.discard)
 
 
-async def _answers(row: Row, addresses: Sequence[str]) -> bool:
-    """Whether the holder of the row's certificate answers at one of these addresses."""
-    for address in addresses:
+async def _answers(row: Row, ways: Sequence[Way]) -> bool:
+    """Whether the holder of the row's certificate answers on one of these ways."""
+    for way in ways:
         try:
-            pinned = PinnedAddress.of(address, row.certificate)
-            async with HttpCaller(pinned, called=f"peer {short(row.peer)}", timeout_s=TIMEOUT_S) as caller:
+            called = f"peer {short(row.peer)}"
+            async with HttpCaller(way.address, called=called, relay=way.relay, timeout_s=TIMEOUT_S) as caller:
                 await caller.round_trip()
         except Refused as error:
             log.debug("a peer that was called says no", peer=short(row.peer), reason=error.message)  # it is there

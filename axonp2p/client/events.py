@@ -57,6 +57,8 @@ class RttMeasured(Event, frozen=True):
     """With the reason."""
     estimated: dict[str, float] = {}
     """What coordinates said of the same distances before, where they said anything; seconds."""
+    relayed: dict[str, str] = {}
+    """Peers that nobody can dial, with the relay through which they were measured."""
 
 
 class Reserved(Event, frozen=True):

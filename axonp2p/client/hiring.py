@@ -154,10 +154,7 @@ class Hiring:
         ranked = nearest_first(self._unmeasured, estimates)
         count = how_many_to_ask(wanted)
         candidates, self._unmeasured = ranked[:count], ranked[count:]
-        targets = {
-            candidate.peer: Target(candidate.name, rows[candidate.peer].addresses, rows[candidate.peer].certificate)
-            for candidate in candidates
-        }
+        targets = {candidate.peer: Target(candidate.name, rows[candidate.peer]) for candidate in candidates}
         distances = await measure(targets, enough=wanted, near_s=self._wish.max_rtt_s)
         self.distances |= distances
         for peer, distance in distances.items():
@@ -172,6 +169,7 @@ class Hiring:
                 too_far=[candidate.name for candidate in too_far],
                 unreachable={names[peer]: found.why_not for peer, found in distances.items() if found.seconds is None},
                 estimated={names[peer]: estimates[peer] for peer in distances if peer in estimates},
+                relayed={names[peer]: found.relay for peer, found in distances.items() if found.relay},
             )
         )
 

@@ -57,6 +57,8 @@ class SeenPeer:
     """Sources that had only an older row."""
     estimate_s: float | None = None
     """Round trip by coordinates; None while this client or the peer has none."""
+    relay: str = ""
+    """The relay through which it was measured; empty when it was called directly, or not at all."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ async def survey_peers(
     here = position.told  # as it was before anything was measured: an estimate is worth what it was worth then
     if measure_rtt:
         rows = [seen.row for seen in sight.rows]
-        distances = await measure({row.peer: Target(row.name, row.addresses, row.certificate) for row in rows})
+        distances = await measure({row.peer: Target(row.name, row) for row in rows})
         for row in rows:
             if seconds := distances[row.peer].seconds:
                 position.heard(row.peer, seconds, row.coordinate)
@@ -137,6 +139,7 @@ def _seen_peer(seen: SeenRow, offer: Capability, distance: Distance | None, here
         sources=seen.sources,
         stale=seen.stale,
         estimate_s=guess_between(here, row.coordinate),
+        relay=distance.relay if distance else "",
     )
 
 

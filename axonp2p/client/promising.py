@@ -16,8 +16,8 @@ from axonp2p.reservation.token import LONGEST_S
 from axonp2p.table.records import Row
 from axonp2p.table.sightings import SeenRow
 from axonp2p.table.tracker_lines import TrackerLines
-from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.ways import ways_to
 
 log = get_logger(__name__)
 
@@ -51,10 +51,9 @@ class PromiseDesk:
         if not row.issues_tokens:
             return Unreachable(f"peer {row.name}: {NOT_WILLING}")
         failure: AxonError = Unreachable(f"peer {row.name} names no address")
-        for address in row.addresses:
+        for way in ways_to(row):
             try:
-                pinned = PinnedAddress.of(address, row.certificate)
-                async with HttpCaller(pinned, called=f"peer {row.name}") as caller:
+                async with HttpCaller(way.address, called=f"peer {row.name}", relay=way.relay) as caller:
                     return await self._reserve(caller, [row.peer], issuer=row.peer)
             except _NO as error:
                 failure = error

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.peers.selection import Distance
-from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.ways import Way, Whereabouts, patience, ways_to
 
 PINGS = 3
 AT_ONCE = 32
@@ -30,11 +30,10 @@ _NOT_WAITED_FOR = Distance(None, f"no answer within {LATECOMERS_S:g} s of the ot
 
 @dataclass(frozen=True)
 class Target:
-    """Where a peer says it can be reached, and the certificate it must show there."""
+    """A peer by its name, and where it says it can be reached."""
 
     name: str
-    addresses: Sequence[str]
-    fingerprint: bytes
+    where: Whereabouts
 
 
 async def measure(
@@ -74,18 +73,19 @@ def _is_near(task: asyncio.Task[Distance], near_s: float) -> bool:
 
 async def _distance(target: Target) -> Distance:
     reason = "its row names no address"
-    for address in target.addresses:
+    ways = ways_to(target.where)
+    for way in ways:
+        limit = patience(way, ways, TIMEOUT_S)
         try:
-            async with asyncio.timeout(TIMEOUT_S):
-                return Distance(await _shortest(address, target))
+            async with asyncio.timeout(limit):
+                return Distance(await _shortest(way, target.name), relay="" if way.relay is None else str(way))
         except TimeoutError:
-            reason = f"no answer from {address} in {TIMEOUT_S:g} s"
+            reason = f"no answer from {way} in {limit:g} s"
         except AxonError as error:
-            reason = error.message
+            reason = error.message if way.relay is None else error.in_a_line
     return Distance(None, reason)
 
 
-async def _shortest(address: str, target: Target) -> float:
-    pinned = PinnedAddress.of(address, target.fingerprint)
-    async with HttpCaller(pinned, called=f"peer {target.name}") as caller:
+async def _shortest(way: Way, name: str) -> float:
+    async with HttpCaller(way.address, called=f"peer {name}", relay=way.relay) as caller:
         return min([await caller.round_trip() for _ in range(PINGS)])

@@ -35,6 +35,8 @@ class Distance:
     why_not: str = ""
     given_up: bool = False
     """Whether it was not waited for, because others had answered: then nothing is wrong with it but that."""
+    relay: str = ""
+    """Through which relay it was measured (`transport.ways.Way` as text); empty for a direct line."""
 
 
 def how_many_to_ask(wanted: int) -> int:

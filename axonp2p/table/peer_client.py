@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Protocol
 
 from axonp2p.errors import AxonError, BadSignature, Unreachable
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.table.records import Row, open_row
-from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.ways import Whereabouts, patience, ways_to
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
 
 ROW_PATH = "/v1/row"
@@ -19,25 +18,6 @@ TIMEOUT_S = 3.0
 AT_ONCE = 16
 
 _ROW_LIMIT = Row.LIMIT + ENVELOPE_OVERHEAD
-
-
-class ShortRow(Protocol):
-    """What is needed of a compact row (`table.dht.compact`) to call its peer."""
-
-    @property
-    def peer(self) -> PeerId:
-        """Its id."""
-        ...
-
-    @property
-    def addresses(self) -> list[str]:
-        """HOST:PORT."""
-        ...
-
-    @property
-    def certificate(self) -> bytes:
-        """The fingerprint that must answer there."""
-        ...
 
 
 async def fetch_row(caller: HttpCaller, peer: PeerId, *, now: float) -> Row:
@@ -51,11 +31,11 @@ async def fetch_row(caller: HttpCaller, peer: PeerId, *, now: float) -> Row:
     return row
 
 
-async def fetch_rows(peers: Sequence[ShortRow], *, now: float) -> dict[PeerId, Row | AxonError]:
+async def fetch_rows(peers: Sequence[Whereabouts], *, now: float) -> dict[PeerId, Row | AxonError]:
     """The rows of several peers, side by side; the reason instead where there is none. Raises nothing of the family."""
     room = asyncio.Semaphore(AT_ONCE)
 
-    async def one(peer: ShortRow) -> Row | AxonError:
+    async def one(peer: Whereabouts) -> Row | AxonError:
         async with room:
             return await _fetch(peer, now)
 
@@ -63,12 +43,14 @@ async def fetch_rows(peers: Sequence[ShortRow], *, now: float) -> dict[PeerId, R
     return {peer.peer: row for peer, row in zip(peers, rows, strict=True)}
 
 
-async def _fetch(peer: ShortRow, now: float) -> Row | AxonError:
+async def _fetch(peer: Whereabouts, now: float) -> Row | AxonError:
     failure: AxonError = Unreachable(f"peer {short(peer.peer)} names no address")
-    for address in peer.addresses:
+    ways = ways_to(peer)
+    for way in ways:
+        limit = patience(way, ways, TIMEOUT_S)
         try:
-            pinned = PinnedAddress.of(address, peer.certificate)
-            async with HttpCaller(pinned, called=f"peer {short(peer.peer)}", timeout_s=TIMEOUT_S) as caller:
+            called = f"peer {short(peer.peer)}"
+            async with HttpCaller(way.address, called=called, relay=way.relay, timeout_s=limit) as caller:
                 return await fetch_row(caller, peer.peer, now=now)
         except AxonError as error:
             failure = error

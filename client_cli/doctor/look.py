@@ -143,7 +143,7 @@ async def _look_at_dht(home: Path, settings: ClientSettings, heard: Sequence[_He
 
 
 async def _answering_over_tcp(peers: Iterable[Row]) -> int:
-    distances = await measure({row.peer: Target(row.name, row.addresses, row.certificate) for row in peers})
+    distances = await measure({row.peer: Target(row.name, row) for row in peers})
     return sum(distance.seconds is not None for distance in distances.values())
 
 

@@ -208,5 +208,6 @@ class AxonSwarm:
             gpu_memory_mb=shape.choice((0, 0, 0, 12288)),
             tags=("torch2",),
             flags=OFFERS_WORK,
+            packed_relays=(),
         )
         return row, sign_compact(key, row)

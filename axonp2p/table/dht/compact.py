@@ -15,11 +15,12 @@ import msgspec
 from msgspec.structs import replace
 
 from axonp2p.errors import MalformedMessage, MessageTooLarge, StaleRow
+from axonp2p.identity.fingerprint import FINGERPRINT_BYTES, fingerprint_text
 from axonp2p.identity.keys import SIGNATURE_BYTES, PrivateKey, verify_by_key
 from axonp2p.identity.peer_id import PeerId, peer_id_of, short
 from axonp2p.table.dht.contact import host_of_packed, read_host
 from axonp2p.table.records import LONGEST_LIFE_S, Port
-from axonp2p.transport.address import join_host_port, split_host_port
+from axonp2p.transport.address import PinnedAddress, join_host_port, split_host_port
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S, Fingerprint
 from axonp2p.wire.codec import Message, decode_as, encode
 
@@ -28,12 +29,16 @@ LARGEST = 320
 """Bytes of a signed compact row, at the most; about 190 is usual."""
 MOST_TAGS = 4
 MOST_ADDRESSES = 2
+MOST_RELAYS = 1
 OFFERS_WORK = 1
 ISSUES_TOKENS = 2
+NOT_DIALABLE = 4
+CARRIES = 8
 _REMEMBERED = 2048
 
 PublicKey = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 PackedAddress = Annotated[bytes, msgspec.Meta(min_length=6, max_length=18)]
+PackedRelay = Annotated[bytes, msgspec.Meta(min_length=38, max_length=50)]
 Tag = Annotated[str, msgspec.Meta(max_length=16, pattern=r"^[a-z][a-z0-9-]*\Z")]
 Megabytes = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
 
@@ -61,8 +66,10 @@ class CompactRow(Message, frozen=True, array_like=True):
     """Memory of its largest GPU, MiB; 0 without one."""
     tags: Annotated[tuple[Tag, ...], msgspec.Meta(max_length=MOST_TAGS)]
     """What its environment has, such as `torch2`: ascending, each once."""
-    flags: Annotated[int, msgspec.Meta(ge=0, le=3)]
-    """1: it takes work at present; 2: it signs tokens for itself."""
+    flags: Annotated[int, msgspec.Meta(ge=0, le=15)]
+    """1: it takes work at present; 2: it signs tokens for itself; 4: nobody could dial it; 8: it is a relay."""
+    packed_relays: Annotated[tuple[PackedRelay, ...], msgspec.Meta(max_length=MOST_RELAYS)]
+    """Who holds a connection of it: IP address, port, and the fingerprint that must answer there."""
 
     @property
     def peer(self) -> PeerId:
@@ -87,9 +94,23 @@ class CompactRow(Message, frozen=True, array_like=True):
     @property
     def addresses(self) -> list[str]:
         """HOST:PORT (TCP), as in a full row."""
-        return [
-            join_host_port(host_of_packed(packed[:-2]), int.from_bytes(packed[-2:])) for packed in self.packed_addresses
-        ]
+        return [_host_port(packed) for packed in self.packed_addresses]
+
+    @property
+    def relays(self) -> list[str]:
+        """https://HOST:PORT#FINGERPRINT, as in a full row."""
+        cut = -FINGERPRINT_BYTES
+        return [f"https://{_host_port(one[:cut])}#{fingerprint_text(one[cut:])}" for one in self.packed_relays]
+
+    @property
+    def dialable(self) -> bool | None:
+        """False when nobody could dial it; else it is not known."""
+        return False if self.flags & NOT_DIALABLE else None
+
+    @property
+    def carries(self) -> bool:
+        """Whether it is a relay for others."""
+        return bool(self.flags & CARRIES)
 
 
 def pack_addresses(addresses: Iterable[str]) -> tuple[bytes, ...]:
@@ -102,13 +123,23 @@ def pack_addresses(addresses: Iterable[str]) -> tuple[bytes, ...]:
     return tuple(packed[:MOST_ADDRESSES])
 
 
+def pack_relays(relays: Iterable[str]) -> tuple[bytes, ...]:
+    """The first relay whose host is an IP address, packed."""
+    packed: list[bytes] = []
+    for relay in relays:
+        address = PinnedAddress.parse(relay)
+        with suppress(MalformedMessage):
+            packed.append(read_host(address.host).packed + address.port.to_bytes(2) + (address.fingerprint or b""))
+    return tuple(packed[:MOST_RELAYS])
+
+
 def withdrawal_of(row: CompactRow, sequence: int, expires: int) -> CompactRow:
     """The row that takes `row` out of the sets it stands in: it lives at least as long, so that `row` never comes back.
 
     Also published, under the old row's keys, when a change moves a peer to other classes.
     """
     lasting = max(row.expires, expires)
-    return replace(row, packed_addresses=(), dht=0, flags=0, sequence=sequence, expires=lasting)
+    return replace(row, packed_addresses=(), packed_relays=(), dht=0, flags=0, sequence=sequence, expires=lasting)
 
 
 def sign_compact(key: PrivateKey, row: CompactRow) -> bytes:
@@ -164,11 +195,15 @@ def _read(payload: bytes) -> CompactRow:
 
 def _check(row: CompactRow) -> None:
     """The rules that the types do not tell. Raises `MalformedMessage`."""
-    for packed in row.packed_addresses:
+    for packed in (*row.packed_addresses, *(relay[:-FINGERPRINT_BYTES] for relay in row.packed_relays)):
         host_of_packed(packed[:-2])
         if packed[-2:] == b"\0\0":
             raise MalformedMessage("port 0 is nowhere")
     if any(one >= other for one, other in pairwise(row.tags)):
         raise MalformedMessage("tags are ascending, each once")
-    if row.withdrawn and (row.flags or row.dht):
+    if row.withdrawn and (row.flags or row.dht or row.packed_relays):
         raise MalformedMessage("a withdrawn peer offers nothing")
+
+
+def _host_port(packed: bytes) -> str:
+    return join_host_port(host_of_packed(packed[:-2]), int.from_bytes(packed[-2:]))

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from axonp2p.errors import SettingsError
+
+BYTES_A_MBIT = 125_000
+
 
 @dataclass(frozen=True)
 class RelayLimits:
@@ -28,3 +32,12 @@ class RelayLimits:
     """How long one stream may last."""
     idle_s: float = 120.0
     """A stream on which nothing moves for so long is ended: sessions give a sign of life every few seconds."""
+
+
+def limits_of(mbit: float, hourly_mb: int, **others: int) -> RelayLimits:
+    """As an operator sets them. Raises `SettingsError` for numbers that cannot be meant."""
+    if mbit < 0 or hourly_mb < 0:
+        raise SettingsError(
+            f"relay-mbit is {mbit:g}, relay-hourly-mb is {hourly_mb}", fix="0 for no limit, or more than that"
+        )
+    return RelayLimits(bytes_a_second=mbit * BYTES_A_MBIT, hourly_bytes=hourly_mb * 2**20, **others)

@@ -28,6 +28,7 @@ def compact(sequence: int = 1, expires: int = int(NOW) + 600, **changes) -> Comp
         "gpu_memory_mb": 0,
         "tags": (),
         "flags": 1,
+        "packed_relays": (),
     }
     return CompactRow(sequence=sequence, expires=expires, **(usual | changes))
 

@@ -9,11 +9,14 @@ import pytest
 from axonp2p.peers import rtt
 from axonp2p.peers.rtt import Target, measure
 from axonp2p.peers.selection import Distance
+from axonp2p.transport.ways import Place
 from tests.fakes import key_of
 
 
 def targets(*names: str) -> dict[str, Target]:
-    return {key_of(name).peer_id: Target(name, ["192.0.2.1:1"], bytes(32)) for name in names}
+    return {
+        key_of(name).peer_id: Target(name, Place(key_of(name).peer_id, ["192.0.2.1:1"], bytes(32))) for name in names
+    }
 
 
 @pytest.fixture(autouse=True)

@@ -54,6 +54,7 @@ def compact_of(key: PrivateKey, row: Row) -> CompactRow:
         gpu_memory_mb=0,
         tags=(),
         flags=OFFERS_WORK | ISSUES_TOKENS,
+        packed_relays=(),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fakes import key_of, make_row
-from tracker.looks import BURST, LOOKS_A_SECOND, Looks, worth_calling
+from tracker.looks import BURST, LOOK_AGAIN_S, LOOKS_A_SECOND, Looks, worth_asking, worth_calling
 
 ADA, BEN = key_of("ada"), key_of("ben")
 
@@ -26,7 +26,7 @@ ADA, BEN = key_of("ada"), key_of("ben")
     ],
 )
 def test_which_addresses_are_called(addresses: list[str], source: str, called: list[str]):
-    assert worth_calling(make_row(ADA, addresses=addresses), source) == called
+    assert [str(way) for way in worth_calling(make_row(ADA, addresses=addresses), source)] == called
 
 
 def test_a_place_is_looked_at_once():
@@ -40,6 +40,26 @@ def test_a_place_is_looked_at_once():
     moved = make_row(ADA, sequence=3, addresses=["127.0.0.1:7072"])
     assert looks.reached(moved) is None
     assert looks.wanted(moved, 2.0)
+
+
+def test_what_was_found_is_looked_at_again_after_a_while_and_holds_meanwhile():
+    looks, row = Looks(), make_row(ADA)
+    assert looks.wanted(row, 100.0)
+    looks.found(row, False)
+    assert not looks.wanted(row, 100.0 + LOOK_AGAIN_S - 1)
+    assert looks.wanted(row, 100.0 + LOOK_AGAIN_S)
+    assert looks.reached(row) is False
+    looks.found(row, True)
+    assert looks.reached(row) is True
+    assert not looks.wanted(row, 100.0 + LOOK_AGAIN_S + 1)
+
+
+def test_relays_are_asked_by_the_same_rule_as_addresses():
+    pin = "#" + "a" * 52
+    relays = [f"https://10.0.0.1:7070{pin}", f"https://8.8.8.8:7070{pin}"]
+    row = make_row(ADA, addresses=["9.9.9.9:7071"], relays=relays, dialable=False)
+    assert [str(way) for way in worth_asking(row, "1.1.1.1")] == ["relay 8.8.8.8:7070"]
+    assert [str(way) for way in worth_asking(row, "10.0.0.9")] == ["relay 10.0.0.1:7070", "relay 8.8.8.8:7070"]
 
 
 def test_only_so_many_looks_a_second():

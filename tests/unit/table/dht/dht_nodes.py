@@ -32,6 +32,7 @@ def compact_row(name: str, **changes: Any) -> CompactRow:
         "gpu_memory_mb": 0,
         "tags": ("py311", "torch2"),
         "flags": 3,
+        "packed_relays": (),
     }
     return CompactRow(**(usual | changes))
 

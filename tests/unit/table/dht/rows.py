@@ -35,6 +35,7 @@ def row_of(key: PrivateKey, **changes: Any) -> CompactRow:
         "gpu_memory_mb": 0,
         "tags": ("torch2",),
         "flags": 3,
+        "packed_relays": (),
     }
     return CompactRow(**{**fields, **changes})
 

@@ -18,6 +18,7 @@ from axonp2p.table.dht.compact import (
     CompactRow,
     open_compact,
     pack_addresses,
+    pack_relays,
     sign_compact,
     withdrawal_of,
 )
@@ -40,7 +41,8 @@ rows = st.builds(
     memory_mb=st.integers(0, 2**32 - 1),
     gpu_memory_mb=st.integers(0, 2**32 - 1),
     tags=st.sets(st.from_regex(r"[a-z][a-z0-9-]{0,15}", fullmatch=True), max_size=4).map(lambda t: tuple(sorted(t))),
-    flags=st.integers(0, 3),
+    flags=st.integers(0, 15),
+    packed_relays=st.sampled_from([(), (bytes([8, 8, 4, 4, 27, 159]) + bytes(range(32)),)]),
 )
 
 
@@ -105,7 +107,10 @@ def test_expired_and_immortal_rows() -> None:
         {"tags": ("torch2", "torch2")},
         {"tags": ("Torch",)},
         {"tags": ("",)},
-        {"flags": 4},
+        {"flags": 16},
+        {"flags": 4, "packed_addresses": ()},
+        {"packed_relays": (b"seven77" + bytes(32),)},
+        {"packed_relays": (b"short",)},
         {"cores": -1},
         {"cores": 5000},
         {"memory_mb": 2**32},
@@ -122,7 +127,7 @@ def test_a_row_that_breaks_a_rule_is_malformed_even_when_signed(changes: dict[st
         open_compact(KEY.sign(PURPOSE, payload) + payload, NOW)
 
 
-@pytest.mark.parametrize("fields", [10, 12])
+@pytest.mark.parametrize("fields", [11, 13])
 def test_too_few_or_too_many_fields(fields: int) -> None:
     plain = [*(getattr(ROW, name) for name in CompactRow.__struct_fields__), 0][:fields]
     payload = msgpack.packb(plain)
@@ -157,3 +162,13 @@ def test_any_signed_list_is_a_row_or_an_error_of_ours(plain: list[object]) -> No
     payload = msgpack.packb(plain)
     with suppress(AxonError):
         open_compact(KEY.sign(PURPOSE, payload) + payload, NOW)
+
+
+def test_a_relay_as_a_full_row_has_it() -> None:
+    relay = f"https://8.8.4.4:7070#{'a' * 52}"
+    row = replace(ROW, packed_relays=pack_relays(["https://relay.example:1#" + "a" * 52, relay, relay]), flags=12)
+    assert row.relays == [relay]
+    assert row.dialable is False
+    assert row.carries
+    assert len(sign_compact(KEY, row)) <= LARGEST
+    assert (ROW.relays, ROW.dialable, ROW.carries) == ([], None, False)

@@ -7,13 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
-from aiohttp import web
 
 from axonp2p.clock import SystemClock
-from axonp2p.errors import MalformedMessage
-from axonp2p.transport.http_replies import errors_as_refusals
+from axonp2p.transport.relay.door import RelayDoor
 from axonp2p.transport.relay.limits import RelayLimits
-from axonp2p.transport.relay.messages import RegisterAtRelay, RelayTerms
+from axonp2p.transport.relay.messages import RelayTerms
 from axonp2p.transport.relay.registration import Registration
 from axonp2p.transport.relay.server import RelayServer
 from axonp2p.transport.session import Session
@@ -79,21 +77,10 @@ class Relays:
 
     async def relay(self, **limits: float) -> Relay:
         server = RelayServer(RelayLimits(**limits), SystemClock())
-
-        async def serve(session: Session) -> None:
-            first, payload = await session.receive(RegisterAtRelay)
-            if payload or not isinstance(first, RegisterAtRelay):
-                raise MalformedMessage("not a registration")
-            await server.serve(session)
-
-        def prepare(app: web.Application) -> None:
-            app.middlewares.append(server.connects)
-            server.add_routes(app)
-
+        door = RelayDoor(server, "relay lab")
         host = self._hosts.make()
-        host.app.middlewares.insert(0, errors_as_refusals)
-        host.listener.serve_sessions(host.app, serve)
-        prepare(host.app)
+        host.listener.serve_sessions(host.app, door.serve)
+        door.add_to(host.app)
         await host.listener.start("127.0.0.1", 0)
         relay = Relay(host, server, asyncio.create_task(server.run()))
         self._relays.append(relay)
