@@ -27,6 +27,9 @@ from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.address import parse_listen
 from axonp2p.transport.http_replies import add_ping
 from axonp2p.transport.listener import Listener
+from axonp2p.transport.relay.choice import RelayChoice
+from axonp2p.transport.relay.limits import limits_of
+from axonp2p.transport.relay.server import RelayServer
 from peer_daemon.announce_rota import Rota
 from peer_daemon.announcer import Announcer, Hearers
 from peer_daemon.dht_side import DhtSide
@@ -49,15 +52,18 @@ from peer_daemon.presence import Parts, Presence
 from peer_daemon.questions import Questions
 from peer_daemon.receipts_book import ReceiptsBook
 from peer_daemon.receipts_courier import ReceiptsCourier
+from peer_daemon.relay_side import RelaySide
 from peer_daemon.row_writer import Numbers, RowWriter
 from peer_daemon.standing import Standing
 from peer_daemon.tracker_news import TrackerNews
+from peer_daemon.volunteers import Volunteers
 from peer_daemon.workplace import Workplace
 from peer_daemon.workshop import Workshop
 
 log = get_logger(__name__)
 
 _LAST_RECEIPTS_S = 3.0
+_OF_A_VOLUNTEER = {"peers": 16, "streams": 64, "streams_of_peer": 16, "streams_of_caller": 16}
 
 
 class Peer:
@@ -82,6 +88,8 @@ class Peer:
         self._name = name_of(settings.name, self._key.peer_id)
         self._lines = TrackerLines(health, self._clock, self._chance)
         self._place = Place(home / "coordinate", self._chance)
+        self._relay_limits = limits_of(settings.relay_mbit, settings.relay_hourly_mb, **_OF_A_VOLUNTEER)
+        self._relay: RelayServer | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -117,7 +125,7 @@ class Peer:
                 fix="axon-peer run --tracker https://HOST:PORT#FINGERPRINT, or --dht-contact HOST:PORT",
             )
         running = [parts.announcer.run(), parts.courier.run()]
-        running += [part.run() for part in (parts.dht, parts.lan) if part]
+        running += [part.run() for part in (parts.dht, parts.lan, parts.relays, self._relay) if part]
         running += self._owner.tasks()
         self._tasks = [asyncio.create_task(one) for one in running]
 
@@ -144,6 +152,8 @@ class Peer:
                 await parts.courier.hand_in_all()
         except TimeoutError:
             log.info("receipts kept for the next start")
+        if self._relay:
+            await self._relay.stop()
         await self._listener.stop()
         if parts.dht:
             await parts.dht.stop()
@@ -193,11 +203,15 @@ class Peer:
         Questions(lambda: self._rows.signed, tokens, leases, clock).add_to(app)
         self._listener = Listener(self._key, certificate, app)
         self._listener.serve_sessions(app, self._door.serve)
+        if settings.relay:
+            self._relay = self._door.relay = RelayServer(self._relay_limits, clock)
+            app.middlewares.append(self._relay.connects)
+            self._relay.add_routes(app)
 
     def _make_parts(self) -> Parts:
         """What keeps the row with the trackers, in the DHT and on the local network."""
         settings, clock, presence, lines = self._settings, self._clock, self._presence, self._lines
-        host, dht, standing, lan = self._listen[0], None, None, None
+        host, dht, node, lan = self._listen[0], None, None, None
         if settings.dht:
             node = DhtNode(
                 self._key,
@@ -209,7 +223,16 @@ class Peer:
             )
             dht = DhtSide(node, self._key, self._home / "dht.json", clock, self._chance, presence.met)
             dht.offer(settings.dht_contacts)
-            standing = Standing(self._own, node, own_hosts)
+        volunteers = Volunteers(self._key.peer_id, lines, clock, node.find if node else None)
+        relays = RelaySide(
+            self._key,
+            self._listener,
+            self._own,
+            RelayChoice(self._chance),
+            clock,
+            changed=presence.relays_changed,
+            volunteers=volunteers.find,
+        )
         if settings.lan and is_on_lan(host):
             lan = LanSide(self._key.peer_id, self._name, host, presence.heard_on_lan)
         hearers = Hearers(presence.announced, presence.written, presence.tracker_lost)
@@ -220,8 +243,10 @@ class Peer:
                 lines, self._home / "trackers.json", clock, self._leases.trust, dht.offer if dht else None
             ),
             dht=dht,
-            standing=standing,
+            standing=Standing(self._own, node, own_hosts, carries=settings.relay),
             lan=lan,
+            relays=relays,
+            carrying=self._relay,
         )
 
     async def _open(self) -> int:

@@ -1,4 +1,4 @@
-"""The door for sessions: the first message says whether it is a client's lease or another member's link."""
+"""The door for sessions: the first message says whether it is a lease, another member's link, or a registration."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from axonp2p.logs import get_logger
 from axonp2p.plain_text import plural
 from axonp2p.reservation.token import Caller
 from axonp2p.transport.messages import JoinMesh
+from axonp2p.transport.relay.messages import RegisterAtRelay
+from axonp2p.transport.relay.server import RelayServer
 from axonp2p.transport.session import Session
 from peer_daemon.history.refusals import Refusals
 from peer_daemon.job_runner import JobRunner
@@ -55,6 +57,8 @@ class Door:
         self._workshop = workshop
         self._leasing: set[asyncio.Task[None]] = set()
         self._closing = False
+        self.relay: RelayServer | None = None
+        """What carries to others; set before the first session where the owner allows it."""
 
     async def serve(self, session: Session) -> None:
         """Have the conversation. What it raises is told to the caller as a refusal (`Listener.serve_sessions`)."""
@@ -67,7 +71,11 @@ class Door:
             raise MalformedMessage("a first message has no payload")
         if self._closing:
             raise Refused("this peer is stopping")
-        if isinstance(first, TakeLease):
+        if isinstance(first, RegisterAtRelay):
+            if self.relay is None:
+                raise Refused("this peer carries connections for nobody")
+            await self.relay.serve(session)
+        elif isinstance(first, TakeLease):
             lease = asyncio.create_task(self._lease(session, first))
             self._leasing.add(lease)
             lease.add_done_callback(self._leasing.discard)

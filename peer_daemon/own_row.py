@@ -8,10 +8,19 @@ from collections.abc import Sequence
 import msgspec
 
 from axonp2p.identity.peer_id import PeerId, public_key_of
-from axonp2p.table.dht.compact import ISSUES_TOKENS, OFFERS_WORK, CompactRow, pack_addresses
+from axonp2p.table.dht.compact import (
+    CARRIES,
+    ISSUES_TOKENS,
+    NOT_DIALABLE,
+    OFFERS_WORK,
+    CompactRow,
+    pack_addresses,
+    pack_relays,
+)
 from axonp2p.table.dht.index_keys import environment_tags
 from axonp2p.table.records import Row
 from axonp2p.transport.address import join_host_port
+from axonp2p.transport.messages import MOST_RELAYS
 from peer_daemon.lending import Lending
 from peer_daemon.offer import fit
 
@@ -33,6 +42,12 @@ class OwnRow:
         """UDP port of the DHT node; 0 while others cannot reach it."""
         self.port = 0
         """Where it listens, once it does."""
+        self.dialable: bool | None = None
+        """Whether others could dial it; None while nobody has tried."""
+        self.relays: list[str] = []
+        """Who holds a connection of it: https://HOST:PORT#FINGERPRINT."""
+        self.carries = False
+        """Whether it is a relay for others."""
         self._told = "" if host in _WILDCARDS else host
         self._seen: dict[str, str] = {}
         self._seen_by_nodes = ""
@@ -79,6 +94,9 @@ class OwnRow:
             dht=self.dht,
             coordinate=coordinate,
             trackers=list(trackers[:MOST_TRACKERS_NAMED]),
+            dialable=self.dialable,
+            relays=self.relays[:MOST_RELAYS],
+            carries=self.carries,
         )
         return fit(row, msgspec.structs.replace(self._lending.offer, free=self.free))
 
@@ -95,6 +113,7 @@ class OwnRow:
         # whether the owner is back many times a day.
         offer = self._lending.lasting
         flags = (0 if offer.refuses else OFFERS_WORK) | (ISSUES_TOKENS if row.issues_tokens else 0)
+        flags |= (NOT_DIALABLE if row.dialable is False else 0) | (CARRIES if row.carries else 0)
         return CompactRow(
             public_key=public_key_of(row.peer),
             packed_addresses=packed,
@@ -107,6 +126,7 @@ class OwnRow:
             gpu_memory_mb=min(max((gpu.memory_mb for gpu in offer.gpus), default=0), 2**32 - 1),
             tags=environment_tags(offer.packages),
             flags=flags,
+            packed_relays=pack_relays(row.relays),
         )
 
 

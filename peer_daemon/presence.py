@@ -12,13 +12,17 @@ from axonp2p.logs import get_logger
 from axonp2p.table.dht.lan import LanPeer
 from axonp2p.table.records import Announced
 from axonp2p.table.tracker_health import TrackerHealth
+from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.relay.choice import Candidate
+from axonp2p.transport.relay.server import RelayServer
 from peer_daemon.announcer import Announcer
-from peer_daemon.control.status import NetworkNow, TrackerNow
+from peer_daemon.control.status import Carried, NetworkNow, TrackerNow
 from peer_daemon.dht_side import DhtSide
 from peer_daemon.lan_side import LanSide
 from peer_daemon.leases import Leases
 from peer_daemon.receipts_courier import ReceiptsCourier
+from peer_daemon.relay_side import RelaySide
 from peer_daemon.row_writer import RowWriter, Written
 from peer_daemon.standing import Standing
 from peer_daemon.tracker_news import TrackerNews
@@ -35,8 +39,10 @@ class Parts:
     news: TrackerNews
     dht: DhtSide | None = None
     standing: Standing | None = None
-    """There when `dht` is."""
     lan: LanSide | None = None
+    relays: RelaySide | None = None
+    carrying: RelayServer | None = None
+    """There when the owner lets it be a relay."""
 
 
 class Presence:
@@ -79,6 +85,16 @@ class Presence:
                 TrackerNow(address=address.partition("#")[0], answers=address in told) for address in health.addresses
             ],
             dht_nodes=parts.dht.node.contact_count if parts.dht else 0,
+            carried=self._carried(),
+            relays=[PinnedAddress.parse(relay).host_port for relay in self._rows.own.relays],
+        )
+
+    def _carried(self) -> Carried | None:
+        if self.parts.carrying is None:
+            return None
+        books = self.parts.carrying.admission
+        return Carried(
+            on=self._rows.own.carries, peers=books.peers, streams=len(books.streams), bytes=books.totals.bytes
         )
 
     async def announced(self, line: HttpCaller, answer: Announced) -> None:
@@ -118,10 +134,25 @@ class Presence:
                 log.info("trackers learnt", told_by=found.name, trackers=len(learnt))
                 self.parts.announcer.woken()
 
+    def relays_changed(self) -> None:
+        """The row names other relays."""
+        self.parts.announcer.changed()
+
     def _look(self) -> None:
-        standing = self.parts.standing
+        standing, relays = self.parts.standing, self.parts.relays
         if standing and standing.look():
             self.parts.announcer.changed()
+        if standing and relays:
+            relays.say(self._trackers_as_relays(), needed=standing.needs_relay)
+
+    def _trackers_as_relays(self) -> list[Candidate]:
+        """The trackers that live, and can be told by their certificate."""
+        health, found = self._health, []
+        for address in health.addresses:
+            pinned, tracker = PinnedAddress.parse(address), health.state(address).tracker
+            if tracker and pinned.fingerprint and not health.is_away(address):
+                found.append(Candidate(str(pinned), tracker, f"tracker {pinned.host_port}"))
+        return found
 
     def _tell_lan(self) -> None:
         newest = self._rows.newest

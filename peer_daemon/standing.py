@@ -25,12 +25,16 @@ class Seen(Protocol):
 class Standing:
     """One peer's. `hosts` gives the addresses of this machine's own interfaces."""
 
-    def __init__(self, own: OwnRow, node: Seen, hosts: Callable[[], list[str]]) -> None:
+    def __init__(
+        self, own: OwnRow, node: Seen | None, hosts: Callable[[], list[str]], *, carries: bool = False
+    ) -> None:
+        """`node` is None when the peer takes no part in the DHT; `carries`: the owner lets it be a relay."""
         self.port = 0
         """The UDP port of the node, once it listens."""
         self._own = own
         self._node = node
         self._hosts = hosts
+        self._carries = carries
         self._reached: dict[str, bool] = {}
 
     def reached(self, tracker: str, reached: bool | None) -> None:
@@ -47,10 +51,23 @@ class Standing:
         """Whether some tracker could call this peer; None while none has tried."""
         return any(self._reached.values()) if self._reached else None
 
+    @property
+    def needs_relay(self) -> bool:
+        """Whether some tracker could not call this peer: others in the same place cannot either."""
+        return not all(self._reached.values())
+
     def look(self) -> bool:
         """Put what is known now into the row and the node; whether the row says something else."""
-        own, node, word = self._own, self._node, self.word
-        seen = node.own_address_seen
+        own, word = self._own, self.word
+        carries = self._carries and word is True
+        changed = (own.dialable, own.carries) != (word, carries)
+        own.dialable, own.carries = word, carries
+        if self._node is not None:
+            changed |= self._look_at(self._node, word)
+        return changed
+
+    def _look_at(self, node: Seen, word: bool | None) -> bool:
+        own, seen = self._own, node.own_address_seen
         changed = bool(seen) and own.seen_by_nodes(_host_of(seen or ""))
         node.serves = should_serve(word, seen, self._hosts(), self.port)
         port = self.port if node.serves else 0

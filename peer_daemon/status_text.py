@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from axonp2p.plain_text import plural
-from peer_daemon.control.status import JobNow, LimitsNow, MachineNow, NetworkNow, Status
+from peer_daemon.control.status import Carried, JobNow, LimitsNow, MachineNow, NetworkNow, Status
 from peer_daemon.page.words import WORDS, credit, mebibytes
 
 Local = Callable[[float], datetime]
@@ -134,4 +134,15 @@ def _credits_text(status: Status) -> str:
 def _network_text(network: NetworkNow) -> str:
     answering = sum(tracker.answers for tracker in network.trackers)
     found = f"{_REACHABLE[network.reachable]}, at {network.address}" if network.address else "nobody can find it"
-    return f"{found}; {answering} of {plural(len(network.trackers), 'tracker')} answer, {network.dht_nodes} DHT nodes"
+    if network.relays:
+        found += f", but reach it through {plural(len(network.relays), 'relay')} ({', '.join(network.relays)})"
+    known = f"{answering} of {plural(len(network.trackers), 'tracker')} answer, {network.dht_nodes} DHT nodes"
+    return f"{found}; {known}{_carried_text(network.carried)}"
+
+
+def _carried_text(carried: Carried | None) -> str:
+    if carried is None:
+        return ""
+    if not carried.on:
+        return "; a relay for others once they can call it"
+    return f"; a relay for {plural(carried.peers, 'peer')}, {carried.bytes / 2**20:,.0f} MiB so far"

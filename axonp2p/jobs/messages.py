@@ -19,7 +19,7 @@ A session's first message says what it is for. `TakeLease` makes it a lease: the
       | <---------------- LeaseEnded          |
 
 `JoinMesh` makes it a link: from one member's daemon to another's, on which only `Carry` travels
-(`transport.mesh`).
+(`transport.mesh`). `RegisterAtRelay` makes the listener a relay for the caller (`transport.relay`).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ import msgspec
 
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.messages import Address, Fingerprint, JoinMesh, Refusal, Relays, Text, Uuid
+from axonp2p.transport.relay.messages import RegisterAtRelay
 from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
 from axonp2p.wire.ranks import MOST_MEMBERS, Rank
@@ -231,7 +232,7 @@ class LeaseEnded(Message, tag=True, frozen=True):
     """Empty when the client wished it."""
 
 
-FirstMessage = TakeLease | JoinMesh
+FirstMessage = TakeLease | JoinMesh | RegisterAtRelay
 ClientMessage = BundleManifest | BundlePart | SetRoster | ToWorker | SignReceipt | FetchLog | EndLease
 PeerMessage = (
     LeaseTaken

@@ -98,6 +98,19 @@ class TrackerNow(Told, frozen=True, kw_only=True):
     """Whether it took the row the last time."""
 
 
+class Carried(Told, frozen=True, kw_only=True):
+    """What this machine carries as a relay."""
+
+    on: bool
+    """Whether others are told of it: only while they can call this peer."""
+    peers: int
+    """Registered now."""
+    streams: int
+    """Carried now."""
+    bytes: int
+    """Since the start of the daemon."""
+
+
 class NetworkNow(Told, frozen=True, kw_only=True):
     """How the peer is to be found."""
 
@@ -108,6 +121,10 @@ class NetworkNow(Told, frozen=True, kw_only=True):
     trackers: list[TrackerNow]
     dht_nodes: int
     """Known nodes; 0 also when it takes no part."""
+    relays: list[str] = []
+    """HOST:PORT of those through which others reach it."""
+    carried: Carried | None = None
+    """What it carries for others; None when it is no relay."""
 
 
 class Status(Told, frozen=True, kw_only=True):

@@ -117,10 +117,13 @@ def _senses(senses: Sequence[tuple[str, bool, str]]) -> Iterable[Check]:
 def _ports(ports: PortFacts) -> Iterable[Check]:
     if ports.running:
         yield ok("daemon", ports.running)
-        if ports.reachable == "no":
+        if ports.reachable == "no" and ports.relays:
+            text = f"others cannot call this peer, but reach it through {' and '.join(ports.relays)}"
+            yield ok("reachable", f"{text}; forwarding a port on the router would be faster")
+        elif ports.reachable == "no":
             port = ports.listen.rpartition(":")[2]
             fix = f"forward TCP and UDP {port} on the router, and let them in: sudo ufw allow {port}"
-            yield Check(State.WARN, "reachable", "others cannot call this peer, so no job finds its way here", fix)
+            yield Check(State.WARN, "reachable", "others cannot call this peer, and it holds no relay yet", fix)
         elif ports.reachable == "yes":
             yield ok("reachable", "others can call this peer")
         return

@@ -39,6 +39,8 @@ class PortFacts:
     """What the peer that runs here says of itself in a sentence; it holds the ports then. Empty: none runs."""
     reachable: str = "unknown"
     """Whether others can call the one that runs: "yes", "no" or "unknown"."""
+    relays: tuple[str, ...] = ()
+    """HOST:PORT of those through which others reach it."""
     tcp: str = ""
     """Why nothing could be bound; empty where something could."""
     udp: str = ""

@@ -153,7 +153,9 @@ async def _ports(home: Path, settings: PeerSettings) -> PortFacts:
     except AxonError as error:
         return dataclasses.replace(ports, running=f"one runs here, but: {error.in_a_line}")
     running = f"{status.name} runs here, {status.state}: {status.sentence}"
-    return dataclasses.replace(ports, running=running, reachable=status.network.reachable)
+    return dataclasses.replace(
+        ports, running=running, reachable=status.network.reachable, relays=tuple(status.network.relays)
+    )
 
 
 def _why_not_bound(listen: str, kind: socket.SocketKind) -> str:

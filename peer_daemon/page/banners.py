@@ -47,12 +47,12 @@ def banners(status: Status) -> list[Banner]:
                 "Is this computer online?" if named else "URL is what axon-tracker run prints.",
             )
         )
-    elif status.network.reachable == "no":
+    elif status.network.reachable == "no" and not status.network.relays:
         found.append(
             Banner(
                 "warn",
                 "Unreachable: others cannot call this computer",
-                "It is announced, but calls from outside do not arrive, so clients pass it over.",
+                "It is announced, but calls from outside do not arrive, and no relay passes them on yet.",
                 "axon-peer doctor",
                 f"Most often the router has to forward port {_port(status.network.address)} (TCP and UDP) to it.",
             )

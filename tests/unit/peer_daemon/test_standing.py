@@ -73,3 +73,29 @@ def test_a_trackers_word_counts_more_and_a_yes_more_than_a_no(standing, own, nod
     standing.forget("a")
     standing.look()
     assert node.serves
+
+
+def test_what_trackers_found_stands_in_the_row(own):
+    standing = Standing(own, None, list)
+    assert standing.look() is False
+    assert (own.dialable, standing.needs_relay) == (None, False)
+    standing.reached("a", False)
+    assert standing.look() is True
+    assert (own.dialable, standing.needs_relay) == (False, True)
+    standing.reached("b", True)  # from another place
+    assert standing.look() is True
+    assert (own.dialable, standing.needs_relay) == (True, True)
+    standing.reached("a", True)
+    assert (standing.look(), standing.needs_relay) == (False, False)
+
+
+def test_only_who_can_be_dialled_is_a_relay_for_others(own):
+    standing = Standing(own, None, list, carries=True)
+    standing.look()
+    assert not own.carries
+    standing.reached("a", True)
+    assert standing.look() is True
+    assert own.carries
+    standing.reached("a", False)
+    standing.look()
+    assert not own.carries
