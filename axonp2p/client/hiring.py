@@ -69,6 +69,7 @@ class Hiring:
         self._unmeasured: list[Candidate] = []
         self._seen: dict[PeerId, SeenRow] = {}
         self._silent: set[PeerId] = set()
+        self._dialled = wish.first_rank
         self._names: dict[PeerId, str] = {}
         self.distances: dict[PeerId, Distance] = {}
         """Of all candidates that were measured."""
@@ -223,15 +224,17 @@ class Hiring:
             raise promise
         need = self._wish.need
         wanted = Wanted(self._wish.job, need.kind, need.cores, need.memory_mb, tuple(need.datasets))
+        # When a relay dies, it shall not take all peers of a job with it.
+        spread, self._dialled = self._dialled, self._dialled + 1
         try:
-            return await take_lease(self._means.key, row, promise, wanted, name=candidate.name)
+            return await take_lease(self._means.key, row, promise, wanted, name=candidate.name, spread=spread)
         except TokenRefused:
             # It may not know the tracker that signed, or not know it yet; its own word it knows.
             own = await self._desk.of_the_peer(row) if promise.tracker else None
             if not isinstance(own, Promise):
                 raise
         self._see(Reserved(reservation=own.uuid, issuer=own.issued_by, peers=[candidate.name]))
-        return await take_lease(self._means.key, row, own, wanted, name=candidate.name)
+        return await take_lease(self._means.key, row, own, wanted, name=candidate.name, spread=spread)
 
 
 def _by_reservation(promises: Mapping[PeerId, Promise | AxonError]) -> dict[str, tuple[str, list[PeerId]]]:

@@ -13,6 +13,7 @@ from axonp2p.jobs.messages import LeaseTaken, PeerMessage, TakeLease
 from axonp2p.table.records import Row
 from axonp2p.transport.dialer import dial
 from axonp2p.transport.messages import Refusal, error_of
+from axonp2p.transport.ways import ways_to
 from axonp2p.wire.codec import encode
 
 
@@ -28,9 +29,14 @@ class Wanted:
     """Names of data on the peer's machine that the job reads."""
 
 
-async def take_lease(key: PrivateKey, row: Row, promise: Promise, wanted: Wanted, *, name: str) -> Lease:
-    """Dial the peer, prove our key, show the token. Raises `Unreachable`, `Refused` (`Busy`) or `PeerMisbehaved`."""
-    session = await dial(key, row, called=f"peer {name}")
+async def take_lease(
+    key: PrivateKey, row: Row, promise: Promise, wanted: Wanted, *, name: str, spread: int = 0
+) -> Lease:
+    """Dial the peer (through its relays in an order that `spread` turns), prove our key, show the token.
+
+    Raises `Unreachable`, `Refused` (`Busy`) or `PeerMisbehaved`.
+    """
+    session = await dial(key, row, called=f"peer {name}", ways=ways_to(row, spread=spread))
     try:
         async with asyncio.timeout(ANSWER_S):
             await session.send(

@@ -71,10 +71,11 @@ class Way:
 def ways_to(where: Whereabouts, *, avoid: str = "", spread: int = 0) -> list[Way]:
     """All ways, the best first: direct ones, unless others could not dial it; then its relays.
 
-    `avoid` is a relay (as `Way` shows it) that has just failed: it comes last. `spread` turns the order of relays, so
-    that not everybody comes through the same one. What is no address is left out.
+    `avoid` is a relay (as `Way` shows it) that has just failed: it comes last. `spread` turns the order of relays,
+    which is the same for all peers that name the same ones, so that not everybody comes through one. What is no
+    address is left out.
     """
-    relayed = [way for relay in where.relays if (way := _through(relay, where))]
+    relayed = [way for relay in sorted(where.relays) if (way := _through(relay, where))]
     if relayed:
         turn = spread % len(relayed)
         relayed = relayed[turn:] + relayed[:turn]
