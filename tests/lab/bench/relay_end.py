@@ -1,7 +1,7 @@
 """One end of `scripts/bench_relay`, run inside of a host of the laboratory.
 
-relay_end listen HOST:PORT RELAY RELAY_ID HOME     a peer, registered with the relay; prints its row's lasting part as JSON
-relay_end call WHERE SECONDS                       measures the way that each line of its input names ("direct", "relay")
+relay_end listen HOST:PORT RELAY RELAY_ID HOME   a peer, registered with the relay; prints where it is, as JSON
+relay_end call WHERE SECONDS                     measures the way that each line of its input names (direct, relay)
 """
 
 from __future__ import annotations
