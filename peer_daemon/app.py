@@ -33,6 +33,7 @@ from axonp2p.transport.relay.server import RelayServer
 from peer_daemon.announce_rota import Rota
 from peer_daemon.announcer import Announcer, Hearers
 from peer_daemon.dht_side import DhtSide
+from peer_daemon.dial_back import DialBackAsker, DialBackDoor
 from peer_daemon.handlers import Door
 from peer_daemon.hardware import look_at_machine
 from peer_daemon.in_turn import InTurn
@@ -125,7 +126,7 @@ class Peer:
                 fix="axon-peer run --tracker https://HOST:PORT#FINGERPRINT, or --dht-contact HOST:PORT",
             )
         running = [parts.announcer.run(), parts.courier.run()]
-        running += [part.run() for part in (parts.dht, parts.lan, parts.relays, self._relay) if part]
+        running += [part.run() for part in (parts.dht, parts.lan, parts.relays, parts.asker, self._relay) if part]
         running += self._owner.tasks()
         self._tasks = [asyncio.create_task(one) for one in running]
 
@@ -167,6 +168,7 @@ class Peer:
         """What answers clients, members, and who asks for the row."""
         settings, clock, health = self._settings, self._clock, self._lines.health
         self._lending = Lending(offer)
+        self._fingerprint = certificate.fingerprint
         self._leases = leases = Leases(self._key.peer_id, self._lending, check_address=settings.check_client_address)
         leases.interrupted(interrupted_leases(self._home / "leases.json"), clock.now())
         for tracker in health.identities:
@@ -201,6 +203,7 @@ class Peer:
         app = web.Application()
         add_ping(app)
         Questions(lambda: self._rows.signed, tokens, leases, clock).add_to(app)
+        DialBackDoor(clock).add_to(app)
         self._listener = Listener(self._key, certificate, app)
         self._listener.serve_sessions(app, self._door.serve)
         if settings.relay:
@@ -211,7 +214,7 @@ class Peer:
     def _make_parts(self) -> Parts:
         """What keeps the row with the trackers, in the DHT and on the local network."""
         settings, clock, presence, lines = self._settings, self._clock, self._presence, self._lines
-        host, dht, node, lan = self._listen[0], None, None, None
+        host, dht, node, lan, asker = self._listen[0], None, None, None, None
         if settings.dht:
             node = DhtNode(
                 self._key,
@@ -223,6 +226,9 @@ class Peer:
             )
             dht = DhtSide(node, self._key, self._home / "dht.json", clock, self._chance, presence.met)
             dht.offer(settings.dht_contacts)
+            asker = DialBackAsker(
+                self._key.peer_id, self._fingerprint, clock, self._chance, node.find, presence.told_by_peers
+            )
         volunteers = Volunteers(self._key.peer_id, lines, clock, node.find if node else None)
         relays = RelaySide(
             self._key,
@@ -246,6 +252,7 @@ class Peer:
             standing=Standing(self._own, node, own_hosts, carries=settings.relay),
             lan=lan,
             relays=relays,
+            asker=asker,
             carrying=self._relay,
         )
 
@@ -253,6 +260,8 @@ class Peer:
         """Take the ports, TCP and UDP; which TCP port. Raises `PortTaken` or `SettingsError`."""
         parts, host = self._parts, self._listen[0]
         port = self._own.port = await self._listener.start(*self._listen)
+        if parts.asker:
+            parts.asker.port = port
         if parts.dht and parts.standing:
             parts.standing.port = await parts.dht.listen(host, port)
         if parts.lan:

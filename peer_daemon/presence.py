@@ -19,6 +19,7 @@ from axonp2p.transport.relay.server import RelayServer
 from peer_daemon.announcer import Announcer
 from peer_daemon.control.status import Carried, NetworkNow, TrackerNow
 from peer_daemon.dht_side import DhtSide
+from peer_daemon.dial_back import DialBackAsker
 from peer_daemon.lan_side import LanSide
 from peer_daemon.leases import Leases
 from peer_daemon.receipts_courier import ReceiptsCourier
@@ -41,6 +42,7 @@ class Parts:
     standing: Standing | None = None
     lan: LanSide | None = None
     relays: RelaySide | None = None
+    asker: DialBackAsker | None = None
     carrying: RelayServer | None = None
     """There when the owner lets it be a relay."""
 
@@ -134,6 +136,12 @@ class Presence:
                 log.info("trackers learnt", told_by=found.name, trackers=len(learnt))
                 self.parts.announcer.woken()
 
+    def told_by_peers(self, said: dict[str, bool]) -> None:
+        """Other peers were asked to call this one."""
+        if self.parts.standing:
+            self.parts.standing.told_by_peers(said)
+            self._look()
+
     def relays_changed(self) -> None:
         """The row names other relays."""
         self.parts.announcer.changed()
@@ -142,6 +150,8 @@ class Presence:
         standing, relays = self.parts.standing, self.parts.relays
         if standing and standing.look():
             self.parts.announcer.changed()
+        if standing and self.parts.asker:
+            self.parts.asker.trackers_tell = standing.trackers_tell
         if standing and relays:
             relays.say(self._trackers_as_relays(), needed=standing.needs_relay)
 

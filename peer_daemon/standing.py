@@ -36,11 +36,21 @@ class Standing:
         self._hosts = hosts
         self._carries = carries
         self._reached: dict[str, bool] = {}
+        self._peers_said: dict[str, bool] = {}
 
     def reached(self, tracker: str, reached: bool | None) -> None:
         """A tracker could call this peer, or could not; None when it has not tried."""
         if reached is not None:
             self._reached[tracker] = reached
+
+    @property
+    def trackers_tell(self) -> bool:
+        """Whether some tracker has tried: peers' words count only while none has."""
+        return bool(self._reached)
+
+    def told_by_peers(self, said: dict[str, bool]) -> None:
+        """Other peers could call this peer, or could not; what others said before is forgotten."""
+        self._peers_said = dict(said)
 
     def forget(self, tracker: str) -> None:
         """This tracker has gone: what it said may not hold any more."""
@@ -48,13 +58,14 @@ class Standing:
 
     @property
     def word(self) -> bool | None:
-        """Whether some tracker could call this peer; None while none has tried."""
-        return any(self._reached.values()) if self._reached else None
+        """Whether some tracker (some peer, while no tracker has tried) could call this peer; None: nobody has tried."""
+        said = self._reached or self._peers_said
+        return any(said.values()) if said else None
 
     @property
     def needs_relay(self) -> bool:
-        """Whether some tracker could not call this peer: others in the same place cannot either."""
-        return not all(self._reached.values())
+        """Whether somebody could not call this peer: others in the same place cannot either."""
+        return not all((self._reached or self._peers_said).values())
 
     def look(self) -> bool:
         """Put what is known now into the row and the node; whether the row says something else."""

@@ -90,6 +90,21 @@ class Carry(Message, tag=True, frozen=True):
     """The payload is from the caller's worker for the listener's worker, or the other way."""
 
 
+class DialBack(Message, frozen=True):
+    """Call me back at the IP address from which I ask: am I there for others?"""
+
+    port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
+    """Where the asker listens."""
+    certificate: Fingerprint
+
+
+class DialedBack(Message, frozen=True):
+    """Whether the holder of that certificate answered there."""
+
+    reached: bool
+    """Whether it did."""
+
+
 LinkReply = MeshJoined | Refusal
 
 _TRAVELLING = (Refused, PeerMisbehaved, Unreachable, JobFailed)

@@ -99,3 +99,13 @@ def test_only_who_can_be_dialled_is_a_relay_for_others(own):
     standing.reached("a", False)
     standing.look()
     assert not own.carries
+
+
+def test_peers_are_believed_while_no_tracker_has_tried(own):
+    standing = Standing(own, None, list)
+    standing.told_by_peers({"a": False, "b": True})
+    assert (standing.word, standing.needs_relay, standing.trackers_tell) == (True, True, False)
+    standing.told_by_peers({"c": False})
+    assert (standing.word, standing.needs_relay) == (False, True)
+    standing.reached("tracker", True)
+    assert (standing.word, standing.needs_relay, standing.trackers_tell) == (True, False, True)
