@@ -105,6 +105,8 @@ class PeerSettings(_Section, frozen=True):
     """No job begins while less than this is free, in MiB."""
     hand_back_minutes: float = 2.0
     """Jobs that have waited for so long are handed back."""
+    map_port: bool = True
+    """Whether the router is asked to forward the port (UPnP), where axonp2p[upnp] is installed."""
     relay: bool = False
     """Whether it carries connections to peers that nobody can dial, while others can dial this one."""
     relay_mbit: float = 5.0

@@ -49,6 +49,7 @@ from peer_daemon.own_tokens import OwnTokens
 from peer_daemon.owner_side import Lent, OwnerSide
 from peer_daemon.pace import BYTES_A_MBIT, Pace
 from peer_daemon.place import Place
+from peer_daemon.port_mapping import port_mapping
 from peer_daemon.presence import Parts, Presence
 from peer_daemon.questions import Questions
 from peer_daemon.receipts_book import ReceiptsBook
@@ -126,7 +127,9 @@ class Peer:
                 fix="axon-peer run --tracker https://HOST:PORT#FINGERPRINT, or --dht-contact HOST:PORT",
             )
         running = [parts.announcer.run(), parts.courier.run()]
-        running += [part.run() for part in (parts.dht, parts.lan, parts.relays, parts.asker, self._relay) if part]
+        running += [
+            part.run() for part in (parts.dht, parts.lan, parts.relays, parts.asker, parts.mapping, self._relay) if part
+        ]
         running += self._owner.tasks()
         self._tasks = [asyncio.create_task(one) for one in running]
 
@@ -146,6 +149,7 @@ class Peer:
         leaving = [parts.announcer.withdraw(last), self._door.close("the peer is stopping")]
         leaving += [parts.dht.withdraw(last.compact)] if parts.dht else []
         leaving += [parts.lan.stop()] if parts.lan else []
+        leaving += [parts.mapping.close()] if parts.mapping else []
         await asyncio.gather(*leaving)
         await self._owner.stop()
         try:
@@ -254,6 +258,7 @@ class Peer:
             relays=relays,
             asker=asker,
             carrying=self._relay,
+            mapping=port_mapping(wanted=settings.map_port, everywhere=self._own.listens_everywhere),
         )
 
     async def _open(self) -> int:
@@ -262,6 +267,8 @@ class Peer:
         port = self._own.port = await self._listener.start(*self._listen)
         if parts.asker:
             parts.asker.port = port
+        if parts.mapping:
+            await parts.mapping.open(port)
         if parts.dht and parts.standing:
             parts.standing.port = await parts.dht.listen(host, port)
         if parts.lan:

@@ -58,6 +58,11 @@ class OwnRow:
         return self._lasting.name
 
     @property
+    def listens_everywhere(self) -> bool:
+        """Whether it listens on every address of its machine."""
+        return not self._told
+
+    @property
     def addresses(self) -> list[str]:
         """HOST:PORT, by which others reach this peer; none is known before the first tracker or DHT node answered."""
         hosts = [self._told] if self._told else list(dict.fromkeys(self._seen.values())) or [self._seen_by_nodes]

@@ -22,6 +22,7 @@ from peer_daemon.dht_side import DhtSide
 from peer_daemon.dial_back import DialBackAsker
 from peer_daemon.lan_side import LanSide
 from peer_daemon.leases import Leases
+from peer_daemon.port_mapping import PortMapping
 from peer_daemon.receipts_courier import ReceiptsCourier
 from peer_daemon.relay_side import RelaySide
 from peer_daemon.row_writer import RowWriter, Written
@@ -43,6 +44,7 @@ class Parts:
     lan: LanSide | None = None
     relays: RelaySide | None = None
     asker: DialBackAsker | None = None
+    mapping: PortMapping | None = None
     carrying: RelayServer | None = None
     """There when the owner lets it be a relay."""
 
@@ -87,6 +89,7 @@ class Presence:
                 TrackerNow(address=address.partition("#")[0], answers=address in told) for address in health.addresses
             ],
             dht_nodes=parts.dht.node.contact_count if parts.dht else 0,
+            router=parts.mapping.state if parts.mapping else "",
             carried=self._carried(),
             relays=[PinnedAddress.parse(relay).host_port for relay in self._rows.own.relays],
         )

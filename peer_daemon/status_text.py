@@ -136,6 +136,8 @@ def _network_text(network: NetworkNow) -> str:
     found = f"{_REACHABLE[network.reachable]}, at {network.address}" if network.address else "nobody can find it"
     if network.relays:
         found += f", but reach it through {plural(len(network.relays), 'relay')} ({', '.join(network.relays)})"
+    if network.router and network.reachable != "yes":
+        found += f"; the router: {network.router}"
     known = f"{answering} of {plural(len(network.trackers), 'tracker')} answer, {network.dht_nodes} DHT nodes"
     return f"{found}; {known}{_carried_text(network.carried)}"
 

@@ -123,6 +123,8 @@ class NetworkNow(Told, frozen=True, kw_only=True):
     """Known nodes; 0 also when it takes no part."""
     relays: list[str] = []
     """HOST:PORT of those through which others reach it."""
+    router: str = ""
+    """Whether the router forwards the port, or why it was not asked."""
     carried: Carried | None = None
     """What it carries for others; None when it is no relay."""
 

@@ -18,6 +18,8 @@ _NOBODY_ELSE = {
     "AXON_PEER_NOT_IN_USE_OTHERS_CPU": "100",
     "AXON_PEER_ON_BATTERY": "true",
     "AXON_PEER_PAGE": "127.0.0.1:0",
+    # No test changes anybody's router.
+    "AXON_PEER_MAP_PORT": "false",
 }
 
 
