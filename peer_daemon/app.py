@@ -126,12 +126,7 @@ class Peer:
                 "nobody is known yet: others have to come to this peer",
                 fix="axon-peer run --tracker https://HOST:PORT#FINGERPRINT, or --dht-contact HOST:PORT",
             )
-        running = [parts.announcer.run(), parts.courier.run()]
-        running += [
-            part.run() for part in (parts.dht, parts.lan, parts.relays, parts.asker, parts.mapping, self._relay) if part
-        ]
-        running += self._owner.tasks()
-        self._tasks = [asyncio.create_task(one) for one in running]
+        self._tasks = [asyncio.create_task(one) for one in (*parts.tasks(), *self._owner.tasks())]
 
     async def until_broken(self) -> None:
         """Wait for a mistake of ours in one of the tasks, and raise it."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from axonp2p.clock import Clock
 from axonp2p.files import write_whole
@@ -47,6 +49,11 @@ class Parts:
     mapping: PortMapping | None = None
     carrying: RelayServer | None = None
     """There when the owner lets it be a relay."""
+
+    def tasks(self) -> list[Coroutine[Any, Any, None]]:
+        """What each of them does for as long as the peer runs."""
+        late = (self.dht, self.lan, self.relays, self.asker, self.mapping, self.carrying)
+        return [self.announcer.run(), self.courier.run(), *(part.run() for part in late if part)]
 
 
 class Presence:
