@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import pytest
 
+from axonp2p.clock import SystemClock
 from axonp2p.errors import Busy, MalformedMessage, Refused, TokenRefused, Unreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.messages import (
@@ -35,6 +36,9 @@ from axonp2p.jobs.messages import (
 from axonp2p.ledger.receipt import DoublySigned, Receipt, open_doubly_signed
 from axonp2p.sandbox.messages import BundleReady, Control, FromMember, Start, Started, ToMember
 from axonp2p.transport.messages import JoinMesh, Refusal
+from axonp2p.transport.relay.limits import RelayLimits
+from axonp2p.transport.relay.messages import RegisterAtRelay, RelayTerms
+from axonp2p.transport.relay.server import RelayServer
 from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import encode_signed
 from axonp2p.wire.frame import PAYLOAD_LIMIT
@@ -340,4 +344,20 @@ async def test_words_pass_bulk_that_the_owners_limit_holds_back(make_peer):
     await worker.say(Control(), b"a word")
     lengths = {len((await heard(session, FromWorker))[1]) for _ in range(2)}
     assert lengths == {100_000, len(b"a word")}, "and not the second large one"
+    await session.close()
+
+
+async def test_a_peer_is_a_relay_only_where_its_owner_wants_it(make_peer) -> None:
+    peer = await make_peer()
+    session = await peer.dial()
+    await session.send(RegisterAtRelay())
+    with pytest.raises(Refused, match="carries connections for nobody"):
+        await session.receive(RelayTerms)
+    await session.close()
+    peer.door.relay = RelayServer(RelayLimits(streams_of_peer=3), SystemClock())
+    session = await peer.dial()
+    await session.send(RegisterAtRelay())
+    terms, _ = await session.receive(RelayTerms)
+    assert terms.streams == 3
+    assert peer.door.relay.admission.peers == 1
     await session.close()
