@@ -21,8 +21,8 @@ log = get_logger(__name__)
 
 EVERY_S = 300.0
 """How often a row is written when no tracker has said how often it wants one; it lives for twice that."""
-LOOKS_AFTER_S = (3.0, 10.0, 30.0)
-"""A tracker that has not called us back yet is asked so soon whether it has: others may use our DHT node only then."""
+LOOKS_AFTER_S = (1.0, 4.0, 10.0, 30.0)
+"""A tracker that has not called us back yet is asked so soon whether it has: three seconds decide it, as a rule."""
 _WITHDRAW_WITHIN_S = 3
 _REFUSED_WAIT_S = 60.0
 """A tracker that is well but does not want our row is asked again after so long."""

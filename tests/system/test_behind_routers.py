@@ -143,7 +143,7 @@ def test_everything_works_when_nobody_can_be_dialled(routers: Routers, tmp_path:
     job = write_job(tmp_path / "job", peers=2, rounds=10, pause=0.1)
     for event in routers.train(job):
         events.append(event)
-        if event["event"] == "round_finished" and event["round"] == 2 and not killed:
+        if event["event"] == "round_progress" and event["round"] == 3 and not killed:
             routers.processes.process("one").send_signal(signal.SIGKILL)
             killed = True
     capture.terminate()
@@ -151,6 +151,11 @@ def test_everything_works_when_nobody_can_be_dialled(routers: Routers, tmp_path:
     assert killed
     assert events[-1]["event"] == "job_finished", events[-3:]
     assert {event["round"] for event in events if event["event"] == "round_finished"} >= set(range(10))
+    (lost,) = [event["peer"] for event in events if event["event"] == "peer_lost"]
+    at = next(number for number, event in enumerate(events) if event["event"] == "peer_lost")
+    later = [event for event in events[at:] if event["event"] == "rtt_measured"]
+    assert later[-1]["relayed"] == {lost: f"relay {routers.lab.address(OTHER)}:7070"}
+    assert lost in [event["peer"] for event in events[at:] if event["event"] == "peer_hired"]
 
     flows = json.loads((tmp_path / "capture.json").read_text())
     assert sum(flow["bytes"] for flow in flows) > 100_000

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
-from axonp2p.errors import AxonError
+from axonp2p.errors import AxonError, Unreachable
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.transport.address import PinnedAddress, parse_listen
@@ -42,7 +43,8 @@ async def listen(at: str, relay: str, relay_id: str, home: str) -> None:
     await listener.start(host, port)
     place = {"peer": key.peer_id, "addresses": [at], "certificate": certificate.fingerprint.hex(), "relays": [relay]}
     registration = Registration(key, PinnedAddress.parse(relay), relay_id, listener, called="the relay")
-    await registration.hold(lambda terms: print(json.dumps(place), flush=True))
+    with suppress(Unreachable):  # the relay is stopped first
+        await registration.hold(lambda terms: print(json.dumps(place), flush=True))
 
 
 async def _drink(session: Session) -> None:

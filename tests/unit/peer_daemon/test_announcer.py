@@ -222,12 +222,12 @@ async def test_a_tracker_that_has_not_called_back_is_asked_soon_again_but_not_fo
     tracker.reached = None
     setting = make(tracker)
     waits = []
-    for _ in range(5):
+    for _ in range(6):
         await setting.round()
         waits.append(setting.announcer._rota.wait(clock.time))
         clock.time += waits[-1]
-    assert [round(wait) <= limit for wait, limit in zip(waits, (3, 10, 30, 120, 120), strict=True)] == [True] * 5
-    assert waits[3] > 100
+    assert [round(wait) <= limit for wait, limit in zip(waits, (1, 4, 10, 30, 120, 120), strict=True)] == [True] * 6
+    assert waits[4] > 100
 
 
 async def test_with_no_tracker_at_all_there_is_a_row_every_five_minutes(make, clock):
