@@ -95,7 +95,7 @@ def test_a_renewal_is_understood_by_who_has_the_new_row_already():
 
 
 def test_a_row_that_changed_much_is_not_shortened():
-    assert shorten(row_of(1, NOW + 1, capability={"x": "y" * 300}), row_of(1)) is None
+    assert shorten(row_of(1, NOW + 1, capability={"x": "y" * 400}), row_of(1)) is None
     assert shorten(row_of(1), None) is None
 
 
