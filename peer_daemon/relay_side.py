@@ -19,8 +19,8 @@ from peer_daemon.own_row import OwnRow
 
 log = get_logger(__name__)
 
-LOOK_AGAIN_S = 60.0
-"""How often volunteers are looked for while there are too few relays."""
+FIRST_LOOK_AGAIN_S, LAST_LOOK_AGAIN_S = 5.0, 300.0
+"""How soon volunteers are looked for again while there are too few relays: doubled each time."""
 
 
 class RelaySide:
@@ -46,7 +46,8 @@ class RelaySide:
         self._volunteers = volunteers
         self._trackers: list[Candidate] = []
         self._found: list[Candidate] = []
-        self._looked_at = float("-inf")
+        self._next_look = float("-inf")
+        self._look_again = FIRST_LOOK_AGAIN_S
         self._holding: dict[str, asyncio.Task[None]] = {}
         self._news = asyncio.Event()
 
@@ -85,14 +86,18 @@ class RelaySide:
             self._changed()
 
     def _pause(self) -> float:
-        wait = self._choice.wait(self._clock.monotonic())
-        return min(wait, LOOK_AGAIN_S) if self._choice.too_few else wait
+        now = self._clock.monotonic()
+        wait = self._choice.wait(now)
+        return min(wait, max(0.0, self._next_look - now)) if self._choice.too_few else wait
 
     async def _look_for_volunteers(self) -> None:
         now = self._clock.monotonic()
-        if not self._choice.too_few or now - self._looked_at < LOOK_AGAIN_S:
+        if not self._choice.too_few:
+            self._look_again = FIRST_LOOK_AGAIN_S
+        if not self._choice.too_few or now < self._next_look:
             return
-        self._looked_at = now
+        self._next_look = now + self._look_again
+        self._look_again = min(LAST_LOOK_AGAIN_S, 2 * self._look_again)
         self._found = await self._volunteers()
         self._choice.offer([*self._trackers, *self._found])
 

@@ -36,8 +36,11 @@ pytestmark = pytest.mark.skipif(bool(kernel.why_not()), reason=kernel.why_not() 
 class Routers:
     """The laboratory with its programs; used in a `with`."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, peers: dict[str, int], trackers: dict[str, int]) -> None:
+        """Peers and trackers by name, with their host's number."""
         self.base = base
+        self.peers = peers
+        self.trackers = trackers
         self.processes = Processes(base, first_tracker="")
         hosts = [Host(), Host(), Host(nat="cone"), Host(nat="symmetric"), Host(nat="cone")]
         self.lab = Laboratory(hosts, rtt_ms=20)
@@ -47,13 +50,13 @@ class Routers:
         self.lab.__enter__()
         self.processes.__enter__()
         try:
-            for name, host in {"one": ONE, "other": OTHER}.items():
+            for name, host in self.trackers.items():
                 knows = list(self.processes.trackers.values())
                 listen = f"{self.lab.address(host)}:7070"
                 self.processes.start_tracker(name, knows=knows, listen=listen, inside=self.lab.inside(host))
-            for name, host in PEERS.items():
+            for name, host in self.peers.items():
                 self.processes.begin_peer(name, listen="0.0.0.0:7071", inside=self.lab.inside(host))
-            for name in PEERS:
+            for name in self.peers:
                 self.processes.wait_for_peer(name)
         except BaseException:
             self.__exit__()
@@ -75,20 +78,20 @@ class Routers:
         assert done.returncode == 0, done.stderr
         return {peer["name"]: peer for peer in json.loads(done.stdout)["peers"]}
 
-    def wait_until_relayed(self) -> dict[str, dict[str, Any]]:
-        """Until the client measures both peers through relays."""
+    def wait_until_relayed(self, *names: str) -> dict[str, dict[str, Any]]:
+        """Until the client measures these peers through relays."""
         until = time.monotonic() + PATIENCE_S
         while True:
             seen = self.peers_seen()
-            if len(seen) == len(PEERS) and all(peer["rtt_s"] and peer["relay"] for peer in seen.values()):
+            if all(name in seen and seen[name]["rtt_s"] and seen[name]["relay"] for name in names):
                 return seen
-            assert time.monotonic() < until, f"not relayed: {seen}\n{self.processes.output('cone')}"
+            assert time.monotonic() < until, f"not relayed: {seen}\n{self.processes.output(names[0])}"
             time.sleep(0.5)
 
     def status(self, name: str) -> dict[str, Any]:
         home = str(self.base / name)
         done = subprocess.run(
-            self.command(PEERS[name], "peer_daemon.main", "status", "--json", "--home", home),
+            self.command(self.peers[name], "peer_daemon.main", "status", "--json", "--home", home),
             capture_output=True, text=True, timeout=60, cwd=ROOT,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
@@ -121,14 +124,13 @@ class Routers:
         return started
 
 
-@pytest.fixture
-def routers(tmp_path: Path) -> Iterator[Routers]:
-    with Routers(tmp_path) as routers:
-        yield routers
+def test_everything_works_when_nobody_can_be_dialled(tmp_path: Path) -> None:
+    with Routers(tmp_path, PEERS, {"one": ONE, "other": OTHER}) as routers:
+        _train_while_a_relay_dies(routers, tmp_path)
 
 
-def test_everything_works_when_nobody_can_be_dialled(routers: Routers, tmp_path: Path) -> None:
-    seen = routers.wait_until_relayed()
+def _train_while_a_relay_dies(routers: Routers, tmp_path: Path) -> None:
+    seen = routers.wait_until_relayed(*PEERS)
     for peer in seen.values():
         assert peer["rtt_s"] > 0.038  # two ways of 20 ms, and it says so
         assert peer["relay"].startswith("relay 10.77.")
@@ -160,3 +162,20 @@ def test_everything_works_when_nobody_can_be_dialled(routers: Routers, tmp_path:
     flows = json.loads((tmp_path / "capture.json").read_text())
     assert sum(flow["bytes"] for flow in flows) > 100_000
     assert [flow for flow in flows if flow["not_tls"]] == []
+
+
+def test_a_peer_that_others_can_dial_is_a_relay_where_its_owner_lets_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tracker carries for nobody; a volunteer with an address of its own does."""
+    monkeypatch.setenv("AXON_TRACKER_RELAY", "false")
+    monkeypatch.setenv("AXON_PEER_RELAY", "true")
+    with Routers(tmp_path, {"volunteer": OTHER, "symmetric": SYMMETRIC}, {"one": ONE}) as routers:
+        seen = routers.wait_until_relayed("symmetric")
+        assert seen["symmetric"]["relay"] == f"relay {routers.lab.address(OTHER)}:7071"
+        assert seen["volunteer"]["relay"] == ""
+        carried = routers.status("volunteer")["network"]["carried"]
+        assert carried["on"]
+        assert carried["peers"] == 1
+        assert carried["bytes"] > 0
+        assert not routers.status("symmetric")["network"]["carried"]["on"]

@@ -66,8 +66,10 @@ class RelayChoice:
 
     @property
     def too_few(self) -> bool:
-        """Whether more relays are wanted than are known."""
-        return self._needed and len(self._candidates) < self._wanted
+        """Whether more relays are wanted than are known that have not refused or failed."""
+        histories = [self._history(address) for address in self._candidates.keys() | self._open.keys()]
+        good = sum(history.failures == 0 or history.since is not None for history in histories)
+        return self._needed and good < self._wanted
 
     def offer(self, candidates: Iterable[Candidate]) -> None:
         """These may be asked from now on, and no others."""

@@ -93,6 +93,19 @@ def test_it_says_when_it_knows_too_few():
     assert not choice(needed=False).too_few
 
 
+def test_trackers_that_carry_for_nobody_are_not_enough():
+    relays = choice(ONE, TWO)
+    for one in relays.to_open(0):
+        relays.ended(one.address, 0)
+    assert relays.too_few
+    relays.offer([ONE, TWO, THREE, HOME])
+    assert not relays.too_few
+    assert set(relays.to_open(0)) == {THREE, HOME}
+    for one in (THREE, HOME):
+        relays.registered(one.address, 1)
+    assert not relays.too_few
+
+
 @given(st.lists(st.tuples(st.sampled_from(["open", "yes", "end", "need", "offer"]), st.integers(0, 3)), max_size=60))
 def test_never_more_open_than_wanted_and_never_the_same_twice(steps):
     relays, everybody = choice(ONE, TWO, THREE, HOME), [ONE, TWO, THREE, HOME]
