@@ -119,3 +119,9 @@ def test_a_wrong_clock_is_named() -> None:
     off = TrackerFacts("lab:7070", configured=True, clock_off_s=60.0)
     (one,) = wrong(checks_of(dataclasses.replace(FACTS, trackers=[off])))
     assert one.code == "AX-411"
+
+
+def test_a_peer_that_only_relays_reach_is_sound() -> None:
+    checks = found("ports", running="otter runs", reachable="no", relays=("192.0.2.1:7070",))
+    assert wrong(checks) == []
+    assert "reach it through 192.0.2.1:7070" in report_text(checks)

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from peer_daemon.control.status import HistoryTold, Status
+from peer_daemon.control.status import Carried, HistoryTold, Status
 from peer_daemon.page import words
 from peer_daemon.page.render import page
 from tests.laboratory.paper_steering import DAY, DIGITS, STATES, TRAINING, changed
@@ -198,3 +198,19 @@ def test_letters_are_readable_on_every_ground_they_stand_on(scheme: int) -> None
     for ink, ground in pairs:
         light, dark = sorted((luminance(colours[ink]), luminance(colours[ground])), reverse=True)
         assert (light + 0.05) / (dark + 0.05) >= 4.5, (ink, ground)
+
+
+def test_a_peer_behind_a_router_is_no_trouble_once_relays_have_it() -> None:
+    hidden = msgspec.structs.replace(
+        TRAINING.network, reachable="no", relays=["192.0.2.1:7070"], router="not asked for a port: map-port is off"
+    )
+    text = read(changed(network=hidden)).text
+    assert "through relays" in text
+    assert "192.0.2.1:7070" in text
+    assert "map-port is off" in text
+    assert "Unreachable" not in text
+
+
+def test_what_is_carried_for_others_is_told() -> None:
+    carrying = msgspec.structs.replace(TRAINING.network, carried=Carried(on=True, peers=3, streams=5, bytes=7 * 2**20))
+    assert "3 peers, 5 connections, 7 MiB" in read(changed(network=carrying)).text
