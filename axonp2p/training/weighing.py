@@ -34,6 +34,8 @@ DENSITIES = (1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
 """What a member with a slow link may send; SparseLoCo still learns well at the last one."""
 LEAST_GAIN = 1.25
 """What was chosen before is kept until something else is better by this factor."""
+LEAST_TURN = 2.0
+"""The same for computing meanwhile: steps and lines of small jobs are measured with much noise."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class Scales:
     def _negligible_s(self, computing_s: float) -> float:
         if self.before is None:
             return NEGLIGIBLE * computing_s
-        return NEGLIGIBLE * computing_s * (1 / LEAST_GAIN if self.before.overlap else LEAST_GAIN)
+        return NEGLIGIBLE * computing_s * (1 / LEAST_TURN if self.before.overlap else LEAST_TURN)
 
     def _too_large(self, round_bytes: float) -> float:
         """By how much a round's bytes are more than they should be, where it is ours to choose."""
