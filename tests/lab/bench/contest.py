@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,8 +22,9 @@ WARM_UP = 1
 class Contest:
     """Everything of it happens in a folder."""
 
-    def __init__(self, folder: Path, measured_steps: int) -> None:
+    def __init__(self, folder: Path, measured_steps: int, without: Collection[str] = ()) -> None:
         """`measured_steps`: over how many DDP and hivemind, whose steps all take the same, are measured on lines."""
+        self._without = without
         self._folder = folder
         self._measured = measured_steps
         self._grounds = 0
@@ -39,6 +40,8 @@ class Contest:
         with on_lines(trial.lines, trial.members) as ground:
             home = self._new_folder()
             for name in names:
+                if name in self._without:
+                    continue
                 with told(f"{name}, {trial.millions} M, {trial.lines}"):
                     yield self._one(ground, home, trial, name)
 

@@ -26,7 +26,7 @@ def show(contest: Contest, trial: Trial) -> dict[str, Any]:
             "steps": beside[name].steps,
             "losses": [curve.loss for curve in (equal[name], beside[name]) if curve.points],
         }
-        for name in NAMES
+        for name in equal
     ]
     return {"rows": rows}
 
