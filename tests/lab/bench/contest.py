@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.lab.bench.baselines import Baselines
-from tests.lab.bench.curve import Curve
+from tests.lab.bench.curve import Curve, NoSteps
 from tests.lab.bench.ground import Ground, on_lines, on_loopback
 from tests.lab.bench.ours import AUTO, DENSE, Ours
 from tests.lab.bench.settings import Trial
@@ -42,8 +42,13 @@ class Contest:
             for name in names:
                 if name in self._without:
                     continue
-                with told(f"{name}, {trial.millions} M, {trial.lines}"):
-                    yield self._one(ground, home, trial, name)
+                try:
+                    with told(f"{name}, {trial.millions} M, {trial.lines}"):
+                        curve = self._one(ground, home, trial, name)
+                except NoSteps as error:
+                    print(f"... left out: {error}", file=sys.stderr, flush=True)
+                else:
+                    yield curve
 
     def _one(self, ground: Ground, home: Path, trial: Trial, name: str) -> Curve:
         baselines, ours = Baselines(ground, home / name), Ours(ground, home / name)

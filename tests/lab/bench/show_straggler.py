@@ -26,7 +26,8 @@ def show(contest: Contest, trial: Trial) -> dict[str, Any]:
             "steps": beside[name].steps,
             "losses": [curve.loss for curve in (equal[name], beside[name]) if curve.points],
         }
-        for name in equal
+        for name in NAMES
+        if name in equal and name in beside
     ]
     return {"rows": rows}
 
