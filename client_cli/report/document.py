@@ -122,7 +122,7 @@ def _facts(view: View, stands: Standing, credits: dict[str, float]) -> list[tupl
     sent, dense = curves_picture.total_bytes(story)
     found.append(("on the wire", bytes_text(record.wire_bytes)))
     if sent and dense:
-        found.append(("times fewer bytes than dense", f"{dense / sent:,.3g}"))
+        found.append(("fewer bytes than dense", f"{dense / sent:,.3g} times"))
     found.append(("credits", credits_text(sum(credits.values()))))
     if story.newest and stands.look == "running" and story.newest.eta_s > 0:
         found.append(("to go, about", duration_text(story.newest.eta_s)))

@@ -84,8 +84,9 @@ def lanes(story: Story, time: WorkTime, now: float) -> list[Lane]:
     lost: dict[str, list[float]] = {name: [] for name in story.peers}
     for name, span in _turns(story, time, now):
         (spans if span.doing in ("ready", "now", "lost") else over)[name].append(span)
-        if span.doing == "lost":
-            lost[name].append(span.ended)
+    for event in story.turns:
+        if isinstance(event, events.PeerLost) and event.peer in lost:
+            lost[event.peer].append(time.at(event.at))
     return [
         Lane(name, sorted(spans[name], key=lambda span: span.began), over[name], lost[name]) for name in story.peers
     ]
@@ -179,6 +180,9 @@ def _turns(story: Story, time: WorkTime, now: float) -> Iterator[tuple[str, Span
     for one in story.forgotten:
         for name in one.peers:
             yield name, Span(time.at(one.at - one.seconds), time.at(one.at), "lost")
+    for broken in story.in_vain:
+        for name in broken.peers:
+            yield name, Span(time.at(broken.began), time.at(broken.ended), "lost")
     for event in story.turns:
         match event:
             case events.JobSubmitted():

@@ -51,6 +51,7 @@ class JobPage:
         self._turned = asyncio.Condition()
         self._number = 0
         self._open = 0
+        self._ended = False
         self._last_looks: asyncio.Semaphore | None = None
 
     async def start(self) -> str:
@@ -90,6 +91,8 @@ class JobPage:
                 async with asyncio.timeout(LAST_LOOK_S):
                     for _ in range(self._open):
                         await self._last_looks.acquire()
+        self._ended = True
+        await self._turn()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -140,7 +143,7 @@ class JobPage:
             self._open += 1
             known = -1
             try:
-                while response.is_connected():
+                while response.is_connected() and not self._ended:
                     if self._number == known:
                         await self._wait_for_a_turn()
                         continue

@@ -44,6 +44,15 @@ class Said:
     sentence: str
 
 
+@dataclass(frozen=True)
+class InVain:
+    """The last round of a life that ended within it. Unix seconds."""
+
+    began: float
+    ended: float
+    peers: tuple[str, ...]
+
+
 @dataclass
 class Life:
     """From submit, or resume, to an end or to the last that is known. Unix seconds."""
@@ -91,6 +100,8 @@ class Story:
     """When the bundle was with the peers: training began."""
     begun: float = 0.0
     """When the round that runs began; 0 while none runs."""
+    in_vain: list[InVain] = field(default_factory=list)
+    """What the peers had done of a round that no life of the job finished."""
     waits_for: list[str] = field(default_factory=list)
     last: events.Event | None = None
 
@@ -156,9 +167,18 @@ def _take(story: Story, event: events.Event) -> None:
         case events.JobGoesOn():
             story.waits_for = []
         case events.JobFinished() | events.JobLeft() | events.JobCancelled() | events.JobEndedBadly():
-            story.begun, story.waits_for = 0.0, []
+            _break_off(story, event.at)
+            story.waits_for = []
     story.last = event
     _note_words(story, event)
+
+
+def _break_off(story: Story, at: float) -> None:
+    """The round that runs is not finished any more."""
+    if story.begun and at > story.begun:
+        working = tuple(peer.name for peer in story.peers.values() if peer.state in ("works", "paused"))
+        story.in_vain.append(InVain(story.begun, at, working))
+    story.begun = 0.0
 
 
 def _note_life(story: Story, event: events.Event) -> None:
@@ -168,6 +188,8 @@ def _note_life(story: Story, event: events.Event) -> None:
         story.rounds = [one for one in story.rounds if one.round < kept]
         story.redone = [one for one in story.redone if one.round < kept]
         again = bool(story.lives)
+        if again:
+            _break_off(story, story.lives[-1].ended)
         story.lives.append(Life(event.at, event.at, kept))
         for peer in story.peers.values():
             if peer.state != "lost":

@@ -154,11 +154,11 @@ def test_no_name_becomes_a_formula(name: str) -> None:
 
 
 def test_a_job_of_many_rounds_stays_a_page_that_opens(tmp_path: Path) -> None:
-    job = PaperJob(tmp_path, rounds=1000)
+    job = PaperJob(tmp_path, rounds=500)
     job.begin(["otter", "heron", "lynx", "wren"])
-    job.train(1000)
+    job.train(500)
     html = page_of(job).html
-    assert len(html) < 1_500_000
+    assert len(html) < 800_000
     assert html.count("<tr data-x") == 400
 
 

@@ -130,9 +130,9 @@ def test_what_was_done_in_vain_is_shown_as_lost(tmp_path: Path) -> None:
 
 
 def test_very_many_rounds_are_drawn_together(tmp_path: Path) -> None:
-    job = PaperJob(tmp_path, rounds=1500)
+    job = PaperJob(tmp_path, rounds=600)
     job.begin(CREW)
-    job.train(1500)
+    job.train(600)
     story = fold(job.folder.read_events())
     drawn = lanes(story, WorkTime(story.lives, 0), 0)
     assert sum(len(lane.spans) for lane in drawn) < 6000
