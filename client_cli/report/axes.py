@@ -63,7 +63,7 @@ def logarithmic(least: float, most: float) -> Axis:
 
 def counted(most: int, wanted: int = 8) -> list[int]:
     """Whole numbers from 1 up to `most`, as ticks of rounds."""
-    step = next(part * 10**power for power in range(10) for part in (1, 2, 5) if most / (part * 10**power) <= wanted)
+    step = next(part * 10**power for power in range(20) for part in (1, 2, 5) if most / (part * 10**power) <= wanted)
     found = list(range(step, most + 1, step))
     return ([] if step == 1 else [1]) + found
 

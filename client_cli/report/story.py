@@ -155,8 +155,9 @@ def _take(story: Story, event: events.Event) -> None:
             story.sent.append(event.at)
         case events.RoundFinished(rounds=rounds):
             story.rounds_planned = rounds
-            # After a crash a round may be told twice: the last word counts.
-            story.rounds = [*(one for one in story.rounds if one.round < event.round), event]
+            if event.round < story.done:  # after a crash a round may be told twice: the last word counts
+                story.rounds = [one for one in story.rounds if one.round < event.round]
+            story.rounds.append(event)
             story.begun = event.at if event.round + 1 < rounds else 0.0
         case events.RoundRedone():
             story.redone.append(event)
