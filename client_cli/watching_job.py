@@ -14,9 +14,9 @@ from client_cli.context import Context
 from client_cli.event_text import summary
 from client_cli.progress import progress_on
 from client_cli.report.folder_view import EventTail, FolderView
+from client_cli.report.folding import end_line
 from client_cli.report.serving import served
 from client_cli.report.standing import View, standing
-from client_cli.report.story import end_line
 
 LOOK_S = 0.3
 

@@ -46,6 +46,8 @@ def beside(
                 say(f"report   {write_report(folder, command, ours=True)}")
             except AxonError as error:
                 say(f"warning: no report: {error.in_a_line}")
+            except Exception as error:  # a mistake of ours here must not hide how the job ended
+                say(f"warning: no report: a mistake in axon itself: {error!r}")
 
 
 class _Hearing:

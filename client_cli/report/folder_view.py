@@ -11,8 +11,8 @@ import msgspec
 from axonp2p.client.events import Event, from_line
 from axonp2p.client.job_store import JobFolder
 from axonp2p.jobs.lifecycle import is_over
+from client_cli.report.folding import fold
 from client_cli.report.standing import View
-from client_cli.report.story import fold
 
 ASK_AGAIN_S = 5.0
 """Whether another program works on the job is asked by its lock, and asking holds the lock for a moment."""

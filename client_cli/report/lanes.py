@@ -143,9 +143,10 @@ def _shared_out(
         scale = (ended - began) / whole
         lost = sum(again.get(one.round, 0.0) for one in group if name in one.peers)
         at = began
-        for doing, seconds in (("lost", lost), ("train", train), ("exchange", exchange)):
+        parts: tuple[tuple[Doing, float], ...] = (("lost", lost), ("train", train), ("exchange", exchange))
+        for doing, seconds in parts:
             if seconds > 0:
-                yield name, Span(at, at + seconds * scale, doing)  # type: ignore[arg-type]
+                yield name, Span(at, at + seconds * scale, doing)
                 at += seconds * scale
         rest = began + in_rounds * scale - at
         if rest > 0:

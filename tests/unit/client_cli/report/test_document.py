@@ -16,8 +16,8 @@ import pytest
 from axonp2p.client.files import read_metrics
 from client_cli.report import tables
 from client_cli.report.document import HERE, Made, make, policy
+from client_cli.report.folding import fold
 from client_cli.report.standing import View, standing
-from client_cli.report.story import fold
 from tests.laboratory.paper_job import HOSTILE, STATES, PaperJob
 
 OVER = ("finished", "failed", "left")

@@ -176,6 +176,15 @@ def test_however_a_job_ends_there_is_a_report(job: PaperJob, tmp_path: Path) -> 
     assert list((tmp_path / "runs" / "digits-7f3a").iterdir())
 
 
+def test_a_mistake_of_ours_does_not_hide_how_the_job_ended(job: PaperJob) -> None:
+    job.folder.events.unlink()
+    job.folder.events.mkdir()
+    said: list[str] = []
+    with pytest.raises(JobFailed), beside(job.folder, Wishes(), command, said.append):
+        raise JobFailed("no peer is left")
+    assert said[0].startswith("warning: no report: a mistake in axon itself: IsADirectoryError")
+
+
 def test_what_cannot_be_had_beside_a_job_does_not_harm_it(job: PaperJob, tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("a file")
     job.folder.report.mkdir()

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from axonp2p.client import events
 from axonp2p.jobs.lifecycle import JobState
+from client_cli.report.folding import fold
 from client_cli.report.lanes import WorkTime, lanes, pace_setter
-from client_cli.report.story import Life, fold
+from client_cli.report.story import Life
 from tests.laboratory.paper_job import CREW, NOON, STATES, PaperJob
 
 
