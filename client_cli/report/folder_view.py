@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator
 
@@ -52,7 +53,7 @@ class FolderView:
         self._tail = EventTail(folder)
         self._events: list[Event] = []
         self._held = True
-        self._asked = 0.0
+        self._asked = -math.inf
 
     def look(self) -> View:
         """The folder now. Raises `NotFound` or `SettingsError`."""
@@ -61,6 +62,10 @@ class FolderView:
         self._events += self._tail.fresh()
         at_work = not is_over(record.state) and self._is_held()
         return View(record, fold(self._events), at_work, time.time(), str(self._folder.path))
+
+    def ask_again(self) -> None:
+        """The next look asks whether somebody still works on the job, however short ago that was asked."""
+        self._asked = -math.inf
 
     def trace(self) -> Trace:
         """Differs from an earlier one when there is something new to see."""

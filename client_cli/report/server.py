@@ -84,6 +84,7 @@ class JobPage:
         if self._watching:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
+        self._view.ask_again()
         if self._open:
             self._last_looks = asyncio.Semaphore(0)
             await self._turn()

@@ -155,8 +155,12 @@ def test_a_line_that_is_not_whole_yet_waits(job: PaperJob) -> None:
 
 
 def test_whether_somebody_works_on_it_is_asked_of_the_lock(job: PaperJob) -> None:
+    view = FolderView(job.folder, ours=False)
     with job.folder.held():
-        assert FolderView(job.folder, ours=False).look().at_work
+        assert view.look().at_work
+    assert view.look().at_work  # as it was a moment ago
+    view.ask_again()
+    assert not view.look().at_work
     assert not FolderView(job.folder, ours=False).look().at_work
     assert FolderView(job.folder, ours=True).look().at_work
 
