@@ -104,7 +104,11 @@ def _note_peer(story: Story, event: events.Event) -> None:
         case events.PeerHired(peer=name):
             peer = _peer(story, name)
             peer.state, peer.why, peer.rtt_s = "hired", "", story.distances.get(name)
-        case events.PeerReady(peer=name) | events.PeerJoined(peer=name):
+            peer.late = story.begun > 0
+        case events.PeerReady(peer=name):
+            if not _peer(story, name).late:
+                story.peers[name].state = "works"
+        case events.PeerJoined(peer=name):
             peer = _peer(story, name)
             peer.state, peer.why = "works", ""
         case events.PeerResumed(peer=name):

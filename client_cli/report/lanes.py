@@ -224,7 +224,8 @@ def _first_round_of(story: Story, name: str, after: float) -> float:
     starts = [one.at - one.seconds for one in story.rounds if one.at >= after and name in one.peers]
     if starts:
         return max(after, starts[0])
-    return story.begun or float("inf")
+    waits = not story.begun or story.peers[name].state == "hired"
+    return float("inf") if waits else max(after, story.begun)
 
 
 def _round_begun(story: Story, at: float) -> float:

@@ -130,28 +130,33 @@ def _interrupted(view: View, command: Command) -> Standing:
 
 def _at_work(view: View, command: Command) -> Standing:
     record, story = view.record, view.story
+    present = [peer for peer in story.peers.values() if peer.state in ("works", "paused", "behind", "hired")]
+    running = f"round {min(record.round + 1, record.rounds)} of {record.rounds}"
+    if record.waits_for:
+        return _waiting(record, present, running, _peers_told(story))
     if record.state in _BEFORE_TRAINING:
         again = f" again, to go on after round {record.kept_round}" if record.kept_round else ""
         return Standing("preparing", "PREPARING", f"{_BEFORE_TRAINING[record.state]}{again}", ())
-    present = [peer for peer in story.peers.values() if peer.state in ("works", "paused", "behind", "hired")]
-    running = f"round {min(record.round + 1, record.rounds)} of {record.rounds}"
     if record.state is not JobState.TRAINING:
         return Standing("paused", str(record.state).upper(), f"{record.state} in {running}", _peers_told(story))
-    if record.waits_for:
-        names = ", ".join(record.waits_for)
-        why = "; ".join(f"{peer.name}: {peer.why}" for peer in present if peer.name in record.waits_for and peer.why)
-        banner = Banner(
-            "warn", f"The job waits for {names}",
-            f"{why}. Fewer peers than the job needs would be left, so it stands still and loses nothing. "
-            "It goes on by itself as soon as their owners let them.",
-        )  # fmt: skip
-        return Standing("paused", "PAUSED", f"waits in {running}: it cannot go on without {names}",
-                        (banner, *_peers_told(story)))  # fmt: skip
     if record.round >= record.rounds:
         return Standing("running", "RUNNING", "all rounds are trained; the weights are on their way", ())
     resumed = f", resumed after round {story.lives[-1].from_round}" if len(story.lives) > 1 else ""
     works = sum(peer.state == "works" for peer in present)
     return Standing("running", "RUNNING", f"trains {running} on {plural(works, 'peer')}{resumed}", _peers_told(story))
+
+
+def _waiting(record: JobRecord, present: list[PeerStory], running: str, others: tuple[Banner, ...]) -> Standing:
+    names = ", ".join(record.waits_for)
+    why = "; ".join(f"{peer.name}: {peer.why}" for peer in present if peer.name in record.waits_for and peer.why)
+    text = (
+        f"{_stop(why)} Fewer peers than the job needs would be left, so it stands still and loses nothing. "
+        "It goes on by itself as soon as their owners let them."
+        if why
+        else "What is done is kept. Peers are looked for again and again; it goes on by itself when they come."
+    )
+    banner = Banner("warn", f"The job waits for {names}", text)
+    return Standing("paused", "PAUSED", f"waits in {running}: it cannot go on without {names}", (banner, *others))
 
 
 def _peers_told(story: Story) -> tuple[Banner, ...]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from axonp2p.client.files import read_metrics
+from axonp2p.jobs.lifecycle import JobState
 from client_cli.report import tables
 from client_cli.report.document import HERE, Made, make, policy
 from client_cli.report.folding import fold
@@ -193,3 +194,11 @@ def contrast(one: str, other: str) -> float:
 
     bright, dim = sorted((light(one), light(other)), reverse=True)
     return (bright + 0.05) / (dim + 0.05)
+
+
+def test_a_job_that_waits_for_peers_says_so_before_it_trains(tmp_path: Path) -> None:
+    job = PaperJob(tmp_path)
+    job.account.enter(JobState.FINDING)
+    job.account.change(waits_for=["1 more peer"])
+    stands = standing(view_of(job, at_work=True), command)
+    assert (stands.word, stands.banners[0].title) == ("PAUSED", "The job waits for 1 more peer")
