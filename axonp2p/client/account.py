@@ -40,7 +40,8 @@ class JobAccount:
 
     def tell(self, event: Event) -> None:
         """Show an event, and keep it unless the next moment makes it worthless."""
-        event = msgspec.structs.replace(event, at=self._clock.now())
+        if not event.at:
+            event = msgspec.structs.replace(event, at=self._clock.now())
         if not isinstance(event, RoundProgress):
             self.folder.add_event(event)
         self._watch(event)

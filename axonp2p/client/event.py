@@ -15,4 +15,4 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=_i
     """The base of all of them; in JSON the field `event` holds the class's name in snake case."""
 
     at: float = 0.0
-    """When it happened, in Unix seconds; 0 until it is told."""
+    """When it happened, in Unix seconds; 0: when it is told."""

@@ -144,6 +144,7 @@ class Narrator:
         seconds, eta = self._pace.finished_round(self._clock.monotonic())
         credits, wire_bytes = self.credits(), self.wire_bytes
         event = RoundFinished(
+            at=self._clock.now(),
             round=number,
             rounds=self._plan.rounds,
             loss=summary.loss,

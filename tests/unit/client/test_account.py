@@ -23,6 +23,7 @@ def test_every_event_says_when_it_happened(tmp_path: Path) -> None:
     clock.time += 7
     account.tell(RoundProgress(round=0, rounds=20, fraction=0.5, loss=1.0, samples_per_second={}, eta_s=None))
     account.tell(PeerResumed(peer="heron"))
-    assert [event.at - NOW for event in seen] == [0, 7, 7]
-    assert folder.read_events() == [seen[0], seen[2]]
+    account.tell(PeerResumed(peer="lynx", at=NOW + 3))  # it has happened a while ago
+    assert [event.at - NOW for event in seen] == [0, 7, 7, 3]
+    assert folder.read_events() == [seen[0], seen[2], seen[3]]
     assert folder.read_events()[1] == PeerResumed(peer="heron", at=NOW + 7)
