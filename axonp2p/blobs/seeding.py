@@ -64,9 +64,13 @@ class Seeding:
         self._peers[rank] = _Peer(set())
         self.got(rank, have, now, by_members=False)
 
-    def complete(self, rank: int) -> bool:
-        """Whether that peer has all."""
-        return len(self._peers[rank].have) == self._count
+    def has_joined(self, rank: int) -> bool:
+        """Whether that peer is one of them."""
+        return rank in self._peers
+
+    def held_by(self, rank: int) -> int:
+        """How many pieces that peer has."""
+        return len(self._peers[rank].have) if rank in self._peers else 0
 
     def got(self, rank: int, numbers: Iterable[int], now: float, *, by_members: bool = True) -> None:
         """A peer has these as well. `by_members`: those that we did not give it came from members."""

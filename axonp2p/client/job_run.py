@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 
 from axonp2p.client.account import JobAccount
 from axonp2p.client.crew import LeasedCrew
@@ -25,9 +24,9 @@ from axonp2p.client.lease import Lease
 from axonp2p.client.narrator import Narrator
 from axonp2p.client.receipts import ReceiptBook, ReceiptOffice
 from axonp2p.client.replacements import Replacements
-from axonp2p.client.sending import read_parts
+from axonp2p.client.sending import Sending
 from axonp2p.client.training_plan import lines_of, plan_of
-from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, Refused, Unreachable
+from axonp2p.errors import AxonError, JobFailed
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec, need_of
@@ -49,7 +48,7 @@ class JobRun:
         self._means = means
         self._account = account
         self._spec = spec
-        self._bundle = bundle
+        self._sending = Sending(bundle, means.clock, account.tell)
         self._began = means.clock.monotonic()
         self._coordinator: Coordinator | None = None
         self._task: asyncio.Task[None] | None = None
@@ -150,7 +149,8 @@ class JobRun:
     async def _send_bundle(self, crew: LeasedCrew) -> None:
         self._account.enter(JobState.SENDING)
         began = self._means.clock.monotonic()
-        answers = await asyncio.gather(*(self._deliver(lease) for lease in crew.leases.values()))
+        await crew.set_members(list(crew.present))  # so that they pass it on to each other
+        answers = await asyncio.gather(*(self._sending.deliver(rank, lease) for rank, lease in crew.leases.items()))
         for rank, reason in enumerate(answers):
             if reason:
                 crew.dismiss(rank)
@@ -162,16 +162,8 @@ class JobRun:
                 f"only {len(names)} of at least {needed} peers took the bundle", cause=reasons, fix="submit again"
             )
         seconds = self._means.clock.monotonic() - began
-        self._account.tell(BundleSent(peers=names, bytes=self._bundle.size * len(names), seconds=seconds))
-
-    async def _deliver(self, lease: Lease) -> str:
-        """Send the bundle to one peer; why that failed, if it is the peer or the line that failed."""
-        try:
-            async with aclosing(read_parts(self._bundle)) as parts:
-                await lease.deliver(self._bundle.manifest(), parts)
-        except (Unreachable, Refused, PeerMisbehaved) as error:
-            return error.message
-        return lease.gone
+        sent, passed_on = self._sending.sent_bytes, self._sending.member_bytes
+        self._account.tell(BundleSent(peers=names, bytes=sent, member_bytes=passed_on, seconds=seconds))
 
     async def _train(self, crew: LeasedCrew, office: ReceiptOffice) -> Event:
         record, spec = self._account.record, self._spec
@@ -204,7 +196,7 @@ class JobRun:
     async def _replacing(self, crew: LeasedCrew, coordinator: Coordinator) -> AsyncIterator[None]:
         """Meanwhile peers are hired in place of those that go."""
         replacements = Replacements(
-            self._means, self._wish(), crew, self._account, deliver=self._deliver, join=coordinator.join
+            self._means, self._wish(), crew, self._account, deliver=self._sending.deliver, join=coordinator.join
         )
         task = asyncio.create_task(replacements.run(), name="replacements")
         try:

@@ -49,6 +49,9 @@ class Member:
     async def turn(self, link: Hashable, count: int) -> None:
         """Its line is free."""
 
+    async def word(self, count: int) -> None:
+        """Its line is free."""
+
     def went(self, rank: int, count: int) -> None:
         self.gone[rank] += count
         self.moved.set()
