@@ -83,8 +83,10 @@ class Swarm:
 
         After that error `deadline()` is now: what the one that is named should have sent is asked elsewhere by `due`.
         """
+        if rank in self.liars:
+            return False  # asked for before it was named
         sender = self._senders.get(rank)
-        if rank in self.liars or sender is None or number not in sender.asked:
+        if sender is None or number not in sender.asked:
             raise PeerMisbehaved(f"rank {rank} sent piece {number}, for which it was not asked")
         if not payload:
             self._forget(rank, number)
