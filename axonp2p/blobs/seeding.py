@@ -22,6 +22,8 @@ MOST_UNSPREAD = 16
 HELP_AFTER_S = 10.0
 """For so long a peer waits for members before the client helps, at first; later 8 times as long as members took."""
 LEAST_HELP_AFTER_S = 4.0
+SMALL, SMALL_HELP_AFTER_S = 16, 1.0
+"""So few pieces are sooner given again, so many times, than waited for."""
 LATE_S = 20.0
 """What a peer has not confirmed for so long was lost on the way, while nothing is learnt of how long it takes."""
 LEAST_LATE_S = 5.0
@@ -50,6 +52,8 @@ class Seeding:
         self._count = count
         self._peers: dict[int, _Peer] = {}
         self._holders = [0] * count
+        self._given = 0
+        """Pieces, all givings counted."""
         self._held = 0
         """How many pieces somebody has."""
         self._givings = [0] * count
@@ -117,7 +121,7 @@ class Seeding:
             number = self._freshest(peer)
             if number is None:
                 number = self._rarest(peer)
-            if number is not None:
+            if number is not None and now >= (peer.waits_since or now) + _patience(peer):
                 self.helped.add(rank)
         if number is not None:
             self._give(peer, number, now)
@@ -130,7 +134,7 @@ class Seeding:
         times = [min(given) + self._late_s] if given else []
         room = len(peer.under_way) < MOST_UNDER_WAY and len(peer.have) + len(peer.under_way) < self._count
         if peer.waits_since is not None and room:
-            times.append(peer.waits_since + _patience(peer))
+            times.append(peer.waits_since + self._waits_at_most(peer))
         return min(times, default=None)
 
     # --- which piece ---
@@ -157,7 +161,11 @@ class Seeding:
         return min(lacks, key=lambda number: (self._givings[number], self._holders[number]), default=None)
 
     def _is_stuck(self, peer: _Peer, now: float) -> bool:
-        return peer.waits_since is not None and now >= peer.waits_since + _patience(peer)
+        return peer.waits_since is not None and now >= peer.waits_since + self._waits_at_most(peer)
+
+    def _waits_at_most(self, peer: _Peer) -> float:
+        soon = self._count <= SMALL and self._given < self._count + SMALL
+        return min(SMALL_HELP_AFTER_S, _patience(peer)) if soon else _patience(peer)
 
     # --- what follows from what happened ---
 
@@ -165,6 +173,7 @@ class Seeding:
         peer.under_way[number] = now
         peer.given.add(number)
         self._givings[number] += 1
+        self._given += 1
         if not self._holders[number]:
             peer.unspread.add(number)
 

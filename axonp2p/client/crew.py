@@ -46,12 +46,16 @@ class LeasedCrew:
         self.fewer = asyncio.Event()
         """Set when somebody has gone; whoever looks after it clears it."""
 
+    def introduce(self) -> None:
+        """Tell those that are present of each other, so that they pass on the bundle; waits for nobody."""
+        self._members = list(self.present)
+        self._post_rosters()
+
     def expect(self, lease: Lease) -> int:
         """One more peer, to which the members pass on the bundle from now on; its rank, which nobody had before."""
         rank = self.next_rank
         self._arriving[rank] = lease
-        for roster, receiver in self._rosters(self._members):
-            receiver.post_roster(roster)
+        self._post_rosters()
         return rank
 
     def turn_away(self, rank: int) -> None:
@@ -117,6 +121,10 @@ class LeasedCrew:
                 self.peer_gone(rank, f"it refused the roster: {error.message}")
             elif isinstance(error, BaseException):
                 raise error
+
+    def _post_rosters(self) -> None:
+        for roster, receiver in self._rosters(self._members):
+            receiver.post_roster(roster)
 
     def _rosters(self, ranks: Sequence[int]) -> list[tuple[SetRoster, Lease]]:
         """A new roster of these and of those that arrive, for each of them."""

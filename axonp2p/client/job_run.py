@@ -149,7 +149,7 @@ class JobRun:
     async def _send_bundle(self, crew: LeasedCrew) -> None:
         self._account.enter(JobState.SENDING)
         began = self._means.clock.monotonic()
-        await crew.set_members(list(crew.present))  # so that they pass it on to each other
+        crew.introduce()
         answers = await asyncio.gather(*(self._sending.deliver(rank, lease) for rank, lease in crew.leases.items()))
         for rank, reason in enumerate(answers):
             if reason:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from axonp2p.blobs.messages import BlobGot, BlobHave, BlobLie, BlobManifest, BlobPiece
 from axonp2p.client.lease_sides import LeaseListener, Promise
@@ -110,10 +110,12 @@ class Lease:
         """Post a receipt for the peer to counter-sign."""
         self._posting.post(SignReceipt(receipt=receipt))
 
-    async def set_roster(self, roster: SetRoster) -> None:
-        """Send a roster and wait until it is in force. Raises `Unreachable`."""
+    def set_roster(self, roster: SetRoster) -> Awaitable[None]:
+        """Post a roster now; wait for what it gives back until it is in force, which raises `Unreachable`."""
+        answer = None if self._session.closed else self._expect(RosterSet)
         self._roster_epoch = roster.epoch
-        await self._ask(roster, RosterSet)
+        self._posting.post(roster)
+        return self._in_force(answer)
 
     def expect_bundle(self, heard: Callable[[BlobNews], None]) -> asyncio.Future[None]:
         """Before the bundle is given: `heard` is told what the peer has of it, also later, when others ask it for that.
@@ -157,6 +159,14 @@ class Lease:
         await self._posting.stop()
         await self._session.close()
         await asyncio.gather(self._reading, return_exceptions=True)
+
+    async def _in_force(self, answer: asyncio.Future[None] | None) -> None:
+        if answer is None:
+            raise Unreachable(f"peer {self.name} is gone: {self._gone}")
+        try:
+            await self._wait(answer, ANSWER_S)
+        finally:
+            self._forget(RosterSet)
 
     async def _ask(self, question: Message, kind: type[Message], seconds: float = ANSWER_S) -> None:
         answer = self._expect(kind)

@@ -132,7 +132,8 @@ class World:
             self.given += 1
             self.send_piece(-1, rank, lambda number=number: self.get(rank, number))
         deadline = self.seeding.deadline(rank)
-        if deadline is not None and self.polls.get(rank, -1.0) < deadline:
+        planned = self.polls.get(rank, -1.0)
+        if deadline is not None and (planned <= self.now or deadline < planned):
             self.polls[rank] = max(deadline, self.now + 0.01)
             self.at(self.polls[rank], lambda: self.feed(rank))
 
@@ -215,6 +216,14 @@ def test_peers_that_cannot_reach_each_other_are_helped() -> None:
     swarm.run(lambda: swarm.all_have_it)
     assert swarm.seeding.helped == {0} or 0 in swarm.seeding.helped
     assert swarm.given <= 2.2 * 40
+
+
+def test_a_small_bundle_is_sooner_given_again_than_waited_for() -> None:
+    everybody = range(4)
+    swarm = world(4, 3, apart={frozenset((a, b)) for a in everybody for b in everybody if a != b})
+    swarm.run(lambda: swarm.all_have_it)
+    assert swarm.now < 3
+    assert not swarm.seeding.helped
 
 
 def test_a_late_joiner_has_it_from_the_members_alone() -> None:
