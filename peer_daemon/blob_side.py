@@ -103,13 +103,14 @@ class BlobSide:
         have = await asyncio.to_thread(self._bundle.open, blob, self._kept.take(self._client, blob.name))
         if have:
             log.info("bundle continued", pieces=len(have), of=blob.count)
+        told = BlobHave(blob=blob.name, pieces=as_bits(have, blob.count))
         self._blob, self._swarm = blob, Swarm(blob, have, random.Random())
-        await self._session.send(BlobHave(blob=blob.name, pieces=as_bits(have, blob.count)))
         for rank in self._up:
             self._meet(rank)
         for rank, said in self._early.items():
             self._have(rank, said)
         self._early.clear()
+        await self._session.send(told)
         self._look_if_done()
 
     async def given(self, message: BlobPiece, payload: memoryview) -> None:
