@@ -39,6 +39,8 @@ class World:
     chance: random.Random
     content: Content
     rate: float = 20.0
+    rates: dict[int, float] = field(default_factory=dict)
+    """Of members whose lines are others."""
     delay: float = 0.05
     apart: set[frozenset[int]] = field(default_factory=set)
     """Pairs of members that cannot reach each other."""
@@ -81,7 +83,7 @@ class World:
 
     def send_piece(self, sender: int, receiver: int, act: Callable[[], None]) -> None:
         start = max(self.now, self.free.get(sender, 0.0))
-        self.free[sender] = start + 1 / self.rate
+        self.free[sender] = start + 1 / self.rates.get(sender, self.rate)
         self.at(self.free[sender] + self.delay, lambda: self.deliver(receiver, act))
 
     def run(self, until: Callable[[], bool], longest: float = 4000.0) -> None:
@@ -263,6 +265,22 @@ def test_who_sends_wrong_bytes_is_named_by_all_and_never_asked_again(liars: set[
     honest = [one for rank, one in swarm.swarms.items() if rank not in liars]
     assert all(set(one.liars) <= liars for one in honest)
     assert any(one.liars for one in honest)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(2, 8),
+    st.integers(17, 120),
+    st.integers(0, 2**32),
+    st.dictionaries(st.integers(0, 3), st.floats(4.0, 200.0), max_size=4),
+    st.floats(0.0, 0.5),
+)
+def test_it_leaves_the_client_about_once_whatever_the_lines_are(
+    count: int, pieces: int, seed: int, rates: dict[int, float], delay: float
+) -> None:
+    swarm = world(count, pieces, seed, rates=rates, delay=delay)
+    swarm.run(lambda: swarm.all_have_it)
+    assert swarm.given <= 1.1 * pieces + 1
 
 
 @settings(max_examples=60, deadline=None)

@@ -52,7 +52,7 @@ def test_a_finished_round_is_one_line_of_pairs() -> None:
         (events.PeerResumed(peer="otter"), "otter goes on"),
         (
             events.BundleSent(peers=["otter", "wren"], bytes=50_000_000, member_bytes=50_000_000, seconds=23.0),
-            "sent the bundle to otter wren: 50 MB in 23 s, 50 MB passed on among them",
+            "sent the bundle to otter wren: 50.0 MB in 23 s, 50.0 MB passed on among them",
         ),
         (events.BundleSent(peers=["otter"], bytes=410_000, seconds=2.0), "sent the bundle to otter: 410 KB in 2.0 s"),
         (
@@ -177,4 +177,4 @@ def test_below_the_bar_stands_who_is_paused_until_it_goes_on_or_leaves() -> None
 
 def test_the_bundle_on_its_way_is_in_the_bar() -> None:
     moved = events.BundleProgress(bytes=10_000_000, member_bytes=60_000_000, fraction=0.175)
-    assert after(Shown(), moved).doing == "sending the bundle (18 %, 10 MB sent, 60 MB passed on)"
+    assert after(Shown(), moved).doing == "sending the bundle (18 %, 10.0 MB sent, 60.0 MB passed on)"
