@@ -17,8 +17,12 @@ from dataclasses import dataclass, field
 
 MOST_UNDER_WAY = 8
 """Pieces given to one peer that it has not confirmed."""
-MOST_UNSPREAD = 16
-"""Pieces given to one peer that no other has got yet."""
+FIRST_UNSPREAD, LEAST_UNSPREAD, MOST_UNSPREAD = 4, 2, 32
+"""Pieces given to one peer that no other has got yet: one more for each that gets on fast, one less for a slow one."""
+FAST_S = 2.0
+"""From when a peer has a piece until another has it too."""
+FIRST_HELPED = 2
+"""Pieces under way to a peer when its help begins; one more for each that it takes."""
 HELP_AFTER_S = 10.0
 """For so long a peer waits for members before the client helps, at first; later 8 times as long as members took."""
 LEAST_HELP_AFTER_S = 4.0
@@ -36,7 +40,10 @@ class _Peer:
     have: set[int]
     under_way: dict[int, float] = field(default_factory=dict)
     given: set[int] = field(default_factory=set)
-    unspread: set[int] = field(default_factory=set)
+    unspread: dict[int, float | None] = field(default_factory=dict)
+    """Since when it has each; None: not yet."""
+    room: int = FIRST_UNSPREAD
+    help_room: int = FIRST_HELPED
     waits_since: float | None = None
     """Since when it lacks what others have, without having had anything from them."""
     gap: float | None = None
@@ -86,8 +93,9 @@ class Seeding:
             self._holders[number] += 1
             self._held += self._holders[number] == 1
             if self._holders[number] > 1:
-                for other in self._peers.values():
-                    other.unspread.discard(number)
+                self._spread(number, now)
+            elif number in peer.unspread:
+                peer.unspread[number] = now
         if by_members and new - peer.given:
             self._had_from_members(rank, len(new - peer.given), now)
         self._look_who_waits(now)
@@ -115,9 +123,9 @@ class Seeding:
             return None
         alone = all(other is peer or len(other.have) == self._count for other in self._peers.values())
         number = None
-        if alone or len(peer.unspread) < MOST_UNSPREAD:
+        if alone or len(peer.unspread) < peer.room:
             number = self._freshest(peer)
-        if number is None and self._is_stuck(peer, now):
+        if number is None and self._is_stuck(peer, now) and len(peer.under_way) < peer.help_room:
             number = self._freshest(peer)
             if number is None:
                 number = self._rarest(peer)
@@ -132,7 +140,7 @@ class Seeding:
         peer = self._peers[rank]
         given = [given for other in self._peers.values() for given in other.under_way.values() if given > _LATE]
         times = [min(given) + self._late_s] if given else []
-        room = len(peer.under_way) < MOST_UNDER_WAY and len(peer.have) + len(peer.under_way) < self._count
+        room = len(peer.under_way) < peer.help_room and len(peer.have) + len(peer.under_way) < self._count
         if peer.waits_since is not None and room:
             times.append(peer.waits_since + self._waits_at_most(peer))
         return min(times, default=None)
@@ -175,7 +183,7 @@ class Seeding:
         self._givings[number] += 1
         self._given += 1
         if not self._holders[number]:
-            peer.unspread.add(number)
+            peer.unspread[number] = None
 
     def _confirm(self, peer: _Peer, number: int, now: float) -> None:
         given = peer.under_way.pop(number, None)
@@ -183,9 +191,17 @@ class Seeding:
             return
         if given > _LATE:
             self._givings[number] -= 1
+            peer.help_room = min(peer.help_room + 1, MOST_UNDER_WAY)
             took = now - given
             self._takes = took if self._takes is None else self._takes + (took - self._takes) / 8
             self._late_s = max(LEAST_LATE_S, 4 * self._takes)
+
+    def _spread(self, number: int, now: float) -> None:
+        """A second peer has it."""
+        for peer in self._peers.values():
+            if number in peer.unspread and (since := peer.unspread.pop(number)) is not None:
+                fast = now - since < FAST_S
+                peer.room = min(peer.room + 1, MOST_UNSPREAD) if fast else max(peer.room - 1, LEAST_UNSPREAD)
 
     def _find_late(self, now: float) -> None:
         """What was not confirmed for long may be given to others; to this one it stays on its way."""
@@ -208,6 +224,7 @@ class Seeding:
             gap = (now - peer.waits_since) / count
             peer.gap = gap if peer.gap is None else peer.gap + (gap - peer.gap) / 8
         peer.waits_since = None
+        peer.help_room = FIRST_HELPED
         self.helped.discard(rank)
 
     def _look_who_waits(self, now: float) -> None:
