@@ -108,7 +108,10 @@ class LeasedCrew:
 
     async def set_members(self, ranks: Sequence[int]) -> None:
         """`training.crew.Crew`. Who does not answer is noticed as gone, not here."""
-        self._members = list(ranks)
+        # Who was lost may be on its way back under another rank: nobody stands on a roster twice.
+        back = {lease.row.peer for lease in self._arriving.values()}
+        ranks = [rank for rank in ranks if self.leases[rank].row.peer not in back]
+        self._members = ranks
         rosters = self._rosters(ranks)
         answers = [lease.set_roster(roster) for roster, lease in rosters if roster.rank in ranks]
         for roster, lease in rosters:
@@ -123,7 +126,8 @@ class LeasedCrew:
                 raise error
 
     def _post_rosters(self) -> None:
-        for roster, receiver in self._rosters(self._members):
+        present = self.present
+        for roster, receiver in self._rosters([rank for rank in self._members if rank in present]):
             receiver.post_roster(roster)
 
     def _rosters(self, ranks: Sequence[int]) -> list[tuple[SetRoster, Lease]]:

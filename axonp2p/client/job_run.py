@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from axonp2p.client.account import JobAccount
 from axonp2p.client.crew import LeasedCrew
@@ -39,6 +39,9 @@ log = get_logger(__name__)
 
 RECEIPTS_S = 10.0
 """How long the last receipts may take at the end of a job."""
+
+REFILL_S = 60.0
+"""For so long others are hired, or the same ones once they are back, when too few have taken the bundle."""
 
 
 class JobRun:
@@ -155,7 +158,10 @@ class JobRun:
             if reason:
                 crew.dismiss(rank)
                 self._account.lost(rank, crew.leases[rank].name, reason, len(crew.present))
-        names, needed = list(crew.present.values()), self._spec.need.min_peers
+        needed = self._spec.need.min_peers
+        if len(crew.present) < needed:
+            await self._replacements(crew, join=_nobody_waits).fill(needed, REFILL_S)
+        names = list(crew.present.values())
         if len(names) < needed:
             reasons = "; ".join(reason for reason in answers if reason)
             raise JobFailed(
@@ -195,15 +201,16 @@ class JobRun:
     @contextlib.asynccontextmanager
     async def _replacing(self, crew: LeasedCrew, coordinator: Coordinator) -> AsyncIterator[None]:
         """Meanwhile peers are hired in place of those that go."""
-        replacements = Replacements(
-            self._means, self._wish(), crew, self._account, deliver=self._sending.deliver, join=coordinator.join
-        )
+        replacements = self._replacements(crew, coordinator.join)
         task = asyncio.create_task(replacements.run(), name="replacements")
         try:
             yield
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+    def _replacements(self, crew: LeasedCrew, join: Callable[[int, str], Awaitable[None]]) -> Replacements:
+        return Replacements(self._means, self._wish(), crew, self._account, deliver=self._sending.deliver, join=join)
 
     # --- ends without training ---
 
@@ -225,6 +232,10 @@ class JobRun:
         with contextlib.suppress(OSError):  # the disk may be what failed
             self._account.enter(JobState.FAILED, error=shown)
             self._account.tell(JobEndedBadly(job=job, code=code, message=message, cause=cause, fix=fix))
+
+
+async def _nobody_waits(rank: int, name: str) -> None:
+    """The training has not begun: who has the bundle by then takes part."""
 
 
 @contextlib.asynccontextmanager

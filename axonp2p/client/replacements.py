@@ -62,6 +62,18 @@ class Replacements:
             if not came:
                 await asyncio.sleep(pause)
 
+    async def fill(self, least: int, seconds: float) -> None:
+        """Hire until so many are present, or for so long: also who was cut off and is back by then."""
+        pause = FIRST_PAUSE_S
+        try:
+            async with asyncio.timeout(seconds):
+                while (missing := least - len(self._crew.present)) > 0:
+                    if not await self._hire(missing):
+                        await asyncio.sleep(pause)
+                        pause *= 2
+        except TimeoutError:
+            log.info("not enough peers in time", present=len(self._crew.present), needed=least)
+
     async def _hire(self, missing: int) -> int:
         """How many came."""
         first = self._crew.next_rank

@@ -95,27 +95,37 @@ def test_one_that_stands_still_for_a_moment_goes_on(slow_lines: None, peers: Pro
     assert sent.bytes <= 1.6 * SIZE  # its pieces were given to others too
 
 
-def test_one_that_was_cut_off_comes_back_and_continues(slow_lines: None, peers: Processes, tmp_path: Path) -> None:
-    """Its sessions die, its lease ends; hired again, it says what it has and gets only the rest, from the others."""
-    stopped: list[float] = []
+@pytest.mark.parametrize("least", [3, 4])
+def test_one_that_was_cut_off_comes_back_and_continues(
+    slow_lines: None, peers: Processes, tmp_path: Path, least: int
+) -> None:
+    """Its sessions die, its lease ends; hired again, it says what it has and gets only the rest, from the others.
+
+    Where the job can begin without it, it comes back in the middle of the training; else it is waited for.
+    """
+    stopped: list[str] = []
     told: list[Event] = []
 
     def watch(event: Event) -> bool:
         told.append(event)
         if isinstance(event, BundleProgress) and event.fraction > 0.4 and not stopped:
-            stopped.append(time.monotonic())
+            stopped.append("wren")
             peers.process("wren").send_signal(signal.SIGSTOP)
-        if isinstance(event, BundleSent):
+        if isinstance(event, PeerLost):
             peers.process("wren").send_signal(signal.SIGCONT)
-        return any(isinstance(one, PeerJoined) for one in told)
+        back = PeerJoined if least == 3 else RoundFinished
+        return any(isinstance(one, back) for one in told)
 
     try:
-        run(peers, tmp_path, job_with_data(tmp_path, rounds=2000, pause=0.05, least=3), watch)
+        run(peers, tmp_path, job_with_data(tmp_path, rounds=2000, pause=0.05, least=least), watch)
     finally:
         peers.process("wren").send_signal(signal.SIGCONT)
     assert next(event.peer for event in told if isinstance(event, PeerLost)) == "wren"
     assert [event.peer for event in told if isinstance(event, PeerHired)].count("wren") == 2
     assert "bundle continued" in peers.output("wren")
+    (sent,) = [event for event in told if isinstance(event, BundleSent)]
+    assert len(sent.peers) == least
+    assert sent.bytes <= 1.6 * SIZE
 
 
 def test_wrong_bytes_are_found_and_named(slow_lines: None, peers: Processes, tmp_path: Path) -> None:

@@ -44,3 +44,18 @@ async def test_a_newcomer_is_on_every_roster_before_it_is_in_the_job(start_peer:
     ]  # fmt: skip
     assert rosters(daemons["wren"]) == [(5, 3, [0, 1, 3]), (6, 3, [0, 1, 3])]
     await asyncio.gather(*(lease.end() for lease in (otter, fox, hare, wren)))
+
+
+async def test_who_comes_back_under_another_rank_stands_on_no_roster_twice(start_peer: Any, tmp_path: Path) -> None:
+    daemons = {name: Daemon() for name in ("otter", "fox")}
+    otter, fox = await leases_from(start_peer, daemons)
+    daemons["again"] = Daemon()
+    peer = await start_peer("wren", daemons["again"])
+    first, again = await lease_from(peer, "wren"), await lease_from(peer, "wren")
+    crew = LeasedCrew([otter, fox, first], JobFolder(tmp_path), cast(ReceiptOffice, None))
+    crew.introduce()
+    await first.end()
+    assert crew.expect(again) == 3
+    await crew.set_members([0, 1, 2])
+    assert [ranks for _, _, ranks in rosters(daemons["fox"])] == [[0, 1, 2], [0, 1, 3], [0, 1, 3]]
+    await asyncio.gather(*(lease.end() for lease in (otter, fox, again)))
