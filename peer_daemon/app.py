@@ -33,6 +33,7 @@ from peer_daemon.dht_side import DhtSide
 from peer_daemon.handlers import Door
 from peer_daemon.hardware import look_at_machine
 from peer_daemon.in_turn import InTurn
+from peer_daemon.kept_bundles import KeptBundles
 from peer_daemon.lan_side import LanSide, is_on_lan
 from peer_daemon.lease_file import interrupted_leases, keep_leases
 from peer_daemon.leases import Leases
@@ -184,6 +185,7 @@ class Peer:
             upload=InTurn(upload),
             download=Pace(download),
             line=LineWatch(upload, download),
+            kept=KeptBundles(self._home / "jobs"),
             datasets=datasets,
         )
         self._workshop = Workshop()

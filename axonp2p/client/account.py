@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from axonp2p.client.events import (
+    BundleProgress,
     Event,
     JobGoesOn,
     JobWaiting,
@@ -42,7 +43,7 @@ class JobAccount:
         """Show an event, and keep it unless the next moment makes it worthless."""
         if not event.at:
             event = msgspec.structs.replace(event, at=self._clock.now())
-        if not isinstance(event, RoundProgress):
+        if not isinstance(event, RoundProgress | BundleProgress):
             self.folder.add_event(event)
         self._watch(event)
 

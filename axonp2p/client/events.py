@@ -1,7 +1,7 @@
 """What a person may see of a job: small frozen values, apart from logs, holding no secret.
 
-The program draws its bar from them, `job.events()` yields them, and all but `RoundProgress` stand as lines of JSON in
-the job's `events.jsonl`. Peers appear by name. Times are in seconds, sizes in bytes.
+The program draws its bar from them, `job.events()` yields them, and all but `RoundProgress` and `BundleProgress` stand
+as lines of JSON in the job's `events.jsonl`. Peers appear by name. Times are in seconds, sizes in bytes.
 """
 
 from __future__ import annotations
@@ -10,6 +10,10 @@ from collections.abc import Mapping
 
 import msgspec
 
+from axonp2p.client.bundle_events import BundleProgress as BundleProgress
+from axonp2p.client.bundle_events import BundleSent as BundleSent
+from axonp2p.client.bundle_events import PeerHelped as PeerHelped
+from axonp2p.client.bundle_events import PieceWrong as PieceWrong
 from axonp2p.client.event import Event as Event
 from axonp2p.client.owner_events import JobGoesOn as JobGoesOn
 from axonp2p.client.owner_events import JobWaiting as JobWaiting
@@ -90,15 +94,6 @@ class RttsGuessed(Event, frozen=True):
 
     seconds: dict[str, dict[str, float]]
     """By both names; each pair stands once."""
-
-
-class BundleSent(Event, frozen=True):
-    """Every peer has the task and its data, and its hashes fit."""
-
-    peers: list[str]
-    bytes: int
-    """Sent in all."""
-    seconds: float
 
 
 class PeerReady(Event, frozen=True):
@@ -186,7 +181,10 @@ AnyEvent = (
     | PeerRefused
     | PeerHired
     | RttsGuessed
+    | BundleProgress
     | BundleSent
+    | PeerHelped
+    | PieceWrong
     | PeerReady
     | ExchangeChosen
     | RoundProgress
