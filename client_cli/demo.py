@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from axonp2p.client.events import Event, JobFinished, PeerReady, RoundFinished
+from axonp2p.client.job_store import JobFolder
 from axonp2p.errors import AlreadyRunning, JobFailed
 from axonp2p.jobs.spec import read_spec
 from axonp2p.plain_text import plural
@@ -28,6 +29,7 @@ from client_cli.interrupts import no_interruption
 from client_cli.local_swarm import SwarmPlan, start_swarm, stop_process, stop_swarm
 from client_cli.progress import Progress
 from client_cli.render import bytes_text, duration_text
+from client_cli.report.files import REPORT, write_report
 from client_cli.swarm_file import SwarmProcess, SwarmRecord
 
 if TYPE_CHECKING:
@@ -77,6 +79,8 @@ def run_demo(plan: DemoPlan, context: Context, progress: Progress) -> DemoResult
             watched = _Watched(plan, record, progress)
             watched.follow(job)
             job.fetch(plan.out)
+            # The job's own folder is removed with the swarm: what the report names must be what stays.
+            write_report(JobFolder(job.folder), context.command, plan.out / REPORT, copied_to=plan.out)
             ledger = _check_ledger(swarm, job)
         finished = watched.finished
         if finished is None:

@@ -132,7 +132,7 @@ def as_text(result: DemoResult) -> str:
         "credits": f"{paid}   for {flops_text(ledger.flops)} of counted work",
         "ledger": f"checked: {plural(ledger.receipts, 'receipt')} at the tracker, {same}",
         "lost": f"{' '.join(job.lost)}; the others went on" if job.lost else "",
-        "saved": f"{result.out}/  model.safetensors  metrics.csv  logs/",
+        "saved": f"{result.out}/  model.safetensors  metrics.csv  report.html  logs/",
     }
     lines = [
         f"Done in {duration_text(result.seconds)}, {duration_text(job.seconds)} of it for the job.",

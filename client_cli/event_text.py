@@ -50,7 +50,13 @@ def line_of(event: events.Event) -> str:
             return f"left out: {', '.join([*far, *gone])}"
         case events.BundleSent():
             sent = f"{bytes_text(event.bytes)} in {duration_text(event.seconds)}"
-            return f"sent the bundle to {' '.join(event.peers)}: {sent}"
+            passed = f", {bytes_text(event.member_bytes)} passed on among them" if event.member_bytes else ""
+            return f"sent the bundle to {' '.join(event.peers)}: {sent}{passed}"
+        case events.PeerHelped():
+            return f"no other peer passes the bundle on to {event.peer}: it is sent from here"
+        case events.PieceWrong():
+            what = f"{event.peer} passed a wrong piece of the bundle on to {event.told_by}"
+            return f"warning: {what}, who asks others for it"
         case events.PeerLost():
             others = f"Its shards go to the {plural(event.left, 'peer')} left." if event.left else "No peer is left."
             return f"{event.peer} left in round {event.round + 1}: {event.reason}. {others}"
@@ -125,6 +131,9 @@ def after(shown: Shown, event: events.Event) -> Shown:
             return replace(shown, doing="reserving peers")
         case events.Reserved() | events.PeerHired():
             return replace(shown, doing="sending the bundle")
+        case events.BundleProgress():
+            sent = f"{bytes_text(event.bytes)} sent, {bytes_text(event.member_bytes)} passed on"
+            return replace(shown, doing=f"sending the bundle ({100 * event.fraction:.0f} %, {sent})")
         case events.BundleSent():
             return replace(shown, doing="building the model")
         case events.RoundProgress():

@@ -5,12 +5,15 @@ from __future__ import annotations
 import queue
 import sys
 import threading
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from axonp2p.client.events import Event, JobCancelled, JobFinished, JobLeft
+from axonp2p.client.job_store import JobFolder
 from axonp2p.console import INTERRUPTED_EXIT
 from axonp2p.errors import AxonError, NobodyFits
 from axonp2p.plain_text import plural
@@ -18,6 +21,7 @@ from client_cli.context import Context, on_terminal
 from client_cli.event_text import summary
 from client_cli.interrupts import TERMINATED_EXIT, Terminated
 from client_cli.progress import Progress, progress_on
+from client_cli.report.beside import Wishes, beside
 
 if TYPE_CHECKING:
     from axonp2p.client.job import Job
@@ -57,11 +61,16 @@ class EventQueue:
             self._events.put(error)
 
 
-def follow(job: Job, context: Context) -> int:
+def follow(job: Job, context: Context, wishes: Wishes) -> int:
     """Show `job` until it is over; gives the exit code. Raises the job's error."""
     coming = EventQueue(job)
-    with progress_on(None if context.as_json else sys.stdout) as progress:
-        code = _until_over(job, coming, progress, may_ask=on_terminal() and not context.as_json)
+    # Nobody would be told the page's address where a program reads the answer.
+    wishes = replace(wishes, page="" if context.as_json else wishes.page)
+    with (
+        progress_on(None if context.as_json else sys.stdout) as progress,
+        beside(JobFolder(job.folder), wishes, context.command, progress.say) as hear,
+    ):
+        code = _until_over(job, coming, progress, hear, may_ask=on_terminal() and not context.as_json)
     match coming.last:
         case JobFinished() as event:
             lines = [summary(event), "Next:", f"  {context.command('fetch', job.id, '-o', 'OUT')}"]
@@ -78,13 +87,16 @@ def follow(job: Job, context: Context) -> int:
     return code
 
 
-def _until_over(job: Job, coming: EventQueue, progress: Progress, *, may_ask: bool) -> int:
+def _until_over(
+    job: Job, coming: EventQueue, progress: Progress, hear: Callable[[Event], None], *, may_ask: bool
+) -> int:
     """Show all events; gives the exit code for a job that was not allowed to finish."""
     code = INTERRUPTED_EXIT
     while True:
         try:
             for event in coming:
                 progress.show(event)
+                hear(event)
             return code
         except KeyboardInterrupt:
             with progress.paused():

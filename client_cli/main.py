@@ -18,6 +18,8 @@ COMMANDS = (
     "resume",
     "jobs",
     "status",
+    "watch",
+    "report",
     "fetch",
     "peers",
     "credits",

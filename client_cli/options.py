@@ -33,3 +33,24 @@ def trackers(command: F) -> F:
         help="Address as axon-tracker run prints it; may be given more than once. "
         "Default: config.toml, else the swarm that axon swarm up started.",
     )(command)
+
+
+def page(command: F) -> F:
+    """`--page HOST:PORT`."""
+    return click.option(
+        "--page",
+        metavar="HOST:PORT",
+        default="127.0.0.1:0",
+        show_default=True,
+        help="Where the job's page is served, on loopback; port 0 takes a free one, an empty text serves none.",
+    )(command)
+
+
+def tensorboard(command: F) -> F:
+    """`--tensorboard DIR`."""
+    return click.option(
+        "--tensorboard",
+        metavar="DIR",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Also write event files for TensorBoard, into DIR/JOB.",
+    )(command)

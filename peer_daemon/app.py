@@ -37,6 +37,7 @@ from peer_daemon.dial_back import DialBackAsker, DialBackDoor
 from peer_daemon.handlers import Door
 from peer_daemon.hardware import look_at_machine
 from peer_daemon.in_turn import InTurn
+from peer_daemon.kept_bundles import KeptBundles
 from peer_daemon.lan_side import LanSide, is_on_lan
 from peer_daemon.lease_file import interrupted_leases, keep_leases
 from peer_daemon.leases import Leases
@@ -195,6 +196,7 @@ class Peer:
             upload=InTurn(upload),
             download=Pace(download),
             line=LineWatch(upload, download),
+            kept=KeptBundles(self._home / "jobs"),
             datasets=datasets,
         )
         self._workshop = Workshop()

@@ -1,22 +1,22 @@
-"""Write a bundle to disk as it arrives. What may be written, and where, `jobs.bundle` decides."""
+"""A lease's folder on disk: its bundle's pieces as they come, and what is left of them when the client is cut off."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import threading
+from contextlib import suppress
 from pathlib import Path
 
+from axonp2p.blobs.manifest import Blob
+from axonp2p.blobs.store import PieceStore
 from axonp2p.errors import LimitReached
-from axonp2p.jobs.bundle import BundleReceiver
-from axonp2p.jobs.messages import BundleManifest, BundlePart
+from axonp2p.jobs.bundle import admit
 
 _MIB = 2**20
 KEPT_FREE_BYTES = 256 * _MIB
 """A job never gets the last of the volunteer's disk, whatever their limit says."""
 
-_FOLDER, _FILE = 0o755, 0o644
-"""Whatever the umask: a worker of root's is another user. Outside, the folder above lets only its owner in."""
+_FOLDER = 0o755
 
 
 class BundleWriter:
@@ -24,9 +24,10 @@ class BundleWriter:
 
     def __init__(self, folder: Path, limit_bytes: int) -> None:
         self._folder = folder
-        self._receiver = BundleReceiver(limit_bytes)
+        self._limit = limit_bytes
         self._turn = threading.Lock()
         self._removed = False
+        self._store: PieceStore | None = None
 
     @property
     def bundle(self) -> Path:
@@ -39,54 +40,57 @@ class BundleWriter:
         self.bundle.mkdir()
         self.bundle.chmod(_FOLDER)
 
-    def manifest(self, manifest: BundleManifest) -> bool:
-        """Make the files, empty. True when that is all (none has a byte).
+    def open(self, blob: Blob, kept: Path | None = None) -> set[int]:
+        """Make the files, empty or as they were left in `kept`, which is gone then; which pieces are there already.
 
         Raises `MalformedMessage`, `MessageTooLarge` over the volunteer's limit, `LimitReached` when the disk is full.
         """
         with self._turn:
             if self._removed:
-                return False
-            paths = self._receiver.heard_manifest(manifest)
-            needed = sum(file.size for file in manifest.files)
-            if needed + KEPT_FREE_BYTES > shutil.disk_usage(self._folder).free:
-                raise LimitReached(f"this peer's disk has no room for {needed // _MIB} MiB")
-            for path in paths:
-                whole = self.bundle / path
-                try:
-                    self._make_file(whole)
-                except OSError as error:
-                    raise LimitReached(f"this peer cannot write the bundle: {error.strerror}") from error
-            return self._receiver.complete
-
-    def part(self, part: BundlePart, payload: memoryview) -> bool:
-        """Write the next bytes. True when every file is there and has its hash.
-
-        Raises `MalformedMessage`, or `LimitReached` when the disk is full.
-        """
-        with self._turn:
-            if self._removed:
-                return False
-            write = self._receiver.heard_part(part, payload)
+                return set()
+            admit(blob, self._limit)
+            if blob.size + KEPT_FREE_BYTES > shutil.disk_usage(self._folder).free:
+                raise LimitReached(f"this peer's disk has no room for {blob.size // _MIB} MiB")
             try:
-                descriptor = os.open(self.bundle / write.path, os.O_WRONLY | os.O_NOFOLLOW)
-                with os.fdopen(descriptor, "wb") as file:
-                    file.seek(write.offset)
-                    file.write(payload)
+                if kept is not None:
+                    # The worker sees this very folder: what lay in the old one moves into it.
+                    for entry in kept.iterdir():
+                        entry.rename(self.bundle / entry.name)
+                    kept.rmdir()
+                store = PieceStore(self.bundle, blob)
+                store.make()
+                self._store = store
+                return store.held() if kept is not None else set()
             except OSError as error:
                 raise LimitReached(f"this peer cannot write the bundle: {error.strerror}") from error
-            return self._receiver.complete
 
-    def _make_file(self, whole: Path) -> None:
-        above = [folder for folder in whole.parents if self.bundle in folder.parents and not folder.exists()]
-        for folder in reversed(above):
-            folder.mkdir()
-            folder.chmod(_FOLDER)
-        descriptor = os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW)
-        try:
-            os.fchmod(descriptor, _FILE)
-        finally:
-            os.close(descriptor)
+    def write(self, number: int, piece: bytes | memoryview) -> None:
+        """Write a piece, which was checked. Raises `LimitReached` when the disk is full."""
+        with self._turn:
+            if self._removed or self._store is None:
+                return
+            try:
+                self._store.write(number, piece)
+            except OSError as error:
+                raise LimitReached(f"this peer cannot write the bundle: {error.strerror}") from error
+
+    def read(self, number: int) -> bytes:
+        """A piece that was written; empty when it cannot be read."""
+        with self._turn:
+            if self._removed or self._store is None:
+                return b""
+            try:
+                return self._store.read(number)
+            except OSError:
+                return b""
+
+    def leave(self, kept: Path) -> None:
+        """Leave the bundle's files in the new folder `kept`; then remove the folder."""
+        with self._turn:
+            if not self._removed and self._store is not None:
+                with suppress(OSError):  # then nothing is kept, and the client sends it again
+                    self.bundle.rename(kept)
+        self.remove()
 
     def remove(self) -> None:
         """Remove the folder; what is still on its way to the disk is not written any more."""

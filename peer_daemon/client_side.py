@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from axonp2p.blobs.messages import BlobManifest, BlobPiece
 from axonp2p.errors import PeerMisbehaved, Refused
 from axonp2p.jobs.messages import (
     PART_BYTES,
-    BundleManifest,
-    BundlePart,
-    BundleReceived,
     ClientMessage,
     EndLease,
     FetchLog,
@@ -22,12 +20,12 @@ from axonp2p.jobs.messages import (
     ToWorker,
 )
 from axonp2p.logs import get_logger
-from axonp2p.sandbox.messages import BundleReady, Control, ToWorkerMessage
+from axonp2p.sandbox.messages import Control, ToWorkerMessage
 from axonp2p.transport.link import MeshMember
 from axonp2p.transport.mesh import Mesh
 from axonp2p.transport.messages import refusal_of
 from axonp2p.transport.session import Session
-from peer_daemon.bundle_writer import BundleWriter
+from peer_daemon.blob_side import BlobSide
 from peer_daemon.leases import Lease
 from peer_daemon.roster import check_roster
 from peer_daemon.worker_credit import WorkerCredit
@@ -42,11 +40,11 @@ class ClientSide:
     """The client's session, heard until it ends the lease."""
 
     def __init__(
-        self, lease: Lease, session: Session, bundle: BundleWriter, mesh: Mesh, credit: WorkerCredit, place: Workplace
+        self, lease: Lease, session: Session, blobs: BlobSide, mesh: Mesh, credit: WorkerCredit, place: Workplace
     ) -> None:
         self._lease = lease
         self._session = session
-        self._bundle = bundle
+        self._blobs = blobs
         self._mesh = mesh
         self._credit = credit
         self._book = place.book
@@ -65,11 +63,10 @@ class ClientSide:
             match message:
                 case ToWorker():
                     await tell_worker(Control(), payload)
-                case BundleManifest():
-                    await self._bundle_step(await asyncio.to_thread(self._bundle.manifest, message), tell_worker)
-                case BundlePart():
-                    complete = await asyncio.to_thread(self._bundle.part, message, payload)
-                    await self._bundle_step(complete, tell_worker)
+                case BlobManifest():
+                    await self._blobs.manifest(message, payload)
+                case BlobPiece():
+                    await self._blobs.given(message, payload)
                 case SetRoster():
                     await self._set_roster(message, tell_worker)
                 case SignReceipt():
@@ -78,11 +75,6 @@ class ClientSide:
                     await self._send_log(read_log())
                 case EndLease():
                     return
-
-    async def _bundle_step(self, complete: bool, tell_worker: TellWorker) -> None:
-        if complete:
-            await tell_worker(BundleReady(), b"")
-            await self._session.send(BundleReceived())
 
     async def _set_roster(self, roster: SetRoster, tell_worker: TellWorker) -> None:
         check_roster(roster, peer=self._lease.peer, reservation=self._lease.reservation, epoch=self._epoch)

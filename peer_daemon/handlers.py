@@ -90,6 +90,7 @@ class Door:
             runner.stop(reason)
         if self._leasing:
             await asyncio.wait(self._leasing, timeout=CLOSE_S)
+        self._place.kept.close()
 
     async def _lease(self, session: Session, ask: TakeLease) -> None:
         caller = Caller(key=session.peer, address=session.address)
@@ -100,6 +101,7 @@ class Door:
                 await self._noted("job refused", f"{ask.job} of {short(session.peer)}: {error.message}", ask.job)
             raise
         log.info("lease taken", job=lease.job, client=short(lease.client), cores=lease.cores, memory_mb=lease.memory_mb)
+        self._place.kept.make_room(lease.client, self._leases.free(self._clock.now()))
         runner = JobRunner(lease, session, self._place)
         try:
             await self._workshop.add(runner)

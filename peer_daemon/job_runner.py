@@ -26,9 +26,10 @@ from axonp2p.jobs.messages import (
 )
 from axonp2p.logs import get_logger
 from axonp2p.sandbox.child import Usage
-from axonp2p.sandbox.messages import FromMember, ToWorkerMessage
+from axonp2p.sandbox.messages import BundleReady, FromMember, ToWorkerMessage
 from axonp2p.transport.mesh import Mesh
 from axonp2p.transport.session import Session
+from peer_daemon.blob_side import BlobSide
 from peer_daemon.bundle_writer import BundleWriter
 from peer_daemon.client_side import ClientSide
 from peer_daemon.leases import Lease
@@ -69,7 +70,9 @@ class JobRunner:
         bundle_mb = max(0, lease.disk_mb - self._limits.scratch_mb - log_mb)
         self._bundle = BundleWriter(place.jobs / lease.reservation, bundle_mb * _MIB)
         self._stop_reason: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._side = ClientSide(lease, session, self._bundle, self.mesh, self._credit, place)
+        self._blobs = BlobSide(lease.client, session, self._bundle, self.mesh, place.kept, self.stop)
+        self.mesh.beside = self._blobs
+        self._side = ClientSide(lease, session, self._blobs, self.mesh, self._credit, place)
         self._to_client = ToClient(session, place.upload, partial(self._credit.went, CLIENT))
         self.standstill = Standstill(session)
         self._worker: Worker | None = None
@@ -77,6 +80,7 @@ class JobRunner:
         self._handing_back: asyncio.Task[None] | None = None
         self._handed_back_by = math.inf
         self._worker_fault = ""
+        self._cut_off = False
         self._lost_told: dict[int, float] = {}
 
     async def run(self, seconds: float) -> str:
@@ -96,6 +100,7 @@ class JobRunner:
             hearing = [client, *self._begin(worker)]
             return await self._until_the_end(client, seconds)
         except Unreachable:
+            self._cut_off = True
             return _CLIENT_GONE
         finally:
             await self._clean_up(hearing)
@@ -164,6 +169,7 @@ class JobRunner:
             for work in (
                 self._hear_worker(worker),
                 self._to_client.carry(),
+                self._blobs.run(lambda: self._to_worker(worker, BundleReady(), b"")),
                 self._credit.keep_telling(lambda word: self._to_worker(worker, word, b"")),
                 self._place.line.report(self._line_measured),
             )
@@ -182,6 +188,7 @@ class JobRunner:
             return ""
         if self._stop_reason.done():
             return self._stop_reason.result()
+        self._cut_off = self._session.closed
         return _CLIENT_GONE if self._session.closed else "the token expired"
 
     async def _clean_up(self, hearing: list[asyncio.Task[None]]) -> None:
@@ -195,7 +202,7 @@ class JobRunner:
                 await self._worker.kill()
             await self.mesh.close()
         finally:
-            await asyncio.to_thread(self._bundle.remove)
+            await self._blobs.close(keep=self._cut_off)
 
     # --- the worker's side ---
 

@@ -21,6 +21,10 @@ class LeaseRoad:
         """`Road`."""
         await self._place.upload.bulk(link, count)
 
+    async def word(self, count: int) -> None:
+        """`Road`."""
+        await self._place.upload.word(count)
+
     def went(self, rank: int, count: int) -> None:
         """`Road`."""
         self._credit.went(rank, count)

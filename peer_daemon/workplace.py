@@ -12,6 +12,7 @@ from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.child import Usage, WorkerEnd, start_worker
 from axonp2p.sandbox.limits import Limits
 from peer_daemon.in_turn import InTurn
+from peer_daemon.kept_bundles import KeptBundles
 from peer_daemon.leases import Lease
 from peer_daemon.line_watch import LineWatch
 from peer_daemon.pace import Pace
@@ -62,6 +63,8 @@ class Workplace:
     download: Pace
     """What they may receive."""
     line: LineWatch
+    kept: KeptBundles
+    """Bundles of clients that were cut off."""
     start_worker: StartWorker = start_worker
     datasets: Mapping[str, Path] = field(default_factory=dict)
     """Folders that the owner offers, by name."""

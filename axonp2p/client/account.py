@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from axonp2p.client.events import (
+    BundleProgress,
     Event,
     JobGoesOn,
     JobWaiting,
@@ -40,7 +41,9 @@ class JobAccount:
 
     def tell(self, event: Event) -> None:
         """Show an event, and keep it unless the next moment makes it worthless."""
-        if not isinstance(event, RoundProgress):
+        if not event.at:
+            event = msgspec.structs.replace(event, at=self._clock.now())
+        if not isinstance(event, RoundProgress | BundleProgress):
             self.folder.add_event(event)
         self._watch(event)
 

@@ -33,26 +33,46 @@ class LeasedCrew:
         self._folder = folder
         self._office = office
         self._epoch = 0
+        self._members: list[int] = []
+        """Of the last roster that the coordinator set."""
+        self._arriving: dict[int, Lease] = {}
+        """Who is on every roster to be passed the bundle, and not yet in the job."""
         self._coordinator: Coordinator | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._dismissed: set[int] = set()
         self._released: set[int] = set()
         self._logged: set[int] = set()
+        self._turned_away: set[int] = set()
         self.fewer = asyncio.Event()
         """Set when somebody has gone; whoever looks after it clears it."""
 
-    def add(self, lease: Lease) -> int:
-        """One more peer, whose worker has the bundle; its rank, which nobody had before."""
+    def introduce(self) -> None:
+        """Tell those that are present of each other, so that they pass on the bundle; waits for nobody."""
+        self._members = list(self.present)
+        self._post_rosters()
+
+    def expect(self, lease: Lease) -> int:
+        """One more peer, to which the members pass on the bundle from now on; its rank, which nobody had before."""
         rank = self.next_rank
-        self.leases[rank] = lease
+        self._arriving[rank] = lease
+        self._post_rosters()
+        return rank
+
+    def turn_away(self, rank: int) -> None:
+        """It did not take the bundle."""
+        self._turned_away.add(rank)
+        del self._arriving[rank]
+
+    def add(self, rank: int) -> None:
+        """One that was expected has the bundle: it is in the job."""
+        lease = self.leases[rank] = self._arriving.pop(rank)
         if self._coordinator:
             lease.attach(rank, self)
-        return rank
 
     @property
     def next_rank(self) -> int:
         """Of whoever comes next."""
-        return max(self.leases, default=-1) + 1
+        return max((*self.leases, *self._arriving, *self._turned_away), default=-1) + 1
 
     def work_for(self, coordinator: Coordinator) -> None:
         """From now on the coordinator hears what members say, beginning with what they have come to by now."""
@@ -88,10 +108,15 @@ class LeasedCrew:
 
     async def set_members(self, ranks: Sequence[int]) -> None:
         """`training.crew.Crew`. Who does not answer is noticed as gone, not here."""
-        self._epoch += 1
-        members = [self._member(rank) for rank in ranks]
-        rosters = [SetRoster(epoch=self._epoch, rank=rank, members=members) for rank in ranks]
-        answers = [self.leases[roster.rank].set_roster(roster) for roster in rosters]
+        # Who was lost may be on its way back under another rank: nobody stands on a roster twice.
+        back = {lease.row.peer for lease in self._arriving.values()}
+        ranks = [rank for rank in ranks if self.leases[rank].row.peer not in back]
+        self._members = ranks
+        rosters = self._rosters(ranks)
+        answers = [lease.set_roster(roster) for roster, lease in rosters if roster.rank in ranks]
+        for roster, lease in rosters:
+            if roster.rank in self._arriving:
+                lease.post_roster(roster)
         for rank, error in zip(ranks, await asyncio.gather(*answers, return_exceptions=True), strict=True):
             if isinstance(error, Unreachable):
                 self.peer_gone(rank, error.message)
@@ -100,8 +125,19 @@ class LeasedCrew:
             elif isinstance(error, BaseException):
                 raise error
 
-    def _member(self, rank: int) -> Member:
-        lease = self.leases[rank]
+    def _post_rosters(self) -> None:
+        present = self.present
+        for roster, receiver in self._rosters([rank for rank in self._members if rank in present]):
+            receiver.post_roster(roster)
+
+    def _rosters(self, ranks: Sequence[int]) -> list[tuple[SetRoster, Lease]]:
+        """A new roster of these and of those that arrive, for each of them."""
+        self._epoch += 1
+        leases = {rank: self.leases[rank] for rank in ranks} | self._arriving
+        members = [self._member(rank, lease) for rank, lease in leases.items()]
+        return [(SetRoster(epoch=self._epoch, rank=rank, members=members), lease) for rank, lease in leases.items()]
+
+    def _member(self, rank: int, lease: Lease) -> Member:
         row = lease.row
         return Member(
             rank=rank,

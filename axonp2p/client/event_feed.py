@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Iterator
 
-from axonp2p.client.events import Event, RoundProgress
+from axonp2p.client.events import BundleProgress, Event, RoundProgress
 from axonp2p.errors import AxonError
 
 WAITING_PROGRESS = 100
@@ -39,7 +39,7 @@ class EventFeed:
     def put(self, event: Event) -> None:
         """Something happened."""
         with self._lock:
-            passing = isinstance(event, RoundProgress)
+            passing = isinstance(event, RoundProgress | BundleProgress)
             if not passing:
                 self._history.append(event)
             for reader in self._readers:

@@ -1,7 +1,7 @@
 """What a person may see of a job: small frozen values, apart from logs, holding no secret.
 
-The program draws its bar from them, `job.events()` yields them, and all but `RoundProgress` stand as lines of JSON in
-the job's `events.jsonl`. Peers appear by name. Times are in seconds, sizes in bytes.
+The program draws its bar from them, `job.events()` yields them, and all but `RoundProgress` and `BundleProgress` stand
+as lines of JSON in the job's `events.jsonl`. Peers appear by name. Times are in seconds, sizes in bytes.
 """
 
 from __future__ import annotations
@@ -10,6 +10,10 @@ from collections.abc import Mapping
 
 import msgspec
 
+from axonp2p.client.bundle_events import BundleProgress as BundleProgress
+from axonp2p.client.bundle_events import BundleSent as BundleSent
+from axonp2p.client.bundle_events import PeerHelped as PeerHelped
+from axonp2p.client.bundle_events import PieceWrong as PieceWrong
 from axonp2p.client.event import Event as Event
 from axonp2p.client.owner_events import JobGoesOn as JobGoesOn
 from axonp2p.client.owner_events import JobWaiting as JobWaiting
@@ -19,6 +23,7 @@ from axonp2p.client.owner_events import PeerResumed as PeerResumed
 from axonp2p.client.round_events import ExchangeChosen as ExchangeChosen
 from axonp2p.client.round_events import PeerJoined as PeerJoined
 from axonp2p.client.round_events import PeerLeftBehind as PeerLeftBehind
+from axonp2p.client.round_events import PeerRound as PeerRound
 from axonp2p.client.round_events import RoundFinished as RoundFinished
 from axonp2p.client.round_events import RoundProgress as RoundProgress
 from axonp2p.client.round_events import RoundRedone as RoundRedone
@@ -86,13 +91,11 @@ class PeerHired(Event, frozen=True):
     memory_mb: int
 
 
-class BundleSent(Event, frozen=True):
-    """Every peer has the task and its data, and its hashes fit."""
+class RttsGuessed(Event, frozen=True):
+    """Round-trip times among the hired peers, as their network coordinates tell: wrong by about a third."""
 
-    peers: list[str]
-    bytes: int
-    """Sent in all."""
-    seconds: float
+    seconds: dict[str, dict[str, float]]
+    """By both names; each pair stands once."""
 
 
 class PeerReady(Event, frozen=True):
@@ -179,7 +182,11 @@ AnyEvent = (
     | Reserved
     | PeerRefused
     | PeerHired
+    | RttsGuessed
+    | BundleProgress
     | BundleSent
+    | PeerHelped
+    | PieceWrong
     | PeerReady
     | ExchangeChosen
     | RoundProgress

@@ -92,7 +92,7 @@ class Job:
         try:
             out.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(self._folder.model, out / self._folder.model.name)
-            for file in (self._folder.metrics, self._folder.events):
+            for file in (self._folder.metrics, self._folder.events, self._folder.report):
                 if file.exists():
                     shutil.copyfile(file, out / file.name)
             if self._folder.logs.exists():

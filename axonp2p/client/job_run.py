@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from axonp2p.client.account import JobAccount
 from axonp2p.client.crew import LeasedCrew
@@ -25,9 +24,9 @@ from axonp2p.client.lease import Lease
 from axonp2p.client.narrator import Narrator
 from axonp2p.client.receipts import ReceiptBook, ReceiptOffice
 from axonp2p.client.replacements import Replacements
-from axonp2p.client.sending import read_parts
-from axonp2p.client.training_plan import lines_of, plan_of
-from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, Refused, Unreachable
+from axonp2p.client.sending import Sending
+from axonp2p.client.training_plan import lines_of, plan_of, rtts_among
+from axonp2p.errors import AxonError, JobFailed
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec, need_of
@@ -41,6 +40,9 @@ log = get_logger(__name__)
 RECEIPTS_S = 10.0
 """How long the last receipts may take at the end of a job."""
 
+REFILL_S = 60.0
+"""For so long others are hired, or the same ones once they are back, when too few have taken the bundle."""
+
 
 class JobRun:
     """One life of a job: from submit, or resume, to its end. `run()` is called once."""
@@ -49,7 +51,7 @@ class JobRun:
         self._means = means
         self._account = account
         self._spec = spec
-        self._bundle = bundle
+        self._sending = Sending(bundle, means.clock, account.tell)
         self._began = means.clock.monotonic()
         self._coordinator: Coordinator | None = None
         self._task: asyncio.Task[None] | None = None
@@ -146,32 +148,30 @@ class JobRun:
         reservations = list(dict.fromkeys(peer.reservation for peer in peers))
         tracker = next((lease.promise.tracker for lease in hiring.hired if lease.promise.tracker), "")
         self._account.joined(peers, reservations, tracker)
+        if among := rtts_among(hiring.hired):
+            self._account.tell(among)
 
     async def _send_bundle(self, crew: LeasedCrew) -> None:
         self._account.enter(JobState.SENDING)
         began = self._means.clock.monotonic()
-        answers = await asyncio.gather(*(self._deliver(lease) for lease in crew.leases.values()))
+        crew.introduce()
+        answers = await asyncio.gather(*(self._sending.deliver(rank, lease) for rank, lease in crew.leases.items()))
         for rank, reason in enumerate(answers):
             if reason:
                 crew.dismiss(rank)
                 self._account.lost(rank, crew.leases[rank].name, reason, len(crew.present))
-        names, needed = list(crew.present.values()), self._spec.need.min_peers
+        needed = self._spec.need.min_peers
+        if len(crew.present) < needed:
+            await self._replacements(crew, join=_nobody_waits).fill(needed, REFILL_S)
+        names = list(crew.present.values())
         if len(names) < needed:
             reasons = "; ".join(reason for reason in answers if reason)
             raise JobFailed(
                 f"only {len(names)} of at least {needed} peers took the bundle", cause=reasons, fix="submit again"
             )
         seconds = self._means.clock.monotonic() - began
-        self._account.tell(BundleSent(peers=names, bytes=self._bundle.size * len(names), seconds=seconds))
-
-    async def _deliver(self, lease: Lease) -> str:
-        """Send the bundle to one peer; why that failed, if it is the peer or the line that failed."""
-        try:
-            async with aclosing(read_parts(self._bundle)) as parts:
-                await lease.deliver(self._bundle.manifest(), parts)
-        except (Unreachable, Refused, PeerMisbehaved) as error:
-            return error.message
-        return lease.gone
+        sent, passed_on = self._sending.sent_bytes, self._sending.member_bytes
+        self._account.tell(BundleSent(peers=names, bytes=sent, member_bytes=passed_on, seconds=seconds))
 
     async def _train(self, crew: LeasedCrew, office: ReceiptOffice) -> Event:
         record, spec = self._account.record, self._spec
@@ -203,15 +203,16 @@ class JobRun:
     @contextlib.asynccontextmanager
     async def _replacing(self, crew: LeasedCrew, coordinator: Coordinator) -> AsyncIterator[None]:
         """Meanwhile peers are hired in place of those that go."""
-        replacements = Replacements(
-            self._means, self._wish(), crew, self._account, deliver=self._deliver, join=coordinator.join
-        )
+        replacements = self._replacements(crew, coordinator.join)
         task = asyncio.create_task(replacements.run(), name="replacements")
         try:
             yield
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+    def _replacements(self, crew: LeasedCrew, join: Callable[[int, str], Awaitable[None]]) -> Replacements:
+        return Replacements(self._means, self._wish(), crew, self._account, deliver=self._sending.deliver, join=join)
 
     # --- ends without training ---
 
@@ -233,6 +234,10 @@ class JobRun:
         with contextlib.suppress(OSError):  # the disk may be what failed
             self._account.enter(JobState.FAILED, error=shown)
             self._account.tell(JobEndedBadly(job=job, code=code, message=message, cause=cause, fix=fix))
+
+
+async def _nobody_waits(rank: int, name: str) -> None:
+    """The training has not begun: who has the bundle by then takes part."""
 
 
 @contextlib.asynccontextmanager

@@ -5,6 +5,7 @@
       bundle/              the task, its data and job.toml as they were when the job was submitted
       events.jsonl         what happened, a line of JSON each
       metrics.csv          a line a round
+      report.html          all of it as pictures, written by the `axon` program when it ended
       logs/<peer>.log      what the task printed at each peer
       model.safetensors    the weights, once it has finished
       state.bin            weights and outer momentum, when it was left to be resumed
@@ -96,6 +97,7 @@ class JobFolder:
         self.bundle = path / "bundle"
         self.events = path / "events.jsonl"
         self.metrics = path / "metrics.csv"
+        self.report = path / "report.html"
         self.logs = path / "logs"
         self.model = path / "model.safetensors"
         self.state = path / "state.bin"

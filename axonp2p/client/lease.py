@@ -9,15 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import Awaitable, Callable
 
+from axonp2p.blobs.messages import BlobGot, BlobHave, BlobLie, BlobManifest, BlobPiece
 from axonp2p.client.lease_sides import LeaseListener, Promise
 from axonp2p.client.owner import Owner
 from axonp2p.client.posting import Posting
 from axonp2p.errors import AxonError, PeerMisbehaved, Unreachable
 from axonp2p.jobs.messages import (
-    BundleManifest,
-    BundlePart,
     BundleReceived,
     EndLease,
     FetchLog,
@@ -45,9 +44,10 @@ from axonp2p.wire.codec import Message
 
 ANSWER_S = 30.0
 """How long a peer may take for a short answer. Nothing of a job's length is waited for with it."""
-BUNDLE_CHECKED_S = 120.0
-"""How long a peer may take to write and hash what it has been sent."""
 LONGEST_LOG = 4 * 1024 * 1024
+
+BlobNews = BlobHave | BlobGot | BlobLie
+"""What a peer says of the bundle."""
 
 log = get_logger(__name__)
 
@@ -67,6 +67,8 @@ class Lease:
         self._answers: dict[type[Message], asyncio.Future[None]] = {}
         self._log: bytearray | None = None
         self._owner = Owner(name)
+        self._blob_news: Callable[[BlobNews], None] | None = None
+        self._roster_epoch = -1
         self._gone = ""
         self._refusal: AxonError | None = None
         self._posting = Posting(session.send, self._is_gone, name)
@@ -108,20 +110,35 @@ class Lease:
         """Post a receipt for the peer to counter-sign."""
         self._posting.post(SignReceipt(receipt=receipt))
 
-    async def set_roster(self, roster: SetRoster) -> None:
-        """Send a roster and wait until it is in force. Raises `Unreachable`."""
-        await self._ask(roster, RosterSet)
+    def set_roster(self, roster: SetRoster) -> Awaitable[None]:
+        """Post a roster now; wait for what it gives back until it is in force, which raises `Unreachable`."""
+        answer = None if self._session.closed else self._expect(RosterSet)
+        self._roster_epoch = roster.epoch
+        self._posting.post(roster)
+        return self._in_force(answer)
 
-    async def deliver(self, manifest: BundleManifest, parts: AsyncIterator[tuple[BundlePart, bytes]]) -> None:
-        """Send the bundle and wait for the peer's word that all of it is there. Raises what the peer refused with."""
-        received = self._expect(BundleReceived)
-        try:
-            await self._posting.send(manifest)
-            async for part, data in parts:
-                await self._session.send(part, data, bulk=True)
-            await self._wait(received, BUNDLE_CHECKED_S)
-        finally:
-            self._forget(BundleReceived)
+    def expect_bundle(self, heard: Callable[[BlobNews], None]) -> asyncio.Future[None]:
+        """Before the bundle is given: `heard` is told what the peer has of it, also later, when others ask it for that.
+
+        The future is done when the peer has all; it raises what the peer refused with. Raises `Unreachable`.
+        """
+        self._blob_news = heard
+        return self._expect(BundleReceived)
+
+    async def give(self, message: BlobManifest | BlobPiece, data: bytes, *, bulk: bool = False) -> None:
+        """Send some of the bundle; waits while the peer is behind. Raises `Unreachable`."""
+        if bulk:
+            await self._session.send(message, data, bulk=True)
+        else:
+            await self._posting.send(message, data)
+
+    def forget_bundle(self) -> None:
+        """The bundle is there, or will not be."""
+        self._forget(BundleReceived)
+
+    def post_roster(self, roster: SetRoster) -> None:
+        """Send a roster without waiting for it to be in force."""
+        self._posting.post(roster)
 
     async def fetch_log(self) -> bytes:
         """What the job wrote at this peer, or what is known of it when it is gone. Raises nothing of the family."""
@@ -142,6 +159,14 @@ class Lease:
         await self._posting.stop()
         await self._session.close()
         await asyncio.gather(self._reading, return_exceptions=True)
+
+    async def _in_force(self, answer: asyncio.Future[None] | None) -> None:
+        if answer is None:
+            raise Unreachable(f"peer {self.name} is gone: {self._gone}")
+        try:
+            await self._wait(answer, ANSWER_S)
+        finally:
+            self._forget(RosterSet)
 
     async def _ask(self, question: Message, kind: type[Message], seconds: float = ANSWER_S) -> None:
         answer = self._expect(kind)
@@ -216,6 +241,10 @@ class Lease:
             case Refusal():
                 # What was asked is refused. If that is also the end of the lease, the session's end says so next.
                 self._refused(error_of(message, f"peer {self.name}"))
+            case _ if isinstance(message, BlobNews) and self._blob_news:
+                self._blob_news(message)
+            case RosterSet(epoch=epoch) if epoch != self._roster_epoch:
+                pass  # of one that was only posted
             case BundleReceived() | RosterSet() | LeaseEnded():
                 self._resolve(type(message))
             case _:

@@ -36,7 +36,7 @@ class Replacements:
         crew: LeasedCrew,
         account: JobAccount,
         *,
-        deliver: Callable[[Lease], Awaitable[str]],
+        deliver: Callable[[int, Lease], Awaitable[str]],
         join: Callable[[int, str], Awaitable[None]],
     ) -> None:
         """`deliver` sends a peer the bundle and says why that failed, if it did; `join` lets it into the training."""
@@ -46,7 +46,7 @@ class Replacements:
         self._account = account
         self._deliver = deliver
         self._join = join
-        self._refused: set[PeerId] = set()
+        self._refused: Counter[PeerId] = Counter()
 
     async def run(self) -> None:
         """Hire whenever somebody is missing. A table that does not answer is asked again later."""
@@ -62,42 +62,67 @@ class Replacements:
             if not came:
                 await asyncio.sleep(pause)
 
+    async def fill(self, least: int, seconds: float) -> None:
+        """Hire until so many are present, or for so long: also who was cut off and is back by then."""
+        pause = FIRST_PAUSE_S
+        try:
+            async with asyncio.timeout(seconds):
+                while (missing := least - len(self._crew.present)) > 0:
+                    if not await self._hire(missing):
+                        await asyncio.sleep(pause)
+                        pause *= 2
+        except TimeoutError:
+            log.info("not enough peers in time", present=len(self._crew.present), needed=least)
+
     async def _hire(self, missing: int) -> int:
         """How many came."""
-        rank = self._crew.next_rank
-        wish = dataclasses.replace(self._wish, wanted=missing, at_least=1, without=self._known(), first_rank=rank)
+        first = self._crew.next_rank
+        wish = dataclasses.replace(self._wish, wanted=missing, at_least=1, without=self._known(), first_rank=first)
         hiring = Hiring(self._means, wish, self._see)
         kept: list[Lease] = []
         try:
             await hiring.hire()
             for lease in hiring.hired:
-                if reason := await self._deliver(lease):
+                rank = self._crew.expect(lease)
+                if reason := await self._supply(rank, lease):
                     log.info("a replacement did not take the bundle", peer=lease.name, reason=reason)
-                    self._refused.add(lease.row.peer)
+                    self._refused[lease.row.peer] += 1
                     continue
                 kept.append(lease)
-                await self._let_in(lease, hiring)
+                await self._let_in(rank, lease, hiring)
         except AxonError as error:
             log.info("no replacement", reason=error.in_a_line)
         finally:
             await asyncio.gather(*(lease.end() for lease in hiring.hired if lease not in kept))
         return len(kept)
 
-    async def _let_in(self, lease: Lease, hiring: Hiring) -> None:
+    async def _supply(self, rank: int, lease: Lease) -> str:
+        """Why it did not take the bundle; empty when it did."""
+        taken = False
+        try:
+            reason = await self._deliver(rank, lease)
+            taken = not reason
+        finally:
+            if not taken:
+                self._crew.turn_away(rank)
+        return reason
+
+    async def _let_in(self, rank: int, lease: Lease, hiring: Hiring) -> None:
         seconds = hiring.distances[lease.row.peer].seconds or 0.0
-        rank = self._crew.add(lease)
+        self._crew.add(rank)
         self._account.joined_late(
             PeerRecord(name=lease.name, peer=lease.row.peer, rank=rank, reservation=lease.promise.uuid, rtt_s=seconds)
         )
         await self._join(rank, lease.name)
 
     def _known(self) -> frozenset[PeerId]:
-        """Who is not asked: those that are here, those that did not take the bundle, and those lost too often."""
+        """Who is not asked: who is here, was lost too often, or too often did not take the bundle."""
         present = self._crew.present
         times = Counter(lease.row.peer for rank, lease in self._crew.leases.items() if rank not in present)
         lost = {peer for peer, count in times.items() if count >= MOST_LOSSES}
         here = {lease.row.peer for rank, lease in self._crew.leases.items() if rank in present}
-        return frozenset(here | lost | self._refused)
+        refused = {peer for peer, count in self._refused.items() if count >= MOST_LOSSES}
+        return frozenset(here | lost | refused)
 
     def _see(self, event: Event) -> None:
         self._account.tell(event)

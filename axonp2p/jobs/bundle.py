@@ -1,19 +1,15 @@
-"""The files of a job on their way to a peer: what the client sends, and what a peer lets in.
-
-`collect` reads a job's folder at the client. `BundleReceiver` decides at the peer what to do with each message; it
-touches no disk, so the daemon does the writing, at the path and offset that it is told.
-"""
+"""The files of a job on their way to a peer: what the client sends (`collect`), and what a peer lets in (`admit`)."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+from axonp2p.blobs.manifest import MOST_FILES, Blob, BlobFile, Manifest
+from axonp2p.blobs.pieces import PieceHasher
 from axonp2p.errors import JobFileWrong, MalformedMessage, MessageTooLarge
 from axonp2p.jobs.file_names import why_bad_together
-from axonp2p.jobs.messages import MOST_FILES, PART_BYTES, BundleFile, BundleManifest, BundlePart
 from axonp2p.jobs.spec import JOB_FILE, JobSpec
 
 BUNDLE_LIMIT = 2**30
@@ -29,7 +25,8 @@ class SourceFile:
     path: str
     source: Path
     size: int
-    sha256: bytes
+    hashes: bytes
+    """SHA-256 of every piece, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -43,17 +40,10 @@ class Bundle:
         """Bytes of all files together."""
         return sum(file.size for file in self.files)
 
-    def manifest(self) -> BundleManifest:
-        """What a peer is told before the parts come."""
-        return BundleManifest(
-            files=[BundleFile(path=file.path, size=file.size, sha256=file.sha256) for file in self.files]
-        )
-
-    def parts(self) -> Iterator[tuple[BundlePart, SourceFile, int]]:
-        """Every part to send, the file it is from and its length in bytes. Empty files have none."""
-        for number, file in enumerate(self.files):
-            for offset in range(0, file.size, PART_BYTES):
-                yield BundlePart(file=number, offset=offset), file, min(PART_BYTES, file.size - offset)
+    @cached_property
+    def blob(self) -> Blob:
+        """What a peer is told of them before the pieces come."""
+        return Blob(Manifest(files=[BlobFile(path=f.path, size=f.size, hashes=f.hashes) for f in self.files]))
 
 
 def collect(folder: Path, spec: JobSpec, *, limit: int = BUNDLE_LIMIT) -> Bundle:
@@ -119,7 +109,7 @@ def _inside(folder: Path, path: str) -> Path:
 
 
 def _hashed(path: str, source: Path) -> SourceFile:
-    hasher, size = hashlib.sha256(), 0
+    hasher, size = PieceHasher(), 0
     try:
         with source.open("rb") as stream:
             while chunk := stream.read(_READ_BYTES):
@@ -127,72 +117,16 @@ def _hashed(path: str, source: Path) -> SourceFile:
                 size += len(chunk)
     except OSError as error:
         raise JobFileWrong(f"{source} cannot be read: {error.strerror}", fix=f"chmod u+r {source}") from error
-    return SourceFile(path=path, source=source, size=size, sha256=hasher.digest())
+    return SourceFile(path=path, source=source, size=size, hashes=hasher.book().hashes)
+
+
+def admit(blob: Blob, limit: int) -> None:
+    """Raise `MalformedMessage` for a bundle whose files cannot lie in one folder, `MessageTooLarge` over `limit`."""
+    if reason := why_bad_together(file.path for file in blob.files):
+        raise MalformedMessage(f"a bundle that cannot be written: {reason}")
+    if blob.size > limit:
+        raise MessageTooLarge(f"a bundle of {_mib(blob.size)}; this peer takes at most {_mib(limit)}")
 
 
 def _mib(size: int) -> str:
     return f"{size / 2**20:,.1f} MiB"
-
-
-@dataclass(frozen=True)
-class Write:
-    """Put the payload just heard at `offset` of the file `path` (checked: it stays inside the bundle's folder)."""
-
-    path: str
-    offset: int
-
-
-class BundleReceiver:
-    """The peer's side: a manifest, then parts in order, until all is there. Any other order is misbehaviour."""
-
-    def __init__(self, limit: int = BUNDLE_LIMIT) -> None:
-        self._limit = limit
-        self._files: list[BundleFile] | None = None
-        self._current = 0
-        self._written = 0
-        self._hasher = hashlib.sha256()
-
-    @property
-    def complete(self) -> bool:
-        """Whether every file is there and has its hash."""
-        return self._files is not None and self._current == len(self._files)
-
-    def heard_manifest(self, manifest: BundleManifest) -> list[str]:
-        """The paths of all files, to be made empty now. Raises `MalformedMessage` or `MessageTooLarge`."""
-        if self._files is not None:
-            raise MalformedMessage("a second bundle manifest")
-        if reason := why_bad_together(file.path for file in manifest.files):
-            raise MalformedMessage(f"a bundle that cannot be written: {reason}")
-        size = sum(file.size for file in manifest.files)
-        if size > self._limit:
-            raise MessageTooLarge(f"a bundle of {_mib(size)}; this peer takes at most {_mib(self._limit)}")
-        self._files = list(manifest.files)
-        self._pass_finished()
-        return [file.path for file in self._files]
-
-    def heard_part(self, part: BundlePart, payload: bytes | memoryview) -> Write:
-        """Where to write the payload. Raises `MalformedMessage` when it is not what comes next."""
-        if self._files is None or self.complete:
-            raise MalformedMessage("a part of a file where none is awaited")
-        file = self._files[self._current]
-        if (part.file, part.offset) != (self._current, self._written):
-            raise MalformedMessage(
-                f"part {part.file} at {part.offset} where {self._current} at {self._written} comes next"
-            )
-        if not 0 < len(payload) <= file.size - self._written:
-            raise MalformedMessage(f"a part of {len(payload)} bytes for the last {file.size - self._written}")
-        self._hasher.update(payload)
-        self._written += len(payload)
-        self._pass_finished()
-        return Write(file.path, part.offset)
-
-    def _pass_finished(self) -> None:
-        """Go on to the next file that still lacks bytes, checking the hash of each one passed."""
-        assert self._files is not None
-        while self._current < len(self._files) and self._written == self._files[self._current].size:
-            file = self._files[self._current]
-            if self._hasher.digest() != file.sha256:
-                raise MalformedMessage(f"the bytes of {file.path!r} do not have the hash that was announced")
-            self._current += 1
-            self._written = 0
-            self._hasher = hashlib.sha256()

@@ -9,8 +9,8 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from axonp2p.blobs.manifest import MOST_FILES
 from axonp2p.jobs.file_names import why_bad_name
-from axonp2p.jobs.messages import MOST_FILES
 from axonp2p.wire.ranks import MOST_MEMBERS
 
 Rule = Callable[[Any], Any]

@@ -5,10 +5,11 @@ A session's first message says what it is for. `TakeLease` makes it a lease: the
     client                                   peer
       | TakeLease(token, job, kind, ...) ---> |  checks the token, holds a slot, starts the worker at once
       | <---------------- LeaseTaken          |
-      | BundleManifest, BundlePart ... -----> |
-      | <---------------- BundleReceived      |
       | SetRoster(rank, members) -----------> |
       | <---------------- RosterSet           |
+      | BlobManifest, BlobPiece ... --------> |  (`blobs.messages`)
+      | <---------------- BlobHave, BlobGot   |
+      | <---------------- BundleReceived      |
       | ToWorker, FromWorker <--------------> |  carried unread between coordinator and worker
       | <---------------- LineMeasured        |  now and then, while members exchange
       | SignReceipt / ReceiptSigned <-------> |  after each accepted round
@@ -18,8 +19,9 @@ A session's first message says what it is for. `TakeLease` makes it a lease: the
       | EndLease ---------------------------> |  the worker and its files are removed
       | <---------------- LeaseEnded          |
 
-`JoinMesh` makes it a link: from one member's daemon to another's, on which only `Carry` travels
-(`transport.mesh`). `RegisterAtRelay` makes the listener a relay for the caller (`transport.relay`).
+`JoinMesh` makes it a link: from one member's daemon to another's, on which `Carry` travels (`transport.mesh`) and,
+beside it, what members say of the bundle (`blobs.messages`). `RegisterAtRelay` makes the listener a relay for the
+caller (`transport.relay`).
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from typing import Annotated
 
 import msgspec
 
+from axonp2p.blobs.messages import BlobGot, BlobHave, BlobLie, BlobManifest, BlobPiece
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.messages import Address, Fingerprint, JoinMesh, Refusal, Relays, Text, Uuid
 from axonp2p.transport.relay.messages import RegisterAtRelay
@@ -35,12 +38,8 @@ from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
 from axonp2p.wire.ranks import MOST_MEMBERS, Rank
 
-MOST_FILES = 256
-
 JobId = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
-Hash = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
-FileName = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 
 class TakeLease(Message, tag=True, frozen=True):
@@ -68,35 +67,8 @@ class LeaseTaken(Message, tag=True, frozen=True):
     """MiB; the job is ended when it uses more."""
 
 
-class BundleFile(Message, frozen=True):
-    """One file of a bundle: a relative path with forward slashes, its size and its SHA-256."""
-
-    path: FileName
-    """Relative, with forward slashes."""
-    size: Size
-    """Bytes."""
-    sha256: Hash
-    """Of the whole file."""
-
-
-class BundleManifest(Message, tag=True, frozen=True):
-    """The files that follow as parts, in this order."""
-
-    files: Annotated[list[BundleFile], msgspec.Meta(min_length=1, max_length=MOST_FILES)]
-    """In the order in which they are sent."""
-
-
-class BundlePart(Message, tag=True, frozen=True):
-    """The next bytes of a file, as payload: parts of a file come in order, files come in order."""
-
-    file: Annotated[int, msgspec.Meta(ge=0, lt=MOST_FILES)]
-    """Its place in the manifest, from 0."""
-    offset: Size
-    """Bytes from the start of the file."""
-
-
 class BundleReceived(Message, tag=True, frozen=True):
-    """Every file is there and has its hash; the worker can see them."""
+    """Every piece of every file is there and has its hash; the worker can see them."""
 
 
 class Member(Message, frozen=True):
@@ -233,9 +205,12 @@ class LeaseEnded(Message, tag=True, frozen=True):
 
 
 FirstMessage = TakeLease | JoinMesh | RegisterAtRelay
-ClientMessage = BundleManifest | BundlePart | SetRoster | ToWorker | SignReceipt | FetchLog | EndLease
+ClientMessage = BlobManifest | BlobPiece | SetRoster | ToWorker | SignReceipt | FetchLog | EndLease
 PeerMessage = (
     LeaseTaken
+    | BlobHave
+    | BlobGot
+    | BlobLie
     | BundleReceived
     | RosterSet
     | FromWorker

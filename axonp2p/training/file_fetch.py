@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from axonp2p.blobs.pieces import PieceHasher
 from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, Unreachable
 from axonp2p.training.messages import FilePart, SendFile
-from axonp2p.training.pieces import PieceHasher
 
 PATIENCE_S = 60.0
 """How long a member may be silent before another one is asked."""

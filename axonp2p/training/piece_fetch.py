@@ -14,10 +14,11 @@ import heapq
 from collections.abc import Iterable
 from typing import NoReturn
 
+from axonp2p.blobs.piece_sender import FIRST_UNDER_WAY, PieceSender
+from axonp2p.blobs.pieces import HASH_BYTES, PIECE_BYTES, PieceBook, piece_count
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.training.messages import AskPieces, Piece, PieceList
-from axonp2p.training.piece_sender import FIRST_UNDER_WAY, PieceSender
-from axonp2p.training.pieces import HASH_BYTES, MOST_STATE_BYTES, PIECE_BYTES, PieceBook, piece_count
+from axonp2p.training.pieces import MOST_STATE_BYTES
 
 MOST_SENDERS = 8
 """Asked at the same time; more only share the same line."""

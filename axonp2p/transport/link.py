@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from axonp2p.errors import AxonError, Unreachable
 from axonp2p.identity.peer_id import PeerId
@@ -13,6 +14,7 @@ from axonp2p.logs import get_logger
 from axonp2p.transport.messages import Carry
 from axonp2p.transport.outbox import Outbox
 from axonp2p.transport.session import Session
+from axonp2p.wire.codec import Message
 
 log = get_logger(__name__)
 
@@ -45,6 +47,10 @@ class Road(Protocol):
         """Wait until so many bytes may be sent on that link."""
         ...
 
+    async def word(self, count: int) -> None:
+        """Wait until a small message may be sent, which is at once but in a flood of them."""
+        ...
+
     def went(self, rank: int, count: int) -> None:
         """So many bytes that were put for that member have left its queue."""
         ...
@@ -54,10 +60,35 @@ class Road(Protocol):
         ...
 
 
+class Beside(Protocol):
+    """Who has words of its own with the members, on the same links: what is lost with a link is its own affair."""
+
+    kinds: Any
+    """The union of the messages that it hears."""
+
+    def up(self, rank: int) -> None:
+        """From now on `Link.say` reaches that member. Said again after a cut."""
+        ...
+
+    def down(self, rank: int) -> None:
+        """What was on the way to that member or from it may be lost."""
+        ...
+
+    async def heard(self, rank: int, message: Message, payload: memoryview) -> None:
+        """A member said something; more is read from it when this returns. May raise what closes the link."""
+        ...
+
+
 class Link:
     """The traffic with one member, over one session after another."""
 
-    def __init__(self, member: MeshMember, deliver: Callable[[int, memoryview], Awaitable[None]], road: Road) -> None:
+    def __init__(
+        self,
+        member: MeshMember,
+        deliver: Callable[[int, memoryview], Awaitable[None]],
+        road: Road,
+        beside: Beside | None = None,
+    ) -> None:
         self.member = member
         self.wanted = asyncio.Event()
         """Set once there is something to carry."""
@@ -69,6 +100,9 @@ class Link:
         """Why there will be no further session; empty while there may be."""
         self._deliver = deliver
         self._road = road
+        self._beside = beside
+        self._kinds: Any = Carry if beside is None else Carry | beside.kinds
+        self._serving: Session | None = None
         self._outbox = Outbox()
         self._received = 0
         self._session: Session | None = None
@@ -83,6 +117,20 @@ class Link:
         self._outbox.put(payload)
         self._news.set()
         self.wanted.set()
+
+    async def say(self, message: Message, payload: bytes | memoryview = b"", *, bulk: bool = False) -> None:
+        """Send one of the messages of `Beside`, on the session there is now. Raises `Unreachable` when there is none.
+
+        Unlike what is `put`, it is not sent again after a cut.
+        """
+        session = self._serving
+        if session is None:
+            raise Unreachable(f"{self.member.name} is not connected now")
+        if bulk:
+            await self._road.turn(self, len(payload))
+        else:
+            await self._road.word(len(payload))
+        await session.send(message, payload, bulk=bulk)
 
     def attach(self, session: Session) -> int:
         """From now on only this session counts. Returns how many messages were received so far."""
@@ -109,9 +157,11 @@ class Link:
         self._outbox.resume(received)
         self._start(self._receive(session))
         sender = asyncio.create_task(self._send(session, received))
+        self._begin_beside(session)
         try:
             await session.ended.wait()
         finally:
+            self._end_beside(session)
             sender.cancel()
             await asyncio.gather(sender, return_exceptions=True)
 
@@ -128,8 +178,21 @@ class Link:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def _begin_beside(self, session: Session) -> None:
+        self._end_beside(self._serving)
+        self._serving = session
+        if self._beside is not None:
+            self._beside.up(self.member.rank)
+
+    def _end_beside(self, session: Session | None) -> None:
+        if session is None or self._serving is not session:
+            return  # another one has taken its place
+        self._serving = None
+        if self._beside is not None:
+            self._beside.down(self.member.rank)
+
     async def _send(self, session: Session, received: int) -> None:
-        carried_from = session.sent_frames
+        gone: deque[int] = deque()  # how many frames of all kinds had gone when each message had
         while self._session is session:
             following = self._outbox.next()
             if following is None:
@@ -141,15 +204,25 @@ class Link:
                 self._road.went(self.member.rank, len(payload))
             await self._road.turn(self, len(payload))
             await session.send(Carry(), payload, bulk=True)
+            gone.append(session.sent_frames)
             # The last one that the other side took may not have come to be counted when the line is cut.
-            self._outbox.received(received + session.taken_frames - carried_from - 1)
+            while gone and gone[0] < session.taken_frames:
+                gone.popleft()
+                received += 1
+            self._outbox.received(received)
 
     async def _receive(self, session: Session) -> None:
         # Goes on after a cut: what had arrived is delivered, unless another session has come to send it again.
         while True:
             try:
-                _, payload = await session.receive(Carry)
-            except AxonError:
+                message, payload = await session.receive(self._kinds)
+                if not isinstance(message, Carry):
+                    assert self._beside is not None
+                    await self._beside.heard(self.member.rank, message, payload)
+                    continue
+            except AxonError as error:
+                log.debug("link ends", member=self.member.name, reason=error.in_a_line)
+                await session.close()
                 return
             async with self._delivering:
                 if self._session is not session:

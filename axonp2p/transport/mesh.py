@@ -24,10 +24,11 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.transport.dialer import dial
-from axonp2p.transport.link import Link, MeshMember, Road
+from axonp2p.transport.link import Beside, Link, MeshMember, Road
 from axonp2p.transport.messages import JoinMesh, LinkReply, MeshJoined, Refusal, error_of
 from axonp2p.transport.session import Session
 from axonp2p.transport.ways import Way, direct_again_in, direct_ways, ways_to
+from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
 
 log = get_logger(__name__)
@@ -94,6 +95,8 @@ class Mesh:
         self._road = road
         self._patience = patience
         self._local_address = local_address
+        self.beside: Beside | None = None
+        """Set before the first roster: it speaks through the mesh, and the mesh tells it what it hears."""
         self._rank = -1
         self._links: dict[int, Link] = {}
         self._keepers: dict[int, asyncio.Task[None]] = {}
@@ -111,7 +114,7 @@ class Mesh:
                 self._drop(other)
         new = [other for other in wanted if other not in self._links]
         for other in new:
-            self._links[other] = Link(wanted[other], self._deliver, self._road)
+            self._links[other] = Link(wanted[other], self._deliver, self._road, self.beside)
             self._keepers[other] = asyncio.create_task(self._keep(self._links[other]))
         for other, member in wanted.items():
             self._links[other].member = member
@@ -132,6 +135,13 @@ class Mesh:
         if link is None:
             raise Unreachable(f"rank {rank} is not in the job")
         link.put(payload)
+
+    async def say(self, rank: int, message: Message, payload: bytes | memoryview = b"", *, bulk: bool = False) -> None:
+        """One of the messages of `beside` to that member, if it is connected now, else `Unreachable` is raised."""
+        link = self._links.get(rank)
+        if link is None:
+            raise Unreachable(f"rank {rank} is not in the job")
+        await link.say(message, payload, bulk=bulk)
 
     async def adopt(self, session: Session) -> None:
         """Serve a link that a member opened (its `JoinMesh` has been heard) until it ends; then it is closed."""

@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 
 from client_cli.options import common
+from client_cli.options import page as page_option
+from client_cli.options import tensorboard as tensorboard_option
 from client_cli.options import trackers as trackers_option
 
 
@@ -14,16 +16,27 @@ from client_cli.options import trackers as trackers_option
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--peers", type=click.IntRange(1, 64), help="How many peers, instead of what job.toml says.")
 @trackers_option
+@page_option
+@tensorboard_option
 @common
-def command(folder: Path, peers: int | None, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> int:
+def command(
+    folder: Path,
+    peers: int | None,
+    trackers: tuple[str, ...],
+    page: str,
+    tensorboard: Path | None,
+    home: Path | None,
+    as_json: bool,
+) -> int:
     """Train the job in FOLDER on the swarm, and follow it to its end.
 
     Ctrl-C asks whether to leave the job (axon resume goes on with it), to cancel it, or to go on; where nobody can be
-    asked it is left.
+    asked it is left. Its page shows it meanwhile (not with --json); its report is written when it ends.
     """
     from client_cli.context import Context
     from client_cli.following import follow
+    from client_cli.report.beside import Wishes
 
     context = Context.of(home, as_json)
     with context.swarm(trackers) as swarm:
-        return follow(swarm.submit(folder, peers=peers), context)
+        return follow(swarm.submit(folder, peers=peers), context, Wishes(page, tensorboard))

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
+from axonp2p.blobs.pieces import PIECE_BYTES
 from axonp2p.tensors.flat import Layout
 from axonp2p.training.legs import TrainRound, Work
 from axonp2p.training.measured import Line
 from axonp2p.training.messages import AdoptState, Prepare, RoundDone, SlicePart, StartRound
 from axonp2p.training.outer_optimizer import State
 from axonp2p.training.own_round import OwnRound
-from axonp2p.training.pieces import PIECE_BYTES
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round import Rounds
 from axonp2p.training.round_messages import (

@@ -11,8 +11,11 @@ from collections.abc import Callable
 import psutil
 import pytest
 
+from axonp2p.blobs.manifest import Blob, BlobFile, Manifest
+from axonp2p.blobs.messages import BlobManifest, BlobPiece
+from axonp2p.blobs.pieces import PIECE_BYTES, book_of
 from axonp2p.errors import AxonError, Busy
-from axonp2p.jobs.messages import BundleFile, BundleManifest, BundlePart, FetchLog
+from axonp2p.jobs.messages import FetchLog
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.transport.session import Session
 from axonp2p.wire.codec import encode
@@ -36,9 +39,10 @@ async def work(swarm: Swarm) -> None:
     session: Session | None = None
     with contextlib.suppress(AxonError):
         session = await swarm.take(encode(swarm.token))
-        whole = BundleFile(path="task.py", size=300_000, sha256=bytes(32))
-        await session.send(BundleManifest(files=[whole]))
-        await session.send(BundlePart(file=0, offset=0), bytes(200_000))
+        content = bytes(300_000)
+        blob = Blob(Manifest(files=[BlobFile(path="task.py", size=300_000, hashes=book_of(content).hashes)]))
+        await session.send(BlobManifest(blob=blob.name), blob.encoded)
+        await session.send(BlobPiece(blob=blob.name, number=0), content[:PIECE_BYTES])
         while True:
             await session.send(FetchLog())
             await asyncio.sleep(0.05)

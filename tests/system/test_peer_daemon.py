@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import signal
 import subprocess
@@ -18,12 +17,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from axonp2p.blobs.manifest import Blob, BlobFile, Manifest
+from axonp2p.blobs.messages import BlobManifest, BlobPiece
+from axonp2p.blobs.pieces import PIECE_BYTES, book_of
 from axonp2p.errors import AxonError, Busy, TokenRefused, Unreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.messages import (
-    BundleFile,
-    BundleManifest,
-    BundlePart,
     BundleReceived,
     EndLease,
     FetchLog,
@@ -275,13 +274,11 @@ def test_a_lease_starts_a_worker_takes_files_signs_receipts_and_leaves_nothing(s
                 tracker, CLIENT, [swarm.row.peer], uuid=uuid, kinds=["train"], seconds=600, now=time.time()
             )
         session = await swarm.take(encode(token))
-        await session.send(
-            BundleManifest(
-                files=[BundleFile(path="data/x", size=len(content), sha256=hashlib.sha256(content).digest())]
-            )
-        )
-        for offset in range(0, len(content), 2**18):
-            await session.send(BundlePart(file=0, offset=offset), content[offset : offset + 2**18])
+        blob = Blob(Manifest(files=[BlobFile(path="data/x", size=len(content), hashes=book_of(content).hashes)]))
+        await session.send(BlobManifest(blob=blob.name), blob.encoded)
+        for number in range(blob.count):
+            piece = content[number * PIECE_BYTES : (number + 1) * PIECE_BYTES]
+            await session.send(BlobPiece(blob=blob.name, number=number), piece)
         awaited = {BundleReceived, WorkerStarted}
         async with asyncio.timeout(60):
             while awaited:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from axonp2p.blobs.manifest import as_bits, read_manifest
+from axonp2p.blobs.messages import BlobGot, BlobHave, BlobManifest, BlobPiece
 from axonp2p.errors import AxonError
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.jobs.messages import (
-    BundleManifest,
-    BundlePart,
     BundleReceived,
     ClientMessage,
     EndLease,
@@ -70,7 +70,7 @@ class Daemon:
 
     def __init__(self, log: bytes = b"hello\n", refuse: AxonError | None = None) -> None:
         self.heard: list[Any] = []
-        self.files: dict[int, bytes] = {}
+        self.pieces: dict[int, bytes] = {}
         self.ended = False
         self.session: Session | None = None
         self._log, self._refuse = log, refuse
@@ -90,12 +90,13 @@ class Daemon:
 
     async def _answer(self, session: Session, message: Any, payload: bytes) -> None:
         match message:
-            case BundleManifest():
-                self._missing = sum(file.size for file in message.files)
-            case BundlePart():
-                self.files[message.file] = self.files.get(message.file, b"") + payload
-                self._missing -= len(payload)
-                if not self._missing:
+            case BlobManifest():
+                self._blob = read_manifest(payload, message.blob)
+                await session.send(BlobHave(blob=message.blob, pieces=as_bits([], self._blob.count)))
+            case BlobPiece():
+                self.pieces[message.number] = payload
+                await session.send(BlobGot(blob=message.blob, numbers=[message.number]))
+                if len(self.pieces) == self._blob.count:
                     await session.send(BundleReceived())
             case SetRoster():
                 await session.send(RosterSet(epoch=message.epoch))

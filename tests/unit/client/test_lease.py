@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from axonp2p.blobs.manifest import Blob, BlobFile, Manifest
+from axonp2p.blobs.messages import BlobGot, BlobManifest, BlobPiece
+from axonp2p.blobs.pieces import book_of
 from axonp2p.client import owner
 from axonp2p.client.lease import Lease
 from axonp2p.client.lease_sides import Promise
 from axonp2p.client.taking import Wanted, take_lease
 from axonp2p.errors import Busy, PeerMisbehaved, Refused, Unreachable
 from axonp2p.jobs.messages import (
-    BundleFile,
-    BundleManifest,
-    BundlePart,
     EndLease,
     FromWorker,
     HandBack,
@@ -92,14 +91,16 @@ async def test_a_lease_from_its_token_to_its_end(start_peer: Any) -> None:
     assert (asked.job, asked.cores, asked.memory_mb) == ("digits-1", 2, 512)
     assert asked.datasets == ["imagenet-tiny"]
 
-    async def parts() -> AsyncIterator[tuple[BundlePart, bytes]]:
-        yield BundlePart(file=0, offset=0), b"ab"
-        yield BundlePart(file=0, offset=2), b"c"
-        yield BundlePart(file=1, offset=0), b"d"
-
-    files = [BundleFile(path="a", size=3, sha256=b"h" * 32), BundleFile(path="b", size=1, sha256=b"h" * 32)]
-    await lease.deliver(BundleManifest(files=files), parts())
-    assert daemon.files == {0: b"abc", 1: b"d"}
+    heard: list[Any] = []
+    blob = Blob(Manifest(files=[BlobFile(path=name, size=1, hashes=book_of(name.encode()).hashes) for name in "ab"]))
+    received = lease.expect_bundle(heard.append)
+    await lease.give(BlobManifest(blob=blob.name), blob.encoded)
+    await lease.give(BlobPiece(blob=blob.name, number=1), b"b", bulk=True)
+    await lease.give(BlobPiece(blob=blob.name, number=0), b"a", bulk=True)
+    await received
+    lease.forget_bundle()
+    assert daemon.pieces == {0: b"a", 1: b"b"}
+    assert heard[1:] == [BlobGot(blob=blob.name, numbers=[1]), BlobGot(blob=blob.name, numbers=[0])]
 
     row = lease.row
     member = Member(

@@ -51,6 +51,19 @@ def test_a_finished_round_is_one_line_of_pairs() -> None:
         (PAUSED, "otter paused: another program uses 87 % CPU"),
         (events.PeerResumed(peer="otter"), "otter goes on"),
         (
+            events.BundleSent(peers=["otter", "wren"], bytes=50_000_000, member_bytes=50_000_000, seconds=23.0),
+            "sent the bundle to otter wren: 50.0 MB in 23 s, 50.0 MB passed on among them",
+        ),
+        (events.BundleSent(peers=["otter"], bytes=410_000, seconds=2.0), "sent the bundle to otter: 410 KB in 2.0 s"),
+        (
+            events.PeerHelped(peer="wren"),
+            "no other peer passes the bundle on to wren: it is sent from here",
+        ),
+        (
+            events.PieceWrong(peer="lynx", told_by="wren", piece=4),
+            "warning: lynx passed a wrong piece of the bundle on to wren, who asks others for it",
+        ),
+        (
             events.PeerHandedBack(peer="otter", reason="memory is short", round=4),
             "otter is wanted back by its owner in round 5: memory is short",
         ),
@@ -160,3 +173,8 @@ def test_below_the_bar_stands_who_is_paused_until_it_goes_on_or_leaves() -> None
     assert standing_still(after(waiting, events.JobGoesOn())) == standing_still(shown)
     for gone in (events.PeerResumed(peer="otter"), events.PeerLost(peer="otter", round=0, reason="x", left=1)):
         assert standing_still(after(shown, gone)) == ""
+
+
+def test_the_bundle_on_its_way_is_in_the_bar() -> None:
+    moved = events.BundleProgress(bytes=10_000_000, member_bytes=60_000_000, fraction=0.175)
+    assert after(Shown(), moved).doing == "sending the bundle (18 %, 10.0 MB sent, 60.0 MB passed on)"

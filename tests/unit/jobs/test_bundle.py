@@ -7,12 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from axonp2p.errors import JobFileWrong, MalformedMessage, MessageTooLarge, PeerMisbehaved
-from axonp2p.jobs.bundle import Bundle, BundleReceiver, SourceFile, collect
-from axonp2p.jobs.messages import PART_BYTES, BundleFile, BundleManifest, BundlePart
+from axonp2p.blobs.manifest import Blob, BlobFile, Manifest
+from axonp2p.blobs.pieces import book_of
+from axonp2p.errors import JobFileWrong, MalformedMessage, MessageTooLarge
+from axonp2p.jobs.bundle import admit, collect
 from axonp2p.jobs.spec import JobSpec
 
 
@@ -38,9 +37,9 @@ def spec(*data: str, task: str = "task.py") -> JobSpec:
 def test_job_file_task_and_data_are_collected_with_their_hashes(folder: Path) -> None:
     bundle = collect(folder, spec("data/a.csv"))
     assert [file.path for file in bundle.files] == ["job.toml", "task.py", "data/a.csv"]
-    assert bundle.files[2].sha256 == hashlib.sha256(b"1").digest()
+    assert bundle.files[2].hashes == hashlib.sha256(b"1").digest()
     assert bundle.size == 16 + 16 + 1
-    assert bundle.manifest().files[2] == BundleFile(path="data/a.csv", size=1, sha256=bundle.files[2].sha256)
+    assert bundle.blob.files[2] == BlobFile(path="data/a.csv", size=1, hashes=bundle.files[2].hashes)
 
 
 def test_a_pattern_takes_what_fits_in_order_without_hidden_files_and_twins(folder: Path) -> None:
@@ -106,100 +105,30 @@ def test_too_many_files_are_refused(folder: Path) -> None:
         collect(folder, spec("data/*"))
 
 
-# --- sending and receiving ---
+# --- what a peer lets in ---
 
 
-def bundle_of(**contents: bytes) -> tuple[Bundle, dict[str, bytes]]:
-    files = [
-        SourceFile(path=path, source=Path(path), size=len(content), sha256=hashlib.sha256(content).digest())
-        for path, content in contents.items()
-    ]
-    return Bundle(files), contents
+def blob(*files: tuple[str, bytes]) -> Blob:
+    named = [BlobFile(path=path, size=len(data), hashes=book_of(data).hashes) for path, data in files]
+    return Blob(Manifest(files=named))
 
 
-@given(st.lists(st.sampled_from([0, 1, 5, PART_BYTES, PART_BYTES + 1]), min_size=1, max_size=5))
-def test_what_is_sent_is_received(sizes: list[int]) -> None:
-    bundle, contents = bundle_of(**{f"f{number}": bytes([number]) * size for number, size in enumerate(sizes)})
-    receiver = BundleReceiver()
-    disk = {path: bytearray() for path in receiver.heard_manifest(bundle.manifest())}
-    for part, file, length in bundle.parts():
-        assert not receiver.complete
-        payload = contents[file.path][part.offset : part.offset + length]
-        write = receiver.heard_part(part, payload)
-        assert write.offset == len(disk[write.path])
-        disk[write.path] += payload
-    assert receiver.complete
-    assert disk == contents
-
-
-def manifest(*files: tuple[str, bytes]) -> BundleManifest:
-    return BundleManifest(
-        files=[BundleFile(path=path, size=len(data), sha256=hashlib.sha256(data).digest()) for path, data in files]
-    )
+def test_a_sound_bundle_is_let_in() -> None:
+    admit(blob(("task.py", b"x"), ("data/a", b""), ("data/b", b"yz")), limit=3)
 
 
 @pytest.mark.parametrize("path", ["../x", "/x", "a\\b", "a/../b", "a\0", "a//b", "fu\u0308r"])
 def test_a_manifest_with_a_bad_name_is_refused(path: str) -> None:
     with pytest.raises(MalformedMessage):
-        BundleReceiver().heard_manifest(manifest(("ok", b""), (path, b"")))
+        admit(blob(("ok", b""), (path, b"")), limit=10)
 
 
 @pytest.mark.parametrize("paths", [("a", "a"), ("a", "a/b"), ("a/b", "a")])
 def test_a_manifest_with_names_that_collide_is_refused(paths: tuple[str, str]) -> None:
     with pytest.raises(MalformedMessage):
-        BundleReceiver().heard_manifest(manifest(*((path, b"") for path in paths)))
+        admit(blob(*((path, b"") for path in paths)), limit=10)
 
 
 def test_a_manifest_above_the_limit_is_refused() -> None:
     with pytest.raises(MessageTooLarge):
-        BundleReceiver(limit=3).heard_manifest(manifest(("a", b"12"), ("b", b"34")))
-
-
-def test_an_empty_file_needs_no_part_and_still_its_hash() -> None:
-    receiver = BundleReceiver()
-    assert receiver.heard_manifest(manifest(("a", b""), ("b", b""))) == ["a", "b"]
-    assert receiver.complete
-    with pytest.raises(MalformedMessage, match="hash"):
-        BundleReceiver().heard_manifest(BundleManifest(files=[BundleFile(path="a", size=0, sha256=bytes(32))]))
-
-
-@pytest.mark.parametrize(
-    ("file", "offset", "payload"),
-    [(1, 0, b"xy"), (0, 1, b"bc"), (0, 0, b""), (0, 0, b"abcd"), (0, 0, b"xyz"), (5, 0, b"a"), (0, 2**40, b"a")],
-)
-def test_parts_in_any_other_order_or_size_are_refused(file: int, offset: int, payload: bytes) -> None:
-    receiver = BundleReceiver()
-    receiver.heard_manifest(manifest(("a", b"abc"), ("b", b"xy")))
-    with pytest.raises(MalformedMessage):
-        receiver.heard_part(BundlePart(file=file, offset=offset), payload)
-
-
-def test_parts_before_the_manifest_after_the_end_and_a_second_manifest_are_refused() -> None:
-    receiver = BundleReceiver()
-    with pytest.raises(MalformedMessage):
-        receiver.heard_part(BundlePart(file=0, offset=0), b"a")
-    receiver.heard_manifest(manifest(("a", b"a")))
-    with pytest.raises(MalformedMessage):
-        receiver.heard_manifest(manifest(("a", b"a")))
-    receiver.heard_part(BundlePart(file=0, offset=0), b"a")
-    with pytest.raises(MalformedMessage):
-        receiver.heard_part(BundlePart(file=0, offset=0), b"a")
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6), st.binary(max_size=6)), max_size=12),
-)
-def test_whatever_comes_nothing_is_complete_without_its_bytes(parts: list[tuple[int, int, bytes]]) -> None:
-    wanted = {"a": b"abc", "b": b"", "c": b"xy"}
-    receiver = BundleReceiver()
-    disk = {path: bytearray() for path in receiver.heard_manifest(manifest(*wanted.items()))}
-    for file, offset, payload in [*parts, (0, 0, b"ab"), (0, 2, b"c"), (2, 0, b"xy")]:
-        try:
-            write = receiver.heard_part(BundlePart(file=file, offset=offset), payload)
-        except PeerMisbehaved:
-            if receiver.complete:
-                break
-            continue
-        disk[write.path][write.offset :] = payload
-    if receiver.complete:
-        assert disk == wanted
+        admit(blob(("a", b"12"), ("b", b"34")), limit=3)

@@ -29,6 +29,7 @@ from axonp2p.transport.ways import Place
 from axonp2p.wire.envelope import encode_signed
 from peer_daemon.handlers import Door
 from peer_daemon.in_turn import InTurn
+from peer_daemon.kept_bundles import KeptBundles
 from peer_daemon.leases import Leases
 from peer_daemon.lending import Lending
 from peer_daemon.line_watch import LineWatch
@@ -150,6 +151,7 @@ class OnePeer:
             upload=InTurn(self.upload_limit),
             download=Pace(0),
             line=LineWatch(0, 0),
+            kept=KeptBundles(self.folder / "jobs"),
             start_worker=self._start_worker,
         )
         self.workshop = Workshop()

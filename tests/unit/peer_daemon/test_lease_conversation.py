@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 from contextlib import suppress
 
 import pytest
 
+from axonp2p.blobs.manifest import Blob, BlobFile, Manifest
+from axonp2p.blobs.messages import BlobGot, BlobHave, BlobManifest, BlobPiece
+from axonp2p.blobs.pieces import book_of
 from axonp2p.clock import SystemClock
 from axonp2p.errors import Busy, MalformedMessage, Refused, TokenRefused, Unreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.messages import (
-    BundleFile,
-    BundleManifest,
-    BundlePart,
     BundleReceived,
     EndLease,
     FetchLog,
@@ -86,9 +85,11 @@ async def test_a_lease_from_its_beginning_to_its_end(make_peer):
     worker.inside.send(Started())
     await heard(session, WorkerStarted)
 
-    digest = hashlib.sha256(CONTENT).digest()
-    await session.send(BundleManifest(files=[BundleFile(path="task.py", size=len(CONTENT), sha256=digest)]))
-    await session.send(BundlePart(file=0, offset=0), CONTENT)
+    blob = Blob(Manifest(files=[BlobFile(path="task.py", size=len(CONTENT), hashes=book_of(CONTENT).hashes)]))
+    await session.send(BlobManifest(blob=blob.name), blob.encoded)
+    assert (await heard(session, BlobHave))[0].pieces == b"\0"
+    await session.send(BlobPiece(blob=blob.name, number=0), CONTENT)
+    assert (await heard(session, BlobGot))[0].numbers == [0]
     await heard(session, BundleReceived)
     assert isinstance((await worker.hear())[0], BundleReady)
     assert (worker.folder / "task.py").read_bytes() == CONTENT
@@ -227,7 +228,7 @@ async def test_somebody_elses_token_gets_nothing(make_peer):
 @pytest.mark.parametrize(
     "say",
     [
-        lambda peer, other: BundlePart(file=0, offset=0),
+        lambda peer, other: BlobPiece(blob=bytes(32), number=0),
         lambda peer, other: SetRoster(epoch=1, rank=1, members=[peer.member(0)]),
         lambda peer, other: SetRoster(epoch=1, rank=0, members=[peer.member(0), peer.member(1)]),
         lambda peer, other: SetRoster(epoch=1, rank=1, members=[peer.member(0), other.member(1)]),

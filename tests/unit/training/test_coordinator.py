@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from axonp2p.blobs.pieces import book_of
 from axonp2p.errors import JobFailed, TaskMistake
 from axonp2p.jobs.messages import HandBack, WorkerPaused, WorkerResumed
 from axonp2p.training.coordinator import Coordinator
@@ -29,7 +30,6 @@ from axonp2p.training.messages import (
     TaskFailed,
     ToWorkerTraining,
 )
-from axonp2p.training.pieces import book_of
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round import Rounds
 from axonp2p.training.round_messages import (

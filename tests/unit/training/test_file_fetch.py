@@ -10,12 +10,12 @@ from typing import Literal
 
 import pytest
 
+from axonp2p.blobs.pieces import book_of
 from axonp2p.errors import JobFailed
 from axonp2p.training import file_fetch
 from axonp2p.training.file_fetch import FileFetch
 from axonp2p.training.file_parts import cut
 from axonp2p.training.messages import FilePart, SendFile
-from axonp2p.training.pieces import book_of
 
 MODEL, OTHER = bytes(range(256)) * 4000, b"other" * 100_000
 SHA256, STATE = hashlib.sha256(MODEL).digest(), book_of(MODEL).name

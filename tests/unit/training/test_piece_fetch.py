@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from axonp2p.blobs.piece_sender import LEAST_SILENCE_S, MOST_UNDER_WAY
+from axonp2p.blobs.pieces import PIECE_BYTES, book_of
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.training.messages import AskPieces, Piece, PieceList
 from axonp2p.training.piece_fetch import PATIENCE_S, PieceFetch
-from axonp2p.training.piece_sender import LEAST_SILENCE_S, MOST_UNDER_WAY
-from axonp2p.training.pieces import MOST_STATE_BYTES, PIECE_BYTES, book_of
+from axonp2p.training.pieces import MOST_STATE_BYTES
 
 PIECES = 24
 DATA = random.Random(1).randbytes(PIECES * PIECE_BYTES - 1000)

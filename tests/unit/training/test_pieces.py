@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from axonp2p.blobs.pieces import PIECE_BYTES, PieceBook, PieceHasher, book_of
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.training.messages import AskPieces, Piece, PieceList
-from axonp2p.training.pieces import PIECE_BYTES, PieceBook, PieceHasher, book_of, serve_pieces
+from axonp2p.training.pieces import serve_pieces
 
 DATA = bytes(range(256)) * 1024 * 2 + b"and a little more"
 

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Hashable
 from dataclasses import replace
 
 import pytest
 
-from axonp2p.errors import MessageTooLarge, PeerMisbehaved, Refused, Unreachable
+from axonp2p.errors import MalformedMessage, MessageTooLarge, PeerMisbehaved, Refused, Unreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.transport.link import MeshMember
 from axonp2p.transport.mesh import Mesh, MeshPatience
 from axonp2p.transport.messages import JoinMesh, MeshJoined, Refusal
 from axonp2p.transport.session import Session
+from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
 
 RESERVATION = "00000000-0000-4000-8000-000000000000"
 QUICK = MeshPatience(first_link=0.3, after_cut=0.3, steady=0.2, joining=2, pause=0.01)
+
+
+class Nod(Message, tag=True, frozen=True):
+    """A word beside what is carried."""
+
+
+class Wink(Message, tag=True, frozen=True):
+    """Another one."""
 
 
 class Member:
@@ -47,6 +57,9 @@ class Member:
         self.losses.put_nowait((rank, reason))
 
     async def turn(self, link: Hashable, count: int) -> None:
+        """Its line is free."""
+
+    async def word(self, count: int) -> None:
         """Its line is free."""
 
     def went(self, rank: int, count: int) -> None:
@@ -315,3 +328,68 @@ async def test_a_member_hired_anew_starts_from_nothing_and_is_asked_for_by_its_o
     assert await second.hears(1) == [(0, b"new")]
     assert second.asked_for[0] == RESERVATION
     assert second.asked_for[-1] == hired
+
+
+class Aside:
+    """Who has words of its own on the links of a member: notes all that it is told."""
+
+    kinds = Nod | Wink
+
+    def __init__(self, member: Member) -> None:
+        self.news: asyncio.Queue[tuple[object, ...]] = asyncio.Queue()
+        member.mesh.beside = self
+
+    def up(self, rank: int) -> None:
+        self.news.put_nowait(("up", rank))
+
+    def down(self, rank: int) -> None:
+        self.news.put_nowait(("down", rank))
+
+    async def heard(self, rank: int, message: Message, payload: memoryview) -> None:
+        self.news.put_nowait((rank, message, bytes(payload)))
+
+
+async def test_words_beside_travel_on_the_same_links_and_cost_no_message(job: Job) -> None:
+    await job.grow(2)
+    first, second = job.members
+    asides = [Aside(first), Aside(second)]
+    with pytest.raises(Unreachable, match="not in the job"):
+        await first.mesh.say(1, Nod())
+    job.tell_all()
+    assert [await aside.news.get() for aside in asides] == [("up", 1), ("up", 0)]
+
+    async def chat(member: Member) -> None:
+        for number in range(100):
+            member.mesh.post(1 - member.rank, b"%03d" % number + bytes(50_000))
+            with contextlib.suppress(Unreachable):  # nobody is told again what was said into a cut
+                await member.mesh.say(1 - member.rank, Wink(), b"x" * 50_000, bulk=True)
+                await member.mesh.say(1 - member.rank, Nod())
+
+    async def listen(member: Member) -> list[bytes]:
+        numbers = []
+        for number in range(100):
+            numbers.append((await member.heard.get())[1][:3])
+            if number == 30 and member is second:
+                await second.sessions[-1].close()
+        return numbers
+
+    _, _, *heard = await asyncio.gather(*(chat(m) for m in job.members), *(listen(m) for m in job.members))
+    assert heard == [[b"%03d" % number for number in range(100)]] * 2
+    await first.mesh.say(1, Nod(), b"the last word")
+    for aside, said in ((asides[1], (0, Nod(), b"the last word")),):
+        told = []
+        while not told or told[-1] != said:
+            told.append(await aside.news.get())
+        assert [word for word in told if word[0] in ("up", "down")] == [("down", 0), ("up", 0)]
+        assert (0, Wink(), b"x" * 50_000) in told
+
+
+async def test_a_word_that_nobody_agreed_on_ends_the_link(job: Job) -> None:
+    await job.grow(2)
+    job.tell_all()
+    first, second = job.members
+    first.mesh.post(1, b"hello")
+    await second.hears(1)
+    await first.opened_sessions[-1].send(Nod())
+    await second.sessions[-1].ended.wait()
+    assert isinstance(second.sessions[-1].failure, MalformedMessage | Unreachable)

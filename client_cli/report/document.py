@@ -1,0 +1,183 @@
+"""The whole page as one document: styles, script and pictures inside, so that it opens from a disk as from a server.
+
+The policy in its head lets nothing run or load but what stands in it, by hash; everything that peers said goes through
+Jinja's or `svg`'s escaping.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from axonp2p.client.events import JobFinished
+from client_cli.render import bytes_text, credits_text, duration_text, metric_text
+from client_cli.report import curves_picture, lanes_picture, rtt_picture, signs, tables
+from client_cli.report.lanes import WorkTime, lanes, pace_setter
+from client_cli.report.standing import Command, Standing, View, standing
+from client_cli.report.tables import Table
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+HERE = Path(__file__).parent
+SAID_SHOWN = 300
+Local = Callable[[float], datetime]
+"""A Unix time as the clock on the wall has it."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """The document, and the files that its links lead to where they are not inside it."""
+
+    html: str
+    csv: dict[str, str]
+    """By name, without `.csv`."""
+
+
+def policy(*, live: bool) -> str:
+    """The Content-Security-Policy of the document."""
+    style, script = (_hash(_part(name)) for name in ("job.css", "job.js"))
+    connect = "connect-src 'self'; " if live else ""
+    return (
+        f"default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data:; {connect}"
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def make(view: View, command: Command, local: Local, *, live: bool) -> Made:
+    """The page (`live`: one that asks its server for news) or the report of a job."""
+    made = _tables(view)
+    csv = {table.name: table.csv() for table in made.values()}
+    html = _template().render(_context(view, command, local, made, csv, live=live))
+    return Made(html, csv)
+
+
+def _tables(view: View) -> dict[str, Table]:
+    story = view.story
+    drawn = lanes(story, _time(view), _until(view))
+    found = [
+        tables.rounds(story),
+        tables.work(story, drawn),
+        tables.round_trips(story),
+        tables.bytes_a_round(story),
+        tables.peers(story, _credits(view), over=view.over),
+        tables.happened(story),
+    ]
+    return {table.name: table for table in found}
+
+
+def _context(
+    view: View, command: Command, local: Local, made: dict[str, Table], csv: dict[str, str], *, live: bool
+) -> dict[str, Any]:
+    record, story = view.record, view.story
+    stands = standing(view, command)
+    time = _time(view)
+    credits = _credits(view)
+    return {
+        "live": live,
+        "policy": policy(live=live),
+        "style": _part("job.css"),
+        "script": _part("job.js"),
+        "record": record,
+        "story": story,
+        "view": view,
+        "stands": stands,
+        "sign": signs.state_sign(stands.look),
+        "icon": f"data:image/svg+xml,{quote(signs.tab_icon(stands.look))}",
+        "title": _title(view, stands),
+        "facts": _facts(view, stands, credits),
+        "loss": curves_picture.loss(story),
+        "metrics": curves_picture.metrics(story),
+        "marks": curves_picture.legend_of_marks(story),
+        "lanes": lanes_picture.draw(lanes(story, time, _until(view)), time),
+        "pace": pace_setter(story),
+        "work_seconds": time.total,
+        "map": rtt_picture.rtt_map(story),
+        "map_said": rtt_picture.said(story),
+        "bytes": curves_picture.bytes_a_round(story),
+        "bytes_said": curves_picture.bytes_said(story),
+        "compared": curves_picture.total_bytes(story),
+        "credits": credits,
+        "most_credits": max(credits.values(), default=0.0),
+        "tables": made,
+        "href": (lambda name: f"{name}.csv") if live else (lambda name: _data_address(csv[name])),
+        "said": story.said[-SAID_SHOWN:][::-1],
+        "local": local,
+    }
+
+
+def _facts(view: View, stands: Standing, credits: dict[str, float]) -> list[tuple[str, str]]:
+    """The large numbers under the headline."""
+    record, story = view.record, view.story
+    found = [("loss", f"{record.loss:.4g}")] if record.loss is not None else []
+    found += [(f"held-out {name}", metric_text(name, value).removeprefix(f"{name} "))
+              for name, value in list(record.metrics.items())[:3]]  # fmt: skip
+    sent, dense = curves_picture.total_bytes(story)
+    found.append(("on the wire", bytes_text(record.wire_bytes)))
+    if sent and dense:
+        found.append(("fewer bytes than dense", f"{dense / sent:,.3g} times"))
+    found.append(("credits", credits_text(sum(credits.values()))))
+    if story.newest and stands.look == "running" and story.newest.eta_s > 0:
+        found.append(("to go, about", duration_text(story.newest.eta_s)))
+    elif isinstance(story.last, JobFinished):
+        found.append(("in all", duration_text(story.last.seconds)))
+    return found
+
+
+def _title(view: View, stands: Standing) -> str:
+    record = view.record
+    share = f" {100 * record.round // max(1, record.rounds)} %" if not view.over else ""
+    return f"{stands.word}{share} - {record.id}"
+
+
+def _credits(view: View) -> dict[str, float]:
+    """By peer: what job.json says, which knows of receipts that came after the last round."""
+    told = {name: peer.credits for name, peer in view.story.peers.items()}
+    return told | {name: amount for name, amount in view.record.credits.items() if name in told or amount}
+
+
+def _time(view: View) -> WorkTime:
+    return WorkTime(view.story.lives, _until(view))
+
+
+def _until(view: View) -> float:
+    """How far the drawn time goes, beyond the last event: a job that is over stands still."""
+    return 0.0 if view.over else view.now
+
+
+@cache
+def _part(name: str) -> str:
+    return (HERE / "static" / name).read_text()
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _data_address(text: str) -> str:
+    return f"data:text/csv;charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}"
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters: dict[str, Callable[..., str]] = {
+        "bytes": bytes_text, "credits": credits_text, "duration": duration_text,
+    }  # fmt: skip
+    environment.filters.update(filters)
+    return environment.get_template("job.html")

@@ -1,0 +1,84 @@
+"""A job's folder as the page sees it: read again and again, only what is new of its events."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator
+
+import msgspec
+
+from axonp2p.client.events import Event, from_line
+from axonp2p.client.job_store import JobFolder
+from axonp2p.jobs.lifecycle import is_over
+from client_cli.report.folding import fold
+from client_cli.report.standing import View
+
+ASK_AGAIN_S = 5.0
+"""Whether another program works on the job is asked by its lock, and asking holds the lock for a moment."""
+
+Trace = tuple[int, int, bool]
+"""Changes when the folder says something else."""
+
+
+class EventTail:
+    """The events of a job's file, as they are added to it."""
+
+    def __init__(self, folder: JobFolder) -> None:
+        self._file = folder.events
+        self._offset = 0
+
+    def fresh(self) -> Iterator[Event]:
+        """What came since the last call. A line that is not whole yet waits for the next one."""
+        try:
+            with self._file.open("rb") as file:
+                file.seek(self._offset)
+                text = file.read()
+        except FileNotFoundError:
+            return
+        whole = text[: text.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        for line in whole.splitlines():
+            with contextlib.suppress(msgspec.DecodeError):
+                yield from_line(line)
+
+
+class FolderView:
+    """One job's folder. `ours`: this very program works on the job."""
+
+    def __init__(self, folder: JobFolder, *, ours: bool) -> None:
+        self._folder = folder
+        self._ours = ours
+        self._tail = EventTail(folder)
+        self._events: list[Event] = []
+        self._held = True
+        self._asked = -math.inf
+
+    def look(self) -> View:
+        """The folder now. Raises `NotFound` or `SettingsError`."""
+        # The record first: an event that it does not know of yet is better than one that is missing.
+        record = self._folder.read()
+        self._events += self._tail.fresh()
+        at_work = not is_over(record.state) and self._is_held()
+        return View(record, fold(self._events), at_work, time.time(), str(self._folder.path))
+
+    def ask_again(self) -> None:
+        """The next look asks whether somebody still works on the job, however short ago that was asked."""
+        self._asked = -math.inf
+
+    def trace(self) -> Trace:
+        """Differs from an earlier one when there is something new to see."""
+        sizes = []
+        for file in (self._folder.events, self._folder.path / "job.json"):
+            with contextlib.suppress(FileNotFoundError):
+                found = file.stat()
+                sizes.append(found.st_size + found.st_mtime_ns)
+        return sum(sizes), len(sizes), self._is_held()
+
+    def _is_held(self) -> bool:
+        if self._ours:
+            return True
+        if time.monotonic() - self._asked >= ASK_AGAIN_S:
+            self._held, self._asked = self._folder.is_held(), time.monotonic()
+        return self._held

@@ -1,0 +1,116 @@
+"""What happened in a job: rounds, peers, and what is worth a mark on the curves (`folding` makes it of events). Pure.
+
+A job may have several lives: it is left, or its client is killed, and it is resumed from the rounds that were kept.
+Rounds that were not kept are forgotten here as they are in metrics.csv; what happened meanwhile is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from axonp2p.client import events
+
+Kind = Literal[
+    "lost", "handed back", "behind", "joined", "redone", "exchange", "paused", "resumed", "waits", "goes on", "again",
+    "over",
+]  # fmt: skip
+"""What a mark tells."""
+
+StateOfPeer = Literal["hired", "works", "paused", "behind", "lost"]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that happened, worth a sign on the curves."""
+
+    at: float
+    """Unix seconds; 0 where it is not known."""
+    round: int
+    """The one that ran, from 0."""
+    kind: Kind
+    peer: str
+    """Empty: it is about the whole job."""
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Said:
+    """A line of what happened, as the terminal showed it."""
+
+    at: float
+    sentence: str
+
+
+@dataclass(frozen=True)
+class InVain:
+    """The last round of a life that ended within it. Unix seconds."""
+
+    began: float
+    ended: float
+    peers: tuple[str, ...]
+
+
+@dataclass
+class Life:
+    """From submit, or resume, to an end or to the last that is known. Unix seconds."""
+
+    began: float
+    ended: float
+    from_round: int
+
+
+@dataclass
+class PeerStory:
+    """One peer, as the client saw it."""
+
+    name: str
+    state: StateOfPeer = "hired"
+    why: str = ""
+    """Why it is paused, behind or lost."""
+    late: bool = False
+    """Whether it was hired while the others trained: it takes part once it has joined."""
+    rtt_s: float | None = None
+    credits: float = 0.0
+    samples_per_second: float | None = None
+    """In the last round; None once it is gone."""
+
+
+@dataclass
+class Story:
+    """The whole of it, up to now."""
+
+    rounds_planned: int = 0
+    rounds: list[events.RoundFinished] = field(default_factory=list)
+    """Accepted ones that count, in order."""
+    forgotten: list[events.RoundFinished] = field(default_factory=list)
+    """Accepted ones that were not kept when the job was resumed before them."""
+    redone: list[events.RoundRedone] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+    said: list[Said] = field(default_factory=list)
+    lives: list[Life] = field(default_factory=list)
+    peers: dict[str, PeerStory] = field(default_factory=dict)
+    distances: dict[str, float] = field(default_factory=dict)
+    """Measured round trips to candidates, in seconds."""
+    among: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Guessed round trips between peers, in seconds; each pair once."""
+    turns: list[events.Event] = field(default_factory=list)
+    """All that says when a peer came, went, stood still or went on."""
+    sent: list[float] = field(default_factory=list)
+    """When the bundle was with the peers: training began."""
+    begun: float = 0.0
+    """When the round that runs began; 0 while none runs."""
+    in_vain: list[InVain] = field(default_factory=list)
+    """What the peers had done of a round that no life of the job finished."""
+    waits_for: list[str] = field(default_factory=list)
+    last: events.Event | None = None
+
+    @property
+    def done(self) -> int:
+        """How many rounds are accepted."""
+        return self.rounds[-1].round + 1 if self.rounds else 0
+
+    @property
+    def newest(self) -> events.RoundFinished | None:
+        """The last accepted round."""
+        return self.rounds[-1] if self.rounds else None

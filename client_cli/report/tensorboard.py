@@ -1,0 +1,65 @@
+"""A job's rounds for TensorBoard: a folder a job, a file a life of it, a step a round."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from axonp2p.client.events import Event, JobSubmitted, RoundFinished
+from axonp2p.errors import SettingsError
+from client_cli.report.tensorboard_records import first_event, record, scalars
+
+
+class TensorBoardFiles:
+    """Writes `DIR/<job>/events.out.tfevents...` as events come."""
+
+    def __init__(self, folder: Path, job: str) -> None:
+        self._folder = folder / job
+        self._file: Path | None = None
+
+    @classmethod
+    def write(cls, folder: Path, job: str, events: Iterable[Event]) -> Path:
+        """All at once; gives the job's folder. Raises `SettingsError`."""
+        files = cls(folder, job)
+        for event in events:
+            files.add(event)
+        return files._folder
+
+    def add(self, event: Event) -> None:
+        """What has just happened. Raises `SettingsError`."""
+        try:
+            if isinstance(event, JobSubmitted) or (self._file is None and isinstance(event, RoundFinished)):
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._file = self._folder / f"events.out.tfevents.{int(event.at):010d}.axon"
+                self._file.write_bytes(record(first_event(event.at)))
+            if isinstance(event, RoundFinished) and self._file:
+                with self._file.open("ab") as file:
+                    file.write(record(scalars(event.at, event.round + 1, values_of(event))))
+        except OSError as error:
+            raise SettingsError(
+                f"cannot write to {self._folder}: {error.strerror or error}", fix="choose another --tensorboard DIR"
+            ) from error
+
+
+def values_of(event: RoundFinished) -> dict[str, float]:
+    """What one round says, by tag."""
+    speeds = {f"samples_per_second/{_tag(name)}": speed for name, speed in event.samples_per_second.items()}
+    return {
+        "loss/train": event.loss,
+        **{f"held_out/{_tag(name)}": value for name, value in event.metrics.items()},
+        "round/seconds": event.seconds,
+        "round/samples": float(event.samples),
+        "round/peers": float(len(event.samples_per_second)),
+        "round/bytes": float(event.round_bytes),
+        "round/dense_bytes": float(event.dense_bytes),
+        "round/exchange_seconds": event.exchange_seconds,
+        "job/credits": event.credits,
+        "job/wire_bytes": float(event.wire_bytes),
+        **speeds,
+    }
+
+
+def _tag(name: str) -> str:
+    """A stranger's name as a part of a tag: TensorBoard groups by slashes."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:64]

@@ -1,0 +1,61 @@
+"""Who is on which roster while peers come: those in the job, and those to which the bundle is still passed on."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, cast
+
+from axonp2p.client.crew import LeasedCrew
+from axonp2p.client.job_store import JobFolder
+from axonp2p.client.lease import Lease
+from axonp2p.client.receipts import ReceiptOffice
+from axonp2p.jobs.messages import SetRoster
+from tests.unit.client.conftest import Daemon
+from tests.unit.client.test_sending import lease_from
+
+
+async def leases_from(start_peer: Any, daemons: dict[str, Daemon]) -> list[Lease]:
+    return [await lease_from(await start_peer(name, daemon), name) for name, daemon in daemons.items()]
+
+
+def rosters(daemon: Daemon) -> list[tuple[int, int, list[int]]]:
+    """Epoch, own rank and ranks of each roster that it was told."""
+    found = [word for word in daemon.heard if isinstance(word, SetRoster)]
+    return [(word.epoch, word.rank, [member.rank for member in word.members]) for word in found]
+
+
+async def test_a_newcomer_is_on_every_roster_before_it_is_in_the_job(start_peer: Any, tmp_path: Path) -> None:
+    daemons = {name: Daemon() for name in ("otter", "fox", "hare", "wren")}
+    otter, fox, hare, wren = await leases_from(start_peer, daemons)
+    crew = LeasedCrew([otter, fox], JobFolder(tmp_path), cast(ReceiptOffice, None))
+    crew.introduce()
+    await crew.set_members([0, 1])
+    assert crew.expect(hare) == 2
+    assert crew.present.keys() == {0, 1}
+    await crew.set_members([0, 1])
+    crew.turn_away(2)
+    assert crew.expect(wren) == 3
+    crew.add(3)
+    await crew.set_members([0, 1, 3])
+    assert crew.present.keys() == {0, 1, 3}
+    assert rosters(daemons["fox"]) == [
+        (1, 1, [0, 1]), (2, 1, [0, 1]), (3, 1, [0, 1, 2]), (4, 1, [0, 1, 2]), (5, 1, [0, 1, 3]), (6, 1, [0, 1, 3]),
+    ]  # fmt: skip
+    assert rosters(daemons["wren"]) == [(5, 3, [0, 1, 3]), (6, 3, [0, 1, 3])]
+    await asyncio.gather(*(lease.end() for lease in (otter, fox, hare, wren)))
+
+
+async def test_who_comes_back_under_another_rank_stands_on_no_roster_twice(start_peer: Any, tmp_path: Path) -> None:
+    daemons = {name: Daemon() for name in ("otter", "fox")}
+    otter, fox = await leases_from(start_peer, daemons)
+    daemons["again"] = Daemon()
+    peer = await start_peer("wren", daemons["again"])
+    first, again = await lease_from(peer, "wren"), await lease_from(peer, "wren")
+    crew = LeasedCrew([otter, fox, first], JobFolder(tmp_path), cast(ReceiptOffice, None))
+    crew.introduce()
+    await first.end()
+    assert crew.expect(again) == 3
+    await crew.set_members([0, 1, 2])
+    assert [ranks for _, _, ranks in rosters(daemons["fox"])] == [[0, 1, 2], [0, 1, 3], [0, 1, 3]]
+    await asyncio.gather(*(lease.end() for lease in (otter, fox, again)))
