@@ -14,7 +14,10 @@ from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import Action, ProgressHeard, RoundReported, Tell
 
 MOST_EXTENSIONS = 2
-"""How often those are given more time without whom too few would be left."""
+"""How often those are given more time without whom too few would be left, and oftener in the round's first minute.
+
+Without them the job ends, so nothing is gained by haste: a machine that was busy for seconds is no lost one.
+"""
 
 
 class Attempt:
@@ -147,8 +150,9 @@ class Attempt:
     def wait_longer(self, now: float) -> bool:
         """Give those that are late half as much time again, when nobody can be done without; False after some times."""
         self._extensions += 1
-        self._not_before = now + max(LEAST_REST_S, SHARE * (now - self.started))
-        return self._extensions <= MOST_EXTENSIONS
+        waited = now - self.started
+        self._not_before = now + max(LEAST_REST_S, SHARE * waited)
+        return self._extensions <= MOST_EXTENSIONS or waited < LEAST_STALL_S
 
     def apart(self, late: Collection[int], paused: Collection[int]) -> frozenset[int]:
         """The two that alone do not get on, after the same step, as if they did not reach each other; or nobody.

@@ -81,7 +81,7 @@ def choose(
     )
     if len(members) == 1 and not facts.listeners:
         return _alone(wishes, facts, shares)
-    usual = Before(before.overlap, before.gather) if before else None
+    usual = Before(before.exchange_every, before.overlap, before.gather) if before else None
     scales = Scales(wishes, facts, _fractions(shares), wishes.density_in(round), usual)
     drafts = [scales.weigh(every, bits) for every, bits in _pairs(wishes, facts.steps)]
     best = min(drafts, key=lambda draft: draft.rank)

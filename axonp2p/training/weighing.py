@@ -65,6 +65,7 @@ class Draft:
 class Before:
     """What of the last choice makes a difference to the next."""
 
+    every: int
     overlap: bool
     gather: Mapping[int, Coding]
 
@@ -93,7 +94,7 @@ class Scales:
             # It is not a few slow members that it does not fit, it fits none.
             gather = dict.fromkeys(members, wished)
         seconds = exchange_s(facts, gather, result, self.share)
-        overlap = at_once and not self._waits(computing_s, seconds)
+        overlap = at_once and not self._waits(every, computing_s, seconds)
         return Draft(
             every=every,
             overlap=overlap,
@@ -120,9 +121,9 @@ class Scales:
                 return ladder[place]
         return next((coding for coding, need in zip(ladder, needs, strict=True) if need <= carries), ladder[-1])
 
-    def _waits(self, computing_s: float, seconds: float) -> bool:
+    def _waits(self, every: int, computing_s: float, seconds: float) -> bool:
         """Whether an exchange is so short that waiting for it costs less than a result that comes late."""
-        begins = self.before is not None and not self.before.overlap
+        begins = self.before is not None and self.before.every == every and not self.before.overlap
         return seconds <= NOT_OVERLAPPED * computing_s * (LEAST_TURN if begins else 1.0)
 
     def _too_large(self, round_bytes: float) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.bench.curve import Curve, Point, read_reports
+from tests.lab.bench.curve import Curve, NoSteps, Point, read_reports
 from tests.lab.bench.departures import changes
 from tests.lab.bench.ours import curve_of
 from tests.lab.bench.settings import Lines, Trial
@@ -54,9 +54,9 @@ def test_over_loopback_each_member_counts_the_bytes_of_all(tmp_path: Path) -> No
 def test_a_member_that_did_less_is_no_curve(tmp_path: Path) -> None:
     two_members(tmp_path)
     write(tmp_path, 1, {"steps": 0, "at": 10.5, "passed": 100})
-    with pytest.raises(ValueError, match="different steps"):
+    with pytest.raises(NoSteps, match="it: members took 0 steps before they hung"):
         read_reports("it", tmp_path, 2, bare=False)
-    with pytest.raises(ValueError, match="no report"):
+    with pytest.raises(NoSteps, match="it: no report of member 2"):
         read_reports("it", tmp_path, 3, bare=False)
 
 

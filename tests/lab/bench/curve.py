@@ -86,7 +86,10 @@ def read_reports(name: str, folder: Path, members: int, *, bare: bool, warm_up: 
     A step's seconds are the median of all steps but the first `warm_up`, its bytes their mean.
     Only steps that all members took count. Raises `NoSteps` when there are not two.
     """
-    reports = [_lines(folder / f"{rank}.jsonl") for rank in range(members)]
+    paths = [folder / f"{rank}.jsonl" for rank in range(members)]
+    if silent := [rank for rank, path in enumerate(paths) if not path.exists()]:
+        raise NoSteps(f"{name}: no report of member {silent[0]}")
+    reports = [_lines(path) for path in paths]
     rows = list(zip(*reports, strict=False))
     if len(rows) < 3:
         raise NoSteps(f"{name}: members took {len(rows) - 1} steps before they hung")
@@ -116,6 +119,4 @@ def _moment(row: Sequence[dict[str, float]], bare: bool) -> tuple[float, float]:
 
 
 def _lines(path: Path) -> list[dict[str, float]]:
-    if not path.exists():
-        raise ValueError(f"no report: {path}")
     return [json.loads(line) for line in path.read_text().splitlines()]

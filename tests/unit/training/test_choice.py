@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from axonp2p.tensors.coding import EXACT, Coding
@@ -194,6 +194,7 @@ def test_what_changes_much_is_chosen_anew() -> None:
 speeds = st.floats(0.05, 20_000)
 
 
+@example(uploads=[1.0, 0.25], values=3359, steps=2, step_s=3.0, bits=32, overlap=True)
 @given(
     uploads=st.lists(speeds, min_size=1, max_size=8),
     values=st.integers(10, 10**9),

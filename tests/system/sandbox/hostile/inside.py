@@ -21,11 +21,12 @@ def main() -> None:
     apply_limits(start)
     channel.send(Started())
     channel.receive()
-    _, name = channel.receive()
-    if name.decode() == PEACEFUL:
+    _, payload = channel.receive()
+    name = bytes(payload).decode()
+    if name == PEACEFUL:
         send_back(channel)
     else:
-        JOBS[name.decode()].how(channel)
+        JOBS[name].how(channel)
 
 
 def send_back(channel: Inside) -> None:
