@@ -88,6 +88,7 @@ def _note_life(story: Story, event: events.Event) -> None:
         for peer in story.peers.values():
             if peer.state != "lost":
                 peer.state, peer.why, peer.samples_per_second = "lost", "the job went on without it", None
+                peer.gone_at = event.at
         story.waits_for = []
         if again:
             story.marks.append(Mark(event.at, kept, "again", "", line_of(event)))
@@ -126,11 +127,14 @@ def _note_peer(story: Story, event: events.Event) -> None:
         case events.PeerLost(peer=name, reason=reason):
             peer = _peer(story, name)
             peer.state, peer.why, peer.samples_per_second = "lost", reason, None
+            peer.gone_at = event.at
         case events.RoundFinished(peers=shares):
             for name, share in shares.items():
                 peer = _peer(story, name)
                 peer.credits = max(peer.credits, share.credits)
-                peer.samples_per_second = event.samples_per_second.get(name)
+                if peer.state == "lost" and event.at > peer.gone_at:  # it waited for the job, and goes on with it
+                    peer.state, peer.why = "works", ""
+                peer.samples_per_second = event.samples_per_second.get(name) if peer.state != "lost" else None
         case events.JobFinished(credits=credits):
             for name, amount in credits.items():
                 _peer(story, name).credits = amount

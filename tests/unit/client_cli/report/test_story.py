@@ -140,3 +140,21 @@ def test_very_many_rounds_are_drawn_together(tmp_path: Path) -> None:
     trained = sum(span.lasted for span in drawn[0].spans if span.doing == "train")
     told_of = sum(one.peers["otter"].train_seconds for one in story.rounds)
     assert trained == pytest.approx(told_of, rel=0.01)
+
+
+def test_a_peer_that_waited_for_its_job_is_there_again(tmp_path: Path) -> None:
+    job = PaperJob(tmp_path)
+    job.begin(["otter", "heron"])
+    job.train(2)
+    job.account.change(state=JobState.LEFT)
+    job.here = ["heron"]
+    job.begin(["otter"], resumed_from=2)
+    assert fold(job.folder.read_events()).peers["heron"].state == "lost"
+    job.train(1)
+    story = fold(job.folder.read_events())
+    assert story.peers["heron"].state == "works"
+    job.lose("heron")
+    last = story.newest
+    assert last
+    job.account.folder.add_event(last)  # told after the peer was lost, though accepted before
+    assert fold(job.folder.read_events()).peers["heron"].state == "lost"
