@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 from axonp2p.client.account import JobAccount
+from axonp2p.client.books import Books
 from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import (
     BundleSent,
@@ -50,6 +51,7 @@ class JobRun:
         self._account = account
         self._spec = spec
         self._bundle = bundle
+        self._books = Books(account, account.folder.checkpoints(spec.train.keep_states))
         self._began = means.clock.monotonic()
         self._coordinator: Coordinator | None = None
         self._task: asyncio.Task[None] | None = None
@@ -102,8 +104,9 @@ class JobRun:
         if self._leaving or self._cancelling:  # before it had begun
             return self._stopped()
         record = self._account.record
-        self._account.folder.drop_metrics_from(record.kept_round)
-        self._account.enter(JobState.FINDING, round=record.kept_round, error=None)
+        self._account.enter(JobState.FINDING, error=None)
+        checkpoint = await asyncio.to_thread(self._books.open)
+        self._books.go_on(checkpoint.rounds if checkpoint else 0, [])
         book = ReceiptBook(self._means.key, record.id)
         async with ReceiptOffice(book, self._means.table.trackers, self._means.clock) as office:
             hiring = Hiring(self._means, self._wish(), self._tell)
@@ -176,21 +179,22 @@ class JobRun:
     async def _train(self, crew: LeasedCrew, office: ReceiptOffice) -> Event:
         record, spec = self._account.record, self._spec
         plan = plan_of(record, spec)
-        narrator = Narrator(self._account, crew, office.book, plan, self._means.clock)
+        narrator = Narrator(self._books, crew, office.book, plan, self._means.clock)
         rounds = Rounds(plan, crew.present, min_peers=spec.need.min_peers, lines=lines_of(crew.leases))
         coordinator = Coordinator(
             rounds,
             crew,
             self._means.clock,
             narrator.show,
-            start_state=self._account.folder.state if record.kept_state else None,
+            shelf=self._books.checkpoints,
+            start_state=self._start_state,
         )
         crew.work_for(coordinator)
         self._account.enter(JobState.TRAINING)
         self._coordinator = coordinator
         if self._leaving:
             coordinator.leave()
-        end = JobEnd(self._account, coordinator, crew, office, narrator)
+        end = JobEnd(self._books, coordinator, crew, office, narrator)
         try:
             async with self._replacing(crew, coordinator):
                 standing = await coordinator.train()
@@ -199,6 +203,13 @@ class JobRun:
         if not standing.trained:
             return await end.left()
         return await end.finished(self._began, self._means.clock)
+
+    def _start_state(self) -> bytes:
+        record = self._account.record
+        kept = self._books.checkpoints.find(record.kept_round, bytes.fromhex(record.kept_state))
+        if kept is None:
+            raise JobFailed("the state to go on from is not there any more", fix=f"axon resume {record.id}")
+        return kept.read()
 
     @contextlib.asynccontextmanager
     async def _replacing(self, crew: LeasedCrew, coordinator: Coordinator) -> AsyncIterator[None]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from axonp2p.client.account import JobAccount
+import msgspec
+
+from axonp2p.client.books import Books
 from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import (
     ExchangeChosen,
@@ -16,6 +18,7 @@ from axonp2p.client.events import (
     ValuesLate,
 )
 from axonp2p.client.events import RoundRedone as RoundRedoneEvent
+from axonp2p.client.job_store import AheadRound
 from axonp2p.client.progress import Pace, summarise
 from axonp2p.client.receipts import ReceiptBook
 from axonp2p.clock import Clock
@@ -38,6 +41,7 @@ from axonp2p.training.round_messages import (
     MemberResumed,
     ProgressHeard,
     RoundAccepted,
+    RoundBooked,
     RoundRedone,
 )
 
@@ -45,10 +49,11 @@ from axonp2p.training.round_messages import (
 class Narrator:
     """One job's training, from the first member that is ready to the last round."""
 
-    def __init__(self, account: JobAccount, crew: LeasedCrew, book: ReceiptBook, plan: TrainPlan, clock: Clock) -> None:
-        self._account = account
+    def __init__(self, books: Books, crew: LeasedCrew, receipts: ReceiptBook, plan: TrainPlan, clock: Clock) -> None:
+        self._books = books
+        self._account = account = books.account
         self._crew = crew
-        self._book = book
+        self._receipts = receipts
         self._plan = plan
         self._clock = clock
         self._pace = Pace(rounds=plan.rounds, first_round=plan.first_round, steps=plan.steps, now=clock.monotonic())
@@ -73,7 +78,7 @@ class Narrator:
         """Credits of counter-signed receipts, by the peer's name; those of the job's earlier lives included."""
         found = dict(self._credits_before)
         for lease in self._crew.leases.values():
-            earned = credits_of(self._book.flops.get(lease.row.peer, 0))
+            earned = credits_of(self._receipts.flops.get(lease.row.peer, 0))
             found[lease.name] = found.get(lease.name, 0.0) + earned
         return found
 
@@ -86,11 +91,13 @@ class Narrator:
             case RoundBegun(attempt=0):
                 self._pace.begun_round(self._clock.monotonic())
             case ProgressHeard(rank=rank, progress=progress):
-                if progress.round == self._account.record.round:
+                if progress.round == self._account.round:
                     now = self._clock.monotonic()
                     self._account.tell(self._pace.heard(self._name(rank), progress, now))
-            case RoundAccepted(round=number, reports=reports):
-                self._accepted(number, reports)
+            case RoundAccepted(round=number, reports=reports, state=state):
+                self._accepted(number, reports, state)
+            case RoundBooked(round=number, state=kept):
+                self._book(number, kept)
             case RoundRedone(round=number, attempt=attempt, reason=reason):
                 self._account.tell(RoundRedoneEvent(round=number, attempt=attempt, reason=reason))
             case MemberPaused(rank=rank, reason=reason):
@@ -98,7 +105,7 @@ class Narrator:
             case MemberResumed(rank=rank):
                 self._account.resumed(rank, self._name(rank))
             case MemberLeaves(rank=rank, reason=reason):
-                number = self._account.record.round
+                number = self._account.round
                 self._account.tell(PeerHandedBack(peer=self._name(rank), reason=reason, round=number))
             case JobWaits(ranks=ranks):
                 self._account.waits_for([self._name(rank) for rank in ranks])
@@ -111,7 +118,7 @@ class Narrator:
                 self._account.tell(PeerJoined(peer=self._name(rank), round=number))
             case MemberLeftBehind(rank=rank, reason=reason):
                 self._in_rounds.discard(rank)
-                number, left = self._account.record.round, len(self._in_rounds)
+                number, left = self._account.round, len(self._in_rounds)
                 self._account.tell(PeerLeftBehind(peer=self._name(rank), round=number, reason=reason, left=left))
             case MemberDropped(rank=rank, reason=reason):
                 self._in_rounds.discard(rank)
@@ -133,15 +140,13 @@ class Narrator:
         )
         self._account.tell(event)
 
-    def _accepted(self, number: int, reports: Mapping[int, RoundDone]) -> None:
-        for rank, report in reports.items():
-            self._crew.pay(rank, report)
+    def _accepted(self, number: int, reports: Mapping[int, RoundDone], state: bytes) -> None:
         # What one member sent another received: counting both would count each byte twice.
         round_bytes = sum(report.sent_bytes for report in reports.values())
         self._between_members += round_bytes
         summary = summarise({self._name(rank): report for rank, report in reports.items()})
         seconds, eta = self._pace.finished_round(self._clock.monotonic())
-        credits, wire_bytes = self.credits(), self.wire_bytes
+        wire_bytes = self.wire_bytes
         event = RoundFinished(
             round=number,
             rounds=self._plan.rounds,
@@ -151,16 +156,30 @@ class Narrator:
             samples_per_second=summary.samples_per_second,
             seconds=seconds,
             wire_bytes=wire_bytes,
-            credits=sum(credits.values()),
+            credits=sum(self.credits().values()),
             eta_s=eta,
             round_bytes=round_bytes,
             dense_bytes=self._dense_bytes(reports),
             exchange_seconds=max(report.exchange_seconds for report in reports.values()),
         )
-        self._account.finished_round(event, wire_bytes - self._bytes_told, credits)
+        ahead = AheadRound(
+            finished=event,
+            state=state.hex(),
+            round_bytes=wire_bytes - self._bytes_told,
+            reports={rank: msgspec.structs.replace(report, slices=[]) for rank, report in reports.items()},
+        )
+        self._books.accepted(ahead)
         self._bytes_told = wire_bytes
         if late := {self._name(rank): report.kept_back for rank, report in reports.items() if report.kept_back}:
             self._account.tell(ValuesLate(round=number, values=late))
+
+    def _book(self, number: int, state: bytes | None) -> None:
+        """The round is done for good: its peers are paid for it."""
+        ahead = self._account.record.ahead
+        self._books.book(number, state, self.credits())
+        if ahead and ahead.finished.round == number:
+            for rank, report in ahead.reports.items():
+                self._crew.pay(rank, report)
 
     def _dense_bytes(self, reports: Mapping[int, RoundDone]) -> int:
         """What data-parallel training would have exchanged for as many steps as a member took in the mean."""

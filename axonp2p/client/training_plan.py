@@ -29,6 +29,7 @@ def plan_of(record: JobRecord, spec: JobSpec) -> TrainPlan:
         first_round=record.kept_round,
         start_state=bytes.fromhex(record.kept_state) if record.kept_state else None,
         wishes=wishes_of(train),
+        keep_every=train.checkpoint,
         rtt_s=max((peer.rtt_s for peer in record.peers if not peer.lost), default=0.0),
     )
 

@@ -77,6 +77,15 @@ def _or_auto(rule: Rule) -> Rule:
     return either
 
 
+def _every_round_or(rule: Rule) -> Rule:
+    """`"every-round"` is 1."""
+
+    def either(value: Any) -> Any:
+        return 1 if value == "every-round" else rule(value)
+
+    return either
+
+
 def _one_of(*names: str) -> Rule:
     def rule(value: Any) -> str:
         if value not in names:
@@ -215,6 +224,8 @@ SECTIONS: dict[str, dict[str, Rule]] = {
         "step-scaling": _yes_or_no,
         "clip": _number(1e9, "1.0"),
         "warm-up-rounds": _whole(0, 1_000_000, 4),
+        "checkpoint": _every_round_or(_whole(1, 1_000_000, 5)),
+        "keep-states": _whole(1, 1000, 2),
     },
 }
 

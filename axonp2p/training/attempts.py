@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from axonp2p.training.attempt import Attempt, not_begun
 from axonp2p.training.blame import Blame, Mistakes
 from axonp2p.training.catching_up import COMES_S
 from axonp2p.training.deadlines import Learnt, Patience, transfer_s
+from axonp2p.training.keeping import Keeping
 from axonp2p.training.links import Pair
 from axonp2p.training.measured import Measured
 from axonp2p.training.plan import TrainPlan
@@ -52,6 +54,7 @@ class Attempts:
         self._shards: dict[int, list[int]] = {}
         self._stalls = 0
         self._model = (0, 0)
+        self._keeping = Keeping(job.plan.keep_every, job.plan.rounds)
         self.trained = False
         """Whether all rounds are accepted."""
 
@@ -69,6 +72,11 @@ class Attempts:
         """What was said last reaches the members from now on."""
         if self._attempt:
             self._attempt.orders_are_out(now)
+
+    def kept(self, state: bytes) -> None:
+        """This state is on the client's disk: a round that waited for that may be accepted now."""
+        for action in self._keeping.kept(state):
+            self._job.say(action)
 
     def heard(self, event: ProgressHeard | RoundReported, now: float) -> str:
         """A member's word of a round; gives what is wrong with it, if anything is."""
@@ -93,7 +101,7 @@ class Attempts:
         """When somebody is late, or no longer waited for."""
         assert self._attempt
         if self._agreed():
-            return self._attempt.agreed_at + COMES_S
+            return math.inf if self._keeping.full else self._attempt.agreed_at + COMES_S
         paused = self._roll.pauses.paused(self._roll.members)
         return self._attempt.deadline(self._learnt, self._job.patience, transfer_s(self._model[1]), paused)
 
@@ -169,12 +177,14 @@ class Attempts:
         attempt.agreed_at = min(attempt.agreed_at, now)
         last = attempt.round + 1 >= self._job.plan.rounds
         soon = self._roll.catching_up.comes_soon(attempt.state, state) and now < attempt.agreed_at + COMES_S
-        if soon and not last:
+        if (soon and not last) or self._keeping.full:
             return False
         self._stalls = 0
         self._learnt.note(attempt.took(), attempt.silence)
         reports = {rank: attempt.reports[rank] for rank in self._roll.members}
         self._job.say(RoundAccepted(attempt.round, reports, state))
+        for action in self._keeping.accepted(attempt.round, state):
+            self._job.say(action)
         stale = self._measured.round(reports)
         if len(reports) - len(stale) >= self._roll.least:
             self._roll.drop_all(stale)

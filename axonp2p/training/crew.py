@@ -17,6 +17,7 @@ from axonp2p.training.round_messages import (
     OwnersWord,
     ProgressHeard,
     RoundAccepted,
+    RoundBooked,
     RoundRedone,
 )
 
@@ -45,7 +46,7 @@ class RoundBegun:
     attempt: int
 
 
-Told = MemberDropped | MemberLeftBehind | MemberJoined | Chosen | RoundRedone | JobWaits | JobGoesOn
+Told = MemberDropped | MemberLeftBehind | MemberJoined | Chosen | RoundRedone | JobWaits | JobGoesOn | RoundBooked
 """What is decided and only has to be shown."""
 
 Sight = MemberReady | RoundBegun | ProgressHeard | RoundAccepted | OwnersWord | Told

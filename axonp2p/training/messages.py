@@ -12,6 +12,8 @@ Each is the header of a frame that daemons carry unread (`ToWorker`, `FromWorker
       | <------------------- Progress ...        |
       |            SlicePart <----> SlicePart    |  between members, exchange after exchange: gather, then result
       | <------------------- RoundDone(state)    |  all members report the same state, or the round is redone
+      | AskPieces -----------------------------> |  the state that a round led to, while the next one is trained
+      | <------------------- PieceList, Piece    |
       | SendFile ------------------------------> |
       | <------------------- FilePart ...        |
 
@@ -189,10 +191,8 @@ class TaskFailed(Message, tag=True, frozen=True):
 
 
 class SendFile(Message, tag=True, frozen=True):
-    """Send the accepted state: as `model` (safetensors of the state dict) or as `state` (to go on from later)."""
+    """Send the accepted state's weights as a safetensors file of the model's state dict."""
 
-    what: Literal["model", "state"]
-    """Which file."""
     state: StateHash
 
 
@@ -251,6 +251,6 @@ class Piece(Message, tag=True, frozen=True):
     """From 0."""
 
 
-ToWorkerTraining = Prepare | AdoptState | StartRound | SendFile | FilePart
-FromWorkerTraining = Prepared | StateAdopted | Progress | RoundDone | TaskFailed | FilePart
+ToWorkerTraining = Prepare | AdoptState | StartRound | SendFile | FilePart | AskPieces
+FromWorkerTraining = Prepared | StateAdopted | Progress | RoundDone | TaskFailed | FilePart | PieceList | Piece
 BetweenMembers = SlicePart | AskPieces | PieceList | Piece

@@ -38,6 +38,8 @@ class TrainPlan:
     """The hash of the state that `first_round` starts from; None means the task's own first weights."""
     wishes: Wishes = field(default_factory=Wishes)
     """How the members are to exchange."""
+    keep_every: int = 0
+    """After every so many rounds, and after the last, the client keeps the state; 0: it keeps none."""
     rtt_s: float = 0.0
     """The longest round trip to a member that was measured."""
 

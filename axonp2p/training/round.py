@@ -11,6 +11,7 @@ exchange in `choice`. Inside, time is what the job's own clock says (`Pauses.clo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from axonp2p.errors import AxonError
@@ -38,6 +39,7 @@ from axonp2p.training.round_messages import (
     ProgressHeard,
     RoundReported,
     StateAdoptedBy,
+    StateKept,
     Tick,
 )
 
@@ -98,6 +100,8 @@ class Rounds:
                     self._time_has_passed(self._pauses.clock(now))
             case MemberJoins():
                 self._joins(event, self._pauses.clock(now))
+            case StateKept(state=state):
+                self._attempts.kept(state)
             case _ if isinstance(event, OwnersWord):
                 until = self._until(self._pauses.clock(now))
                 self._roll.owner_says(event, now, until, in_round=self.phase is Phase.TRAINING)
@@ -117,7 +121,7 @@ class Rounds:
         if not self._pauses.job_waits:
             ours = min(self._phase_deadline(), self._blame.deadline(self.members, self._roll.awake))
             deadlines.append(self._pauses.on_our_clock(ours))
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        return min((deadline for deadline in deadlines if deadline is not None and deadline < math.inf), default=None)
 
     # --- what was heard --------------------------------------------------------------------------
 

@@ -111,6 +111,13 @@ class LineHeard:
 
 
 @dataclass(frozen=True)
+class StateKept:
+    """This state is on the client's disk."""
+
+    state: bytes
+
+
+@dataclass(frozen=True)
 class Tick:
     """Time has passed: said at `next_deadline()` or later."""
 
@@ -129,6 +136,7 @@ Event = (
     | LinkBroken
     | MemberJoins
     | LineHeard
+    | StateKept
     | Tick
 )
 
@@ -222,6 +230,23 @@ class RoundAccepted:
 
 
 @dataclass(frozen=True)
+class KeepState:
+    """Fetch the state that this round led to, and put it on the disk; `StateKept` says that it is there."""
+
+    round: int
+    state: bytes
+
+
+@dataclass(frozen=True)
+class RoundBooked:
+    """An accepted round enters the books."""
+
+    round: int
+    state: bytes | None
+    """The state that is on the disk for it; None: the round is at risk until one is kept."""
+
+
+@dataclass(frozen=True)
 class Trained:
     """All rounds are accepted: every one of `members` holds `state` and can be asked for it."""
 
@@ -258,6 +283,8 @@ Action = (
     | JobGoesOn
     | RoundRedone
     | RoundAccepted
+    | KeepState
+    | RoundBooked
     | Trained
     | Leave
     | GiveUp

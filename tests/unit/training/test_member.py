@@ -23,6 +23,7 @@ from axonp2p.training.messages import (
     TaskFailed,
 )
 from axonp2p.training.outer_optimizer import first_state, outer_step
+from axonp2p.training.pieces import book_of
 from tests.unit.training.member_swarm import BATCH, LAYOUT, MemberSwarm, NextStep, TinyTrainer, start_round
 
 CODINGS = [
@@ -312,18 +313,20 @@ def test_who_does_not_hold_a_state_says_so():
 def test_the_model_and_the_state_are_sent_and_a_job_goes_on_from_the_state():
     swarm, later = MemberSwarm(1), MemberSwarm(1)
     (state,) = rounds(swarm, [0], 1)
-    for what in ("model", "state"):
-        swarm.order(0, SendFile(what=what, state=state))
+    swarm.order(0, AskPieces(state=state, numbers=[0]))
+    swarm.order(0, SendFile(state=state))
     swarm.run()
     parts = [(message, payload) for _, message, payload in swarm.reports if isinstance(message, FilePart)]
-    files = {what: b"".join(payload for part, payload in parts if part.what == what) for what in ("model", "state")}
-    assert len(files["model"]) == LAYOUT.values * 4
-    assert all(part.sha256 == hashlib.sha256(files[part.what]).digest() for part, _ in parts)
+    model = b"".join(payload for _, payload in parts)
+    assert len(model) == LAYOUT.values * 4
+    assert all(part.sha256 == hashlib.sha256(model).digest() for part, _ in parts)
+    (kept,) = (bytes(payload) for _, message, payload in swarm.reports if isinstance(message, Piece))
+    assert book_of(kept).name == state
     member = later.members[0]
     later.order(0, AdoptState(state=state, senders=[]))
     adopted = [
         action.message
-        for part, payload in cut("state", files["state"], hashlib.sha256(files["state"]).digest())
+        for part, payload in cut("state", kept, hashlib.sha256(kept).digest())
         for action in member.hear_file(part, payload)
     ]
     assert adopted == [StateAdopted(state=state)]
@@ -383,7 +386,7 @@ def test_what_members_may_not_say_is_refused_and_changes_nothing():
         (start_round(0, bytes(32), [0, 0]), "twice"),
         (start_round(0, bytes(32), [0], shares=[0]), "shares"),
         (start_round(0, bytes(32), [0, 1], listeners=[1]), "twice"),
-        (SendFile(what="model", state=bytes(32)), "asked to go on from state 0000"),
+        (SendFile(state=bytes(32)), "asked to go on from state 0000"),
     ],
 )
 def test_orders_that_make_no_sense_end_the_worker(order, reason):
