@@ -75,6 +75,9 @@ def line_of(event: events.Event) -> str:
             return f"{event.peer} fell behind in round {event.round + 1}: {event.reason}. {others}"
         case events.PeerJoined():
             return f"{event.peer} takes part from round {event.round + 1} on"
+        case events.PeersAwaited():
+            there = f"{event.there} of at least {plural(event.needed, 'peer')}"
+            return f"waits up to {duration_text(event.seconds)} for peers: {there} there ({event.reason})"
         case events.StateFound():
             waited = f"; {_and(event.waiting)} waited with it" if event.waiting else ""
             return f"goes on after round {event.round} of {event.rounds}{waited}"

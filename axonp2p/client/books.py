@@ -7,10 +7,12 @@ a program died, and one that is not was never told as done.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from axonp2p.client.account import JobAccount
 from axonp2p.client.checkpoints import Checkpoint, Checkpoints
 from axonp2p.client.events import RoundFinished, RoundsLost, StateDamaged, StateFound, held_out
-from axonp2p.client.job_store import AheadRound
+from axonp2p.client.job_store import AheadRound, Receipts
 
 
 class Books:
@@ -19,16 +21,21 @@ class Books:
     def __init__(self, account: JobAccount, checkpoints: Checkpoints) -> None:
         self.account = account
         self.checkpoints = checkpoints
+        self.unpaid: AheadRound | None = None
+        """Entered the books when they were opened; its peers have no receipts for it."""
 
     def accepted(self, ahead: AheadRound) -> None:
         """All peers agree on a round."""
         self.account.round = ahead.finished.round + 1
         self.account.change(lasting=True, ahead=ahead)
 
-    def book(self, round: int, state: bytes | None, credits: dict[str, float]) -> None:
+    def book(
+        self, round: int, state: bytes | None, credits: dict[str, float], receipts: Sequence[Receipts] = ()
+    ) -> None:
         """The round enters the books, if it is not there yet; its state is on the disk, or none is kept of it."""
         account = self.account
-        kept = {"kept_round": round + 1, "kept_state": state.hex()} if state else {}
+        kept: dict[str, object] = {"kept_round": round + 1, "kept_state": state.hex()} if state else {}
+        kept["receipts"] = list(receipts)
         ahead = account.record.ahead
         if ahead is None or ahead.finished.round != round:
             account.change(lasting=True, **kept)
@@ -56,6 +63,7 @@ class Books:
             metrics=event.metrics,
             wire_bytes=event.wire_bytes,
             credits=credits,
+            state_name=ahead.state,
             ahead=None,
             last=event,
             **kept,
@@ -75,7 +83,8 @@ class Books:
         account.folder.keep_metrics(account.record.round)
         ahead = account.record.ahead
         if good and ahead and (good.rounds, good.state.hex()) == (ahead.finished.round + 1, ahead.state):
-            self.book(ahead.finished.round, good.state, account.record.credits)
+            self.unpaid = ahead
+            self.book(ahead.finished.round, good.state, account.record.credits, account.record.receipts)
         account.change(kept_round=good.rounds if good else 0, kept_state=good.state.hex() if good else "")
         self._tell_the_last()
         return good

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from axonp2p.client.event import Event as Event
+from axonp2p.client.keeping_events import PeersAwaited as PeersAwaited
 from axonp2p.client.keeping_events import RoundsLost as RoundsLost
 from axonp2p.client.keeping_events import StateDamaged as StateDamaged
 from axonp2p.client.keeping_events import StateFound as StateFound
@@ -195,6 +196,7 @@ AnyEvent = (
     | JobWaiting
     | JobGoesOn
     | RoundRedone
+    | PeersAwaited
     | StateFound
     | StateDamaged
     | RoundsLost

@@ -6,10 +6,9 @@ import asyncio
 import dataclasses
 
 from axonp2p.client.books import Books
-from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import Event, JobFinished, JobLeft, ReceiptsMissing
 from axonp2p.client.files import read_metrics
-from axonp2p.client.narrator import Narrator
+from axonp2p.client.narrator import Narrator, Tally
 from axonp2p.client.receipts import ReceiptOffice
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, TaskMistake
@@ -34,14 +33,15 @@ class JobEnd:
         self,
         books: Books,
         coordinator: Coordinator,
-        crew: LeasedCrew,
+        tally: Tally,
         office: ReceiptOffice,
         narrator: Narrator,
     ) -> None:
         self._books = books
         self._account = books.account
         self._coordinator = coordinator
-        self._crew = crew
+        self._tally = tally
+        self._crew = tally.crew
         self._office = office
         self._narrator = narrator
 
@@ -106,7 +106,7 @@ class JobEnd:
         if settled.unsigned or settled.not_taken:
             reason = settled.reason or "their peers went away before they had signed"
             self._account.tell(ReceiptsMissing(unsigned=settled.unsigned, not_taken=settled.not_taken, reason=reason))
-        self._account.change(wire_bytes=self._narrator.wire_bytes, credits=self._narrator.credits())
+        self._account.change(wire_bytes=self._tally.wire_bytes, credits=self._tally.credits())
         return settled.kept
 
     def _standing(self) -> Standing:

@@ -19,11 +19,12 @@ from axonp2p.client.events import (
     Reserved,
 )
 from axonp2p.client.files import not_writable
-from axonp2p.client.hiring import Hiring, Means, Wish
-from axonp2p.client.job_end import JobEnd
-from axonp2p.client.job_store import ErrorRecord, PeerRecord
+from axonp2p.client.hiring import Means, Wish
+from axonp2p.client.job_end import KEEP_S, JobEnd
+from axonp2p.client.job_store import ErrorRecord
 from axonp2p.client.lease import Lease
-from axonp2p.client.narrator import Narrator
+from axonp2p.client.manning import Manning
+from axonp2p.client.narrator import Narrator, Tally
 from axonp2p.client.receipts import ReceiptBook, ReceiptOffice
 from axonp2p.client.replacements import Replacements
 from axonp2p.client.sending import read_parts
@@ -38,9 +39,6 @@ from axonp2p.training.coordinator import Coordinator
 from axonp2p.training.round import Rounds
 
 log = get_logger(__name__)
-
-RECEIPTS_S = 10.0
-"""How long the last receipts may take at the end of a job."""
 
 
 class JobRun:
@@ -103,22 +101,53 @@ class JobRun:
     async def _live(self) -> Event:
         if self._leaving or self._cancelling:  # before it had begun
             return self._stopped()
-        record = self._account.record
-        self._account.enter(JobState.FINDING, error=None)
-        checkpoint = await asyncio.to_thread(self._books.open)
-        self._books.go_on(checkpoint.rounds if checkpoint else 0, [])
-        book = ReceiptBook(self._means.key, record.id)
-        async with ReceiptOffice(book, self._means.table.trackers, self._means.clock) as office:
-            hiring = Hiring(self._means, self._wish(), self._tell)
-            async with _ended(hiring.hired):
-                await hiring.hire()
-                self._join(hiring)
-                crew = LeasedCrew(hiring.hired, self._account.folder, office)
+        account, means = self._account, self._means
+        account.enter(JobState.FINDING, error=None)
+        await asyncio.to_thread(self._books.open)
+        book = ReceiptBook(means.key, account.record.id, account.record.receipts)
+        async with ReceiptOffice(book, means.table.trackers, means.clock) as office:
+            manning = Manning(means, self._wish(), account, self._tell)
+            async with _ended(manning.leases):
+                await manning.take_back()
+                await manning.fill(self._spec.need.wait if account.record.round else 0)
+                crew = LeasedCrew(manning.leases, account.folder, office)
+                tally = Tally(account.record, crew, book)
                 try:
-                    await self._send_bundle(crew)
-                    return await self._train(crew, office)
+                    await self._begin(crew, manning, office)
+                    while (last := await self._train(tally, office)) is None:
+                        await self._fill_again(crew, manning)
+                    return last
                 finally:
                     await crew.release_all()
+
+    async def _begin(self, crew: LeasedCrew, manning: Manning, office: ReceiptOffice) -> None:
+        """All peers have the bundle, and are paid for what they did before."""
+        peers = manning.records(crew.leases)
+        reservations = list(dict.fromkeys(peer.reservation for peer in peers))
+        trackers = (lease.promise.tracker for lease in crew.leases.values())
+        self._account.joined(peers, reservations, next((tracker for tracker in trackers if tracker), ""))
+        crew.write_down()
+        await self._send_bundle(crew, list(crew.leases))
+        if self._books.unpaid:
+            crew.write_receipts(self._books.unpaid.reports)
+        for lease in crew.leases.values():
+            office.ask_again(lease)
+
+    async def _fill_again(self, crew: LeasedCrew, manning: Manning) -> None:
+        """Too few peers were left. Those that are wait with their workers until there are others."""
+        self._account.enter(JobState.FINDING)
+        manning.leases.clear()
+        manning.leases |= {rank: crew.leases[rank] for rank in crew.present}
+        before = set(manning.leases)
+        manning.ranks_from = crew.next_rank
+        try:
+            await manning.fill(self._spec.need.wait)
+        finally:
+            new = {rank: lease for rank, lease in manning.leases.items() if rank not in before}
+            crew.leases |= new
+        for peer in manning.records(new):
+            self._account.joined_late(peer)
+        await self._send_bundle(crew, list(new))
 
     def _wish(self) -> Wish:
         need = self._spec.need
@@ -131,41 +160,30 @@ class JobRun:
         )
 
     def _tell(self, event: Event) -> None:
-        if isinstance(event, Reserved):
+        if isinstance(event, Reserved) and self._account.record.state is JobState.FINDING:
             self._account.enter(JobState.RESERVING)
         self._account.tell(event)
 
-    def _join(self, hiring: Hiring) -> None:
-        peers = [
-            PeerRecord(
-                name=lease.name,
-                peer=lease.row.peer,
-                rank=rank,
-                reservation=lease.promise.uuid,
-                rtt_s=hiring.distances[lease.row.peer].seconds or 0.0,
-            )
-            for rank, lease in enumerate(hiring.hired)
-        ]
-        reservations = list(dict.fromkeys(peer.reservation for peer in peers))
-        tracker = next((lease.promise.tracker for lease in hiring.hired if lease.promise.tracker), "")
-        self._account.joined(peers, reservations, tracker)
-
-    async def _send_bundle(self, crew: LeasedCrew) -> None:
+    async def _send_bundle(self, crew: LeasedCrew, ranks: list[int]) -> None:
+        """To those of these whose workers lack it."""
         self._account.enter(JobState.SENDING)
         began = self._means.clock.monotonic()
-        answers = await asyncio.gather(*(self._deliver(lease) for lease in crew.leases.values()))
-        for rank, reason in enumerate(answers):
+        lacking = [rank for rank in ranks if not crew.leases[rank].taken.waited]
+        answers = await asyncio.gather(*(self._deliver(crew.leases[rank]) for rank in lacking))
+        for rank, reason in zip(lacking, answers, strict=True):
             if reason:
                 crew.dismiss(rank)
                 self._account.lost(rank, crew.leases[rank].name, reason, len(crew.present))
-        names, needed = list(crew.present.values()), self._spec.need.min_peers
-        if len(names) < needed:
+        present, needed = crew.present, self._spec.need.min_peers
+        if len(present) < needed:
             reasons = "; ".join(reason for reason in answers if reason)
             raise JobFailed(
-                f"only {len(names)} of at least {needed} peers took the bundle", cause=reasons, fix="submit again"
+                f"only {len(present)} of at least {needed} peers took the bundle", cause=reasons, fix="submit again"
             )
-        seconds = self._means.clock.monotonic() - began
-        self._account.tell(BundleSent(peers=names, bytes=self._bundle.size * len(names), seconds=seconds))
+        names = [present[rank] for rank in lacking if rank in present]
+        if names:
+            seconds = self._means.clock.monotonic() - began
+            self._account.tell(BundleSent(peers=names, bytes=self._bundle.size * len(names), seconds=seconds))
 
     async def _deliver(self, lease: Lease) -> str:
         """Send the bundle to one peer; why that failed, if it is the peer or the line that failed."""
@@ -176,10 +194,12 @@ class JobRun:
             return error.message
         return lease.gone
 
-    async def _train(self, crew: LeasedCrew, office: ReceiptOffice) -> Event:
-        record, spec = self._account.record, self._spec
-        plan = plan_of(record, spec)
-        narrator = Narrator(self._books, crew, office.book, plan, self._means.clock)
+    async def _train(self, tally: Tally, office: ReceiptOffice) -> Event | None:
+        """Train with who is there; how it ended, or None when it may go on with others."""
+        crew, spec = tally.crew, self._spec
+        self._account.change(lasting=True, lives=self._account.record.lives + 1)
+        plan = plan_of(self._account.record, spec)
+        narrator = Narrator(self._books, tally, plan, self._means.clock)
         rounds = Rounds(plan, crew.present, min_peers=spec.need.min_peers, lines=lines_of(crew.leases))
         coordinator = Coordinator(
             rounds,
@@ -188,17 +208,22 @@ class JobRun:
             narrator.show,
             shelf=self._books.checkpoints,
             start_state=self._start_state,
+            on_disk=plan.start_state,
         )
         crew.work_for(coordinator)
         self._account.enter(JobState.TRAINING)
         self._coordinator = coordinator
         if self._leaving:
             coordinator.leave()
-        end = JobEnd(self._books, coordinator, crew, office, narrator)
+        end = JobEnd(self._books, coordinator, tally, office, narrator)
         try:
             async with self._replacing(crew, coordinator):
                 standing = await coordinator.train()
         except JobFailed as error:
+            if coordinator.too_few and self._account.record.round and spec.need.wait and not self._leaving:
+                await coordinator.keep_last(KEEP_S)
+                self._coordinator = None
+                return None
             raise await end.failed(error) from error
         if not standing.trained:
             return await end.left()
@@ -234,7 +259,7 @@ class JobRun:
 
     def _left(self) -> Event:
         record = self._account.record
-        self._account.enter(JobState.LEFT, round=record.kept_round)
+        self._account.enter(JobState.LEFT)
         return JobLeft(job=record.id, folder=str(self._account.folder.path), round=record.kept_round)
 
     def _failed(self, error: AxonError) -> None:
@@ -247,9 +272,9 @@ class JobRun:
 
 
 @contextlib.asynccontextmanager
-async def _ended(leases: list[Lease]) -> AsyncIterator[None]:
+async def _ended(leases: dict[int, Lease]) -> AsyncIterator[None]:
     """Whatever happens, no lease outlives this."""
     try:
         yield
     finally:
-        await asyncio.gather(*(lease.end() for lease in leases))
+        await asyncio.gather(*(lease.end() for lease in leases.values()))

@@ -7,6 +7,7 @@
       metrics.csv          a line a round
       logs/<peer>.log      what the task printed at each peer
       model.safetensors    the weights, once it has finished
+      leases.json          which peers hold slots for it, while it runs
       states/              weights and outer momentum after the last rounds (`checkpoints`), until it has finished
 
 Every file is written beside its place and moved into it, so that a reader sees the old one or the new one. A round is
@@ -47,6 +48,17 @@ class PeerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Why it left before the end; empty while it is there."""
     paused: str = ""
     """Why it stands still now; empty while it works."""
+
+
+class Receipts(msgspec.Struct, frozen=True, kw_only=True):
+    """The receipts of one peer under one reservation."""
+
+    reservation: str
+    peer: str
+    last: int
+    """The number of the last one that was written."""
+    open: list[bytes]
+    """Those that it has not signed."""
 
 
 class AheadRound(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,8 +111,13 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The name of the newest state in states/, when there is one to go on from."""
     kept_round: int = 0
     """How many rounds are in it; a job without one begins anew."""
+    state_name: str = ""
+    """The name of the state after the last round in the books."""
     ahead: AheadRound | None = None
     """Accepted, but not in the books."""
+    receipts: list[Receipts] = []
+    lives: int = 0
+    """How many coordinators it had."""
     last: RoundFinished | None = None
     """The last round in the books: its line in events.jsonl may be missing after a crash."""
     waits_for: list[str] = []
@@ -119,6 +136,7 @@ class JobFolder:
         self.logs = path / "logs"
         self.model = path / "model.safetensors"
         self.states = path / "states"
+        self.leases = path / "leases.json"
 
     def read(self) -> JobRecord:
         """job.json. Raises `NotFound` or `SettingsError`."""

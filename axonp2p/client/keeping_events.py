@@ -24,6 +24,16 @@ class StateDamaged(Event, frozen=True):
     """Where it lies now."""
 
 
+class PeersAwaited(Event, frozen=True):
+    """Too few peers are there for the job to go on; it keeps what it has, and looks for others."""
+
+    there: int
+    needed: int
+    seconds: float
+    """For how long it does so."""
+    reason: str
+
+
 class RoundsLost(Event, frozen=True):
     """These rounds were in the books, but no state after them is left: they are trained again."""
 

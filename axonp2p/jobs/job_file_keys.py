@@ -195,6 +195,7 @@ SECTIONS: dict[str, dict[str, Rule]] = {
     "need": {
         "peers": _whole(1, MOST_MEMBERS, 4),
         "min-peers": _whole(1, MOST_MEMBERS, 1),
+        "wait": _measured({"s": 1, "min": 60, "h": 3600, "d": 86400}, 0, 366 * 86400, '"5 min"'),
         "cores": _whole(1, 4096, 1),
         "memory": _measured(_MEMORY, 1, 2**30, '"1 GB"'),
         "gpu-memory": _measured(_MEMORY, 0, 2**30, '"8 GB"'),

@@ -23,7 +23,9 @@ class NeedSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     peers: int = 4
     min_peers: int = 1
-    """With fewer left the job fails."""
+    """With fewer left the job cannot go on."""
+    wait: int = 300
+    """For how long it then looks for others before it fails, in seconds."""
     cores: int = 1
     memory: int = 1024
     """MiB."""

@@ -63,10 +63,14 @@ class Attempts:
         """The last accepted state; None before the first round."""
         return self._attempt.state if self._attempt else None
 
-    def begin(self, state: bytes, model: tuple[int, int], now: float) -> None:
-        """All members hold the first state, of a model with these parameters and values."""
+    def begin(self, round: int, state: bytes, model: tuple[int, int], now: float) -> None:
+        """All members hold the state that this round begins with, of a model with these parameters and values."""
         self._model = model
-        self._begin_round(self._job.plan.first_round, state, now)
+        if round > self._job.plan.first_round:
+            # It is not on the client's disk, or was not when that forgot everything else.
+            for action in self._keeping.accepted(round - 1, state):
+                self._job.say(action)
+        self._begin_round(round, state, now)
 
     def orders_are_out(self, now: float) -> None:
         """What was said last reaches the members from now on."""
@@ -93,7 +97,7 @@ class Attempts:
     def why_give_up(self) -> AxonError | None:
         """When rounds do not end."""
         stuck = self._attempt and self._stalls > MOST_STALLS and not self._roll.too_few
-        return self._attempt.never_ends() if self._attempt and stuck else None
+        return self._attempt.never_ends(self._job.plan.first_attempt) if self._attempt and stuck else None
 
     # --- time ---
 
@@ -169,7 +173,8 @@ class Attempts:
         attempt, roll = self._attempt, self._roll
         assert attempt
         if roll.all_stay():
-            self._job.say(RoundRedone(attempt.round, attempt.number + 1, roll.unsettled))
+            number = attempt.number + 1 - self._job.plan.first_attempt
+            self._job.say(RoundRedone(attempt.round, number, roll.unsettled))
             self._start(attempt.round, attempt.number + 1, attempt.state, now)
         return True
 
@@ -198,7 +203,7 @@ class Attempts:
             self.trained = True
             self._job.say(Trained(state, list(self._roll.members)))
         elif self._roll.all_stay():
-            self._start(round, 0, state, now)
+            self._start(round, self._job.plan.first_attempt, state, now)
 
     def _start(self, round: int, number: int, state: bytes, now: float) -> None:
         job, roll, links = self._job, self._roll, self._job.blame.links

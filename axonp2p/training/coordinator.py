@@ -29,6 +29,7 @@ from axonp2p.training.round_messages import (
     Action,
     Event,
     GiveUp,
+    GoesOn,
     KeepState,
     Leave,
     LineHeard,
@@ -70,8 +71,11 @@ class Coordinator:
         *,
         shelf: Shelf | None = None,
         start_state: Callable[[], bytes] | None = None,
+        on_disk: bytes | None = None,
     ) -> None:
-        """`start_state` reads the state that a resumed job goes on from; on `shelf` are put those that it comes to.
+        """`start_state` reads the state that a resumed job may go on from, `on_disk` is its name.
+
+        On `shelf` are put those that it comes to.
 
         Without a shelf the plan must not say that states are kept.
         """
@@ -91,9 +95,11 @@ class Coordinator:
         self._keeper = StateKeeper(shelf, self._tell, clock, self._state_over) if shelf else None
         self._unbooked = False
         """Whether the last accepted round waits for its state."""
-        self._kept: bytes | None = None
+        self._kept: bytes | None = on_disk
         """The state that came there last."""
         self._broken: AxonError | None = None
+        self.too_few = False
+        """Whether it was given up because too few members were left."""
         self._feeding: dict[int, asyncio.Task[None]] = {}
         self._fetch: FileFetch | None = None
 
@@ -264,6 +270,9 @@ class Coordinator:
                     self._standing, round=number + 1, state=state, members=sorted(reports)
                 )
                 self._show(action)
+            case GoesOn(rounds=rounds, state=state):
+                self._standing = dataclasses.replace(self._standing, round=rounds, state=state if rounds else None)
+                self._show(action)
             case KeepState(round=number, state=state):
                 assert self._keeper
                 self._unbooked = True
@@ -278,7 +287,8 @@ class Coordinator:
             case Leave(reason=reason):
                 self._standing = dataclasses.replace(self._standing, left_because=reason)
                 self._leaving = True
-            case GiveUp(error=error):
+            case GiveUp(error=error, too_few=too_few):
+                self.too_few = too_few
                 raise error
 
     def _begin(self, order: StartRound) -> None:

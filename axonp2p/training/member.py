@@ -92,8 +92,19 @@ class Member:
 
     def prepared(self) -> Prepared:
         """What the coordinator wants to know of the model."""
-        layout = self._lasting.layout
-        return Prepared(state=self._states.accepted.name, parameters=layout.parameters, values=layout.values)
+        layout, candidate = self._lasting.layout, self._states.candidate
+        return Prepared(
+            state=self._states.accepted.name,
+            parameters=layout.parameters,
+            values=layout.values,
+            candidate=candidate.name if candidate else None,
+        )
+
+    def prepare_again(self) -> Iterator[Action]:
+        """Another coordinator goes on: whatever the last one ordered is over."""
+        yield from self._leave_round()
+        self._joining = None
+        yield Report(self.prepared())
 
     # --- what the coordinator says ---
 

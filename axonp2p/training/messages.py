@@ -50,7 +50,11 @@ Members = Annotated[list[Rank], msgspec.Meta(min_length=1, max_length=MOST_MEMBE
 
 
 class Prepare(Message, tag=True, frozen=True):
-    """Load the task and build its model."""
+    """Load the task and build its model.
+
+    To a worker that has done so: leave what is being done, and say where you are. A coordinator says that which takes
+    the place of one that died.
+    """
 
     rank: Rank
     """The rank of the member that this is sent to; it stays the same for as long as the job lasts."""
@@ -84,6 +88,8 @@ class Prepared(Message, tag=True, frozen=True):
     """Trainable and frozen ones."""
     values: Count
     """float32 values in the weights, buffers included: the length of the exchanged vector."""
+    candidate: StateHash | None = None
+    """Where the last round led to that was finished here, and of which it is not known whether it counts."""
 
 
 class AdoptState(Message, tag=True, frozen=True):

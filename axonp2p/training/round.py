@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from axonp2p.errors import AxonError
+from axonp2p.errors import AxonError, TaskMistake
 from axonp2p.training.attempts import Attempts, Job
 from axonp2p.training.beginning import Beginning
 from axonp2p.training.blame import Blame
@@ -128,6 +128,8 @@ class Rounds:
     def _note(self, event: Event, now: float) -> None:
         fault = ""
         match event:
+            case ProgressHeard(rank) | RoundReported(rank) | StateAdoptedBy(rank) if self._speaks_of_the_past(rank):
+                pass
             case MemberLost(rank, reason):
                 self._roll.lose(rank, reason)
             case LineHeard(rank, upload, download):
@@ -194,7 +196,7 @@ class Rounds:
             return False
         if error := self._why_give_up():
             self._enter(Phase.GIVEN_UP)
-            self._said.append(GiveUp(error))
+            self._said.append(GiveUp(error, too_few=self._roll.too_few and not isinstance(error, TaskMistake)))
             return False
         blamed = self._blame.mistakes.blamed(self.members)
         if blamed and not self._awaited_beside(blamed):
@@ -217,6 +219,7 @@ class Rounds:
         if not odd:
             self._enter(Phase.AGREEING)
             self._beginning.agree(self.members, now)
+            self._said.extend(self._beginning.goes_on(self.members))
         return True
 
     def _step_agreeing(self, now: float) -> bool:
@@ -227,10 +230,14 @@ class Rounds:
         if state is None or model is None:
             return False
         self._enter(Phase.TRAINING)
-        self._attempts.begin(state, model, now)
+        self._attempts.begin(self._beginning.first_round, state, model, now)
         if self._attempts.trained:
             self._enter(Phase.TRAINED)
         return True
+
+    def _speaks_of_the_past(self, rank: int) -> bool:
+        """Whether it waited for its client, and has not heard yet that there is another coordinator."""
+        return self._plan.life > 0 and self.phase is Phase.PREPARING and self._beginning.is_loading(rank)
 
     # --- small questions -------------------------------------------------------------------------
 

@@ -153,6 +153,16 @@ class SetMembers:
 
 
 @dataclass(frozen=True)
+class GoesOn:
+    """A job that had a coordinator before goes on after so many rounds, from this state."""
+
+    rounds: int
+    state: bytes
+    holders: list[int]
+    """Who holds it."""
+
+
+@dataclass(frozen=True)
 class Tell:
     """Send this to the member's worker."""
 
@@ -259,6 +269,8 @@ class GiveUp:
     """The job cannot go on."""
 
     error: AxonError
+    too_few: bool = False
+    """Whether it could with more members."""
 
 
 @dataclass(frozen=True)
@@ -274,6 +286,7 @@ class Leave:
 Action = (
     SetMembers
     | Tell
+    | GoesOn
     | SendStartState
     | MemberDropped
     | MemberLeftBehind

@@ -10,6 +10,7 @@ from axonp2p.errors import MalformedMessage, TaskMistake
 from axonp2p.tensors.coding import Coding
 from axonp2p.training.file_parts import cut
 from axonp2p.training.legs import Abandon, GoOn, LegDone, PutBack, TaskWentWrong, TrainRound
+from axonp2p.training.member_actions import Report
 from axonp2p.training.messages import (
     AdoptState,
     AskPieces,
@@ -399,3 +400,35 @@ def test_a_member_without_shards_ends_the_worker():
     order = msgspec.structs.replace(start_round(0, swarm.first, [0]), shards=[])
     with pytest.raises(MalformedMessage, match="without shards"):
         list(swarm.members[0].ordered(order, 0.0))
+
+
+# --- another coordinator ---
+
+
+def said_by(actions):
+    return [action.message for action in actions if isinstance(action, Report)]
+
+
+def test_who_is_asked_again_leaves_its_round_and_says_what_it_holds():
+    swarm = MemberSwarm(2)
+    member = swarm.members[0]
+    first = member.prepared().state
+    (led_to,) = rounds(swarm, [0, 1], 1)
+    (again,) = said_by(member.prepare_again())
+    assert (again.state, again.candidate) == (first, led_to)
+    # In the middle of the round after, the one before counts, and its own is not over.
+    swarm.order(0, start_round(1, led_to, [0, 1]))
+    actions = list(member.prepare_again())
+    assert isinstance(actions[0], Abandon)
+    (again,) = said_by(actions)
+    assert (again.state, again.candidate) == (led_to, None)
+
+
+def test_a_round_that_is_done_again_for_another_coordinator_leads_to_the_same():
+    calm, shaken = MemberSwarm(2), MemberSwarm(2)
+    expected = rounds(calm, [0, 1], 3)
+    led_to = rounds(shaken, [0, 1], 1)
+    for member in shaken.members.values():
+        list(member.prepare_again())
+    led_to += rounds(shaken, [0, 1], 2, led_to[-1], 1)
+    assert led_to == expected
