@@ -22,6 +22,7 @@ from axonp2p.client.files import not_writable
 from axonp2p.client.hiring import Means, Wish
 from axonp2p.client.job_end import KEEP_S, JobEnd
 from axonp2p.client.job_store import ErrorRecord
+from axonp2p.client.job_wishes import JobWish, listen
 from axonp2p.client.lease import Lease
 from axonp2p.client.manning import Manning
 from axonp2p.client.narrator import Narrator, Tally
@@ -61,6 +62,7 @@ class JobRun:
         self._task = asyncio.current_task()
         folder = self._account.folder
         with folder.held():
+            listening = asyncio.create_task(listen(folder.path, self._wished), name="wishes")
             try:
                 last = await self._live()
             except asyncio.CancelledError:
@@ -75,7 +77,19 @@ class JobRun:
             except Exception as error:  # the edge of a supervised task: the job must not stay "training" for ever
                 self._failed(AxonError(f"a mistake in axon itself: {error!r}"))
                 raise
+            finally:
+                listening.cancel()
             self._account.tell(last)
+
+    def _wished(self, wish: JobWish) -> None:
+        """Another program of this client says so."""
+        match wish:
+            case JobWish.PAUSE:
+                self.pause()
+            case JobWish.LEAVE:
+                self.leave()
+            case JobWish.CANCEL:
+                self.cancel()
 
     def leave(self) -> None:
         """Stop soon, keeping the accepted rounds. Without effect once all rounds are trained."""
@@ -86,6 +100,13 @@ class JobRun:
             self._coordinator.leave()
         elif self._task:
             self._task.cancel()
+
+    def pause(self) -> None:
+        """Stop after the round that runs, keeping it too."""
+        if self._coordinator and not self._leaving:
+            self._coordinator.pause()
+        else:
+            self.leave()
 
     def cancel(self) -> None:
         """Stop now, keeping nothing that is not kept already."""
@@ -254,7 +275,8 @@ class JobRun:
     def _stopped(self) -> Event:
         if self._leaving and not self._cancelling:
             return self._left()
-        self._account.enter(JobState.CANCELLED)
+        self._account.enter(JobState.CANCELLED, kept_round=0, kept_state="")
+        self._books.checkpoints.remove_all()
         return JobCancelled(job=self._account.record.id)
 
     def _left(self) -> Event:

@@ -19,6 +19,7 @@ from axonp2p.client.lease import Lease
 from axonp2p.client.taking import take_lease
 from axonp2p.errors import AxonError, NobodyFits, Unreachable
 from axonp2p.logs import get_logger
+from axonp2p.plain_text import plural
 
 log = get_logger(__name__)
 
@@ -65,8 +66,10 @@ class Manning:
                 left = until - self._means.clock.monotonic()
                 if left <= 0:
                     raise
+                have, need = len(self._there), self._wish.at_least
+                self._account.change(waits_for=[plural(need - have, "more peer")])
                 if not told:
-                    self._tell_waiting(error, left)
+                    self._see(PeersAwaited(there=have, needed=need, seconds=left, reason=error.in_a_line))
                 told = True
                 await asyncio.sleep(min(pause, left))
                 pause = min(2 * pause, LONGEST_PAUSE_S)
@@ -121,8 +124,3 @@ class Manning:
             log.info("a peer of the job's last life is not there", peer=kept.name, reason=error.in_a_line)
             return
         self.leases[kept.rank] = lease
-
-    def _tell_waiting(self, error: AxonError, seconds: float) -> None:
-        have, need = len(self._there), self._wish.at_least
-        self._account.change(waits_for=[f"{need - have} more peers"])
-        self._account.tell(PeersAwaited(there=have, needed=need, seconds=seconds, reason=error.in_a_line))

@@ -87,6 +87,7 @@ class Coordinator:
         self._inbox = Inbox()
         self._training = True
         self._leaving = False
+        self._pausing = False
         self._gone: set[int] = set()
         self._still: set[int] = set()
         self._begun: tuple[int, int] | None = None
@@ -181,6 +182,10 @@ class Coordinator:
         self._leaving = True
         self._inbox.put(Tick())
 
+    def pause(self) -> None:
+        """Let `train` end once the round that runs is accepted."""
+        self._pausing = True
+
     # --- what is done about it ---
 
     async def train(self) -> Standing:
@@ -269,6 +274,7 @@ class Coordinator:
                 self._standing = dataclasses.replace(
                     self._standing, round=number + 1, state=state, members=sorted(reports)
                 )
+                self._leaving = self._leaving or self._pausing
                 self._show(action)
             case GoesOn(rounds=rounds, state=state):
                 self._standing = dataclasses.replace(self._standing, round=rounds, state=state if rounds else None)

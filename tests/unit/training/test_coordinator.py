@@ -404,3 +404,22 @@ async def test_training_is_one_round_ahead_of_a_slow_disk_and_no_more() -> None:
     assert not any(isinstance(sight, RoundBooked) for sight in crew.seen)
     disk.free.set()
     assert (await training).trained
+
+
+async def test_a_pause_ends_the_round_that_runs_and_keeps_it() -> None:
+    disk = Disk()
+    crew = keeping_crew(disk, rounds=100)
+    instead = crew.instead
+    assert instead
+
+    def pausing(rank: int, told: Any) -> Message | None:
+        if isinstance(told, StartRound) and told.round == 2:
+            crew.coordinator.pause()
+        return instead(rank, told)
+
+    crew.instead = pausing
+    standing = await crew.train()
+    assert (standing.round, standing.trained) == (3, False)
+    assert await crew.coordinator.keep_last()
+    assert 3 in disk.kept
+    assert crew.seen[-1] == RoundBooked(2, standing.state)
