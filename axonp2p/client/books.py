@@ -27,7 +27,7 @@ class Books:
     def accepted(self, ahead: AheadRound) -> None:
         """All peers agree on a round."""
         self.account.round = ahead.finished.round + 1
-        self.account.change(lasting=True, ahead=ahead)
+        self.account.change(ahead=ahead)
 
     def book(
         self, round: int, state: bytes | None, credits: dict[str, float], receipts: Sequence[Receipts] = ()
