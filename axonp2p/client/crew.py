@@ -7,7 +7,7 @@ needs the other; so the coordinator comes in later, through `work_for`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from axonp2p.client.job_store import JobFolder
@@ -29,8 +29,16 @@ log = get_logger(__name__)
 class LeasedCrew:
     """All peers that a job has or had. `release_all` must be called, whatever happens."""
 
-    def __init__(self, leases: Mapping[int, Lease], folder: JobFolder, office: ReceiptOffice) -> None:
+    def __init__(
+        self,
+        leases: Mapping[int, Lease],
+        folder: JobFolder,
+        office: ReceiptOffice,
+        let_go: Callable[[Lease], Awaitable[None]],
+    ) -> None:
+        """`let_go` gives back the slot of a peer whose session was lost: its worker would wait for us."""
         self.leases = dict(leases)
+        self._let_go = let_go
         self._folder = folder
         self._office = office
         self._epoch = 0
@@ -194,8 +202,11 @@ class LeasedCrew:
         if rank in self._released:
             return
         self._released.add(rank)
+        lost = self.leases[rank].hung_up
         await self._keep_log(rank)
         await self.leases[rank].end()
+        if lost:
+            await self._let_go(self.leases[rank])
         self._office.given_up(self.leases[rank])
 
     async def _keep_log(self, rank: int) -> None:

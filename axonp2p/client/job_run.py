@@ -131,7 +131,7 @@ class JobRun:
             async with _ended(manning.leases):
                 await manning.take_back()
                 await manning.fill(self._spec.need.wait if account.record.round else 0)
-                crew = LeasedCrew(manning.leases, account.folder, office)
+                crew = LeasedCrew(manning.leases, account.folder, office, manning.let_go)
                 tally = Tally(account.record, crew, book)
                 try:
                     await self._begin(crew, manning, office)
@@ -238,17 +238,22 @@ class JobRun:
             coordinator.leave()
         end = JobEnd(self._books, coordinator, tally, office, narrator)
         try:
+            return await self._to_its_end(coordinator, crew, end)
+        finally:
+            await coordinator.close()
+
+    async def _to_its_end(self, coordinator: Coordinator, crew: LeasedCrew, end: JobEnd) -> Event | None:
+        try:
             async with self._replacing(crew, coordinator):
                 standing = await coordinator.train()
         except JobFailed as error:
-            if coordinator.too_few and self._account.record.round and spec.need.wait and not self._leaving:
-                await coordinator.keep_last(KEEP_S)
-                self._coordinator = None
-                return None
-            raise await end.failed(error) from error
-        if not standing.trained:
-            return await end.left()
-        return await end.finished(self._began, self._means.clock)
+            may_wait = self._account.record.round and self._spec.need.wait and not self._leaving
+            if not (coordinator.too_few and may_wait):
+                raise await end.failed(error) from error
+            await coordinator.keep_last(KEEP_S)
+            self._coordinator = None
+            return None
+        return await (end.finished(self._began, self._means.clock) if standing.trained else end.left())
 
     def _start_state(self) -> bytes:
         record = self._account.record

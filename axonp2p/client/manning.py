@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Callable, Collection
+from contextlib import suppress
 
 from axonp2p.client.account import JobAccount
 from axonp2p.client.events import Event, PeersAwaited
@@ -25,6 +26,7 @@ log = get_logger(__name__)
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 15.0
 """Between two looks at the table while there are too few peers; doubled each time."""
+LET_GO_S = 5.0
 
 
 class Manning:
@@ -89,6 +91,16 @@ class Manning:
             for rank, lease in sorted(self.leases.items())
             if rank in ranks
         ]
+
+    async def let_go(self, lost: Lease) -> None:
+        """Give back the slot of a peer whose session was lost, if it answers soon: its worker need not wait for us."""
+        with suppress(AxonError, TimeoutError):
+            async with asyncio.timeout(LET_GO_S):
+                wanted = dataclasses.replace(wanted_of(self._wish), grace_s=0)
+                lease = await take_lease(
+                    self._means.key, lost.row, lost.row.addresses, lost.promise, wanted, name=lost.name
+                )
+                await lease.end()
 
     @property
     def _there(self) -> dict[int, Lease]:

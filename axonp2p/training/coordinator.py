@@ -8,14 +8,13 @@ waits for the inbox: a daemon's answer to an order must not stand behind its wor
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, PeerMisbehaved, Unreachable
+from axonp2p.errors import AxonError, PeerMisbehaved
 from axonp2p.jobs.messages import OwnersMessage
 from axonp2p.training.checkpoint_file import Model
 from axonp2p.training.crew import Crew, RoundBegun, Sight, Standing, Told
@@ -93,12 +92,7 @@ class Coordinator:
         self._begun: tuple[int, int] | None = None
         self._standing = Standing(0, None, [])
         self._model = Model(0, 0)
-        self._keeper = StateKeeper(shelf, self._tell, clock, self._state_over) if shelf else None
-        self._unbooked = False
-        """Whether the last accepted round waits for its state."""
-        self._kept: bytes | None = on_disk
-        """The state that came there last."""
-        self._broken: AxonError | None = None
+        self._keeper = StateKeeper(shelf, self._tell, clock, self._state_over, on_disk) if shelf else None
         self.too_few = False
         """Whether it was given up because too few members were left."""
         self._feeding: dict[int, asyncio.Task[None]] = {}
@@ -195,8 +189,8 @@ class Coordinator:
             while True:
                 for action in actions:
                     await self._carry_out(action)
-                    if self._broken:
-                        raise self._broken
+                if self._keeper and self._keeper.broken:
+                    raise self._keeper.broken
                 if self._leaving or self._standing.trained:
                     return self._standing
                 actions = self._rounds.heard(await self._next(), self._clock.monotonic())
@@ -206,6 +200,11 @@ class Coordinator:
                 task.cancel()
             await asyncio.gather(*self._feeding.values(), return_exceptions=True)
 
+    async def close(self) -> None:
+        """Fetch nothing any more."""
+        if self._keeper:
+            await self._keeper.close()
+
     async def keep_last(self, seconds: float | None = None) -> bool:
         """After training: put the last accepted state on the disk, unless it is there; whether it is, after so long.
 
@@ -214,20 +213,10 @@ class Coordinator:
         standing = self._standing
         if self._keeper is None or standing.state is None:
             return False
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._keeper.wait()
-                if self._kept != standing.state and self._broken is None and self._holders:
-                    self._unbooked = True
-                    self._keeper.begin(standing.round - 1, standing.state, self._model, self._holders)
-                    await self._keeper.wait()
-        await self._keeper.close()
-        if self._broken:
-            raise self._broken
-        if self._kept == standing.state and self._unbooked:
-            self._unbooked = False
-            self._show(RoundBooked(standing.round - 1, standing.state))
-        return self._kept == standing.state
+        self._keeper.members_are(self._holders)
+        if booked := await self._keeper.last(standing.round - 1, standing.state, self._model, seconds):
+            self._show(booked)
+        return self._keeper.kept == standing.state
 
     async def fetch_model(self, standing: Standing, target: Path) -> bytes:
         """Have a member send the model's file into `target`; its SHA-256. Raises `JobFailed` when none can."""
@@ -281,10 +270,10 @@ class Coordinator:
                 self._show(action)
             case KeepState(round=number, state=state):
                 assert self._keeper
-                self._unbooked = True
                 self._keeper.begin(number, state, self._model, self._holders)
             case RoundBooked():
-                self._unbooked = False
+                if self._keeper:
+                    self._keeper.booked()
                 self._show(action)
             case _ if isinstance(action, Told):
                 self._show(action)
@@ -307,16 +296,10 @@ class Coordinator:
         """Who can be asked for the accepted state."""
         return [rank for rank in self._standing.members if rank not in self._gone]
 
-    def _state_over(self, round: int, state: bytes, error: AxonError | None) -> None:
-        """A state is on the disk, or the disk takes no more."""
-        if isinstance(error, Unreachable):
-            return
-        if error:
-            self._broken = error
-            self._inbox.put(Tick())
-            return
-        self._kept = state
-        self._inbox.put(StateKept(state))
+    def _state_over(self, state: bytes) -> None:
+        """It is on the disk, or the disk takes no more."""
+        assert self._keeper
+        self._inbox.put(Tick() if self._keeper.broken else StateKept(state))
 
     def _tell(self, rank: int, message: Message) -> None:
         self._crew.tell(rank, pack_frame(message))

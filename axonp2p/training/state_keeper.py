@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Protocol
 
 from axonp2p.clock import Clock
@@ -14,6 +15,7 @@ from axonp2p.errors import AxonError, Unreachable
 from axonp2p.training.checkpoint_file import Model
 from axonp2p.training.messages import AskPieces, Piece, PieceList
 from axonp2p.training.piece_fetch import Asks, PieceFetch
+from axonp2p.training.round_messages import RoundBooked
 
 AGAIN_S = 1.0
 """When nobody has a piece that is missing, all are asked again after so long."""
@@ -48,13 +50,20 @@ class StateKeeper:
         shelf: Shelf,
         ask: Callable[[int, AskPieces], None],
         clock: Clock,
-        over: Callable[[int, bytes, AxonError | None], None],
+        over: Callable[[bytes], None],
+        on_disk: bytes | None = None,
     ) -> None:
-        """`over(round, state, error)` is called when a state is on the disk, or cannot be had or put there."""
+        """`over(state)` is called when a state is on the disk, or `broken` says why the disk does not take it."""
         self._shelf = shelf
         self._ask = ask
         self._clock = clock
         self._over = over
+        self.kept = on_disk
+        """The state that came to the disk last."""
+        self.broken: AxonError | None = None
+        """Why none can be put there."""
+        self._unbooked: int | None = None
+        """The round that waits for what is under way, or has come."""
         self._fetch: PieceFetch | None = None
         self._members: list[int] = []
         self._stirred = asyncio.Event()
@@ -64,12 +73,34 @@ class StateKeeper:
     def begin(self, round: int, state: bytes, model: Model, members: Collection[int]) -> None:
         """Fetch what this round led to; the one before must be over."""
         assert self._task is None or self._task.done()
-        self._members = sorted(members)
+        self._members, self._unbooked = sorted(members), round
         self._task = asyncio.create_task(self._keep(round, state, model), name=f"state after {round + 1}")
 
-    async def wait(self) -> None:
-        """Until nothing is under way. Nobody comes any more, so it ends when nobody is left that holds the state."""
+    def booked(self) -> None:
+        """The round is in the books."""
+        self._unbooked = None
+
+    async def last(self, round: int, state: bytes, model: Model, seconds: float | None) -> RoundBooked | None:
+        """After training: have this state too, unless it takes longer than that; what to book then.
+
+        Nobody comes any more, so it ends when nobody is left that holds the state. Raises what the disk refused with.
+        """
         self._ending = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wait()
+                if self.kept != state and self.broken is None and self._members:
+                    self.begin(round, state, model, self._members)
+                    await self._wait()
+        await self.close()
+        if self.broken:
+            raise self.broken
+        if self.kept != state or self._unbooked is None:
+            return None
+        self._unbooked = None
+        return RoundBooked(round, state)
+
+    async def _wait(self) -> None:
         self._stirred.set()
         if self._task:
             await asyncio.wait([self._task])
@@ -101,7 +132,6 @@ class StateKeeper:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _keep(self, round: int, state: bytes, model: Model) -> None:
-        failed: AxonError | None = None
         try:
             arriving = await asyncio.to_thread(self._shelf.room, round + 1, state, model)
             try:
@@ -109,9 +139,12 @@ class StateKeeper:
                 await asyncio.to_thread(arriving.put)
             finally:
                 arriving.drop()
+            self.kept = state
+        except Unreachable:
+            return
         except AxonError as error:
-            failed = error
-        self._over(round, state, failed)
+            self.broken = error
+        self._over(state)
 
     async def _get(self, state: bytes, model: Model, arriving: Arriving) -> None:
         fetch = self._fetch = PieceFetch(state, model.state_bytes, room=arriving.data)

@@ -20,6 +20,7 @@ from axonp2p.client.kept_leases import keep_leases, kept_leases
 from axonp2p.client.manning import Manning
 from axonp2p.errors import Busy, NobodyFits
 from axonp2p.jobs.lifecycle import JobState
+from axonp2p.jobs.messages import EndLease
 from axonp2p.peers.capability import Need
 from axonp2p.peers.coordinates import Position
 from axonp2p.table import reporting
@@ -127,6 +128,21 @@ async def test_who_is_gone_or_has_given_its_slot_away_is_replaced(tmp_path: Path
     await second.manning.fill(0)
     assert second.names == {rank: "otter", rank + 1: "wren"}
     await second.end()
+
+
+async def test_a_peer_whose_session_was_lost_need_not_wait_for_us(tmp_path: Path, start_peer: Any) -> None:
+    daemons = {name: Waiting() for name in ("otter", "heron")}
+    peers = [await start_peer(name, daemon) for name, daemon in daemons.items()]
+    life = Life(tmp_path, Table([peer.row() for peer in peers]))
+    await life.manning.fill(0)
+    lease = next(lease for lease in life.manning.leases.values() if lease.name == "otter")
+    await lease._session.close()
+    await life.manning.let_go(lease)
+    assert isinstance(daemons["otter"].heard[-1], EndLease)
+    assert not daemons["heron"].ended
+    await peers[1].stop()
+    await life.manning.let_go(next(lease for lease in life.manning.leases.values() if lease.name == "heron"))
+    await life.end()
 
 
 async def test_too_few_are_waited_for_and_told_and_those_that_came_are_kept(tmp_path: Path, start_peer: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from axonp2p.errors import JobFailed, TaskMistake
+from axonp2p.errors import JobFailed, SettingsError, TaskMistake
 from axonp2p.jobs.messages import HandBack, WorkerPaused, WorkerResumed
 from axonp2p.training.checkpoint_file import Model
 from axonp2p.training.coordinator import Coordinator
@@ -423,3 +423,14 @@ async def test_a_pause_ends_the_round_that_runs_and_keeps_it() -> None:
     assert await crew.coordinator.keep_last()
     assert 3 in disk.kept
     assert crew.seen[-1] == RoundBooked(2, standing.state)
+
+
+async def test_a_disk_that_takes_no_more_ends_training_and_books_nothing() -> None:
+    class Full(Disk):
+        def room(self, rounds: int, state: bytes, model: Model) -> Arriving:
+            raise SettingsError("no space left")
+
+    crew = keeping_crew(Full(), rounds=3)
+    with pytest.raises(SettingsError, match="no space left"):
+        await crew.train()
+    assert not any(isinstance(sight, RoundBooked) for sight in crew.seen)

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from axonp2p.errors import AxonError, PeerMisbehaved, SettingsError, Unreachable
+from axonp2p.errors import AxonError, PeerMisbehaved, SettingsError
 from axonp2p.training.checkpoint_file import Model
 from axonp2p.training.messages import AskPieces, Piece, PieceList
 from axonp2p.training.pieces import PIECE_BYTES, book_of, serve_pieces
+from axonp2p.training.round_messages import RoundBooked
 from axonp2p.training.state_keeper import StateKeeper
 from tests.fakes import ManualClock
 
@@ -52,10 +53,10 @@ class Table:
         self.named: list[str] = []
         self.asked: set[int] = set()
         self.first_ask = asyncio.Event()
-        self.over: list[tuple[int, bytes, AxonError | None]] = []
+        self.over: list[bytes] = []
         self.rooms: list[Room] = []
         self._error = error
-        self.keeper = StateKeeper(self, self._ask, ManualClock(), lambda *what: self.over.append(what))
+        self.keeper = StateKeeper(self, self._ask, ManualClock(), self.over.append)
 
     def room(self, rounds: int, state: bytes, model: Model) -> Room:
         assert (rounds, state, model) == (5, NAME, MODEL)
@@ -80,14 +81,16 @@ class Table:
 
     async def keep(self, members: Sequence[int]) -> None:
         self.keeper.begin(4, NAME, MODEL, members)
-        async with asyncio.timeout(10):
-            await self.keeper.wait()
+        await self.end()
+
+    async def end(self) -> RoundBooked | None:
+        return await self.keeper.last(4, NAME, MODEL, 10)
 
 
 async def test_a_state_comes_from_several_members_at_once_and_then_lasts() -> None:
     table = Table([0, 1, 2])
     await table.keep([0, 1, 2])
-    assert table.over == [(4, NAME, None)]
+    assert table.over == [NAME]
     (room,) = table.rooms
     assert room.lasting
     assert bytes(room.bytes) == DATA
@@ -98,7 +101,7 @@ async def test_a_wrong_piece_is_named_and_comes_from_somebody_else() -> None:
     table = Table([0, 1])
     table.liars.add(1)
     await table.keep([0, 1])
-    assert table.over == [(4, NAME, None)]
+    assert table.over == [NAME]
     assert table.named
     assert all("rank 1 sent piece" in named for named in table.named)
     assert bytes(table.rooms[0].bytes) == DATA
@@ -107,14 +110,15 @@ async def test_a_wrong_piece_is_named_and_comes_from_somebody_else() -> None:
 async def test_who_does_not_hold_it_costs_nothing() -> None:
     table = Table([2])
     await table.keep([0, 1, 2])
-    assert table.over == [(4, NAME, None)]
+    assert table.over == [NAME]
 
 
 async def test_what_the_disk_refuses_is_said() -> None:
     full = SettingsError("no space left")
     table = Table([0], full)
-    await table.keep([0])
-    assert table.over == [(4, NAME, full)]
+    with pytest.raises(SettingsError, match="no space left"):
+        await table.keep([0])
+    assert table.over == [NAME]
     assert table.rooms[0].dropped
 
 
@@ -127,12 +131,17 @@ async def test_nobody_left_ends_it_only_when_nobody_comes_any_more() -> None:
     for _ in range(20):
         await asyncio.sleep(0)
     assert table.over == []
-    async with asyncio.timeout(10):
-        await table.keeper.wait()
-    ((round, state, error),) = table.over
-    assert (round, state) == (4, NAME)
-    assert isinstance(error, Unreachable)
+    assert await table.end() is None
+    assert table.over == []
     assert not table.rooms[0].lasting
+
+
+async def test_after_training_what_is_missing_is_fetched_once() -> None:
+    table = Table([0, 1])
+    table.keeper.members_are([0, 1])
+    assert await table.end() == RoundBooked(4, NAME)
+    assert await table.end() is None
+    assert len(table.rooms) == 1
 
 
 async def test_pieces_that_come_when_nothing_is_fetched_are_let_go() -> None:
