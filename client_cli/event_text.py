@@ -89,7 +89,7 @@ def line_of(event: events.Event) -> str:
                 if event.first == event.last
                 else f"rounds {event.first + 1} to {event.last + 1}"
             )
-            return f"warning: {which} must be trained again: no state after them is left"
+            return f"warning: {which} must be trained again: no later state is left"
         case events.ReceiptsMissing():
             missing = f"{event.unsigned} not signed by their peer, {event.not_taken} not taken by a tracker"
             return f"warning: receipts are missing from the ledger: {missing} ({event.reason})"
@@ -158,10 +158,12 @@ def after(shown: Shown, event: events.Event) -> Shown:
                 peers=_speeds(event.samples_per_second),
             )
         case events.RoundFinished():
+            # The next one may have begun while the state of this one was on its way.
+            ahead = shown.done > event.round + 1
             return replace(
                 shown,
-                doing=f"round {event.round + 1}/{event.rounds}",
-                done=event.round + 1.0,
+                doing=shown.doing if ahead else f"round {event.round + 1}/{event.rounds}",
+                done=max(shown.done, event.round + 1.0),
                 rounds=event.rounds,
                 headline=_headline(event.loss, event.eta_s),
                 facts=_facts(event),
