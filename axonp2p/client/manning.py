@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
 from axonp2p.client.account import JobAccount
@@ -19,8 +19,12 @@ from axonp2p.client.kept_leases import KeptLease, kept_leases
 from axonp2p.client.lease import Lease
 from axonp2p.client.taking import take_lease
 from axonp2p.errors import AxonError, NobodyFits, Unreachable
+from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
+from axonp2p.peers.capability import Need, as_map
+from axonp2p.peers.selection import MOST_CANDIDATES
 from axonp2p.plain_text import plural
+from axonp2p.table.records import Row
 
 log = get_logger(__name__)
 
@@ -43,9 +47,15 @@ class Manning:
         """New peers have higher ranks than any that was given."""
 
     async def take_back(self) -> None:
-        """The peers of the last life of the job, as far as they are there."""
+        """The peers of the last life of the job, as far as they are there: where they were, or where they are now."""
         kept = kept_leases(self._account.folder.leases)
-        tasks = [asyncio.create_task(self._take_again(one)) for one in kept]
+        await self._take_again(kept, {})
+        missing = [one for one in kept if one.rank not in self.leases]
+        if missing and (rows := await self._rows_now()):
+            await self._take_again(missing, rows)
+
+    async def _take_again(self, kept: Sequence[KeptLease], rows: Mapping[PeerId, Row]) -> None:
+        tasks = [asyncio.create_task(self._take_one_again(one, rows)) for one in kept]
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -127,9 +137,24 @@ class Manning:
             self.leases |= dict(enumerate(hiring.hired, wish.first_rank))
             self._rtt |= {peer: found.seconds or 0.0 for peer, found in hiring.distances.items()}
 
-    async def _take_again(self, kept: KeptLease) -> None:
+    async def _rows_now(self) -> dict[PeerId, Row]:
+        """Of all peers that the table shows: one that was started again may listen elsewhere."""
+        anybody = as_map(Need(kind=self._wish.need.kind, also_taken=True))
+        try:
+            sight = await self._means.table.find(anybody, MOST_CANDIDATES, enough=MOST_CANDIDATES)
+        except AxonError:
+            return {}
+        return {seen.row.peer: seen.row for seen in sight.rows}
+
+    async def _take_one_again(self, kept: KeptLease, rows: Mapping[PeerId, Row]) -> None:
+        """At the addresses that the lease was taken at, or at those in `rows` when they are others."""
         try:
             row, promise = kept.opened()
+            if rows:
+                now = rows.get(row.peer)
+                if now is None or now.addresses == row.addresses:
+                    return
+                row = now
             wanted = wanted_of(self._wish)
             lease = await take_lease(self._means.key, row, row.addresses, promise, wanted, name=kept.name)
         except AxonError as error:

@@ -111,6 +111,21 @@ async def test_who_waited_is_taken_back_with_its_rank(tmp_path: Path, start_peer
     await second.end()
 
 
+async def test_who_listens_elsewhere_now_is_found_in_the_table(tmp_path: Path, start_peer: Any) -> None:
+    peers = [await start_peer(name, Daemon()) for name in ("otter", "heron")]
+    first = Life(tmp_path, Table([peer.row() for peer in peers]))
+    await first.manning.fill(0)
+    before = first.names
+    await first.vanish()
+    await peers[0].stop()
+    again = await start_peer("otter", Daemon())
+    second = Life(tmp_path, Table([again.row(), peers[1].row()]))
+    await second.manning.take_back()
+    assert second.names == before
+    assert not any(lease.taken.waited for lease in second.manning.leases.values())
+    await second.end()
+
+
 async def test_who_is_gone_or_has_given_its_slot_away_is_replaced(tmp_path: Path, start_peer: Any) -> None:
     stays, goes, gave = Waiting(), Waiting(), Waiting()
     peers = [await start_peer(name, one) for name, one in (("otter", stays), ("heron", goes), ("lynx", gave))]
