@@ -39,13 +39,14 @@ TellWorker = Callable[[ToWorkerMessage, bytes | memoryview], Awaitable[None]]
 
 
 class ClientSide:
-    """The client's session, heard until it ends the lease."""
+    """The client's session, heard until it ends the lease; when it is lost, the one that takes its place."""
 
     def __init__(
         self, lease: Lease, session: Session, bundle: BundleWriter, mesh: Mesh, credit: WorkerCredit, place: Workplace
     ) -> None:
         self._lease = lease
         self._session = session
+        self.bundle_is_there = False
         self._bundle = bundle
         self._mesh = mesh
         self._credit = credit
@@ -55,13 +56,16 @@ class ClientSide:
         self.receipts = 0
         """Signed under this lease."""
 
-    async def hear(self, tell_worker: TellWorker, read_log: Callable[[], bytes]) -> None:
+    async def hear(self, session: Session, tell_worker: TellWorker, read_log: Callable[[], bytes]) -> None:
         """Do what the client says until it ends the lease; `tell_worker` and `read_log` reach the sandbox.
 
+        Who comes back counts its rosters anew, and members that were out of reach may be in reach again.
         Raises `Unreachable`, `PeerMisbehaved` or `LimitReached`, which end the lease as well.
         """
+        self._session, self._epoch = session, -1
+        self._mesh.forget_lost()
         while True:
-            message, payload = await self._session.receive(ClientMessage)
+            message, payload = await session.receive(ClientMessage)
             match message:
                 case ToWorker():
                     await tell_worker(Control(), payload)
@@ -81,6 +85,7 @@ class ClientSide:
 
     async def _bundle_step(self, complete: bool, tell_worker: TellWorker) -> None:
         if complete:
+            self.bundle_is_there = True
             await tell_worker(BundleReady(), b"")
             await self._session.send(BundleReceived())
 

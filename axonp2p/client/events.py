@@ -11,6 +11,10 @@ from collections.abc import Mapping
 import msgspec
 
 from axonp2p.client.event import Event as Event
+from axonp2p.client.keeping_events import PeersAwaited as PeersAwaited
+from axonp2p.client.keeping_events import RoundsLost as RoundsLost
+from axonp2p.client.keeping_events import StateDamaged as StateDamaged
+from axonp2p.client.keeping_events import StateFound as StateFound
 from axonp2p.client.owner_events import JobGoesOn as JobGoesOn
 from axonp2p.client.owner_events import JobWaiting as JobWaiting
 from axonp2p.client.owner_events import PeerHandedBack as PeerHandedBack
@@ -201,6 +205,10 @@ AnyEvent = (
     | JobWaiting
     | JobGoesOn
     | RoundRedone
+    | PeersAwaited
+    | StateFound
+    | StateDamaged
+    | RoundsLost
     | ReceiptsMissing
     | JobFinished
     | JobLeft

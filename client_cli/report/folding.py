@@ -52,6 +52,12 @@ def _take(story: Story, event: events.Event) -> None:
                 story.rounds = [one for one in story.rounds if one.round < event.round]
             story.rounds.append(event)
             story.begun = event.at if event.round + 1 < rounds else 0.0
+        case events.StateFound(round=kept):
+            story.lives[-1].from_round = kept
+        case events.RoundsLost(first=kept):
+            story.forgotten += [one for one in story.rounds if one.round >= kept]
+            story.rounds = [one for one in story.rounds if one.round < kept]
+            story.redone = [one for one in story.redone if one.round < kept]
         case events.RoundRedone():
             story.redone.append(event)
         case events.RttsGuessed(seconds=seconds):
@@ -78,9 +84,6 @@ def _break_off(story: Story, at: float) -> None:
 def _note_life(story: Story, event: events.Event) -> None:
     if isinstance(event, events.JobSubmitted):
         kept = event.resumed_from_round
-        story.forgotten += [one for one in story.rounds if one.round >= kept]
-        story.rounds = [one for one in story.rounds if one.round < kept]
-        story.redone = [one for one in story.redone if one.round < kept]
         again = bool(story.lives)
         if again:
             _break_off(story, story.lives[-1].ended)
