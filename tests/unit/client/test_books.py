@@ -49,8 +49,12 @@ class Life:
             store.create(new)
         self.folder: JobFolder = store.find("line-1")
         self.told: list[Event] = []
-        account = JobAccount(self.folder, self.folder.read(), ManualClock(), self.told.append)
+        account = JobAccount(self.folder, self.folder.read(), ManualClock(), self._hear)
         self.books = Books(account, self.folder.checkpoints(most))
+
+    def _hear(self, event: Event) -> None:
+        """What happened, whenever it did."""
+        self.told.append(msgspec.structs.replace(event, at=0.0))
 
     @property
     def record(self) -> JobRecord:

@@ -52,12 +52,16 @@ class Life:
             store.create(record)
         self.folder: JobFolder = store.find("digits-1")
         self.seen: list[Event] = []
-        self.account = JobAccount(self.folder, self.folder.read(), ManualClock(), self.seen.append)
+        self.account = JobAccount(self.folder, self.folder.read(), ManualClock(), self._hear)
         self.clock = ManualClock()
         shared: Any = table
         means = Means(CLIENT, shared, Position(random.Random(1), b""), self.clock)
         wish = Wish("digits-1", Need(), 3, 2, 5.0)
         self.manning = Manning(means, wish, self.account, self.seen.append)
+
+    def _hear(self, event: Event) -> None:
+        """What happened, whenever it did."""
+        self.seen.append(msgspec.structs.replace(event, at=0.0))
 
     @property
     def names(self) -> dict[int, str]:

@@ -49,6 +49,9 @@ def test_a_resumed_job_forgets_rounds_that_were_not_kept(tmp_path: Path) -> None
     job.account.change(round=3, state=JobState.LEFT)
     job.here = []
     job.begin(["otter"], resumed_from=3)
+    assert len(fold(job.folder.read_events()).rounds) == 5  # nothing is lost before that is said
+    job.say(events.RoundsLost(first=3, last=4))
+    job.say(events.StateFound(round=3, rounds=20))
     job.train(1)
     story = fold(job.folder.read_events())
     assert [one.round for one in story.rounds] == [0, 1, 2, 3]
