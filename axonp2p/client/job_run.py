@@ -149,6 +149,7 @@ class JobRun:
         self._account.joined(peers, reservations, next((tracker for tracker in trackers if tracker), ""))
         crew.write_down()
         await self._send_bundle(crew, list(crew.leases))
+        office.book.go_on_with({(lease.promise.uuid, lease.row.peer) for lease in crew.leases.values()})
         if self._books.unpaid:
             crew.write_receipts(self._books.unpaid.reports)
         for lease in crew.leases.values():
