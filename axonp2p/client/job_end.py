@@ -106,7 +106,11 @@ class JobEnd:
         if settled.unsigned or settled.not_taken:
             reason = settled.reason or "their peers went away before they had signed"
             self._account.tell(ReceiptsMissing(unsigned=settled.unsigned, not_taken=settled.not_taken, reason=reason))
-        self._account.change(wire_bytes=self._tally.wire_bytes, credits=self._tally.credits())
+        self._account.change(
+            wire_bytes=self._tally.wire_bytes,
+            credits=self._tally.credits(),
+            receipts=self._tally.receipts.keep(),
+        )
         return settled.kept
 
     def _standing(self) -> Standing:

@@ -151,6 +151,7 @@ class JobRun:
             self._account.tell(among)
         crew.write_down()
         await self._send_bundle(crew, list(crew.leases))
+        office.book.go_on_with({(lease.promise.uuid, lease.row.peer) for lease in crew.leases.values()})
         if self._books.unpaid:
             crew.write_receipts(self._books.unpaid.reports)
         for lease in crew.leases.values():

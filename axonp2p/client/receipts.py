@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -92,6 +92,11 @@ class ReceiptBook:
         signed = sign(self._key, receipt)
         self._open[reservation, peer, number] = signed
         return encode(signed)
+
+    def go_on_with(self, places: Collection[tuple[str, PeerId]]) -> None:
+        """Of the last life of the job only these reservations and peers live on: nothing comes from the others."""
+        self._last = {place: last for place, last in self._last.items() if place in places}
+        self._open = {place: signed for place, signed in self._open.items() if place[:2] in places}
 
     def open(self, reservation: str, peer: PeerId) -> list[bytes]:
         """What the peer has not signed, the oldest first."""

@@ -211,6 +211,9 @@ def test_the_next_life_of_a_job_goes_on_counting_and_asks_for_what_was_not_signe
     assert opened(after.write(RESERVATION, OTTER.peer_id, done(2), NOW)).number == 3
     after.signed(OTTER.peer_id, answer(second))
     assert after.flops == {OTTER.peer_id: 1000}
-    # Of whoever has gone for good nothing is kept.
+    # Of whoever is not there any more nothing is waited for.
+    without = ReceiptBook(CLIENT, "digits-1", kept)
+    without.go_on_with({(RESERVATION, HERON.peer_id)})
+    assert (without.unsigned, without.keep()) == (0, [])
     after.give_up(RESERVATION, OTTER.peer_id)
     assert after.keep() == []
