@@ -13,13 +13,19 @@ from axonp2p.errors import AlreadyRunning, SettingsError
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of `path` whole when all is written, or not at all."""
+def replacing(path: Path, *, lasting: bool = False) -> Iterator[IO[bytes]]:
+    """A file that takes the place of `path` whole when all is written, or not at all.
+
+    `lasting`: the disk has it before it takes its place, as `put_in_place` says.
+    """
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with fresh.open("wb") as file:
             yield file
-        fresh.replace(path)
+        if lasting:
+            put_in_place(fresh, path)
+        else:
+            fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
 
@@ -35,7 +41,12 @@ def put_in_place(fresh: Path, path: Path) -> None:
     with fresh.open("rb") as file:
         os.fsync(file.fileno())
     fresh.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Returns once the names in this folder are on the disk."""
+    folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:

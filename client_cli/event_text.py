@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from axonp2p.client import events
@@ -81,6 +81,21 @@ def line_of(event: events.Event) -> str:
             return f"{event.peer} fell behind in round {event.round + 1}: {event.reason}. {others}"
         case events.PeerJoined():
             return f"{event.peer} takes part from round {event.round + 1} on"
+        case events.PeersAwaited():
+            there = f"{event.there} of at least {plural(event.needed, 'peer')}"
+            return f"waits up to {duration_text(event.seconds)} for peers: {there} there ({event.reason})"
+        case events.StateFound():
+            waited = f"; {_and(event.waiting)} waited with it" if event.waiting else ""
+            return f"goes on after round {event.round} of {event.rounds}{waited}"
+        case events.StateDamaged():
+            return f"warning: the state after round {event.round} is damaged, so the one before is used ({event.file})"
+        case events.RoundsLost():
+            which = (
+                f"round {event.first + 1}"
+                if event.first == event.last
+                else f"rounds {event.first + 1} to {event.last + 1}"
+            )
+            return f"warning: {which} must be trained again: no later state is left"
         case events.ReceiptsMissing():
             missing = f"{event.unsigned} not signed by their peer, {event.not_taken} not taken by a tracker"
             return f"warning: receipts are missing from the ledger: {missing} ({event.reason})"
@@ -101,6 +116,10 @@ def _exchange_line(event: events.ExchangeChosen) -> str:
 def _fewer(dense: int, sent: int) -> str:
     times = dense / max(1, sent)
     return f"{times:.3g} times fewer bytes than dense" if times < 1000 else f"{times:.0f} times fewer bytes than dense"
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
 
 
 def _names(values: Mapping[str, int]) -> str:
@@ -125,6 +144,8 @@ def after(shown: Shown, event: events.Event) -> Shown:
     match event:
         case events.JobSubmitted():
             return replace(shown, doing="looking for peers", rounds=event.rounds, done=float(event.resumed_from_round))
+        case events.StateFound():
+            return replace(shown, done=float(event.round), rounds=event.rounds)
         case events.PeersFound():
             return replace(shown, doing="measuring round-trip times")
         case events.RttMeasured():
@@ -146,10 +167,12 @@ def after(shown: Shown, event: events.Event) -> Shown:
                 peers=_speeds(event.samples_per_second),
             )
         case events.RoundFinished():
+            # The next one may have begun while the state of this one was on its way.
+            ahead = shown.done > event.round + 1
             return replace(
                 shown,
-                doing=f"round {event.round + 1}/{event.rounds}",
-                done=event.round + 1.0,
+                doing=shown.doing if ahead else f"round {event.round + 1}/{event.rounds}",
+                done=max(shown.done, event.round + 1.0),
                 rounds=event.rounds,
                 headline=_headline(event.loss, event.eta_s),
                 facts=_facts(event),

@@ -18,6 +18,8 @@ INTERRUPTED = "interrupted"
 def job_data(record: JobRecord, *, at_work: bool) -> dict[str, Any]:
     """The facts of a job. One that no program works on, though it is not over, was interrupted."""
     facts: dict[str, Any] = msgspec.to_builtins(record)
+    for name in ("ahead", "last", "receipts", "lives", "state_name"):  # what the job's next life needs, and nobody else
+        del facts[name]
     if not at_work and not is_over(record.state):
         facts["state"] = INTERRUPTED
     return facts
@@ -70,9 +72,9 @@ def status_text(job: dict[str, Any], command: Callable[..., str]) -> str:
 
 
 def _state(job: dict[str, Any]) -> str:
-    if job["state"] != JobState.TRAINING or not job["waits_for"]:
+    if job["state"] == INTERRUPTED or not job["waits_for"]:
         return str(job["state"])
-    return f"training; waits for {', '.join(job['waits_for'])}: it cannot go on without"
+    return f"{job['state']}; waits for {', '.join(job['waits_for'])}: it cannot go on without"
 
 
 def _peer_row(peer: dict[str, Any], job: dict[str, Any]) -> list[str]:

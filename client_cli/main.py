@@ -16,6 +16,8 @@ COMMANDS = (
     "check",
     "submit",
     "resume",
+    "pause",
+    "cancel",
     "jobs",
     "status",
     "watch",

@@ -24,14 +24,14 @@ from axonp2p.blobs.messages import (
     BlobPiece,
 )
 from axonp2p.blobs.swarm import Asks, Swarm
-from axonp2p.errors import LimitReached, MalformedMessage, PeerMisbehaved, Unreachable
+from axonp2p.errors import LimitReached, MalformedMessage, PeerMisbehaved
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.messages import BundleReceived
 from axonp2p.logs import get_logger
 from axonp2p.transport.mesh import Mesh
-from axonp2p.transport.session import Session
 from axonp2p.wire.codec import Message
 from peer_daemon.bundle_writer import BundleWriter
+from peer_daemon.client_line import ClientLine
 from peer_daemon.kept_bundles import KeptBundles
 from peer_daemon.neighbour import TELL_EVERY_S, Neighbour
 
@@ -46,15 +46,17 @@ class BlobSide:
     def __init__(
         self,
         client: PeerId,
-        session: Session,
+        line: ClientLine,
         bundle: BundleWriter,
         mesh: Mesh,
         kept: KeptBundles,
         fail: Callable[[str], None],
     ) -> None:
         """`fail(reason)` ends the lease: the disk does not take what a member sent."""
+        self.is_there = False
+        """Whether the worker has the whole bundle."""
         self._client = client
-        self._session = session
+        self._line = line
         self._bundle = bundle
         self._mesh = mesh
         self._kept = kept
@@ -78,8 +80,6 @@ class BlobSide:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._tell_client(ready))
                 tasks.create_task(self._watch_time())
-        except* Unreachable:
-            pass  # the client is gone: the lease ends
         except* Exception:  # the edge of a supervised task: a mistake of ours ends this lease, not the daemon
             log.exception("a lease failed")
             self._fail("a mistake of this peer")
@@ -110,7 +110,7 @@ class BlobSide:
         for rank, said in self._early.items():
             self._have(rank, said)
         self._early.clear()
-        await self._session.send(told)
+        await self._line.send(told)
         self._look_if_done()
 
     async def given(self, message: BlobPiece, payload: memoryview) -> None:
@@ -237,26 +237,25 @@ class BlobSide:
                 self._ask(self._swarm.due(time.monotonic()))
 
     async def _tell_client(self, ready: Callable[[], Awaitable[None]]) -> None:
-        told = False
         while True:
             await self._news.wait()
             self._news.clear()
             lies, self._lies = self._lies, []
             for lie in lies:
-                await self._session.send(lie)
+                await self._line.send(lie)
             await self._tell_got()
-            if self._done.is_set() and not told:
-                told = True
+            if self._done.is_set() and not self.is_there:
                 await ready()
+                self.is_there = True
                 await self._tell_got()
-                await self._session.send(BundleReceived())
+                await self._line.send(BundleReceived())
             await asyncio.sleep(TELL_EVERY_S)
 
     async def _tell_got(self) -> None:
         assert self._blob is not None
         while self._got:
             got, self._got = self._got[:MOST_TOLD], self._got[MOST_TOLD:]
-            await self._session.send(BlobGot(blob=self._blob.name, numbers=got, from_members=self._from_members))
+            await self._line.send(BlobGot(blob=self._blob.name, numbers=got, from_members=self._from_members))
 
 
 def _with_more(have: BlobHave, got: BlobGot) -> BlobHave:

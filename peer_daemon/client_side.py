@@ -37,7 +37,7 @@ TellWorker = Callable[[ToWorkerMessage, bytes | memoryview], Awaitable[None]]
 
 
 class ClientSide:
-    """The client's session, heard until it ends the lease."""
+    """The client's session, heard until it ends the lease; when it is lost, the one that takes its place."""
 
     def __init__(
         self, lease: Lease, session: Session, blobs: BlobSide, mesh: Mesh, credit: WorkerCredit, place: Workplace
@@ -53,13 +53,16 @@ class ClientSide:
         self.receipts = 0
         """Signed under this lease."""
 
-    async def hear(self, tell_worker: TellWorker, read_log: Callable[[], bytes]) -> None:
+    async def hear(self, session: Session, tell_worker: TellWorker, read_log: Callable[[], bytes]) -> None:
         """Do what the client says until it ends the lease; `tell_worker` and `read_log` reach the sandbox.
 
+        Who comes back counts its rosters anew, and members that were out of reach may be in reach again.
         Raises `Unreachable`, `PeerMisbehaved` or `LimitReached`, which end the lease as well.
         """
+        self._session, self._epoch = session, -1
+        self._mesh.forget_lost()
         while True:
-            message, payload = await self._session.receive(ClientMessage)
+            message, payload = await session.receive(ClientMessage)
             match message:
                 case ToWorker():
                     await tell_worker(Control(), payload)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, MalformedMessage, Refused, Unreachable
+from axonp2p.errors import AxonError, MalformedMessage, Refused
 from axonp2p.identity.peer_id import short
 from axonp2p.jobs.messages import FirstMessage, LeaseEnded, TakeLease
 from axonp2p.logs import get_logger
@@ -19,7 +18,7 @@ from axonp2p.transport.relay.server import RelayServer
 from axonp2p.transport.session import Session
 from peer_daemon.history.refusals import Refusals
 from peer_daemon.job_runner import JobRunner
-from peer_daemon.leases import Leases
+from peer_daemon.leases import Lease, Leases
 from peer_daemon.memory import give_back
 from peer_daemon.workplace import Workplace
 from peer_daemon.workshop import Workshop
@@ -95,14 +94,27 @@ class Door:
     async def _lease(self, session: Session, ask: TakeLease) -> None:
         caller = Caller(key=session.peer, address=session.address)
         try:
-            lease = self._leases.take(ask, caller, self._clock.now())
+            now = self._clock.now()
+            waiting = self._waiting(self._leases.returning(ask, caller, now))
+            lease = waiting.lease if waiting else self._leases.take(ask, caller, now)
         except AxonError as error:
             if self._refusals.is_worth_noting(session.peer, error.message, self._clock.monotonic()):
                 await self._noted("job refused", f"{ask.job} of {short(session.peer)}: {error.message}", ask.job)
             raise
+        if waiting:
+            await waiting.serve_again(session)
+            return
         log.info("lease taken", job=lease.job, client=short(lease.client), cores=lease.cores, memory_mb=lease.memory_mb)
         self._place.kept.make_room(lease.client, self._leases.free(self._clock.now()))
         runner = JobRunner(lease, session, self._place)
+        try:
+            await self._carry_out(runner)
+        finally:
+            runner.over.set()
+        await asyncio.to_thread(give_back)
+
+    async def _carry_out(self, runner: JobRunner) -> None:
+        lease = runner.lease
         try:
             await self._workshop.add(runner)
             await self._slots_changed()
@@ -117,9 +129,12 @@ class Door:
         log.info("lease ended", job=lease.job, client=short(lease.client), reason=reason or "the client ended it")
         ended = f"{lease.job} after {plural(runner.rounds, 'round')}: {reason or 'the client ended it'}"
         await self._noted("job ended", ended, lease.job)
-        with suppress(Unreachable):
-            await session.send(LeaseEnded(reason=reason))
-        await asyncio.to_thread(give_back)
+        await runner.line.send(LeaseEnded(reason=reason))
+
+    def _waiting(self, lease: Lease | None) -> JobRunner | None:
+        """Whose client has come back."""
+        runner = self._workshop.find(lease.reservation) if lease else None
+        return runner if runner and runner.waits_for_clients else None
 
     async def _link(self, session: Session, join: JoinMesh) -> None:
         runner = self._workshop.find(join.reservation)

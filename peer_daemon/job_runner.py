@@ -31,6 +31,7 @@ from axonp2p.transport.mesh import Mesh
 from axonp2p.transport.session import Session
 from peer_daemon.blob_side import BlobSide
 from peer_daemon.bundle_writer import BundleWriter
+from peer_daemon.client_line import ClientLine
 from peer_daemon.client_side import ClientSide
 from peer_daemon.leases import Lease
 from peer_daemon.memory import keep
@@ -63,24 +64,28 @@ class JobRunner:
         road = LeaseRoad(place, self._credit)
         session.slow_down(road.hold_back)
         self.mesh = Mesh(place.key, lease.reservation, self._from_member, self._link_lost, road)
-        self._session = session
+        self.line = ClientLine(session)
+        self.over = asyncio.Event()
+        """Set when nothing is left of it, and the client was told."""
+        self._road = road
         self._place = place
         self._limits = limits_of(lease)
         log_mb = -(-self._limits.log_bytes // _MIB)
         bundle_mb = max(0, lease.disk_mb - self._limits.scratch_mb - log_mb)
         self._bundle = BundleWriter(place.jobs / lease.reservation, bundle_mb * _MIB)
         self._stop_reason: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._blobs = BlobSide(lease.client, session, self._bundle, self.mesh, place.kept, self.stop)
+        self._blobs = BlobSide(lease.client, self.line, self._bundle, self.mesh, place.kept, self.stop)
         self.mesh.beside = self._blobs
         self._side = ClientSide(lease, session, self._blobs, self.mesh, self._credit, place)
-        self._to_client = ToClient(session, place.upload, partial(self._credit.went, CLIENT))
-        self.standstill = Standstill(session)
+        self._to_client = ToClient(self.line, place.upload, partial(self._credit.went, CLIENT))
+        self.standstill = Standstill(self.line)
         self._worker: Worker | None = None
         self._cores = 0
         self._handing_back: asyncio.Task[None] | None = None
         self._handed_back_by = math.inf
         self._worker_fault = ""
         self._cut_off = False
+        self._worker_gone = False
         self._lost_told: dict[int, float] = {}
 
     async def run(self, seconds: float) -> str:
@@ -92,18 +97,34 @@ class JobRunner:
         keep()
         try:
             worker = await self._start()
-            await self._session.send(
-                LeaseTaken(until=self.lease.until, cores=self.lease.cores, memory_mb=self.lease.memory_mb)
-            )
+            await self.line.session.send(self._taken(waited=False))
             await self.standstill.started(worker)
-            client = asyncio.create_task(self._side.hear(partial(self._to_worker, worker), worker.log))
-            hearing = [client, *self._begin(worker)]
-            return await self._until_the_end(client, seconds)
+            hearing = self._begin(worker)
+            return await self._until_the_end(worker, hearing[0], time.monotonic() + seconds)
         except Unreachable:
             self._cut_off = True
             return _CLIENT_GONE
         finally:
             await self._clean_up(hearing)
+
+    @property
+    def waits_for_clients(self) -> bool:
+        """Whether a client that has lost its session finds its worker here."""
+        return self.lease.grace_s > 0 and self._blobs.is_there and not self._worker_gone
+
+    async def serve_again(self, session: Session) -> None:
+        """The client is back, with this session, until that ends too or the lease is over."""
+        log.info("the client is back", job=self.lease.job, client=short(self.lease.client))
+        session.slow_down(self._road.hold_back)
+        await session.send(self._taken(waited=True))
+        await self.line.put(session).close()
+        self.standstill.client_is_back()
+        ends = [asyncio.create_task(end.wait()) for end in (session.ended, self.over)]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for end in ends:
+                end.cancel()
 
     def stop(self, reason: str) -> None:
         """End the lease from this side."""
@@ -141,10 +162,14 @@ class JobRunner:
 
     # --- beginning and end ---
 
+    def _taken(self, *, waited: bool) -> LeaseTaken:
+        lease = self.lease
+        return LeaseTaken(until=lease.until, cores=lease.cores, memory_mb=lease.memory_mb, waited=waited)
+
     async def _hand_back(self, reason: str, seconds: float) -> None:
-        with suppress(Unreachable, TimeoutError):
+        with suppress(TimeoutError):
             async with asyncio.timeout(HAND_BACK_TOLD_S):
-                await self._session.send(HandBack(reason=reason, seconds=seconds))
+                await self.line.send(HandBack(reason=reason, seconds=seconds))
         await asyncio.sleep(seconds)
         self.stop(reason)
 
@@ -175,21 +200,49 @@ class JobRunner:
             )
         ]
 
-    async def _until_the_end(self, client: asyncio.Task[None], seconds: float) -> str:
-        """Wait for whatever ends the lease first."""
-        lost = asyncio.create_task(self._session.ended.wait())
+    async def _until_the_end(self, worker: Worker, ending: asyncio.Task[None], until: float) -> str:
+        """Hear the client, and wait for it when it is away, until something ends the lease. `ending`: the worker's."""
+        while True:
+            session = self.line.session
+            reason = await self._hear_client(worker, session, until)
+            if reason is not None:
+                return reason
+            if self.waits_for_clients:
+                await self._wait_for_client(session, ending, until)
+            if self.line.session is session:
+                self._cut_off = not self._stop_reason.done()
+                return _CLIENT_GONE if self._cut_off else self._stop_reason.result()
+
+    async def _hear_client(self, worker: Worker, session: Session, until: float) -> str | None:
+        """Why the lease ended; None when the session did."""
+        client = asyncio.create_task(self._side.hear(session, partial(self._to_worker, worker), worker.log))
+        lost = asyncio.create_task(session.ended.wait())
         try:
             ends: list[asyncio.Future[Any]] = [client, lost, self._stop_reason]
-            await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, timeout=until - time.monotonic(), return_when=asyncio.FIRST_COMPLETED)
+            if client.done():
+                with suppress(Unreachable):
+                    client.result()
+                    return ""
+                return None
+            if self._stop_reason.done():
+                return self._stop_reason.result()
+            return None if session.closed else "the token expired"
         finally:
             lost.cancel()
-        if client.done():
-            client.result()
-            return ""
-        if self._stop_reason.done():
-            return self._stop_reason.result()
-        self._cut_off = self._session.closed
-        return _CLIENT_GONE if self._session.closed else "the token expired"
+            client.cancel()
+            await asyncio.gather(client, lost, return_exceptions=True)
+
+    async def _wait_for_client(self, session: Session, ending: asyncio.Task[None], until: float) -> None:
+        """Until it has another session than this, or has been away for too long."""
+        log.info("the client is away", job=self.lease.job, waits_s=self.lease.grace_s)
+        back = asyncio.create_task(self.line.other_than(session))
+        try:
+            ends: list[asyncio.Future[Any]] = [back, ending, self._stop_reason]
+            seconds = min(float(self.lease.grace_s), until - time.monotonic())
+            await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            back.cancel()
 
     async def _clean_up(self, hearing: list[asyncio.Task[None]]) -> None:
         ending = [*hearing, self._handing_back] if self._handing_back else hearing
@@ -220,9 +273,9 @@ class JobRunner:
         end = await (worker.kill() if self._worker_fault else worker.wait())
         reason = self._worker_fault or end.reason
         log.info("worker ended", job=self.lease.job, reason=reason, limit=end.limit)
+        self._worker_gone = True
         await self._to_client.flush()
-        with suppress(Unreachable):
-            await self._session.send(WorkerEnded(reason=reason, limit=end.limit, log_tail=end.log_tail))
+        await self.line.send(WorkerEnded(reason=reason, limit=end.limit, log_tail=end.log_tail))
 
     async def _to_worker(self, worker: Worker, message: ToWorkerMessage, payload: bytes | memoryview) -> None:
         try:
@@ -246,9 +299,7 @@ class JobRunner:
             return
         self._lost_told[rank] = now
         log.info("link lost", job=self.lease.job, rank=rank, client=short(self.lease.client), reason=reason)
-        with suppress(Unreachable):
-            await self._session.send(LinkLost(rank=rank, reason=reason[:2000]))
+        await self.line.send(LinkLost(rank=rank, reason=reason[:2000]))
 
     async def _line_measured(self, measured: LineMeasured) -> None:
-        with suppress(Unreachable):
-            await self._session.send(measured)
+        await self.line.send(measured)

@@ -1,7 +1,7 @@
 """Whom this peer lends a slot to, and until when (pure).
 
-A lease lives from its token until the first of: the client ends it, the client's session ends (there is no grace:
-nothing could be resumed on a session that is gone), the token expires, the owner takes the machine back, the daemon
+A lease lives from its token until the first of: the client ends it, the client's session ends (and it does not come
+back within the grace that it asked for), the token expires, the owner takes the machine back, the daemon
 stops. Its slot is free again only when its worker is gone, however late that is. A daemon that was killed keeps the
 slots of its leases for their clients for a while when it is started again.
 """
@@ -21,6 +21,8 @@ from axonp2p.wire.codec import decode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
 from peer_daemon.lending import Lending
 
+MOST_GRACE_S = 600
+"""For how long at most a worker waits for a client that is away: its memory is the volunteer's."""
 RETURN_WITHIN_S = 60
 """How long after a crash of this daemon a slot waits for the client that had it."""
 
@@ -45,6 +47,8 @@ class Lease:
     """Names of the volunteer's data that the job may read."""
     taken_at: float = 0.0
     """Unix seconds."""
+    grace_s: int = 0
+    """How long its worker waits for a client that is away."""
 
 
 @dataclass(frozen=True)
@@ -119,9 +123,16 @@ class Leases:
             token=ask.token,
             datasets=tuple(ask.datasets),
             taken_at=now,
+            grace_s=min(ask.grace, MOST_GRACE_S),
         )
         self._living[lease.reservation] = lease
         return lease
+
+    def returning(self, ask: TakeLease, caller: Caller, now: float) -> Lease | None:
+        """The lease that lives already for this client's token and job. Raises what a token is refused with."""
+        token = self._token(ask, caller, now)
+        lease = self._living.get(token.uuid)
+        return lease if lease and (lease.client, lease.job) == (token.client, ask.job) else None
 
     def ended(self, lease: Lease) -> None:
         """The worker of `lease` and its files are gone."""

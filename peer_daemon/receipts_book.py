@@ -214,17 +214,17 @@ class ReceiptsBook:
                 self.earnings.refused(row["signed_at"], row["flops"])
 
     def _sign(self, envelope: bytes, signed: Signed[Receipt], receipt: Receipt, lease: Lease) -> bytes:
-        last = 0
-        newest = self._database.execute(
-            "SELECT number, envelope, doubly FROM receipts WHERE reservation = ? ORDER BY number DESC LIMIT 1",
-            [lease.reservation],
+        same = self._database.execute(
+            "SELECT envelope, doubly FROM receipts WHERE reservation = ? AND number = ?",
+            [lease.reservation, receipt.number],
         ).fetchone()
-        if newest is not None:
-            if newest["envelope"] == envelope:
-                again: bytes = newest["doubly"]
-                return again
-            last = newest["number"]
-        check_receipt(receipt, lease, last)
+        if same is not None and same["envelope"] == envelope:  # its client died before it had the answer
+            again: bytes = same["doubly"]
+            return again
+        newest = self._database.execute(
+            "SELECT max(number) AS number FROM receipts WHERE reservation = ?", [lease.reservation]
+        ).fetchone()
+        check_receipt(receipt, lease, newest["number"] or 0)
         doubly, now = encode(accept(self._key, signed)), int(self._clock.now())
         with self._database:
             self._database.execute("INSERT OR IGNORE INTO tokens VALUES (?, ?)", [lease.reservation, lease.token])

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Protocol
 
-from axonp2p.errors import Unreachable
 from axonp2p.jobs.messages import WorkerPaused, WorkerResumed
-from axonp2p.transport.session import Session
+from peer_daemon.client_line import ClientLine
 
 
 class Stoppable(Protocol):
@@ -22,7 +20,7 @@ class Stoppable(Protocol):
 class Standstill:
     """Whether one worker may work now."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ClientLine) -> None:
         self._session = session
         self._worker: Stoppable | None = None
         self._reason = ""
@@ -63,6 +61,12 @@ class Standstill:
             self._went_at = asyncio.get_running_loop().time()
             self._going.set()
 
+    def client_is_back(self) -> None:
+        """Who is there now has not heard of it."""
+        self._told = ""
+        if self._reason and self._worker is not None:
+            self._tell()
+
     async def within(self, seconds: float, do: Callable[[], Awaitable[None]]) -> None:
         """`do`, which may take so long while the worker goes. Raises `TimeoutError`. It may be begun more than once."""
         while True:
@@ -86,7 +90,6 @@ class Standstill:
             self._telling = asyncio.create_task(self._tell_client())
 
     async def _tell_client(self) -> None:
-        with suppress(Unreachable):
-            while self._told != self._reason:
-                self._told = self._reason
-                await self._session.send(WorkerPaused(reason=self._told) if self._told else WorkerResumed())
+        while self._told != self._reason:
+            self._told = self._reason
+            await self._session.send(WorkerPaused(reason=self._told) if self._told else WorkerResumed())

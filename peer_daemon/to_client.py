@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
-from axonp2p.errors import Unreachable
 from axonp2p.jobs.messages import FromWorker
-from axonp2p.transport.session import Session
 from axonp2p.wire.codec import Message
+from peer_daemon.client_line import ClientLine
 from peer_daemon.in_turn import InTurn
 
 WAITING_WORDS = 64
@@ -21,9 +19,9 @@ WAITING_WORDS = 64
 
 
 class ToClient:
-    """The two queues of one session. `carry` sends; it ends with the session."""
+    """The two queues of one lease. `carry` sends until it is cancelled."""
 
-    def __init__(self, session: Session, upload: InTurn, went: Callable[[int], None]) -> None:
+    def __init__(self, session: ClientLine, upload: InTurn, went: Callable[[int], None]) -> None:
         """`went(bytes)` is told of bulk that has left its queue, on which no more lies than was given credit for."""
         self._session = session
         self._upload = upload
@@ -41,9 +39,8 @@ class ToClient:
         self._bulk.put_nowait(payload)
 
     async def carry(self) -> None:
-        """Send until the session ends."""
-        with suppress(Unreachable):
-            await asyncio.gather(self._carry_words(), self._carry_bulk())
+        """Send for as long as the lease lives."""
+        await asyncio.gather(self._carry_words(), self._carry_bulk())
 
     async def flush(self) -> None:
         """Wait until all of it is sent, or cannot be."""

@@ -19,9 +19,7 @@ from axonp2p.client.events import (
     PeerLost,
     PeerPaused,
     PeerResumed,
-    RoundFinished,
     RoundProgress,
-    held_out,
 )
 from axonp2p.client.job_store import JobFolder, JobRecord, PeerRecord
 from axonp2p.clock import Clock
@@ -36,6 +34,8 @@ class JobAccount:
         self.record = record
         self._clock = clock
         self._watch = watch
+        self.round = record.round
+        """The round that is trained now, from 0."""
         self.names_lost: list[str] = []
         """Peers that left in this life of the job."""
 
@@ -47,10 +47,10 @@ class JobAccount:
             self.folder.add_event(event)
         self._watch(event)
 
-    def change(self, **fields: Any) -> None:
-        """Replace fields of the record and write it down."""
+    def change(self, *, lasting: bool = False, **fields: Any) -> None:
+        """Replace fields of the record and write it down; `lasting`: a power cut does not undo it."""
         self.record = msgspec.structs.replace(self.record, updated=self._clock.now(), **fields)
-        self.folder.write(self.record)
+        self.folder.write(self.record, lasting=lasting)
 
     def enter(self, state: JobState, **fields: Any) -> None:
         """Take a step in the job's life, if it is not there yet."""
@@ -78,7 +78,7 @@ class JobAccount:
         """A peer is out of the job."""
         self._change_peer(rank, lost=reason, paused="")
         self.names_lost.append(name)
-        self.tell(PeerLost(peer=name, round=self.record.round, reason=reason, left=left))
+        self.tell(PeerLost(peer=name, round=self.round, reason=reason, left=left))
 
     def paused(self, rank: int, name: str, reason: str) -> None:
         """A peer's owner needs the machine."""
@@ -102,24 +102,3 @@ class JobAccount:
             for peer in self.record.peers
         ]
         self.change(peers=peers)
-
-    def finished_round(self, event: RoundFinished, round_bytes: int, credits: dict[str, float]) -> None:
-        """A round was accepted. `round_bytes` were on the wire for it."""
-        self.folder.add_metrics(
-            {
-                "round": event.round + 1,
-                "loss": event.loss,
-                **held_out(event.metrics),
-                "samples": event.samples,
-                "seconds": round(event.seconds, 4),
-                "bytes": round_bytes,
-            }
-        )
-        self.change(
-            round=event.round + 1,
-            loss=event.loss,
-            metrics=event.metrics,
-            wire_bytes=event.wire_bytes,
-            credits=credits,
-        )
-        self.tell(event)

@@ -7,10 +7,11 @@ needs the other; so the coordinator comes in later, through `work_for`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from axonp2p.client.job_store import JobFolder
+from axonp2p.client.kept_leases import keep_leases
 from axonp2p.client.lease import Lease
 from axonp2p.client.receipts import ReceiptOffice
 from axonp2p.errors import AxonError, Unreachable
@@ -28,8 +29,16 @@ log = get_logger(__name__)
 class LeasedCrew:
     """All peers that a job has or had. `release_all` must be called, whatever happens."""
 
-    def __init__(self, leases: Sequence[Lease], folder: JobFolder, office: ReceiptOffice) -> None:
-        self.leases = dict(enumerate(leases))
+    def __init__(
+        self,
+        leases: Mapping[int, Lease],
+        folder: JobFolder,
+        office: ReceiptOffice,
+        let_go: Callable[[Lease], Awaitable[None]],
+    ) -> None:
+        """`let_go` gives back the slot of a peer whose session was lost: its worker would wait for us."""
+        self.leases = dict(leases)
+        self._let_go = let_go
         self._folder = folder
         self._office = office
         self._epoch = 0
@@ -68,6 +77,11 @@ class LeasedCrew:
         lease = self.leases[rank] = self._arriving.pop(rank)
         if self._coordinator:
             lease.attach(rank, self)
+        self.write_down()
+
+    def write_down(self) -> None:
+        """Keep on disk which leases there are, for the next life of the job."""
+        keep_leases(self._folder.leases, {rank: self.leases[rank] for rank in self.present})
 
     @property
     def next_rank(self) -> int:
@@ -92,9 +106,18 @@ class LeasedCrew:
         """Bytes between the client and all peers so far."""
         return sum(lease.wire_bytes for lease in self.leases.values())
 
-    def pay(self, rank: int, report: RoundDone) -> None:
-        """A member's round was accepted."""
-        self._office.pay(self.leases[rank], report)
+    def write_receipts(self, reports: Mapping[int, RoundDone]) -> dict[int, bytes]:
+        """For members whose round counts; by rank. Who is not of this life of the job can sign nothing."""
+        return {
+            rank: self._office.write(self.leases[rank], report)
+            for rank, report in reports.items()
+            if rank in self.leases
+        }
+
+    def ask_signatures(self, receipts: Mapping[int, bytes]) -> None:
+        """Send members their receipts."""
+        for rank, receipt in receipts.items():
+            self._office.ask(self.leases[rank], receipt)
 
     # --- what the coordinator orders ---
 
@@ -190,6 +213,7 @@ class LeasedCrew:
     def dismiss(self, rank: int) -> None:
         """A peer is out of the job: its log is fetched, then its lease ended, in the background."""
         self._dismissed.add(rank)
+        self.write_down()
         self.fewer.set()
         self._in_background(self._release(rank))
 
@@ -204,6 +228,7 @@ class LeasedCrew:
 
     async def release_all(self) -> None:
         """End every lease. What was still to be done in the background is given a short while."""
+        self._folder.leases.unlink(missing_ok=True)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=LOG_S)
         for task in self._tasks:
@@ -215,8 +240,11 @@ class LeasedCrew:
         if rank in self._released:
             return
         self._released.add(rank)
+        lost = self.leases[rank].hung_up
         await self._keep_log(rank)
         await self.leases[rank].end()
+        if lost:
+            await self._let_go(self.leases[rank])
         self._office.given_up(self.leases[rank])
 
     async def _keep_log(self, rank: int) -> None:

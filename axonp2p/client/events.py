@@ -15,6 +15,10 @@ from axonp2p.client.bundle_events import BundleSent as BundleSent
 from axonp2p.client.bundle_events import PeerHelped as PeerHelped
 from axonp2p.client.bundle_events import PieceWrong as PieceWrong
 from axonp2p.client.event import Event as Event
+from axonp2p.client.keeping_events import PeersAwaited as PeersAwaited
+from axonp2p.client.keeping_events import RoundsLost as RoundsLost
+from axonp2p.client.keeping_events import StateDamaged as StateDamaged
+from axonp2p.client.keeping_events import StateFound as StateFound
 from axonp2p.client.owner_events import JobGoesOn as JobGoesOn
 from axonp2p.client.owner_events import JobWaiting as JobWaiting
 from axonp2p.client.owner_events import PeerHandedBack as PeerHandedBack
@@ -201,6 +205,10 @@ AnyEvent = (
     | JobWaiting
     | JobGoesOn
     | RoundRedone
+    | PeersAwaited
+    | StateFound
+    | StateDamaged
+    | RoundsLost
     | ReceiptsMissing
     | JobFinished
     | JobLeft

@@ -26,6 +26,8 @@ from axonp2p.table.sightings import SeenRow, Sight
 
 LOOKS = 3
 """How often at most the table is asked for one job."""
+GRACE_S = 300
+"""For how long workers are asked to wait for a client that has vanished: time for a computer to start again."""
 PAUSE_S = 1.0
 """Between two looks, when there were too few peers but others live."""
 
@@ -43,6 +45,12 @@ class Wish:
     """Peers that are not asked: they are in the job already, or failed it."""
     first_rank: int = 0
     """Of the first one that is hired; the others follow."""
+
+
+def wanted_of(wish: Wish) -> Wanted:
+    """What each peer is asked for."""
+    need = wish.need
+    return Wanted(wish.job, need.kind, need.cores, need.memory_mb, tuple(need.datasets), GRACE_S)
 
 
 @dataclass(frozen=True)
@@ -222,8 +230,7 @@ class Hiring:
     async def _lease_on(self, candidate: Candidate, row: Row, promise: Promise | AxonError) -> Lease:
         if isinstance(promise, AxonError):
             raise promise
-        need = self._wish.need
-        wanted = Wanted(self._wish.job, need.kind, need.cores, need.memory_mb, tuple(need.datasets))
+        wanted = wanted_of(self._wish)
         # When a relay dies, it shall not take all peers of a job with it.
         spread, self._dialled = self._dialled, self._dialled + 1
         try:

@@ -26,6 +26,7 @@ class Job:
         folder: JobFolder,
         feed: EventFeed,
         *,
+        pause: Callable[[], None] | None = None,
         leave: Callable[[], None] | None = None,
         cancel: Callable[[], None] | None = None,
     ) -> None:
@@ -33,6 +34,7 @@ class Job:
         self.folder = folder.path
         self._folder = folder
         self._feed = feed
+        self._pause = pause
         self._leave = leave
         self._cancel = cancel
 
@@ -57,6 +59,11 @@ class Job:
         Raises the `AxonError` that the job failed with.
         """
         return self._feed.wait(timeout)
+
+    def pause(self) -> None:
+        """Stop the job after the round that runs; `Swarm.resume` goes on from there. Does not wait."""
+        if self._pause:
+            self._pause()
 
     def leave(self) -> None:
         """Stop the job soon, keeping its accepted rounds; `Swarm.resume` goes on from there. Does not wait."""

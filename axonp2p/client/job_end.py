@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 
-from axonp2p.client.account import JobAccount
-from axonp2p.client.crew import LeasedCrew
+from axonp2p.client.books import Books
 from axonp2p.client.events import Event, JobFinished, JobLeft, ReceiptsMissing
 from axonp2p.client.files import read_metrics
-from axonp2p.client.narrator import Narrator
+from axonp2p.client.narrator import Narrator, Tally
 from axonp2p.client.receipts import ReceiptOffice
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, TaskMistake
@@ -19,6 +18,8 @@ from axonp2p.logs import get_logger
 from axonp2p.training.coordinator import Coordinator
 from axonp2p.training.crew import Standing
 
+KEEP_S = 600.0
+"""How long the last state's way to this disk may take when a job is left."""
 RECEIPTS_S = 10.0
 """How long the last receipts may take at the end of a job."""
 
@@ -30,15 +31,17 @@ class JobEnd:
 
     def __init__(
         self,
-        account: JobAccount,
+        books: Books,
         coordinator: Coordinator,
-        crew: LeasedCrew,
+        tally: Tally,
         office: ReceiptOffice,
         narrator: Narrator,
     ) -> None:
-        self._account = account
+        self._books = books
+        self._account = books.account
         self._coordinator = coordinator
-        self._crew = crew
+        self._tally = tally
+        self._crew = tally.crew
         self._office = office
         self._narrator = narrator
 
@@ -49,16 +52,17 @@ class JobEnd:
         """
         folder = self._account.folder
         arriving = folder.path / ".model.part"
+        await self._coordinator.keep_last()
         settling = asyncio.create_task(self._settle())
         try:
-            sha256 = await self._coordinator.fetch("model", self._standing(), arriving)
+            sha256 = await self._coordinator.fetch_model(self._standing(), arriving)
             await asyncio.to_thread(put_in_place, arriving, folder.model)
             kept = await settling
         finally:
             arriving.unlink(missing_ok=True)
             settling.cancel()
         self._account.enter(JobState.FINISHED, model_sha256=sha256.hex(), kept_state="")
-        folder.state.unlink(missing_ok=True)
+        self._books.checkpoints.remove_all()
         record, now = self._account.record, clock.monotonic()
         return JobFinished(
             job=record.id,
@@ -77,8 +81,8 @@ class JobEnd:
         )
 
     async def left(self) -> Event:
-        """The client goes, to come back, or owners took too many machines back: fetch the state."""
-        await self._keep_state()
+        """The client goes, to come back, or owners took too many machines back: keep what was done."""
+        await self._coordinator.keep_last(KEEP_S)
         await self._settle()
         record = self._account.record
         self._account.enter(JobState.LEFT, round=record.kept_round)
@@ -88,7 +92,7 @@ class JobEnd:
     async def failed(self, error: AxonError) -> AxonError:
         """Training was given up; the error to tell. Too few peers may be left, but those hold what was done."""
         if not isinstance(error, TaskMistake):
-            await self._keep_state()
+            await self._coordinator.keep_last(KEEP_S)
         await self._settle()
         record = self._account.record
         if not record.kept_round or isinstance(error, TaskMistake):
@@ -96,32 +100,17 @@ class JobEnd:
         fix = f"axon resume {record.id}      (goes on after round {record.kept_round})"
         return type(error)(error.message, cause=error.cause, fix=fix)
 
-    async def _keep_state(self) -> None:
-        """Fetch what the accepted rounds led to, so that the job can go on from there with other peers.
-
-        If no peer can give it, what was kept before stays.
-        """
-        standing, folder = self._standing(), self._account.folder
-        if standing.state is None or not standing.members:
-            return
-        arriving = folder.path / ".state.part"
-        try:
-            sha256 = await self._coordinator.fetch("state", standing, arriving)
-            await asyncio.to_thread(put_in_place, arriving, folder.state)
-        except AxonError as error:
-            log.warning("the accepted rounds could not be kept", reason=error.message, cause=error.cause)
-            return
-        finally:
-            arriving.unlink(missing_ok=True)
-        self._account.change(kept_state=sha256.hex(), kept_round=standing.round)
-
     async def _settle(self) -> int:
         """Fetch logs and wait for the last receipts; how many receipts are kept by a tracker."""
         settled, _ = await asyncio.gather(self._office.settle(RECEIPTS_S), self._crew.keep_logs())
         if settled.unsigned or settled.not_taken:
             reason = settled.reason or "their peers went away before they had signed"
             self._account.tell(ReceiptsMissing(unsigned=settled.unsigned, not_taken=settled.not_taken, reason=reason))
-        self._account.change(wire_bytes=self._narrator.wire_bytes, credits=self._narrator.credits())
+        self._account.change(
+            wire_bytes=self._tally.wire_bytes,
+            credits=self._tally.credits(),
+            receipts=self._tally.receipts.keep(),
+        )
         return settled.kept
 
     def _standing(self) -> Standing:

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from axonp2p.client.account import JobAccount
+from axonp2p.client.books import Books
 from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import (
     BundleSent,
@@ -17,11 +18,13 @@ from axonp2p.client.events import (
     Reserved,
 )
 from axonp2p.client.files import not_writable
-from axonp2p.client.hiring import Hiring, Means, Wish
-from axonp2p.client.job_end import JobEnd
-from axonp2p.client.job_store import ErrorRecord, PeerRecord
+from axonp2p.client.hiring import Means, Wish
+from axonp2p.client.job_end import KEEP_S, JobEnd
+from axonp2p.client.job_store import ErrorRecord
+from axonp2p.client.job_wishes import JobWish, listen
 from axonp2p.client.lease import Lease
-from axonp2p.client.narrator import Narrator
+from axonp2p.client.manning import Manning
+from axonp2p.client.narrator import Narrator, Tally
 from axonp2p.client.receipts import ReceiptBook, ReceiptOffice
 from axonp2p.client.replacements import Replacements
 from axonp2p.client.sending import Sending
@@ -37,9 +40,6 @@ from axonp2p.training.round import Rounds
 
 log = get_logger(__name__)
 
-RECEIPTS_S = 10.0
-"""How long the last receipts may take at the end of a job."""
-
 REFILL_S = 60.0
 """For so long others are hired, or the same ones once they are back, when too few have taken the bundle."""
 
@@ -51,6 +51,7 @@ class JobRun:
         self._means = means
         self._account = account
         self._spec = spec
+        self._books = Books(account, account.folder.checkpoints(spec.train.keep_states))
         self._sending = Sending(bundle, means.clock, account.tell)
         self._began = means.clock.monotonic()
         self._coordinator: Coordinator | None = None
@@ -63,6 +64,7 @@ class JobRun:
         self._task = asyncio.current_task()
         folder = self._account.folder
         with folder.held():
+            listening = asyncio.create_task(listen(folder.path, self._wished), name="wishes")
             try:
                 last = await self._live()
             except asyncio.CancelledError:
@@ -77,7 +79,19 @@ class JobRun:
             except Exception as error:  # the edge of a supervised task: the job must not stay "training" for ever
                 self._failed(AxonError(f"a mistake in axon itself: {error!r}"))
                 raise
+            finally:
+                listening.cancel()
             self._account.tell(last)
+
+    def _wished(self, wish: JobWish) -> None:
+        """Another program of this client says so."""
+        match wish:
+            case JobWish.PAUSE:
+                self.pause()
+            case JobWish.LEAVE:
+                self.leave()
+            case JobWish.CANCEL:
+                self.cancel()
 
     def leave(self) -> None:
         """Stop soon, keeping the accepted rounds. Without effect once all rounds are trained."""
@@ -88,6 +102,13 @@ class JobRun:
             self._coordinator.leave()
         elif self._task:
             self._task.cancel()
+
+    def pause(self) -> None:
+        """Stop after the round that runs, keeping it too."""
+        if self._coordinator and not self._leaving:
+            self._coordinator.pause()
+        else:
+            self.leave()
 
     def cancel(self) -> None:
         """Stop now, keeping nothing that is not kept already."""
@@ -103,21 +124,56 @@ class JobRun:
     async def _live(self) -> Event:
         if self._leaving or self._cancelling:  # before it had begun
             return self._stopped()
-        record = self._account.record
-        self._account.folder.drop_metrics_from(record.kept_round)
-        self._account.enter(JobState.FINDING, round=record.kept_round, error=None)
-        book = ReceiptBook(self._means.key, record.id)
-        async with ReceiptOffice(book, self._means.table.trackers, self._means.clock) as office:
-            hiring = Hiring(self._means, self._wish(), self._tell)
-            async with _ended(hiring.hired):
-                await hiring.hire()
-                self._join(hiring)
-                crew = LeasedCrew(hiring.hired, self._account.folder, office)
+        account, means = self._account, self._means
+        account.enter(JobState.FINDING, error=None)
+        await asyncio.to_thread(self._books.open)
+        book = ReceiptBook(means.key, account.record.id, account.record.receipts)
+        async with ReceiptOffice(book, means.table.trackers, means.clock) as office:
+            manning = Manning(means, self._wish(), account, self._tell)
+            async with _ended(manning.leases):
+                await manning.take_back()
+                await manning.fill(self._spec.need.wait if account.record.round else 0)
+                crew = LeasedCrew(manning.leases, account.folder, office, manning.let_go)
+                tally = Tally(account.record, crew, book)
                 try:
-                    await self._send_bundle(crew)
-                    return await self._train(crew, office)
+                    await self._begin(crew, manning, office)
+                    while (last := await self._train(tally, office)) is None:
+                        await self._fill_again(crew, manning)
+                    return last
                 finally:
                     await crew.release_all()
+
+    async def _begin(self, crew: LeasedCrew, manning: Manning, office: ReceiptOffice) -> None:
+        """All peers have the bundle, and are paid for what they did before."""
+        peers = manning.records(crew.leases)
+        reservations = list(dict.fromkeys(peer.reservation for peer in peers))
+        trackers = (lease.promise.tracker for lease in crew.leases.values())
+        self._account.joined(peers, reservations, next((tracker for tracker in trackers if tracker), ""))
+        if among := rtts_among(list(crew.leases.values())):
+            self._account.tell(among)
+        crew.write_down()
+        await self._send_bundle(crew, list(crew.leases))
+        office.book.go_on_with({(lease.promise.uuid, lease.row.peer) for lease in crew.leases.values()})
+        if self._books.unpaid:
+            crew.write_receipts(self._books.unpaid.reports)
+        for lease in crew.leases.values():
+            office.ask_again(lease)
+
+    async def _fill_again(self, crew: LeasedCrew, manning: Manning) -> None:
+        """Too few peers were left. Those that are wait with their workers until there are others."""
+        self._account.enter(JobState.FINDING)
+        manning.leases.clear()
+        manning.leases |= {rank: crew.leases[rank] for rank in crew.present}
+        before = set(manning.leases)
+        manning.ranks_from = crew.next_rank
+        try:
+            await manning.fill(self._spec.need.wait)
+        finally:
+            new = {rank: lease for rank, lease in manning.leases.items() if rank not in before}
+            crew.leases |= new
+        for peer in manning.records(new):
+            self._account.joined_late(peer)
+        await self._send_bundle(crew, list(new))
 
     def _wish(self) -> Wish:
         need = self._spec.need
@@ -130,75 +186,83 @@ class JobRun:
         )
 
     def _tell(self, event: Event) -> None:
-        if isinstance(event, Reserved):
+        if isinstance(event, Reserved) and self._account.record.state is JobState.FINDING:
             self._account.enter(JobState.RESERVING)
         self._account.tell(event)
 
-    def _join(self, hiring: Hiring) -> None:
-        peers = [
-            PeerRecord(
-                name=lease.name,
-                peer=lease.row.peer,
-                rank=rank,
-                reservation=lease.promise.uuid,
-                rtt_s=hiring.distances[lease.row.peer].seconds or 0.0,
-            )
-            for rank, lease in enumerate(hiring.hired)
-        ]
-        reservations = list(dict.fromkeys(peer.reservation for peer in peers))
-        tracker = next((lease.promise.tracker for lease in hiring.hired if lease.promise.tracker), "")
-        self._account.joined(peers, reservations, tracker)
-        if among := rtts_among(hiring.hired):
-            self._account.tell(among)
-
-    async def _send_bundle(self, crew: LeasedCrew) -> None:
+    async def _send_bundle(self, crew: LeasedCrew, ranks: list[int]) -> None:
+        """To those of these whose workers lack it."""
         self._account.enter(JobState.SENDING)
         began = self._means.clock.monotonic()
+        lacking = [rank for rank in ranks if not crew.leases[rank].taken.waited]
+        if not lacking:
+            return
         crew.introduce()
-        answers = await asyncio.gather(*(self._sending.deliver(rank, lease) for rank, lease in crew.leases.items()))
-        for rank, reason in enumerate(answers):
+        answers = await asyncio.gather(*(self._sending.deliver(rank, crew.leases[rank]) for rank in lacking))
+        for rank, reason in zip(lacking, answers, strict=True):
             if reason:
                 crew.dismiss(rank)
                 self._account.lost(rank, crew.leases[rank].name, reason, len(crew.present))
         needed = self._spec.need.min_peers
         if len(crew.present) < needed:
             await self._replacements(crew, join=_nobody_waits).fill(needed, REFILL_S)
-        names = list(crew.present.values())
-        if len(names) < needed:
+        present = crew.present
+        if len(present) < needed:
             reasons = "; ".join(reason for reason in answers if reason)
             raise JobFailed(
-                f"only {len(names)} of at least {needed} peers took the bundle", cause=reasons, fix="submit again"
+                f"only {len(present)} of at least {needed} peers took the bundle", cause=reasons, fix="submit again"
             )
+        names = [name for rank, name in present.items() if rank in lacking or rank not in ranks]
         seconds = self._means.clock.monotonic() - began
         sent, passed_on = self._sending.sent_bytes, self._sending.member_bytes
         self._account.tell(BundleSent(peers=names, bytes=sent, member_bytes=passed_on, seconds=seconds))
 
-    async def _train(self, crew: LeasedCrew, office: ReceiptOffice) -> Event:
-        record, spec = self._account.record, self._spec
-        plan = plan_of(record, spec)
-        narrator = Narrator(self._account, crew, office.book, plan, self._means.clock)
+    async def _train(self, tally: Tally, office: ReceiptOffice) -> Event | None:
+        """Train with who is there; how it ended, or None when it may go on with others."""
+        crew, spec = tally.crew, self._spec
+        self._account.change(lasting=True, lives=self._account.record.lives + 1)
+        plan = plan_of(self._account.record, spec)
+        narrator = Narrator(self._books, tally, plan, self._means.clock)
         rounds = Rounds(plan, crew.present, min_peers=spec.need.min_peers, lines=lines_of(crew.leases))
         coordinator = Coordinator(
             rounds,
             crew,
             self._means.clock,
             narrator.show,
-            start_state=self._account.folder.state if record.kept_state else None,
+            shelf=self._books.checkpoints,
+            start_state=self._start_state,
+            on_disk=plan.start_state,
         )
         crew.work_for(coordinator)
         self._account.enter(JobState.TRAINING)
         self._coordinator = coordinator
         if self._leaving:
             coordinator.leave()
-        end = JobEnd(self._account, coordinator, crew, office, narrator)
+        end = JobEnd(self._books, coordinator, tally, office, narrator)
+        try:
+            return await self._to_its_end(coordinator, crew, end)
+        finally:
+            await coordinator.close()
+
+    async def _to_its_end(self, coordinator: Coordinator, crew: LeasedCrew, end: JobEnd) -> Event | None:
         try:
             async with self._replacing(crew, coordinator):
                 standing = await coordinator.train()
         except JobFailed as error:
-            raise await end.failed(error) from error
-        if not standing.trained:
-            return await end.left()
-        return await end.finished(self._began, self._means.clock)
+            may_wait = self._account.record.round and self._spec.need.wait and not self._leaving
+            if not (coordinator.too_few and may_wait):
+                raise await end.failed(error) from error
+            await coordinator.keep_last(KEEP_S)
+            self._coordinator = None
+            return None
+        return await (end.finished(self._began, self._means.clock) if standing.trained else end.left())
+
+    def _start_state(self) -> bytes:
+        record = self._account.record
+        kept = self._books.checkpoints.find(record.kept_round, bytes.fromhex(record.kept_state))
+        if kept is None:
+            raise JobFailed("the state to go on from is not there any more", fix=f"axon resume {record.id}")
+        return kept.read()
 
     @contextlib.asynccontextmanager
     async def _replacing(self, crew: LeasedCrew, coordinator: Coordinator) -> AsyncIterator[None]:
@@ -219,12 +283,13 @@ class JobRun:
     def _stopped(self) -> Event:
         if self._leaving and not self._cancelling:
             return self._left()
-        self._account.enter(JobState.CANCELLED)
+        self._account.enter(JobState.CANCELLED, kept_round=0, kept_state="")
+        self._books.checkpoints.remove_all()
         return JobCancelled(job=self._account.record.id)
 
     def _left(self) -> Event:
         record = self._account.record
-        self._account.enter(JobState.LEFT, round=record.kept_round)
+        self._account.enter(JobState.LEFT)
         return JobLeft(job=record.id, folder=str(self._account.folder.path), round=record.kept_round)
 
     def _failed(self, error: AxonError) -> None:
@@ -241,9 +306,9 @@ async def _nobody_waits(rank: int, name: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _ended(leases: list[Lease]) -> AsyncIterator[None]:
+async def _ended(leases: dict[int, Lease]) -> AsyncIterator[None]:
     """Whatever happens, no lease outlives this."""
     try:
         yield
     finally:
-        await asyncio.gather(*(lease.end() for lease in leases))
+        await asyncio.gather(*(lease.end() for lease in leases.values()))

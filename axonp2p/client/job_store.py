@@ -8,10 +8,11 @@
       report.html          all of it as pictures, written by the `axon` program when it ended
       logs/<peer>.log      what the task printed at each peer
       model.safetensors    the weights, once it has finished
-      state.bin            weights and outer momentum, when it was left to be resumed
+      leases.json          which peers hold slots for it, while it runs
+      states/              weights and outer momentum after the last rounds (`checkpoints`), until it has finished
 
-Every file is written beside its place and moved into it, so that a reader sees the old one or the new one; weights and
-state are also synced to the disk first.
+Every file is written beside its place and moved into it, so that a reader sees the old one or the new one. A round is
+in the books once job.json says so, and its state, its line in metrics.csv and job.json are on the disk by then.
 """
 
 from __future__ import annotations
@@ -19,18 +20,21 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
-from axonp2p.client.events import Event, as_line, from_line
+from axonp2p.client.checkpoints import Checkpoints
+from axonp2p.client.events import Event, RoundFinished, as_line, from_line
 from axonp2p.client.files import in_order, not_writable, read_metrics
 from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
 from axonp2p.files import locked, replacing
 from axonp2p.jobs.lifecycle import JobState
+from axonp2p.training.messages import RoundDone
 
 
 class PeerRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +49,30 @@ class PeerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Why it left before the end; empty while it is there."""
     paused: str = ""
     """Why it stands still now; empty while it works."""
+
+
+class Receipts(msgspec.Struct, frozen=True, kw_only=True):
+    """The receipts of one peer under one reservation."""
+
+    reservation: str
+    peer: str
+    last: int
+    """The number of the last one that was written."""
+    open: list[bytes]
+    """Those that it has not signed."""
+
+
+class AheadRound(msgspec.Struct, frozen=True, kw_only=True):
+    """A round that all peers agree on, while its state is on the way to this disk."""
+
+    finished: RoundFinished
+    """What will be told of it."""
+    state: str
+    """The name of what it led to."""
+    round_bytes: int
+    """On the wire, for it."""
+    reports: dict[int, RoundDone]
+    """By rank, for receipts."""
 
 
 class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,9 +109,18 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """By peer; of counter-signed receipts."""
     model_sha256: str = ""
     kept_state: str = ""
-    """The name of the state in state.bin, when there is one to go on from."""
+    """The name of the newest state in states/, when there is one to go on from."""
     kept_round: int = 0
     """How many rounds are in it; a job without one begins anew."""
+    state_name: str = ""
+    """The name of the state after the last round in the books."""
+    ahead: AheadRound | None = None
+    """Accepted, but not in the books."""
+    receipts: list[Receipts] = []
+    lives: int = 0
+    """How many coordinators it had."""
+    last: RoundFinished | None = None
+    """The last round in the books: its line in events.jsonl may be missing after a crash."""
     waits_for: list[str] = []
     """Paused peers without which it cannot go on."""
     error: ErrorRecord | None = None
@@ -100,7 +137,8 @@ class JobFolder:
         self.report = path / "report.html"
         self.logs = path / "logs"
         self.model = path / "model.safetensors"
-        self.state = path / "state.bin"
+        self.states = path / "states"
+        self.leases = path / "leases.json"
 
     def read(self) -> JobRecord:
         """job.json. Raises `NotFound` or `SettingsError`."""
@@ -111,16 +149,27 @@ class JobFolder:
         except (OSError, msgspec.DecodeError) as error:
             raise SettingsError(f"{self.path / 'job.json'} cannot be read: {error}") from error
 
-    def write(self, record: JobRecord) -> None:
-        """Replace job.json."""
+    def write(self, record: JobRecord, *, lasting: bool = False) -> None:
+        """Replace job.json; `lasting`: returns once it is on the disk."""
         text = msgspec.json.format(msgspec.json.encode(record), indent=2)
-        with replacing(self.path / "job.json") as file:
+        with replacing(self.path / "job.json", lasting=lasting) as file:
             file.write(text + b"\n")
 
+    def checkpoints(self, most: int) -> Checkpoints:
+        """Its states, of which so many are kept."""
+        return Checkpoints(self.states, self.path.name, most)
+
     def add_event(self, event: Event) -> None:
-        """One more line in events.jsonl."""
-        with self.events.open("ab") as file:
+        """One more line in events.jsonl, after what a crash cut off, if it did."""
+        with self.events.open("ab+") as file:
+            if file.tell() and not self._ends_a_line(file):
+                file.write(b"\n")
             file.write(as_line(event) + b"\n")
+
+    @staticmethod
+    def _ends_a_line(file: IO[bytes]) -> bool:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
 
     def read_events(self) -> list[Event]:
         """All whole lines of events.jsonl; a line that a crash cut off is left out."""
@@ -139,6 +188,8 @@ class JobFolder:
         if columns and set(row) <= set(columns):
             with self.metrics.open("a", newline="") as file:
                 csv.DictWriter(file, columns, restval="").writerow(row)
+                file.flush()
+                os.fsync(file.fileno())
             return
         self._write_metrics(in_order([*columns, *(key for key in row if key not in columns)]), [*rows, row])
 
@@ -147,13 +198,13 @@ class JobFolder:
         writer = csv.DictWriter(text, columns, restval="")
         writer.writeheader()
         writer.writerows(rows)
-        with replacing(self.metrics) as file:
+        with replacing(self.metrics, lasting=True) as file:
             file.write(text.getvalue().encode())
 
-    def drop_metrics_from(self, first_round: int) -> None:
-        """Forget the lines of rounds that were not kept, before they are trained again. Rounds count from 1 there."""
+    def keep_metrics(self, rounds: int) -> None:
+        """Keep the lines of the first so many rounds, and forget those that will be trained again, or were cut off."""
         rows = read_metrics(self.metrics)
-        kept = [row for row in rows if int(row["round"]) <= first_round]
+        kept = [row for row in rows if None not in row.values() and int(row["round"]) <= rounds]
         if len(kept) < len(rows):
             self._write_metrics(list(rows[0]), kept)
 

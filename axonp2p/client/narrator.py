@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from axonp2p.client.account import JobAccount
+import msgspec
+
+from axonp2p.client.books import Books
 from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import (
     ExchangeChosen,
@@ -17,6 +19,7 @@ from axonp2p.client.events import (
     ValuesLate,
 )
 from axonp2p.client.events import RoundRedone as RoundRedoneEvent
+from axonp2p.client.job_store import AheadRound, JobRecord
 from axonp2p.client.progress import Pace, summarise
 from axonp2p.client.receipts import ReceiptBook
 from axonp2p.clock import Clock
@@ -28,6 +31,7 @@ from axonp2p.training.messages import RoundDone
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
     Chosen,
+    GoesOn,
     JobGoesOn,
     JobWaits,
     MemberDropped,
@@ -39,59 +43,77 @@ from axonp2p.training.round_messages import (
     MemberResumed,
     ProgressHeard,
     RoundAccepted,
+    RoundBooked,
     RoundRedone,
 )
+
+
+class Tally:
+    """What one program's work at a job came to, and what was there before it: bytes and credits."""
+
+    def __init__(self, record: JobRecord, crew: LeasedCrew, receipts: ReceiptBook) -> None:
+        self.crew = crew
+        self.receipts = receipts
+        self.between_members = 0
+        self._bytes_before = self._bytes_told = record.wire_bytes
+        self._credits_before = dict(record.credits)
+
+    @property
+    def wire_bytes(self) -> int:
+        """All bytes of the job: between client and peers, and among the peers, each counted once."""
+        return self._bytes_before + self.crew.wire_bytes + self.between_members
+
+    def more_bytes(self) -> int:
+        """Those since it was asked last."""
+        before, self._bytes_told = self._bytes_told, self.wire_bytes
+        return self._bytes_told - before
+
+    def credits(self) -> dict[str, float]:
+        """Credits of counter-signed receipts, by the peer's name; those of the job's earlier lives included."""
+        found = dict(self._credits_before)
+        names = {lease.row.peer: lease.name for lease in self.crew.leases.values()}
+        for peer, name in names.items():
+            found[name] = found.get(name, 0.0) + credits_of(self.receipts.flops.get(peer, 0))
+        return found
 
 
 class Narrator:
     """One job's training, from the first member that is ready to the last round."""
 
-    def __init__(self, account: JobAccount, crew: LeasedCrew, book: ReceiptBook, plan: TrainPlan, clock: Clock) -> None:
-        self._account = account
-        self._crew = crew
-        self._book = book
+    def __init__(self, books: Books, tally: Tally, plan: TrainPlan, clock: Clock) -> None:
+        self._books = books
+        self._account = books.account
+        self._tally = tally
+        self._crew = tally.crew
         self._plan = plan
         self._clock = clock
         self._pace = Pace(rounds=plan.rounds, first_round=plan.first_round, steps=plan.steps, now=clock.monotonic())
-        self._bytes_before = account.record.wire_bytes
-        self._credits_before = dict(account.record.credits)
-        self._between_members = 0
         self._values = 0
-        self._in_rounds = set(crew.present)
-        self._bytes_told = self._bytes_before
+        self._in_rounds = set(self._crew.present)
 
     @property
     def began(self) -> float | None:
         """When the first sign of training came, in monotonic seconds."""
         return self._pace.began
 
-    @property
-    def wire_bytes(self) -> int:
-        """All bytes of the job: between client and peers, and among the peers, each counted once."""
-        return self._bytes_before + self._crew.wire_bytes + self._between_members
-
-    def credits(self) -> dict[str, float]:
-        """Credits of counter-signed receipts, by the peer's name; those of the job's earlier lives included."""
-        found = dict(self._credits_before)
-        for lease in self._crew.leases.values():
-            earned = credits_of(self._book.flops.get(lease.row.peer, 0))
-            found[lease.name] = found.get(lease.name, 0.0) + earned
-        return found
-
     def show(self, sight: Sight) -> None:
         """The coordinator's word."""
         match sight:
+            case GoesOn(rounds=rounds, holders=holders):
+                self._books.go_on(rounds, [self._name(rank) for rank in holders])
             case MemberReady(rank=rank, prepared=prepared):
                 self._values = prepared.values
                 self._account.tell(PeerReady(peer=self._name(rank), rank=rank, parameters=prepared.parameters))
-            case RoundBegun(attempt=0):
+            case RoundBegun(attempt=attempt) if attempt == self._plan.first_attempt:
                 self._pace.begun_round(self._clock.monotonic())
             case ProgressHeard(rank=rank, progress=progress):
-                if progress.round == self._account.record.round:
+                if progress.round == self._account.round:
                     now = self._clock.monotonic()
                     self._account.tell(self._pace.heard(self._name(rank), progress, now))
-            case RoundAccepted(round=number, reports=reports):
-                self._accepted(number, reports)
+            case RoundAccepted(round=number, reports=reports, state=state):
+                self._accepted(number, reports, state)
+            case RoundBooked(round=number, state=kept):
+                self._book(number, kept)
             case RoundRedone(round=number, attempt=attempt, reason=reason):
                 self._account.tell(RoundRedoneEvent(round=number, attempt=attempt, reason=reason))
             case MemberPaused(rank=rank, reason=reason):
@@ -99,7 +121,7 @@ class Narrator:
             case MemberResumed(rank=rank):
                 self._account.resumed(rank, self._name(rank))
             case MemberLeaves(rank=rank, reason=reason):
-                number = self._account.record.round
+                number = self._account.round
                 self._account.tell(PeerHandedBack(peer=self._name(rank), reason=reason, round=number))
             case JobWaits(ranks=ranks):
                 self._account.waits_for([self._name(rank) for rank in ranks])
@@ -112,7 +134,7 @@ class Narrator:
                 self._account.tell(PeerJoined(peer=self._name(rank), round=number))
             case MemberLeftBehind(rank=rank, reason=reason):
                 self._in_rounds.discard(rank)
-                number, left = self._account.record.round, len(self._in_rounds)
+                number, left = self._account.round, len(self._in_rounds)
                 self._account.tell(PeerLeftBehind(peer=self._name(rank), round=number, reason=reason, left=left))
             case MemberDropped(rank=rank, reason=reason):
                 self._in_rounds.discard(rank)
@@ -134,15 +156,13 @@ class Narrator:
         )
         self._account.tell(event)
 
-    def _accepted(self, number: int, reports: Mapping[int, RoundDone]) -> None:
-        for rank, report in reports.items():
-            self._crew.pay(rank, report)
+    def _accepted(self, number: int, reports: Mapping[int, RoundDone], state: bytes) -> None:
         # What one member sent another received: counting both would count each byte twice.
         round_bytes = sum(report.sent_bytes for report in reports.values())
-        self._between_members += round_bytes
+        self._tally.between_members += round_bytes
         summary = summarise({self._name(rank): report for rank, report in reports.items()})
         seconds, eta = self._pace.finished_round(self._clock.monotonic())
-        credits, wire_bytes = self.credits(), self.wire_bytes
+        credits = self._tally.credits()
         event = RoundFinished(
             at=self._clock.now(),
             round=number,
@@ -152,7 +172,7 @@ class Narrator:
             samples=summary.samples,
             samples_per_second=summary.samples_per_second,
             seconds=seconds,
-            wire_bytes=wire_bytes,
+            wire_bytes=self._tally.wire_bytes,
             credits=sum(credits.values()),
             eta_s=eta,
             round_bytes=round_bytes,
@@ -160,10 +180,23 @@ class Narrator:
             exchange_seconds=max(report.exchange_seconds for report in reports.values()),
             peers={self._name(rank): _share(report, credits[self._name(rank)]) for rank, report in reports.items()},
         )
-        self._account.finished_round(event, wire_bytes - self._bytes_told, credits)
-        self._bytes_told = wire_bytes
+        ahead = AheadRound(
+            finished=event,
+            state=state.hex(),
+            round_bytes=self._tally.more_bytes(),
+            reports={rank: msgspec.structs.replace(report, slices=[]) for rank, report in reports.items()},
+        )
+        self._books.accepted(ahead)
         if late := {self._name(rank): report.kept_back for rank, report in reports.items() if report.kept_back}:
             self._account.tell(ValuesLate(round=number, values=late))
+
+    def _book(self, number: int, state: bytes | None) -> None:
+        """The round is done for good: its peers are paid for it."""
+        ahead = self._account.record.ahead
+        written = self._crew.write_receipts(ahead.reports) if ahead and ahead.finished.round == number else {}
+        # Written down before they are sent: no number is given twice, and none is left out.
+        self._books.book(number, state, self._tally.credits(), self._tally.receipts.keep())
+        self._crew.ask_signatures(written)
 
     def _dense_bytes(self, reports: Mapping[int, RoundDone]) -> int:
         """What data-parallel training would have exchanged for as many steps as a member took in the mean."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from axonp2p.client.job_store import Receipts
 from axonp2p.client.lease import Lease
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, PeerMisbehaved
@@ -20,7 +22,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.ledger_client import hand_in
 from axonp2p.ledger.parcel import parcel_of
-from axonp2p.ledger.receipt import DoublySigned, Receipt, open_doubly_signed
+from axonp2p.ledger.receipt import DoublySigned, Receipt, open_doubly_signed, open_receipt
 from axonp2p.logs import get_logger
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.training.messages import RoundDone
@@ -42,7 +44,8 @@ log = get_logger(__name__)
 class ReceiptBook:
     """The receipts of one job: numbered within each reservation and peer, open until the peer has signed."""
 
-    def __init__(self, key: PrivateKey, job: str) -> None:
+    def __init__(self, key: PrivateKey, job: str, kept: Iterable[Receipts] = ()) -> None:
+        """`kept` is what an earlier life of the job wrote down."""
         self._key = key
         self._job = job
         self._last: dict[tuple[str, PeerId], int] = {}
@@ -50,6 +53,11 @@ class ReceiptBook:
         self._given_up: set[tuple[str, PeerId]] = set()
         self.flops: dict[PeerId, int] = {}
         """Counter-signed, by peer."""
+        for one in kept:
+            self._last[one.reservation, one.peer] = one.last
+            for data in one.open:
+                signed: Signed[Receipt] = decode_as(data, Signed[Receipt], SIGNED_LIMIT)
+                self._open[one.reservation, one.peer, open_receipt(signed).number] = signed
 
     @property
     def unsigned(self) -> int:
@@ -84,6 +92,23 @@ class ReceiptBook:
         signed = sign(self._key, receipt)
         self._open[reservation, peer, number] = signed
         return encode(signed)
+
+    def go_on_with(self, places: Collection[tuple[str, PeerId]]) -> None:
+        """Of the last life of the job only these reservations and peers live on: nothing comes from the others."""
+        self._last = {place: last for place, last in self._last.items() if place in places}
+        self._open = {place: signed for place, signed in self._open.items() if place[:2] in places}
+
+    def open(self, reservation: str, peer: PeerId) -> list[bytes]:
+        """What the peer has not signed, the oldest first."""
+        return [encode(self._open[place]) for place in sorted(self._open) if place[:2] == (reservation, peer)]
+
+    def keep(self) -> list[Receipts]:
+        """What the next life of the job has to know."""
+        return [
+            Receipts(reservation=reservation, peer=peer, last=last, open=self.open(reservation, peer))
+            for (reservation, peer), last in self._last.items()
+            if (reservation, peer) not in self._given_up
+        ]
 
     def signed(self, peer: PeerId, data: bytes) -> DoublySigned:
         """What a peer sent back, when it is an open receipt of its own with its signature.
@@ -129,12 +154,20 @@ class ReceiptOffice:
         self._reason = ""
         self._task = asyncio.create_task(self._hand_in_all(), name="receipts")
 
-    def pay(self, lease: Lease, report: RoundDone) -> None:
-        """A round's work of this peer was accepted."""
-        receipt = self.book.write(lease.promise.uuid, lease.row.peer, report, self._clock.now())
+    def write(self, lease: Lease, report: RoundDone) -> bytes:
+        """The receipt for a round's work of this peer. It is asked for its signature by `ask`."""
+        return self.book.write(lease.promise.uuid, lease.row.peer, report, self._clock.now())
+
+    def ask(self, lease: Lease, receipt: bytes) -> None:
+        """Have the peer sign a receipt."""
         lease.ask_signature(receipt)
         if lease.hung_up:
             self.given_up(lease)
+
+    def ask_again(self, lease: Lease) -> None:
+        """Have a peer sign what it had not signed, as far as is known, when the last life of the job ended."""
+        for receipt in self.book.open(lease.promise.uuid, lease.row.peer):
+            self.ask(lease, receipt)
 
     def signed(self, lease: Lease, data: bytes) -> None:
         """A peer sent a receipt back."""

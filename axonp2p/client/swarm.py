@@ -220,6 +220,7 @@ class Swarm:
         return Job(
             folder,
             feed,
+            pause=lambda: None if feed.over else self._loop.soon(run.pause),
             leave=lambda: None if feed.over else self._loop.soon(run.leave),
             cancel=lambda: None if feed.over else self._loop.soon(run.cancel),
         )

@@ -27,6 +27,8 @@ class Wanted:
     memory_mb: int
     datasets: tuple[str, ...] = ()
     """Names of data on the peer's machine that the job reads."""
+    grace_s: int = 0
+    """For how long the worker shall wait when this client vanishes."""
 
 
 async def take_lease(
@@ -47,6 +49,7 @@ async def take_lease(
                     cores=wanted.cores,
                     memory_mb=wanted.memory_mb,
                     datasets=list(wanted.datasets),
+                    grace=wanted.grace_s,
                 )
             )
             answer, _ = await session.receive(PeerMessage)

@@ -12,7 +12,7 @@ from axonp2p.jobs.spec import JobSpec, TrainSpec
 from axonp2p.peers.capability import read_capability
 from axonp2p.peers.coordinates import guess_between
 from axonp2p.training.measured import Line
-from axonp2p.training.plan import TrainPlan
+from axonp2p.training.plan import Done, TrainPlan
 from axonp2p.training.wishes import COMPRESSIONS, Wishes
 
 BYTES_S_IN_A_MBIT = 125_000.0
@@ -32,8 +32,19 @@ def plan_of(record: JobRecord, spec: JobSpec) -> TrainPlan:
         first_round=record.kept_round,
         start_state=bytes.fromhex(record.kept_state) if record.kept_state else None,
         wishes=wishes_of(train),
+        keep_every=train.checkpoint,
+        later=_later(record),
+        life=record.lives - 1,
         rtt_s=max((peer.rtt_s for peer in record.peers if not peer.lost), default=0.0),
     )
+
+
+def _later(record: JobRecord) -> tuple[Done, ...]:
+    """Where the job had come to after its last state on the disk: what peers that waited may still hold."""
+    done = [Done(record.ahead.finished.round + 1, bytes.fromhex(record.ahead.state))] if record.ahead else []
+    if record.round > record.kept_round and record.state_name:
+        done.append(Done(record.round, bytes.fromhex(record.state_name)))
+    return tuple(done)
 
 
 def wishes_of(train: TrainSpec) -> Wishes:

@@ -77,6 +77,15 @@ def _or_auto(rule: Rule) -> Rule:
     return either
 
 
+def _every_round_or(rule: Rule) -> Rule:
+    """`"every-round"` is 1."""
+
+    def either(value: Any) -> Any:
+        return 1 if value == "every-round" else rule(value)
+
+    return either
+
+
 def _one_of(*names: str) -> Rule:
     def rule(value: Any) -> str:
         if value not in names:
@@ -186,6 +195,7 @@ SECTIONS: dict[str, dict[str, Rule]] = {
     "need": {
         "peers": _whole(1, MOST_MEMBERS, 4),
         "min-peers": _whole(1, MOST_MEMBERS, 1),
+        "wait": _measured({"s": 1, "min": 60, "h": 3600, "d": 86400}, 0, 366 * 86400, '"5 min"'),
         "cores": _whole(1, 4096, 1),
         "memory": _measured(_MEMORY, 1, 2**30, '"1 GB"'),
         "gpu-memory": _measured(_MEMORY, 0, 2**30, '"8 GB"'),
@@ -215,6 +225,8 @@ SECTIONS: dict[str, dict[str, Rule]] = {
         "step-scaling": _yes_or_no,
         "clip": _number(1e9, "1.0"),
         "warm-up-rounds": _whole(0, 1_000_000, 4),
+        "checkpoint": _every_round_or(_whole(1, 1_000_000, 5)),
+        "keep-states": _whole(1, 1000, 2),
     },
 }
 

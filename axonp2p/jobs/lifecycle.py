@@ -32,11 +32,13 @@ _OVER_ANY_TIME = frozenset({JobState.FAILED, JobState.LEFT, JobState.CANCELLED})
 
 LEGAL: Mapping[JobState, frozenset[JobState]] = {
     JobState.WAITING: _OVER_ANY_TIME | {JobState.FINDING},
-    JobState.FINDING: _OVER_ANY_TIME | {JobState.RESERVING},
+    # At once to sending: enough peers have waited for the job.
+    JobState.FINDING: _OVER_ANY_TIME | {JobState.RESERVING, JobState.SENDING},
     # Back to finding: chosen peers were busy, and others are looked for.
     JobState.RESERVING: _OVER_ANY_TIME | {JobState.FINDING, JobState.SENDING},
     JobState.SENDING: _OVER_ANY_TIME | {JobState.FINDING, JobState.TRAINING},
-    JobState.TRAINING: _OVER_ANY_TIME | {JobState.FINISHED},
+    # Back to finding: too few peers were left.
+    JobState.TRAINING: _OVER_ANY_TIME | {JobState.FINISHED, JobState.FINDING},
     # Resumed: it finds its peers anew.
     JobState.LEFT: frozenset({JobState.FINDING, JobState.CANCELLED}),
     JobState.FAILED: frozenset({JobState.FINDING, JobState.CANCELLED}),

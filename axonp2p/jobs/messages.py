@@ -1,6 +1,7 @@
 """The conversation between a client and a peer about one job, and between the members of a job.
 
-A session's first message says what it is for. `TakeLease` makes it a lease: the client's, for one job.
+A session's first message says what it is for. `TakeLease` makes it a lease: the client's, for one job. When such a
+session is lost after the bundle has come, the worker waits for a while, and the same client may take it back.
 
     client                                   peer
       | TakeLease(token, job, kind, ...) ---> |  checks the token, holds a slot, starts the worker at once
@@ -54,6 +55,9 @@ class TakeLease(Message, tag=True, frozen=True):
     """What the job asks for; the peer's own limits hold whatever stands here."""
     datasets: Annotated[list[Annotated[str, msgspec.Meta(max_length=64)]], msgspec.Meta(max_length=16)] = []
     """Names of data on the peer's machine that the job wants to read, each under /data/NAME."""
+    grace: Annotated[int, msgspec.Meta(ge=0, le=3600)] = 0
+    """For how many seconds the worker shall wait when the session is lost; who then takes the same lease again has it
+    back. The peer may wait for less."""
 
 
 class LeaseTaken(Message, tag=True, frozen=True):
@@ -65,6 +69,8 @@ class LeaseTaken(Message, tag=True, frozen=True):
     """What the job gets."""
     memory_mb: int
     """MiB; the job is ended when it uses more."""
+    waited: bool = False
+    """Whether it is the worker of an earlier session of this client, which has the bundle."""
 
 
 class BundleReceived(Message, tag=True, frozen=True):

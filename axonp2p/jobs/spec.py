@@ -23,7 +23,9 @@ class NeedSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     peers: int = 4
     min_peers: int = 1
-    """With fewer left the job fails."""
+    """With fewer left the job cannot go on."""
+    wait: int = 300
+    """For how long it then looks for others before it fails, in seconds."""
     cores: int = 1
     memory: int = 1024
     """MiB."""
@@ -80,6 +82,10 @@ class TrainSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The largest norm of what peers send, taken together; 0: none."""
     warm_up_rounds: int = 0
     """In these first rounds the density goes down to the wished one."""
+    checkpoint: int = 1
+    """After every so many rounds the client keeps what they led to."""
+    keep_states: int = 2
+    """How many of these states are kept at a time."""
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):

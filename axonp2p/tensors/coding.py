@@ -9,6 +9,8 @@ import msgspec
 from axonp2p.wire.codec import Message
 
 Bits = Literal[32, 16, 8, 4, 2, 1]
+BYTES_A_VALUE = 4
+"""A float32's, of which states and models are made."""
 
 
 class Coding(Message, frozen=True):

@@ -6,8 +6,6 @@ import numpy
 import torch
 from torch import Tensor
 
-BYTES_A_VALUE = 4
-
 
 def values_to_bytes(values: Tensor) -> memoryview:
     """The bytes of a contiguous float32 vector. On little-endian machines they are the tensor's own memory."""

@@ -206,10 +206,10 @@ class Attempt:
             return patience.first_round_s
         return max(LEAST_STALL_S, STALL_FACTOR * self.silence, transfer_s)
 
-    def never_ends(self) -> JobFailed:
+    def never_ends(self, first: int) -> JobFailed:
         """The error to give up with when it is not the first that stalls."""
         return JobFailed(
-            f"round {self.round + 1} does not end, though it was begun {self.number + 1} times",
+            f"round {self.round + 1} does not end, though it was begun {self.number + 1 - first} times",
             cause=f"{len(self.members)} peers answer, but none finished in time",
             fix="fewer steps a round, or peers with faster links (max-rtt)",
         )

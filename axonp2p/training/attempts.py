@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from axonp2p.training.attempt import Attempt, not_begun
 from axonp2p.training.blame import Blame, Mistakes
 from axonp2p.training.catching_up import COMES_S
 from axonp2p.training.deadlines import Learnt, Patience, transfer_s
+from axonp2p.training.keeping import Keeping
 from axonp2p.training.links import Pair
 from axonp2p.training.measured import Measured
 from axonp2p.training.plan import TrainPlan
@@ -52,6 +54,7 @@ class Attempts:
         self._shards: dict[int, list[int]] = {}
         self._stalls = 0
         self._model = (0, 0)
+        self._keeping = Keeping(job.plan.keep_every, job.plan.rounds)
         self.trained = False
         """Whether all rounds are accepted."""
 
@@ -60,15 +63,24 @@ class Attempts:
         """The last accepted state; None before the first round."""
         return self._attempt.state if self._attempt else None
 
-    def begin(self, state: bytes, model: tuple[int, int], now: float) -> None:
-        """All members hold the first state, of a model with these parameters and values."""
+    def begin(self, round: int, state: bytes, model: tuple[int, int], now: float) -> None:
+        """All members hold the state that this round begins with, of a model with these parameters and values."""
         self._model = model
-        self._begin_round(self._job.plan.first_round, state, now)
+        if round > self._job.plan.first_round:
+            # It is not on the client's disk, or was not when that forgot everything else.
+            for action in self._keeping.accepted(round - 1, state):
+                self._job.say(action)
+        self._begin_round(round, state, now)
 
     def orders_are_out(self, now: float) -> None:
         """What was said last reaches the members from now on."""
         if self._attempt:
             self._attempt.orders_are_out(now)
+
+    def kept(self, state: bytes) -> None:
+        """This state is on the client's disk: a round that waited for that may be accepted now."""
+        for action in self._keeping.kept(state):
+            self._job.say(action)
 
     def heard(self, event: ProgressHeard | RoundReported, now: float) -> str:
         """A member's word of a round; gives what is wrong with it, if anything is."""
@@ -85,7 +97,7 @@ class Attempts:
     def why_give_up(self) -> AxonError | None:
         """When rounds do not end."""
         stuck = self._attempt and self._stalls > MOST_STALLS and not self._roll.too_few
-        return self._attempt.never_ends() if self._attempt and stuck else None
+        return self._attempt.never_ends(self._job.plan.first_attempt) if self._attempt and stuck else None
 
     # --- time ---
 
@@ -93,7 +105,7 @@ class Attempts:
         """When somebody is late, or no longer waited for."""
         assert self._attempt
         if self._agreed():
-            return self._attempt.agreed_at + COMES_S
+            return math.inf if self._keeping.full else self._attempt.agreed_at + COMES_S
         paused = self._roll.pauses.paused(self._roll.members)
         return self._attempt.deadline(self._learnt, self._job.patience, transfer_s(self._model[1]), paused)
 
@@ -161,7 +173,8 @@ class Attempts:
         attempt, roll = self._attempt, self._roll
         assert attempt
         if roll.all_stay():
-            self._job.say(RoundRedone(attempt.round, attempt.number + 1, roll.unsettled))
+            number = attempt.number + 1 - self._job.plan.first_attempt
+            self._job.say(RoundRedone(attempt.round, number, roll.unsettled))
             self._start(attempt.round, attempt.number + 1, attempt.state, now)
         return True
 
@@ -169,12 +182,14 @@ class Attempts:
         attempt.agreed_at = min(attempt.agreed_at, now)
         last = attempt.round + 1 >= self._job.plan.rounds
         soon = self._roll.catching_up.comes_soon(attempt.state, state) and now < attempt.agreed_at + COMES_S
-        if soon and not last:
+        if (soon and not last) or self._keeping.full:
             return False
         self._stalls = 0
         self._learnt.note(attempt.took(), attempt.silence)
         reports = {rank: attempt.reports[rank] for rank in self._roll.members}
         self._job.say(RoundAccepted(attempt.round, reports, state))
+        for action in self._keeping.accepted(attempt.round, state):
+            self._job.say(action)
         stale = self._measured.round(reports)
         if len(reports) - len(stale) >= self._roll.least:
             self._roll.drop_all(stale)
@@ -188,7 +203,7 @@ class Attempts:
             self.trained = True
             self._job.say(Trained(state, list(self._roll.members)))
         elif self._roll.all_stay():
-            self._start(round, 0, state, now)
+            self._start(round, self._job.plan.first_attempt, state, now)
 
     def _start(self, round: int, number: int, state: bytes, now: float) -> None:
         job, roll, links = self._job, self._roll, self._job.blame.links

@@ -9,7 +9,7 @@ from axonp2p.training.catching_up import prepare_order
 from axonp2p.training.deadlines import Patience, transfer_s
 from axonp2p.training.messages import Prepared
 from axonp2p.training.plan import TrainPlan
-from axonp2p.training.round_messages import Action, MemberReady, StateAdoptedBy
+from axonp2p.training.round_messages import Action, GoesOn, MemberReady, StateAdoptedBy
 
 
 class Beginning:
@@ -21,6 +21,8 @@ class Beginning:
         self._prepared: dict[int, Prepared] = {}
         self._agreement: Agreement | None = None
         self._model: tuple[int, int] | None = None
+        self.first_round = plan.first_round
+        """Where the job goes on; known once all models are built."""
         self.deadline = now + patience.start_s
 
     def orders(self, members: Collection[int]) -> list[Action]:
@@ -49,11 +51,42 @@ class Beginning:
 
     def agree(self, members: Collection[int], now: float) -> None:
         """All models are built: decide which state is the first."""
-        states = {rank: self._prepared[rank].state for rank in members}
+        self._agree(members)
+        self.wait_longer(members, now)
+
+    def _agree(self, members: Collection[int]) -> None:
         first = self._prepared[min(members)]
         self._model = (first.parameters, first.values)
-        self._agreement = Agreement(states, self._plan.start_state)
-        self.wait_longer(members, now)
+        goal = self._furthest(members)
+        # Who holds it as its candidate holds it.
+        states = {rank: self._held(rank, goal) for rank in members}
+        self._agreement = Agreement(states, goal)
+
+    def _furthest(self, members: Collection[int]) -> bytes | None:
+        """The newest state that somebody holds of those that the job had come to, or the one that the client has."""
+        for done in self._plan.later:
+            if any(self._held(rank, done.state) == done.state for rank in members):
+                self.first_round = done.rounds
+                return done.state
+        self.first_round = self._plan.first_round
+        return self._plan.start_state
+
+    def _held(self, rank: int, goal: bytes | None) -> bytes:
+        prepared = self._prepared[rank]
+        return prepared.candidate if goal is not None and prepared.candidate == goal else prepared.state
+
+    def goes_on(self, members: Collection[int]) -> list[Action]:
+        """What a job that had a coordinator before goes on from."""
+        assert self._agreement
+        if not self._plan.life:
+            return []
+        lacking = self._agreement.lacking(members)
+        holders = [rank for rank in sorted(members) if rank not in lacking]
+        return [GoesOn(self.first_round, self._agreement.goal, holders if self.first_round else [])]
+
+    def is_loading(self, rank: int) -> bool:
+        """Whether it has not said yet that its model is built."""
+        return rank not in self._prepared
 
     def agreed_state(self, members: Collection[int]) -> bytes | None:
         """The state that all hold now; None while somebody lacks it."""
@@ -68,7 +101,14 @@ class Beginning:
 
     def transfer_orders(self, members: Collection[int], paused: Collection[int] = ()) -> list[Action]:
         """What has still to be said so that all come to hold it."""
-        return self._agreement.orders(members, paused) if self._agreement else []
+        if self._agreement is None:
+            return []
+        said: list[Action] = []
+        if self.first_round > self._plan.first_round and len(self._agreement.lacking(members)) == len(members):
+            # All who held it are gone, and the client has an older one.
+            self._agree(members)
+            said += self.goes_on(members)
+        return [*said, *self._agreement.orders(members, paused)]
 
     def awaited(self, members: Collection[int]) -> dict[int, str]:
         """Who is waited for, and what it has not done yet."""

@@ -12,22 +12,24 @@ import dataclasses
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, PeerMisbehaved
 from axonp2p.jobs.messages import OwnersMessage
+from axonp2p.training.checkpoint_file import Model
 from axonp2p.training.crew import Crew, RoundBegun, Sight, Standing, Told
 from axonp2p.training.file_fetch import FileFetch
 from axonp2p.training.file_parts import cut
 from axonp2p.training.inbox import Inbox
 from axonp2p.training.member_words import MemberWord, owners_word, word_of
-from axonp2p.training.messages import FilePart, FromWorkerTraining, SendFile, StartRound
+from axonp2p.training.messages import FilePart, FromWorkerTraining, Piece, PieceList, SendFile, StartRound
 from axonp2p.training.round import Rounds
 from axonp2p.training.round_messages import (
     Action,
     Event,
     GiveUp,
+    GoesOn,
+    KeepState,
     Leave,
     LineHeard,
     LinkBroken,
@@ -39,12 +41,15 @@ from axonp2p.training.round_messages import (
     OwnersWord,
     ProgressHeard,
     RoundAccepted,
+    RoundBooked,
     SendStartState,
     SetMembers,
+    StateKept,
     Tell,
     Tick,
     Trained,
 )
+from axonp2p.training.state_keeper import Shelf, StateKeeper
 from axonp2p.wire.codec import Message, decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 
@@ -63,9 +68,16 @@ class Coordinator:
         clock: Clock,
         show: Callable[[Sight], None],
         *,
-        start_state: Path | None = None,
+        shelf: Shelf | None = None,
+        start_state: Callable[[], bytes] | None = None,
+        on_disk: bytes | None = None,
     ) -> None:
-        """`start_state` is the file that a resumed job goes on from."""
+        """`start_state` reads the state that a resumed job may go on from, `on_disk` is its name.
+
+        On `shelf` are put those that it comes to.
+
+        Without a shelf the plan must not say that states are kept.
+        """
         self._rounds = rounds
         self._crew = crew
         self._clock = clock
@@ -74,11 +86,15 @@ class Coordinator:
         self._inbox = Inbox()
         self._training = True
         self._leaving = False
+        self._pausing = False
         self._gone: set[int] = set()
         self._still: set[int] = set()
         self._begun: tuple[int, int] | None = None
         self._standing = Standing(0, None, [])
-        self._values = 0
+        self._model = Model(0, 0)
+        self._keeper = StateKeeper(shelf, self._tell, clock, self._state_over, on_disk) if shelf else None
+        self.too_few = False
+        """Whether it was given up because too few members were left."""
         self._feeding: dict[int, asyncio.Task[None]] = {}
         self._fetch: FileFetch | None = None
 
@@ -95,8 +111,17 @@ class Coordinator:
         if isinstance(message, FilePart):
             if self._fetch:
                 await self._fetch.heard(rank, message, frame.payload)
+        elif isinstance(message, Piece | PieceList):
+            await self._heard_piece(rank, message, frame.payload)
         else:
             await self._put(word_of(rank, message))
+
+    async def _heard_piece(self, rank: int, message: Piece | PieceList, payload: memoryview) -> None:
+        try:
+            if self._keeper and rank not in self._gone:
+                self._keeper.heard(rank, message, payload)
+        except PeerMisbehaved as error:
+            await self.lost(rank, f"its worker broke the protocol: {error.message}")
 
     async def link_lost(self, rank: int, to: int, reason: str) -> None:
         """A member cannot reach another."""
@@ -134,6 +159,8 @@ class Coordinator:
             self._inbox.put(MemberLost(rank, reason))
         if self._fetch:
             await self._fetch.lost(rank, reason)
+        if self._keeper:
+            self._keeper.members_are(self._holders)
 
     async def _put(self, word: MemberWord) -> None:
         if self._training and word.rank not in self._gone and not self._inbox.put_word(word):
@@ -149,6 +176,10 @@ class Coordinator:
         self._leaving = True
         self._inbox.put(Tick())
 
+    def pause(self) -> None:
+        """Let `train` end once the round that runs is accepted."""
+        self._pausing = True
+
     # --- what is done about it ---
 
     async def train(self) -> Standing:
@@ -158,6 +189,8 @@ class Coordinator:
             while True:
                 for action in actions:
                     await self._carry_out(action)
+                if self._keeper and self._keeper.broken:
+                    raise self._keeper.broken
                 if self._leaving or self._standing.trained:
                     return self._standing
                 actions = self._rounds.heard(await self._next(), self._clock.monotonic())
@@ -167,11 +200,29 @@ class Coordinator:
                 task.cancel()
             await asyncio.gather(*self._feeding.values(), return_exceptions=True)
 
-    async def fetch(self, what: Literal["model", "state"], standing: Standing, target: Path) -> bytes:
-        """Have a member send the file into `target`; its SHA-256. Raises `JobFailed` when none can."""
+    async def close(self) -> None:
+        """Fetch nothing any more."""
+        if self._keeper:
+            await self._keeper.close()
+
+    async def keep_last(self, seconds: float | None = None) -> bool:
+        """After training: put the last accepted state on the disk, unless it is there; whether it is, after so long.
+
+        Raises what the disk refused with.
+        """
+        standing = self._standing
+        if self._keeper is None or standing.state is None:
+            return False
+        self._keeper.members_are(self._holders)
+        if booked := await self._keeper.last(standing.round - 1, standing.state, self._model, seconds):
+            self._show(booked)
+        return self._keeper.kept == standing.state
+
+    async def fetch_model(self, standing: Standing, target: Path) -> bytes:
+        """Have a member send the model's file into `target`; its SHA-256. Raises `JobFailed` when none can."""
         assert standing.state is not None
-        wanted = SendFile(what=what, state=standing.state)
-        limit = FILE_SLACK + MOST_BYTES_A_VALUE * self._values
+        wanted = SendFile(state=standing.state)
+        limit = FILE_SLACK + MOST_BYTES_A_VALUE * self._model.values
         self._fetch = FileFetch(wanted, self._tell, limit, self._still)
         for rank in self._gone:
             await self._fetch.lost(rank, "it has gone")
@@ -185,7 +236,9 @@ class Coordinator:
         seconds = None if deadline is None else max(0.0, deadline - self._clock.monotonic())
         event = await self._inbox.take(seconds) or Tick()
         if isinstance(event, MemberReady):
-            self._values = max(self._values, event.prepared.values)
+            prepared = event.prepared
+            if prepared.values > self._model.values:
+                self._model = Model(prepared.parameters, prepared.values)
         if isinstance(event, MemberReady | ProgressHeard) or (
             isinstance(event, OwnersWord) and event.rank in self._rounds.present
         ):
@@ -197,6 +250,8 @@ class Coordinator:
             case SetMembers(members=members, joining=joining):
                 self._standing = dataclasses.replace(self._standing, members=list(members))
                 await self._crew.set_members(sorted([*members, *joining]))
+                if self._keeper:
+                    self._keeper.members_are(self._holders)
                 self._rounds.members_know(self._clock.monotonic())
             case Tell(rank=rank, message=message):
                 if isinstance(message, StartRound):
@@ -208,6 +263,17 @@ class Coordinator:
                 self._standing = dataclasses.replace(
                     self._standing, round=number + 1, state=state, members=sorted(reports)
                 )
+                self._leaving = self._leaving or self._pausing
+                self._show(action)
+            case GoesOn(rounds=rounds, state=state):
+                self._standing = dataclasses.replace(self._standing, round=rounds, state=state if rounds else None)
+                self._show(action)
+            case KeepState(round=number, state=state):
+                assert self._keeper
+                self._keeper.begin(number, state, self._model, self._holders)
+            case RoundBooked():
+                if self._keeper:
+                    self._keeper.booked()
                 self._show(action)
             case _ if isinstance(action, Told):
                 self._show(action)
@@ -216,13 +282,24 @@ class Coordinator:
             case Leave(reason=reason):
                 self._standing = dataclasses.replace(self._standing, left_because=reason)
                 self._leaving = True
-            case GiveUp(error=error):
+            case GiveUp(error=error, too_few=too_few):
+                self.too_few = too_few
                 raise error
 
     def _begin(self, order: StartRound) -> None:
         if (order.round, order.attempt) != self._begun:
             self._begun = (order.round, order.attempt)
             self._show(RoundBegun(order.round, order.attempt))
+
+    @property
+    def _holders(self) -> list[int]:
+        """Who can be asked for the accepted state."""
+        return [rank for rank in self._standing.members if rank not in self._gone]
+
+    def _state_over(self, state: bytes) -> None:
+        """It is on the disk, or the disk takes no more."""
+        assert self._keeper
+        self._inbox.put(Tick() if self._keeper.broken else StateKept(state))
 
     def _tell(self, rank: int, message: Message) -> None:
         self._crew.tell(rank, pack_frame(message))
@@ -231,7 +308,7 @@ class Coordinator:
         """Send the state of a resumed job to one member."""
         assert self._start_state is not None
         try:
-            data = await asyncio.to_thread(self._start_state.read_bytes)
+            data = await asyncio.to_thread(self._start_state)
             sha256 = hashlib.sha256(data).digest()
             for part, payload in cut("state", data, sha256):
                 await self._crew.send(rank, pack_frame(part, payload))

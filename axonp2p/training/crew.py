@@ -8,6 +8,7 @@ from typing import Protocol
 
 from axonp2p.training.round_messages import (
     Chosen,
+    GoesOn,
     JobGoesOn,
     JobWaits,
     MemberDropped,
@@ -17,6 +18,7 @@ from axonp2p.training.round_messages import (
     OwnersWord,
     ProgressHeard,
     RoundAccepted,
+    RoundBooked,
     RoundRedone,
 )
 
@@ -45,7 +47,9 @@ class RoundBegun:
     attempt: int
 
 
-Told = MemberDropped | MemberLeftBehind | MemberJoined | Chosen | RoundRedone | JobWaits | JobGoesOn
+Told = (
+    GoesOn | MemberDropped | MemberLeftBehind | MemberJoined | Chosen | RoundRedone | JobWaits | JobGoesOn | RoundBooked
+)
 """What is decided and only has to be shown."""
 
 Sight = MemberReady | RoundBegun | ProgressHeard | RoundAccepted | OwnersWord | Told

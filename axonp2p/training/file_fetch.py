@@ -1,7 +1,7 @@
 """The weights' way home: from one member, in parts, checked against what another member says their hash is.
 
-A state is checked against its name, which all members reported alike. A model file is made from it by each member
-alone, so two of them are asked; when they differ, all are, and the majority's file is taken.
+A model file is made by each member alone, so two of them are asked; when they differ, all are, and the majority's file
+is taken.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class FileFetch:
 
     async def heard(self, rank: int, part: FilePart, payload: memoryview) -> None:
         """A part came from a member; waits while the disk is behind."""
-        if part.what != self._wanted.what:
+        if part.what != "model":
             return
         if part.offset == 0:
             async with self._claimed:
@@ -68,10 +68,8 @@ class FileFetch:
             self._arrived.put_nowait(None)
 
     async def into(self, members: Sequence[int], target: Path) -> bytes:
-        """Write the file to `target`; gives its SHA-256, a state's name. Raises `JobFailed` when nobody can give it."""
+        """Write the file to `target`; gives its SHA-256. Raises `JobFailed` when nobody can give it."""
         members = sorted(members, key=lambda rank: rank in self._still)
-        if self._wanted.what == "state":
-            return await self._from_any(members, target, self._wanted.state)
         if len(members) > 1:
             self._ask(members[1], self._wanted)
         sha256 = await self._from_any(members, target, None)
@@ -123,10 +121,10 @@ class FileFetch:
                 self._source = None
                 while not self._arrived.empty():  # lets go of a session that waits for room
                     self._arrived.get_nowait()
-        raise JobFailed(f"no peer could hand out the {self._wanted.what}", cause="; ".join(dict.fromkeys(reasons)))
+        raise JobFailed("no peer could hand out the model", cause="; ".join(dict.fromkeys(reasons)))
 
     async def _download(self, target: Path, expected: bytes | None) -> bytes:
-        hasher = PieceHasher() if self._wanted.what == "state" else hashlib.sha256()
+        hasher = hashlib.sha256()
         position, first = 0, None
         with target.open("wb") as file:
             while first is None or position < first.total:
@@ -160,12 +158,9 @@ class FileFetch:
 
     @property
     def _waits_for_the_owner(self) -> bool:
-        """Whether the rest has to come from this member, though it stands still now: the job is done otherwise.
-
-        Who leaves a job that is not done does not wait for owners.
-        """
+        """Whether the rest has to come from this member, though it stands still now: the job is done otherwise."""
         others = set(self._untried) - self._lost - set(self._still)
-        return self._wanted.what == "model" and self._source in self._still and not others
+        return self._source in self._still and not others
 
 
 def _take(file: BinaryIO, update: Callable[[memoryview], None], payload: memoryview) -> None:

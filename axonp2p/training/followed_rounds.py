@@ -16,8 +16,8 @@ from typing import NamedTuple
 from torch import Tensor
 
 from axonp2p.errors import PeerMisbehaved
+from axonp2p.tensors.coding import BYTES_A_VALUE
 from axonp2p.tensors.flat import Layout
-from axonp2p.tensors.frames import BYTES_A_VALUE
 from axonp2p.training.exchange.arrivals import Arrivals
 from axonp2p.training.exchange.slice_exchange import SliceExchange
 from axonp2p.training.exchange.terms import Terms, terms_of

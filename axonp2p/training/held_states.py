@@ -23,6 +23,11 @@ class HeldStates:
         self._candidate: tuple[State, Leftover, StepScale | None] | None = None
         self._lent: dict[int, State] = {}
 
+    @property
+    def candidate(self) -> State | None:
+        """Where the last finished round led to, while it is not known whether it counts."""
+        return self._candidate[0] if self._candidate else None
+
     def offer(self, candidate: State, leftover: Leftover, scale: StepScale | None) -> None:
         """A round has led to this."""
         self._candidate = candidate, leftover, scale

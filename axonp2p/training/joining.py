@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from axonp2p.errors import PeerMisbehaved
-from axonp2p.tensors.frames import BYTES_A_VALUE
+from axonp2p.tensors.coding import BYTES_A_VALUE
 from axonp2p.training.exchange.terms import terms_of
 from axonp2p.training.followed_rounds import FollowedRounds
 from axonp2p.training.legs import exchanges_of

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Literal
 
 from axonp2p.errors import MalformedMessage, PeerMisbehaved
 from axonp2p.training.exchange.arrivals import Arrivals
@@ -55,10 +54,11 @@ from axonp2p.training.messages import (
 )
 from axonp2p.training.outer_optimizer import State
 from axonp2p.training.own_round import Lasting, OwnRound
+from axonp2p.training.pieces import serve_pieces
 from axonp2p.training.state_file import StateFile
 from axonp2p.training.step_scale import StepScale
 
-Order = AdoptState | StartRound | SendFile
+Order = AdoptState | StartRound | SendFile | AskPieces
 
 
 class Member:
@@ -92,14 +92,27 @@ class Member:
 
     def prepared(self) -> Prepared:
         """What the coordinator wants to know of the model."""
-        layout = self._lasting.layout
-        return Prepared(state=self._states.accepted.name, parameters=layout.parameters, values=layout.values)
+        layout, candidate = self._lasting.layout, self._states.candidate
+        return Prepared(
+            state=self._states.accepted.name,
+            parameters=layout.parameters,
+            values=layout.values,
+            candidate=candidate.name if candidate else None,
+        )
+
+    def prepare_again(self) -> Iterator[Action]:
+        """Another coordinator goes on: whatever the last one ordered is over."""
+        yield from self._leave_round()
+        self._joining = None
+        yield Report(self.prepared())
 
     # --- what the coordinator says ---
 
     def ordered(self, order: Order, now: float) -> Iterator[Action]:
-        """An order. It ends whatever is being done."""
-        if isinstance(order, StartRound):
+        """An order. It ends whatever is being done, unless it only asks for pieces of a state."""
+        if isinstance(order, AskPieces):
+            yield from self._hand_over(order)
+        elif isinstance(order, StartRound):
             yield from self._start_round(order, now)
         elif isinstance(order, AdoptState):
             yield from self._adopt(order, now)
@@ -133,7 +146,8 @@ class Member:
             yield from self._leave_round()
             yield Report(done.report)
         elif isinstance(done, ModelFileMade):
-            yield from _file("model", done.data)
+            sha256 = hashlib.sha256(done.data).digest()
+            yield from (Report(*part) for part in cut("model", done.data, sha256))
         elif isinstance(done, Evaluated):
             if self._round and done.key == self._evaluating:
                 self._evaluating = None
@@ -241,6 +255,15 @@ class Member:
         for answer, payload in self._states.lend(to, ask, [joined] if joined else []):
             yield Tell(to, answer, payload)
 
+    def _hand_over(self, ask: AskPieces) -> Iterator[Action]:
+        """Pieces for the client's disk."""
+        try:
+            answers = serve_pieces(self._states.all(), ask)
+        except PeerMisbehaved as error:
+            raise MalformedMessage(error.message) from error
+        for answer, payload in answers:
+            yield Report(answer, payload)
+
     def _adopt(self, order: AdoptState, now: float) -> Iterator[Action]:
         yield from self._leave_round()
         if self._states.has(order.state):
@@ -263,12 +286,4 @@ class Member:
     def _send_file(self, order: SendFile) -> Iterator[Action]:
         yield from self._leave_round()
         yield from self._go_on_from(order.state)
-        state = self._states.accepted
-        if order.what == "model":
-            yield MakeModelFile(state.weights)
-        else:
-            yield from _file("state", state.file)
-
-
-def _file(what: Literal["model", "state"], data: bytes | memoryview) -> Iterator[Report]:
-    return (Report(*part) for part in cut(what, data, hashlib.sha256(data).digest()))
+        yield MakeModelFile(self._states.accepted.weights)

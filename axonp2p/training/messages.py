@@ -12,6 +12,8 @@ Each is the header of a frame that daemons carry unread (`ToWorker`, `FromWorker
       | <------------------- Progress ...        |
       |            SlicePart <----> SlicePart    |  between members, exchange after exchange: gather, then result
       | <------------------- RoundDone(state)    |  all members report the same state, or the round is redone
+      | AskPieces -----------------------------> |  the state that a round led to, while the next one is trained
+      | <------------------- PieceList, Piece    |
       | SendFile ------------------------------> |
       | <------------------- FilePart ...        |
 
@@ -48,7 +50,11 @@ Members = Annotated[list[Rank], msgspec.Meta(min_length=1, max_length=MOST_MEMBE
 
 
 class Prepare(Message, tag=True, frozen=True):
-    """Load the task and build its model."""
+    """Load the task and build its model.
+
+    To a worker that has done so: leave what is being done, and say where you are. A coordinator says that which takes
+    the place of one that died.
+    """
 
     rank: Rank
     """The rank of the member that this is sent to; it stays the same for as long as the job lasts."""
@@ -82,6 +88,8 @@ class Prepared(Message, tag=True, frozen=True):
     """Trainable and frozen ones."""
     values: Count
     """float32 values in the weights, buffers included: the length of the exchanged vector."""
+    candidate: StateHash | None = None
+    """Where the last round led to that was finished here, and of which it is not known whether it counts."""
 
 
 class AdoptState(Message, tag=True, frozen=True):
@@ -189,10 +197,8 @@ class TaskFailed(Message, tag=True, frozen=True):
 
 
 class SendFile(Message, tag=True, frozen=True):
-    """Send the accepted state: as `model` (safetensors of the state dict) or as `state` (to go on from later)."""
+    """Send the accepted state's weights as a safetensors file of the model's state dict."""
 
-    what: Literal["model", "state"]
-    """Which file."""
     state: StateHash
 
 
@@ -251,6 +257,6 @@ class Piece(Message, tag=True, frozen=True):
     """From 0."""
 
 
-ToWorkerTraining = Prepare | AdoptState | StartRound | SendFile | FilePart
-FromWorkerTraining = Prepared | StateAdopted | Progress | RoundDone | TaskFailed | FilePart
+ToWorkerTraining = Prepare | AdoptState | StartRound | SendFile | FilePart | AskPieces
+FromWorkerTraining = Prepared | StateAdopted | Progress | RoundDone | TaskFailed | FilePart | PieceList | Piece
 BetweenMembers = SlicePart | AskPieces | PieceList | Piece

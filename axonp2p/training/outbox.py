@@ -19,7 +19,7 @@ Inner = FromWorkerTraining | BetweenMembers
 _Waiting = tuple[Inner, bytes | memoryview]
 _COORDINATOR = None
 MOST_PIECES = 256
-"""Pieces that may wait for one member. Who asks for more does not take what it has asked for; those are not said."""
+"""Pieces that may wait for one receiver. Who asks for more does not take what it has asked for; those are not said."""
 
 
 @dataclass
@@ -45,8 +45,12 @@ class Outbox:
 
     def report(self, message: FromWorkerTraining, payload: bytes | memoryview = b"") -> None:
         """A message to the coordinator."""
+        line = self._line(_COORDINATOR)
         if isinstance(message, FilePart):
-            self._line(_COORDINATOR).bulk.append((message, payload))
+            line.bulk.append((message, payload))
+        elif isinstance(message, Piece | PieceList):
+            if len(line.pieces) < MOST_PIECES:
+                line.pieces.append((message, payload))
         else:
             self._at_once.append((Control(), pack_frame(message, payload)))
 

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from axonp2p.blobs.pieces import PieceBook, book_of
+from axonp2p.tensors.coding import BYTES_A_VALUE
 from axonp2p.tensors.flat import Layout
-from axonp2p.tensors.frames import BYTES_A_VALUE, bytes_to_values, values_to_bytes
+from axonp2p.tensors.frames import bytes_to_values, values_to_bytes
 from axonp2p.training.pieces import MOST_STATE_BYTES
 
 

@@ -33,8 +33,13 @@ Asks = list[tuple[int, AskPieces]]
 class PieceFetch:
     """One state of a known size on its way in. After every call say what it gives back."""
 
-    def __init__(self, state: bytes, size: int, patience: float = PATIENCE_S) -> None:
-        """`state` is its name, `size` in bytes. Raises `ValueError` above `MOST_STATE_BYTES`."""
+    def __init__(
+        self, state: bytes, size: int, patience: float = PATIENCE_S, room: bytearray | memoryview | None = None
+    ) -> None:
+        """`state` is its name, `size` in bytes; pieces are put in `room` when there is one.
+
+        Raises `ValueError` above `MOST_STATE_BYTES`.
+        """
         if size > MOST_STATE_BYTES:
             raise ValueError(f"a state of {size} bytes; at most {MOST_STATE_BYTES} can be fetched")
         self.state = state
@@ -43,7 +48,8 @@ class PieceFetch:
         self._size = size
         self._patience = patience
         self._book: PieceBook | None = None
-        self._data = bytearray()
+        self._room = room
+        self._data: bytearray | memoryview = bytearray()
         self._missing = {_LIST}
         self._todo = [_LIST]  # a heap of what is missing and not under way; may name others too
         self._senders: dict[int, PieceSender] = {}
@@ -94,7 +100,8 @@ class PieceFetch:
         if len(payload) != piece_count(self._size) * HASH_BYTES or book.name != self.state:
             self._name(sender, "a list of pieces that is not that of the state", now)
         if self._book is None:
-            self._book, self._data = book, bytearray(self._size)
+            self._book = book
+            self._data = bytearray(self._size) if self._room is None else self._room
             self._missing = set(range(piece_count(self._size)))
             self._todo = sorted(self._missing)
         self._heard(sender, _LIST, now)

@@ -16,6 +16,16 @@ from functools import lru_cache
 
 from axonp2p.training.wishes import Wishes
 
+ATTEMPTS_A_LIFE = 2**20
+
+
+@dataclass(frozen=True)
+class Done:
+    """A number of rounds, and the name of the state that they led to."""
+
+    rounds: int
+    state: bytes
+
 
 @dataclass(frozen=True)
 class TrainPlan:
@@ -36,10 +46,22 @@ class TrainPlan:
     """Where to go on: rounds are counted from 0 over the whole life of a job."""
     start_state: bytes | None = None
     """The hash of the state that `first_round` starts from; None means the task's own first weights."""
+    later: tuple[Done, ...] = ()
+    """Where the job had come to after that when its last coordinator died, the newest first. It goes on from there if a
+    member still holds it."""
+    life: int = 0
+    """How many coordinators the job had before."""
     wishes: Wishes = field(default_factory=Wishes)
     """How the members are to exchange."""
+    keep_every: int = 0
+    """After every so many rounds, and after the last, the client keeps the state; 0: it keeps none."""
     rtt_s: float = 0.0
     """The longest round trip to a member that was measured."""
+
+    @property
+    def first_attempt(self) -> int:
+        """The number of the first attempt at each round: what was said in an earlier life is known by a smaller one."""
+        return self.life * ATTEMPTS_A_LIFE
 
 
 def batch_indices(samples: int, batch: int, seed: int, first_step: int, steps: int) -> list[list[int]]:

@@ -11,9 +11,10 @@ exchange in `choice`. Inside, time is what the job's own clock says (`Pauses.clo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
-from axonp2p.errors import AxonError
+from axonp2p.errors import AxonError, TaskMistake
 from axonp2p.training.attempts import Attempts, Job
 from axonp2p.training.beginning import Beginning
 from axonp2p.training.blame import Blame
@@ -38,6 +39,7 @@ from axonp2p.training.round_messages import (
     ProgressHeard,
     RoundReported,
     StateAdoptedBy,
+    StateKept,
     Tick,
 )
 
@@ -98,6 +100,8 @@ class Rounds:
                     self._time_has_passed(self._pauses.clock(now))
             case MemberJoins():
                 self._joins(event, self._pauses.clock(now))
+            case StateKept(state=state):
+                self._attempts.kept(state)
             case _ if isinstance(event, OwnersWord):
                 until = self._until(self._pauses.clock(now))
                 self._roll.owner_says(event, now, until, in_round=self.phase is Phase.TRAINING)
@@ -117,13 +121,15 @@ class Rounds:
         if not self._pauses.job_waits:
             ours = min(self._phase_deadline(), self._blame.deadline(self.members, self._roll.awake))
             deadlines.append(self._pauses.on_our_clock(ours))
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        return min((deadline for deadline in deadlines if deadline is not None and deadline < math.inf), default=None)
 
     # --- what was heard --------------------------------------------------------------------------
 
     def _note(self, event: Event, now: float) -> None:
         fault = ""
         match event:
+            case ProgressHeard(rank) | RoundReported(rank) | StateAdoptedBy(rank) if self._speaks_of_the_past(rank):
+                pass
             case MemberLost(rank, reason):
                 self._roll.lose(rank, reason)
             case LineHeard(rank, upload, download):
@@ -190,7 +196,7 @@ class Rounds:
             return False
         if error := self._why_give_up():
             self._enter(Phase.GIVEN_UP)
-            self._said.append(GiveUp(error))
+            self._said.append(GiveUp(error, too_few=self._roll.too_few and not isinstance(error, TaskMistake)))
             return False
         blamed = self._blame.mistakes.blamed(self.members)
         if blamed and not self._awaited_beside(blamed):
@@ -213,6 +219,7 @@ class Rounds:
         if not odd:
             self._enter(Phase.AGREEING)
             self._beginning.agree(self.members, now)
+            self._said.extend(self._beginning.goes_on(self.members))
         return True
 
     def _step_agreeing(self, now: float) -> bool:
@@ -223,10 +230,14 @@ class Rounds:
         if state is None or model is None:
             return False
         self._enter(Phase.TRAINING)
-        self._attempts.begin(state, model, now)
+        self._attempts.begin(self._beginning.first_round, state, model, now)
         if self._attempts.trained:
             self._enter(Phase.TRAINED)
         return True
+
+    def _speaks_of_the_past(self, rank: int) -> bool:
+        """Whether it waited for its client, and has not heard yet that there is another coordinator."""
+        return self._plan.life > 0 and self.phase is Phase.PREPARING and self._beginning.is_loading(rank)
 
     # --- small questions -------------------------------------------------------------------------
 

@@ -111,6 +111,13 @@ class LineHeard:
 
 
 @dataclass(frozen=True)
+class StateKept:
+    """This state is on the client's disk."""
+
+    state: bytes
+
+
+@dataclass(frozen=True)
 class Tick:
     """Time has passed: said at `next_deadline()` or later."""
 
@@ -129,6 +136,7 @@ Event = (
     | LinkBroken
     | MemberJoins
     | LineHeard
+    | StateKept
     | Tick
 )
 
@@ -142,6 +150,16 @@ class SetMembers:
     members: list[int]
     joining: list[int] = field(default_factory=list)
     """Who is in the job, but in no round yet."""
+
+
+@dataclass(frozen=True)
+class GoesOn:
+    """A job that had a coordinator before goes on after so many rounds, from this state."""
+
+    rounds: int
+    state: bytes
+    holders: list[int]
+    """Who holds it."""
 
 
 @dataclass(frozen=True)
@@ -222,6 +240,23 @@ class RoundAccepted:
 
 
 @dataclass(frozen=True)
+class KeepState:
+    """Fetch the state that this round led to, and put it on the disk; `StateKept` says that it is there."""
+
+    round: int
+    state: bytes
+
+
+@dataclass(frozen=True)
+class RoundBooked:
+    """An accepted round enters the books."""
+
+    round: int
+    state: bytes | None
+    """The state that is on the disk for it; None: the round is at risk until one is kept."""
+
+
+@dataclass(frozen=True)
 class Trained:
     """All rounds are accepted: every one of `members` holds `state` and can be asked for it."""
 
@@ -234,6 +269,8 @@ class GiveUp:
     """The job cannot go on."""
 
     error: AxonError
+    too_few: bool = False
+    """Whether it could with more members."""
 
 
 @dataclass(frozen=True)
@@ -249,6 +286,7 @@ class Leave:
 Action = (
     SetMembers
     | Tell
+    | GoesOn
     | SendStartState
     | MemberDropped
     | MemberLeftBehind
@@ -258,6 +296,8 @@ Action = (
     | JobGoesOn
     | RoundRedone
     | RoundAccepted
+    | KeepState
+    | RoundBooked
     | Trained
     | Leave
     | GiveUp

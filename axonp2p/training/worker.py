@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import msgspec
+
 from axonp2p.errors import AxonError, MalformedMessage
 from axonp2p.sandbox.messages import BundleReady, Control, FromMember, ToWorkerMessage
 from axonp2p.training.legs import Done, TaskWentWrong
@@ -117,10 +119,7 @@ class Worker:
 
     def _hear_coordinator(self, order: ToWorkerTraining, payload: memoryview) -> None:
         if isinstance(order, Prepare):
-            if self._prepare:
-                raise MalformedMessage("a second Prepare")
-            self._prepare = order
-            self._build()
+            self._hear_prepare(order)
         elif self._prepare is None:
             raise MalformedMessage(f"{type(order).__name__} before the model was built")
         elif self._member is None:
@@ -129,6 +128,17 @@ class Worker:
             self._carry_out(self._member.hear_file(order, payload))
         else:
             self._carry_out(self._member.ordered(order, self._clock()))
+
+    def _hear_prepare(self, order: Prepare) -> None:
+        if self._prepare is None:
+            self._prepare = order
+            self._build()
+        elif msgspec.structs.replace(order, first_round=self._prepare.first_round) != self._prepare:
+            raise MalformedMessage("a second Prepare, for something else")
+        else:
+            self._orders.clear()
+            if self._member:
+                self._carry_out(self._member.prepare_again())
 
     def _hear_member(self, rank: int, payload: memoryview) -> None:
         if self._member is None:

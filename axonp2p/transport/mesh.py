@@ -120,6 +120,11 @@ class Mesh:
             self._links[other].member = member
         return new
 
+    def forget_lost(self) -> None:
+        """The next roster may name members again that could not be reached any more."""
+        for rank in [rank for rank, link in self._links.items() if link.lost]:
+            self._drop(rank)
+
     def is_member(self, peer: PeerId) -> bool:
         """Whether that key is another member of the job."""
         return self._link_of(peer) is not None

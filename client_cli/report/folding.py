@@ -52,6 +52,12 @@ def _take(story: Story, event: events.Event) -> None:
                 story.rounds = [one for one in story.rounds if one.round < event.round]
             story.rounds.append(event)
             story.begun = event.at if event.round + 1 < rounds else 0.0
+        case events.StateFound(round=kept):
+            story.lives[-1].from_round = kept
+        case events.RoundsLost(first=kept):
+            story.forgotten += [one for one in story.rounds if one.round >= kept]
+            story.rounds = [one for one in story.rounds if one.round < kept]
+            story.redone = [one for one in story.redone if one.round < kept]
         case events.RoundRedone():
             story.redone.append(event)
         case events.RttsGuessed(seconds=seconds):
@@ -78,9 +84,6 @@ def _break_off(story: Story, at: float) -> None:
 def _note_life(story: Story, event: events.Event) -> None:
     if isinstance(event, events.JobSubmitted):
         kept = event.resumed_from_round
-        story.forgotten += [one for one in story.rounds if one.round >= kept]
-        story.rounds = [one for one in story.rounds if one.round < kept]
-        story.redone = [one for one in story.redone if one.round < kept]
         again = bool(story.lives)
         if again:
             _break_off(story, story.lives[-1].ended)
@@ -88,6 +91,7 @@ def _note_life(story: Story, event: events.Event) -> None:
         for peer in story.peers.values():
             if peer.state != "lost":
                 peer.state, peer.why, peer.samples_per_second = "lost", "the job went on without it", None
+                peer.gone_at = event.at
         story.waits_for = []
         if again:
             story.marks.append(Mark(event.at, kept, "again", "", line_of(event)))
@@ -126,11 +130,14 @@ def _note_peer(story: Story, event: events.Event) -> None:
         case events.PeerLost(peer=name, reason=reason):
             peer = _peer(story, name)
             peer.state, peer.why, peer.samples_per_second = "lost", reason, None
+            peer.gone_at = event.at
         case events.RoundFinished(peers=shares):
             for name, share in shares.items():
                 peer = _peer(story, name)
                 peer.credits = max(peer.credits, share.credits)
-                peer.samples_per_second = event.samples_per_second.get(name)
+                if peer.state == "lost" and event.at > peer.gone_at:  # it waited for the job, and goes on with it
+                    peer.state, peer.why = "works", ""
+                peer.samples_per_second = event.samples_per_second.get(name) if peer.state != "lost" else None
         case events.JobFinished(credits=credits):
             for name, amount in credits.items():
                 _peer(story, name).credits = amount

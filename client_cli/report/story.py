@@ -68,6 +68,8 @@ class PeerStory:
     state: StateOfPeer = "hired"
     why: str = ""
     """Why it is paused, behind or lost."""
+    gone_at: float = 0.0
+    """When it was lost last, or its job broken off."""
     late: bool = False
     """Whether it was hired while the others trained: it takes part once it has joined."""
     rtt_s: float | None = None

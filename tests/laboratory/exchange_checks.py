@@ -7,15 +7,16 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from axonp2p.tensors.coding import EXACT
+from axonp2p.tensors.coding import BYTES_A_VALUE, EXACT
 from axonp2p.tensors.encoding import decode, encode
 from axonp2p.training.exchange.slices import slices
 from axonp2p.training.exchange.terms import parts
 from axonp2p.training.legs import exchanges_of
 from axonp2p.training.member_actions import Report
-from axonp2p.training.messages import FilePart, SendFile
-from axonp2p.training.outer_optimizer import State, outer_step, state_from_file
+from axonp2p.training.messages import AskPieces
+from axonp2p.training.outer_optimizer import State, outer_step, state_from_file, state_values
 from axonp2p.training.phases import Phase
+from axonp2p.training.pieces import piece_count
 from axonp2p.training.round_messages import RoundAccepted, RoundRedone, Trained
 from tests.laboratory.exchange_world import Round, World
 
@@ -73,11 +74,10 @@ def _all_stand_where_they_say(world: World) -> Iterator[str]:
 def _given_by(world: World, rank: int, state: bytes) -> State:
     member = world.peers[rank].member
     assert member
-    given = bytearray()
-    for action in member.ordered(SendFile(what="state", state=state), world.agenda.now):
-        if isinstance(action, Report) and isinstance(action.message, FilePart):
-            given += action.payload
-    return state_from_file(bytes(given), world.setting.layout)
+    numbers = list(range(piece_count(state_values(world.setting.layout) * BYTES_A_VALUE)))
+    asked = member.ordered(AskPieces(state=state, numbers=numbers), world.agenda.now)
+    given = b"".join(action.payload for action in asked if isinstance(action, Report))
+    return state_from_file(given, world.setting.layout)
 
 
 def _as_replayed(world: World) -> Iterator[str]:

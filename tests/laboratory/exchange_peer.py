@@ -168,6 +168,7 @@ class Peer:
         self._agenda, self._lines = agenda, lines
         self._trainer, self._first, self._load_s = trainer, first, load_s
         self._orders: list[bytes] = []
+        self._loading = False
         self._meanwhile: list[Happening] = []
         self._still_s = 0.0
         self._stands_since = 0.0
@@ -223,7 +224,13 @@ class Peer:
         parts = split_frame(frame)
         order: ToWorkerTraining = decode(parts.header, ToWorkerTraining, HEADER_LIMIT)
         if isinstance(order, Prepare):
-            self._takes(self._load_s, lambda: self._loaded(order))
+            if self.member:
+                self._carry_out(self.member.prepare_again())
+            elif not self._loading:
+                self._loading = True
+                self._takes(self._load_s, lambda: self._loaded(order))
+            else:
+                self._orders.clear()
         elif self.member is None:
             self._orders.append(frame)
         elif isinstance(order, FilePart):

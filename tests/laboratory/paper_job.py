@@ -120,15 +120,22 @@ class PaperJob:
                 sent_bytes=sent[name], received_bytes=sum(sent.values()) - sent[name], credits=self.credits[name],
             ) for name in members},
         )  # fmt: skip
-        self.account.finished_round(event, sum(sent.values()) + 9000, dict(self.credits))
+        self.folder.add_metrics({
+            "round": number + 1, "loss": loss, **events.held_out(event.metrics), "samples": event.samples,
+            "seconds": round(seconds, 4), "bytes": event.round_bytes + 9000,
+        })  # fmt: skip
+        self.account.change(
+            round=number + 1, loss=loss, metrics=event.metrics, wire_bytes=self.wire_bytes, credits=dict(self.credits)
+        )
+        self.say(event)
 
     def lose(self, name: str, reason: str = KILLED, *, after: float = 1.1) -> None:
         """A peer is killed in the middle of a round, which begins anew."""
         self.clock.time += after
         self.here.remove(name)
         number = self.account.record.round
-        rank = next(peer.rank for peer in self.account.record.peers if peer.name == name and not peer.lost)
-        self.account.lost(rank, name, reason, len(self.here))
+        self.account.names_lost.append(name)
+        self.say(events.PeerLost(peer=name, round=number, reason=reason, left=len(self.here)))
         self.say(events.RoundRedone(round=number, attempt=1, reason=f"{name} is gone"))
 
     def join(self, name: str) -> None:

@@ -37,7 +37,7 @@ class Task:
 
 
 def write_job(folder: Path, *, peers: int, rounds: int, pause: float = 0.0, task: str = TASK, least: int = 1) -> Path:
-    """The job's folder. `pause`: seconds of sleep in every step."""
+    """The job's folder. `pause`: seconds of sleep in every step. It does not wait for peers when it has too few."""
     folder.mkdir()
     (folder / "task.py").write_text(task.replace("PAUSE", str(pause)))
     (folder / "job.toml").write_text(
@@ -47,6 +47,7 @@ def write_job(folder: Path, *, peers: int, rounds: int, pause: float = 0.0, task
             [need]
             peers = {peers}
             min-peers = {least}
+            wait = "0 s"
             memory = "800 MB"
             max-rtt = "5 s"
             [train]

@@ -90,12 +90,12 @@ def test_metrics_have_a_column_for_each_name_that_ever_came(tmp_path: Path) -> N
 
 def test_rounds_that_were_not_kept_are_forgotten(tmp_path: Path) -> None:
     folder = JobStore(tmp_path).create(record())
-    folder.drop_metrics_from(0)
+    folder.keep_metrics(0)
     for number in range(1, 6):
         folder.add_metrics({"round": number, "loss": 1.0})
-    folder.drop_metrics_from(3)
+    folder.keep_metrics(3)
     assert [row["round"] for row in read_metrics(folder.metrics)] == ["1", "2", "3"]
-    folder.drop_metrics_from(0)
+    folder.keep_metrics(0)
     folder.add_metrics({"round": 1, "loss": 1.0})
     assert [row["round"] for row in read_metrics(folder.metrics)] == ["1"]
 

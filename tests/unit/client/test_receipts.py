@@ -139,7 +139,7 @@ async def test_receipts_are_handed_in_together_with_their_token(handed_in: list[
         peers: list[Any] = [Peer(OTTER), Peer(HERON)]
         for peer in peers:
             peer.office = office
-            office.pay(peer, done(0))
+            office.ask(peer, office.write(peer, done(0)))
         settled = await office.settle(10)
     assert handed_in == [(2, 1)]
     assert trackers.preferred == [LAB]
@@ -151,7 +151,7 @@ async def test_those_of_a_peers_own_token_go_to_any_tracker(handed_in: list[tupl
     async with office_of(trackers) as office:
         peer: Any = Peer(OTTER, tracker="")
         peer.office = office
-        office.pay(peer, done(0))
+        office.ask(peer, office.write(peer, done(0)))
         settled = await office.settle(10)
     assert (handed_in, trackers.preferred, settled.kept) == ([(1, 1)], [""], 1)
 
@@ -160,7 +160,7 @@ async def test_while_no_tracker_answers_they_are_asked_again(handed_in: list[tup
     async with office_of(Trackers(away=2)) as office:
         peer: Any = Peer(OTTER)
         peer.office = office
-        office.pay(peer, done(0))
+        office.ask(peer, office.write(peer, done(0)))
         settled = await office.settle(10)
     assert handed_in == [(1, 1)]
     assert (settled.kept, settled.not_taken) == (1, 0)
@@ -170,7 +170,7 @@ async def test_with_no_tracker_at_all_the_end_is_not_waited_for_and_said(handed_
     async with office_of(Trackers(away=10**6)) as office:
         peer: Any = Peer(OTTER)
         peer.office = office
-        office.pay(peer, done(0))
+        office.ask(peer, office.write(peer, done(0)))
         async with asyncio.timeout(30):
             settled = await office.settle(3600)
     assert (settled.kept, settled.unsigned, settled.not_taken) == (0, 0, 1)
@@ -184,7 +184,7 @@ async def test_what_is_missing_is_said_after_a_bounded_wait(handed_in: list[tupl
         unheard: Any = Peer(HERON)
         for peer in (silent, unheard):
             peer.office = office
-            office.pay(peer, done(0))
+            office.ask(peer, office.write(peer, done(0)))
         settled = await office.settle(0.2)
     assert (settled.kept, settled.unsigned, settled.not_taken) == (0, 1, 1)
 
@@ -193,9 +193,27 @@ async def test_a_peer_that_has_gone_is_not_waited_for(handed_in: list[tuple[int,
     async with office_of(Trackers()) as office:
         gone: Any = Peer(OTTER, signs=False)
         gone.office = office
-        office.pay(gone, done(0))
+        office.ask(gone, office.write(gone, done(0)))
         gone.hung_up = True
-        office.pay(gone, done(1))
+        office.ask(gone, office.write(gone, done(1)))
         async with asyncio.timeout(30):
             settled = await office.settle(3600)
     assert settled.unsigned == 2
+
+
+def test_the_next_life_of_a_job_goes_on_counting_and_asks_for_what_was_not_signed() -> None:
+    book = ReceiptBook(CLIENT, "digits-1")
+    first, second = (book.write(RESERVATION, OTTER.peer_id, done(number), NOW) for number in range(2))
+    book.signed(OTTER.peer_id, answer(first))
+    kept = book.keep()
+    after = ReceiptBook(CLIENT, "digits-1", kept)
+    assert after.open(RESERVATION, OTTER.peer_id) == [second]
+    assert opened(after.write(RESERVATION, OTTER.peer_id, done(2), NOW)).number == 3
+    after.signed(OTTER.peer_id, answer(second))
+    assert after.flops == {OTTER.peer_id: 1000}
+    # Of whoever is not there any more nothing is waited for.
+    without = ReceiptBook(CLIENT, "digits-1", kept)
+    without.go_on_with({(RESERVATION, HERON.peer_id)})
+    assert (without.unsigned, without.keep()) == (0, [])
+    after.give_up(RESERVATION, OTTER.peer_id)
+    assert after.keep() == []

@@ -88,6 +88,21 @@ def test_a_finished_round_is_one_line_of_pairs() -> None:
         ),
         (events.PeerJoined(peer="wren", round=4), "wren takes part from round 5 on"),
         (events.RttMeasured(seconds={"otter": 0.001}, too_far=[], unreachable={}), ""),
+        (
+            events.PeersAwaited(there=1, needed=2, seconds=300, reason="1 of them is busy"),
+            "waits up to 5 min 0 s for peers: 1 of at least 2 peers there (1 of them is busy)",
+        ),
+        (events.StateFound(round=12, rounds=40), "goes on after round 12 of 40"),
+        (
+            events.StateFound(round=12, rounds=40, waiting=["otter", "lynx", "wren"]),
+            "goes on after round 12 of 40; otter, lynx and wren waited with it",
+        ),
+        (
+            events.StateDamaged(round=12, file="states/x.damaged"),
+            "warning: the state after round 12 is damaged, so the one before is used (states/x.damaged)",
+        ),
+        (events.RoundsLost(first=3, last=3), "warning: round 4 must be trained again: no later state is left"),
+        (events.RoundsLost(first=3, last=7), "warning: rounds 4 to 8 must be trained again: no later state is left"),
         (MIDWAY, ""),
         (FINISHED_ROUND, ""),
     ],
@@ -101,6 +116,12 @@ def test_the_bar_fills_with_rounds_and_the_fraction_of_the_one_that_runs() -> No
     assert (shown.done, shown.rounds, shown.doing) == (2.5, 20, "round 3/20")
     assert shown.headline == "loss 1.4  ETA 31 s"
     assert shown.peers == "heron 100 samples/s   otter 210 samples/s"
+
+
+def test_a_round_that_is_told_while_the_next_one_runs_does_not_turn_the_bar_back() -> None:
+    shown = after(after(after(Shown(), SUBMITTED), MIDWAY), FINISHED_ROUND)
+    assert shown.done == max(2.5, FINISHED_ROUND.round + 1)
+    assert after(shown, events.StateFound(round=1, rounds=20)).done == 1.0
 
 
 def test_what_changes_once_a_round_stays_during_the_next() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import hashlib
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 
 from axonp2p.blobs.pieces import book_of
-from axonp2p.errors import JobFailed, TaskMistake
+from axonp2p.errors import JobFailed, SettingsError, TaskMistake
 from axonp2p.jobs.messages import HandBack, WorkerPaused, WorkerResumed
+from axonp2p.training.checkpoint_file import Model
 from axonp2p.training.coordinator import Coordinator
 from axonp2p.training.crew import RoundBegun, Standing
 from axonp2p.training.file_parts import cut
 from axonp2p.training.inbox import MOST_WAITING
 from axonp2p.training.messages import (
     AdoptState,
+    AskPieces,
     FilePart,
     Prepare,
     Prepared,
@@ -30,6 +32,7 @@ from axonp2p.training.messages import (
     TaskFailed,
     ToWorkerTraining,
 )
+from axonp2p.training.pieces import serve_pieces
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round import Rounds
 from axonp2p.training.round_messages import (
@@ -44,7 +47,9 @@ from axonp2p.training.round_messages import (
     OwnersWord,
     ProgressHeard,
     RoundAccepted,
+    RoundBooked,
 )
+from axonp2p.training.state_keeper import Arriving, Shelf
 from axonp2p.wire.codec import Message, decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 from tests.fakes import ManualClock
@@ -62,7 +67,9 @@ def after(state: bytes) -> bytes:
 class Crew:
     """Members that do what they are told; a test may change what one of them answers."""
 
-    def __init__(self, members: int = 2, *, rounds: int = 3, start: Path | None = None, **plan: Any) -> None:
+    def __init__(
+        self, members: int = 2, *, rounds: int = 3, start: Path | None = None, shelf: Shelf | None = None, **plan: Any
+    ) -> None:
         self.told: list[tuple[int, Any]] = []
         self.members: list[list[int]] = []
         self.seen: list[Any] = []
@@ -70,7 +77,9 @@ class Crew:
         self.instead: Callable[[int, Any], Message | None] | None = None
         names = {rank: f"peer-{rank}" for rank in range(members)}
         job = TrainPlan("line-1", "task.py", plan.pop("shards", members), rounds, 5, batch=8, seed=1, **plan)
-        self.coordinator = Coordinator(Rounds(job, names), self, ManualClock(), self.seen.append, start_state=start)
+        read = start.read_bytes if start else None
+        rounds = Rounds(job, names)
+        self.coordinator = Coordinator(rounds, self, ManualClock(), self.seen.append, shelf=shelf, start_state=read)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def set_members(self, ranks: Sequence[int]) -> None:
@@ -105,8 +114,8 @@ class Crew:
             case StartRound(round=number, attempt=attempt, state=state, members=members):
                 await self.say(rank, Progress(round=number, attempt=attempt, step=5, loss=1.0, samples=40))
                 await self.say(rank, round_done(number, attempt, after(state), members=len(members)))
-            case SendFile(what=what):
-                for part, payload in cut(what, MODEL, hashlib.sha256(MODEL).digest()):
+            case SendFile():
+                for part, payload in cut("model", MODEL, hashlib.sha256(MODEL).digest()):
                     await self.say(rank, part, payload)
 
     async def train(self) -> Standing:
@@ -253,7 +262,7 @@ async def test_how_the_members_exchange_is_shown_when_it_changes() -> None:
 async def test_files_are_fetched_after_training(tmp_path: Path) -> None:
     crew = Crew(rounds=1)
     standing = await crew.train()
-    sha256 = await crew.coordinator.fetch("model", standing, tmp_path / "model")
+    sha256 = await crew.coordinator.fetch_model(standing, tmp_path / "model")
     assert sha256 == hashlib.sha256(MODEL).digest()
     assert (tmp_path / "model").read_bytes() == MODEL
     # What comes when nothing is fetched is let go.
@@ -277,7 +286,7 @@ async def test_an_owner_who_comes_back_is_shown_and_waited_for() -> None:
     assert about == [MemberPaused(0, "a game"), JobWaits([0]), MemberResumed(0), JobGoesOn()]
 
 
-async def test_when_the_last_machine_is_wanted_back_the_state_is_fetched_first(tmp_path: Path) -> None:
+async def test_when_the_last_machine_is_wanted_back_the_job_is_left() -> None:
     crew = Crew(members=1, rounds=1000)
 
     def instead(rank: int, told: Any) -> Message | None:
@@ -289,8 +298,6 @@ async def test_when_the_last_machine_is_wanted_back_the_state_is_fetched_first(t
     standing = await crew.train()
     assert (standing.round, standing.members, standing.trained) == (3, [0], False)
     assert standing.left_because == "peer-0: handed back: a game"
-    standing = dataclasses.replace(standing, state=book_of(MODEL).name)
-    assert await crew.coordinator.fetch("state", standing, tmp_path / "state") == standing.state
 
 
 async def test_the_weights_are_waited_for_while_an_owner_needs_the_machine(tmp_path: Path) -> None:
@@ -298,10 +305,133 @@ async def test_the_weights_are_waited_for_while_an_owner_needs_the_machine(tmp_p
     standing = await crew.train()
     crew.coordinator.owner_says(0, WorkerPaused(reason="a game"))
     crew.instead = lambda rank, told: Progress(round=0, attempt=0, step=1, loss=1.0, samples=8)
-    fetching = asyncio.create_task(crew.coordinator.fetch("model", standing, tmp_path / "model"))
+    fetching = asyncio.create_task(crew.coordinator.fetch_model(standing, tmp_path / "model"))
     await asyncio.sleep(0)
     crew.coordinator.owner_says(0, WorkerResumed())
     for part, payload in cut("model", MODEL, hashlib.sha256(MODEL).digest()):
         await crew.say(0, part, payload)
     assert await fetching == hashlib.sha256(MODEL).digest()
     assert crew.seen[-1] == MemberResumed(0)
+
+
+# --- what is put on the disk ---
+
+
+class Disk:
+    """A shelf in memory; `slow` states are put there only when the test lets them."""
+
+    def __init__(self) -> None:
+        self.kept: dict[int, bytes] = {}
+        self.free = threading.Event()
+        self.free.set()
+
+    def room(self, rounds: int, state: bytes, model: Model) -> Arriving:
+        return Space(self, rounds, bytearray(model.state_bytes))
+
+
+class Space:
+    def __init__(self, disk: Disk, rounds: int, room: bytearray) -> None:
+        self.data = memoryview(room)
+        self._disk, self._rounds = disk, rounds
+
+    def put(self) -> None:
+        assert self._disk.free.wait(10)
+        self._disk.kept[self._rounds] = bytes(self.data)
+
+    def drop(self) -> None:
+        return
+
+
+class Held:
+    """The state that a round of these tests leads to, as its bytes."""
+
+    def __init__(self, number: int) -> None:
+        self.file = memoryview(bytes([number]) * 24)
+        self.pieces = book_of(self.file)
+
+
+def keeping_crew(disk: Disk, *, rounds: int, every: int = 1) -> Crew:
+    """Members whose states have bytes."""
+    crew = Crew(rounds=rounds, shelf=disk, keep_every=every)
+    held = [Held(number) for number in range(rounds + 1)]
+
+    def instead(rank: int, told: Any) -> Message | None:
+        if isinstance(told, StartRound):
+            return round_done(told.round, told.attempt, held[told.round + 1].pieces.name, members=len(told.members))
+        if isinstance(told, AskPieces):
+            for message, payload in serve_pieces(held, told):
+                crew._tasks.append(asyncio.create_task(crew.say(rank, message, payload)))
+        return None
+
+    crew.instead = instead
+    return crew
+
+
+async def test_every_round_is_on_the_disk_before_it_is_booked() -> None:
+    disk = Disk()
+    crew = keeping_crew(disk, rounds=3)
+    assert (await crew.train()).trained
+    assert await crew.coordinator.keep_last()
+    booked = [sight for sight in crew.seen if isinstance(sight, RoundBooked)]
+    assert [(sight.round, sight.state) for sight in booked] == [(n, Held(n + 1).pieces.name) for n in range(3)]
+    assert disk.kept == {n: bytes(Held(n).file) for n in (1, 2, 3)}
+
+
+async def test_who_leaves_between_checkpoints_keeps_the_last_round_all_the_same() -> None:
+    disk = Disk()
+    crew = keeping_crew(disk, rounds=100, every=10)
+    seen = crew.seen.append
+
+    def leaving(sight: Any) -> None:
+        seen(sight)
+        if isinstance(sight, RoundAccepted) and sight.round == 3:
+            crew.coordinator.leave()
+
+    crew.coordinator._show = leaving
+    standing = await crew.train()
+    assert await crew.coordinator.keep_last()
+    assert standing.round in disk.kept
+    assert crew.seen[-1] == RoundBooked(standing.round - 1, standing.state)
+
+
+async def test_training_is_one_round_ahead_of_a_slow_disk_and_no_more() -> None:
+    disk = Disk()
+    disk.free.clear()
+    crew = keeping_crew(disk, rounds=5)
+    training = asyncio.create_task(crew.train())
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    assert max(told.round for _, told in crew.told if isinstance(told, StartRound)) == 1
+    assert not any(isinstance(sight, RoundBooked) for sight in crew.seen)
+    disk.free.set()
+    assert (await training).trained
+
+
+async def test_a_pause_ends_the_round_that_runs_and_keeps_it() -> None:
+    disk = Disk()
+    crew = keeping_crew(disk, rounds=100)
+    instead = crew.instead
+    assert instead
+
+    def pausing(rank: int, told: Any) -> Message | None:
+        if isinstance(told, StartRound) and told.round == 2:
+            crew.coordinator.pause()
+        return instead(rank, told)
+
+    crew.instead = pausing
+    standing = await crew.train()
+    assert (standing.round, standing.trained) == (3, False)
+    assert await crew.coordinator.keep_last()
+    assert 3 in disk.kept
+    assert crew.seen[-1] == RoundBooked(2, standing.state)
+
+
+async def test_a_disk_that_takes_no_more_ends_training_and_books_nothing() -> None:
+    class Full(Disk):
+        def room(self, rounds: int, state: bytes, model: Model) -> Arriving:
+            raise SettingsError("no space left")
+
+    crew = keeping_crew(Full(), rounds=3)
+    with pytest.raises(SettingsError, match="no space left"):
+        await crew.train()
+    assert not any(isinstance(sight, RoundBooked) for sight in crew.seen)

@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
@@ -24,23 +23,23 @@ SHA256, STATE = hashlib.sha256(MODEL).digest(), book_of(MODEL).name
 class Members:
     """Members that send what they hold when they are asked, each in a task of its own."""
 
-    def __init__(self, *files: bytes, what: Literal["model", "state"] = "model") -> None:
+    def __init__(self, *files: bytes) -> None:
         self.files = dict(enumerate(files))
         self.asked: list[int] = []
         self.dies_after: dict[int, int] = {}
         self.lies: set[int] = set()
         self.still: set[int] = set()
         self._tasks: list[asyncio.Task[None]] = []
-        self.fetch = FileFetch(SendFile(what=what, state=STATE), self.ask, limit=2**21, still=self.still)
+        self.fetch = FileFetch(SendFile(state=STATE), self.ask, limit=2**21, still=self.still)
 
     def ask(self, rank: int, wanted: SendFile) -> None:
         self.asked.append(rank)
-        self._tasks.append(asyncio.create_task(self._send(rank, wanted.what)))
+        self._tasks.append(asyncio.create_task(self._send(rank)))
 
-    async def _send(self, rank: int, what: Literal["model", "state"]) -> None:
+    async def _send(self, rank: int) -> None:
         data = self.files[rank]
         sha256 = b"l" * 32 if rank in self.lies else hashlib.sha256(data).digest()
-        for number, (part, payload) in enumerate(cut(what, data, sha256)):
+        for number, (part, payload) in enumerate(cut("model", data, sha256)):
             if number >= self.dies_after.get(rank, 10**9):
                 await self.fetch.lost(rank, f"member {rank} was killed")
                 return
@@ -103,16 +102,6 @@ async def test_bytes_without_their_hash_are_not_taken(tmp_path: Path) -> None:
         await alone.into(tmp_path / "model")
 
 
-async def test_a_state_must_have_the_name_that_it_was_asked_for_by(tmp_path: Path) -> None:
-    members = Members(OTHER, MODEL, what="state")
-    assert await members.into(tmp_path / "state") == STATE
-    assert members.asked == [0, 1]
-    with pytest.raises(JobFailed, match="no peer could hand out the state"):
-        await Members(OTHER, what="state").into(tmp_path / "state")
-    with pytest.raises(JobFailed):
-        await Members(what="state").into(tmp_path / "state")
-
-
 async def test_a_file_above_its_limit_is_not_taken(tmp_path: Path) -> None:
     with pytest.raises(JobFailed, match="no peer could hand out"):
         await Members(b"x" * (2**21 + 1)).into(tmp_path / "model")
@@ -120,7 +109,7 @@ async def test_a_file_above_its_limit_is_not_taken(tmp_path: Path) -> None:
 
 async def test_a_silent_member_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_fetch, "PATIENCE_S", 0.01)
-    fetch = FileFetch(SendFile(what="state", state=STATE), lambda rank, wanted: None, limit=100)
+    fetch = FileFetch(SendFile(state=STATE), lambda rank, wanted: None, limit=100)
     with pytest.raises(JobFailed, match="no peer could hand out"):
         await fetch.into([0, 1], tmp_path / "state")
 
@@ -139,17 +128,11 @@ async def test_who_stands_still_is_asked_last(tmp_path: Path) -> None:
     assert sorted(members.asked) == [1, 2]
 
 
-async def test_the_model_is_waited_for_at_the_only_member_and_a_state_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_model_is_waited_for_at_the_only_member(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_fetch, "PATIENCE_S", 0.01)
     asked: list[int] = []
     still = {0}
-    kept = FileFetch(SendFile(what="state", state=STATE), lambda rank, wanted: asked.append(rank), 2**21, still)
-    with pytest.raises(JobFailed):
-        await kept.into([0], tmp_path / "state")
-
-    fetch = FileFetch(SendFile(what="model", state=STATE), lambda rank, wanted: asked.append(rank), 2**21, still)
+    fetch = FileFetch(SendFile(state=STATE), lambda rank, wanted: asked.append(rank), 2**21, still)
     fetching = asyncio.create_task(fetch.into([0], tmp_path / "model"))
     done, _ = await asyncio.wait([fetching], timeout=0.05)
     assert not done

@@ -10,6 +10,7 @@ from axonp2p.errors import MalformedMessage, TaskMistake
 from axonp2p.tensors.coding import Coding
 from axonp2p.training.file_parts import cut
 from axonp2p.training.legs import Abandon, GoOn, LegDone, PutBack, TaskWentWrong, TrainRound
+from axonp2p.training.member_actions import Report
 from axonp2p.training.messages import (
     AdoptState,
     AskPieces,
@@ -23,6 +24,7 @@ from axonp2p.training.messages import (
     TaskFailed,
 )
 from axonp2p.training.outer_optimizer import first_state, outer_step
+from axonp2p.training.pieces import book_of
 from tests.unit.training.member_swarm import BATCH, LAYOUT, MemberSwarm, NextStep, TinyTrainer, start_round
 
 CODINGS = [
@@ -312,18 +314,20 @@ def test_who_does_not_hold_a_state_says_so():
 def test_the_model_and_the_state_are_sent_and_a_job_goes_on_from_the_state():
     swarm, later = MemberSwarm(1), MemberSwarm(1)
     (state,) = rounds(swarm, [0], 1)
-    for what in ("model", "state"):
-        swarm.order(0, SendFile(what=what, state=state))
+    swarm.order(0, AskPieces(state=state, numbers=[0]))
+    swarm.order(0, SendFile(state=state))
     swarm.run()
     parts = [(message, payload) for _, message, payload in swarm.reports if isinstance(message, FilePart)]
-    files = {what: b"".join(payload for part, payload in parts if part.what == what) for what in ("model", "state")}
-    assert len(files["model"]) == LAYOUT.values * 4
-    assert all(part.sha256 == hashlib.sha256(files[part.what]).digest() for part, _ in parts)
+    model = b"".join(payload for _, payload in parts)
+    assert len(model) == LAYOUT.values * 4
+    assert all(part.sha256 == hashlib.sha256(model).digest() for part, _ in parts)
+    (kept,) = (bytes(payload) for _, message, payload in swarm.reports if isinstance(message, Piece))
+    assert book_of(kept).name == state
     member = later.members[0]
     later.order(0, AdoptState(state=state, senders=[]))
     adopted = [
         action.message
-        for part, payload in cut("state", files["state"], hashlib.sha256(files["state"]).digest())
+        for part, payload in cut("state", kept, hashlib.sha256(kept).digest())
         for action in member.hear_file(part, payload)
     ]
     assert adopted == [StateAdopted(state=state)]
@@ -383,7 +387,7 @@ def test_what_members_may_not_say_is_refused_and_changes_nothing():
         (start_round(0, bytes(32), [0, 0]), "twice"),
         (start_round(0, bytes(32), [0], shares=[0]), "shares"),
         (start_round(0, bytes(32), [0, 1], listeners=[1]), "twice"),
-        (SendFile(what="model", state=bytes(32)), "asked to go on from state 0000"),
+        (SendFile(state=bytes(32)), "asked to go on from state 0000"),
     ],
 )
 def test_orders_that_make_no_sense_end_the_worker(order, reason):
@@ -396,3 +400,35 @@ def test_a_member_without_shards_ends_the_worker():
     order = msgspec.structs.replace(start_round(0, swarm.first, [0]), shards=[])
     with pytest.raises(MalformedMessage, match="without shards"):
         list(swarm.members[0].ordered(order, 0.0))
+
+
+# --- another coordinator ---
+
+
+def said_by(actions):
+    return [action.message for action in actions if isinstance(action, Report)]
+
+
+def test_who_is_asked_again_leaves_its_round_and_says_what_it_holds():
+    swarm = MemberSwarm(2)
+    member = swarm.members[0]
+    first = member.prepared().state
+    (led_to,) = rounds(swarm, [0, 1], 1)
+    (again,) = said_by(member.prepare_again())
+    assert (again.state, again.candidate) == (first, led_to)
+    # In the middle of the round after, the one before counts, and its own is not over.
+    swarm.order(0, start_round(1, led_to, [0, 1]))
+    actions = list(member.prepare_again())
+    assert isinstance(actions[0], Abandon)
+    (again,) = said_by(actions)
+    assert (again.state, again.candidate) == (led_to, None)
+
+
+def test_a_round_that_is_done_again_for_another_coordinator_leads_to_the_same():
+    calm, shaken = MemberSwarm(2), MemberSwarm(2)
+    expected = rounds(calm, [0, 1], 3)
+    led_to = rounds(shaken, [0, 1], 1)
+    for member in shaken.members.values():
+        list(member.prepare_again())
+    led_to += rounds(shaken, [0, 1], 2, led_to[-1], 1)
+    assert led_to == expected

@@ -21,8 +21,10 @@ from axonp2p.training.file_parts import cut
 from axonp2p.training.mailbox import Mailbox
 from axonp2p.training.messages import (
     AdoptState,
+    AskPieces,
     FilePart,
     FromWorkerTraining,
+    Piece,
     Prepare,
     Prepared,
     Progress,
@@ -32,6 +34,7 @@ from axonp2p.training.messages import (
     StateAdopted,
     TaskFailed,
 )
+from axonp2p.training.pieces import book_of
 from axonp2p.training.worker import Worker
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
@@ -153,11 +156,18 @@ class Swarm:
         (state,) = {message.state for message in reports}
         return state
 
-    def fetch(self, rank, what, state):
-        self.tell(rank, SendFile(what=what, state=state))
+    def fetch_model(self, rank, state):
+        self.tell(rank, SendFile(state=state))
         ((part, payload),) = self.hear(FilePart, [rank]).values()
-        assert (part.what, part.offset, part.total) == (what, 0, len(payload))
+        assert (part.what, part.offset, part.total) == ("model", 0, len(payload))
         assert part.sha256 == hashlib.sha256(payload).digest()
+        return payload
+
+    def fetch_state(self, rank, state):
+        """Of a model so small that it is one piece."""
+        self.tell(rank, AskPieces(state=state, numbers=[0]))
+        ((piece, payload),) = self.hear(Piece, [rank]).values()
+        assert (piece.number, book_of(payload).name) == (0, state)
         return payload
 
 
@@ -184,7 +194,7 @@ def test_members_train_rounds_and_all_hold_the_same_weights(swarm):
         three.start(round, state, [0, 1, 2])
         state = three.finish(round, [0, 1, 2])
     assert state != first
-    files = [three.fetch(rank, "model", state) for rank in range(3)]
+    files = [three.fetch_model(rank, state) for rank in range(3)]
     assert files[0] == files[1] == files[2]
     assert safetensors.torch.load(files[0])["weight"].shape == (1, 3)
 
@@ -274,7 +284,7 @@ def test_a_member_takes_over_the_state_of_another(swarm):
     state = two.prepare()
     two.start(0, state, [0])
     ahead = two.finish(0, [0])
-    two.fetch(0, "state", ahead)
+    two.fetch_state(0, ahead)
     two.tell(1, AdoptState(state=ahead, senders=[0]))
     assert two.hear(StateAdopted, [1])[1][0].state == ahead
     two.start(1, ahead, [0, 1])
@@ -285,13 +295,13 @@ def test_a_job_goes_on_from_a_file(swarm):
     one, later = swarm(1), swarm(1)
     one.start(0, one.prepare(), [0])
     state = one.finish(0, [0])
-    file = one.fetch(0, "state", state)
+    file = one.fetch_state(0, state)
     later.prepare()
     later.tell(0, AdoptState(state=state, senders=[]))
     for part, payload in cut("state", file, hashlib.sha256(file).digest()):
         later.tell(0, part, payload)
     assert later.hear(StateAdopted, [0])[0][0].state == state
-    assert later.fetch(0, "model", state) == one.fetch(0, "model", state)
+    assert later.fetch_model(0, state) == one.fetch_model(0, state)
 
 
 def test_a_mistake_is_reported_and_the_worker_stays(swarm):
@@ -347,7 +357,7 @@ def test_orders_that_make_no_sense_end_the_worker(swarm, message, reason):
 
 def test_orders_before_there_is_a_model_end_the_worker(swarm):
     one = swarm(1)
-    one.tell(0, SendFile(what="model", state=bytes(32)))
+    one.tell(0, SendFile(state=bytes(32)))
     error = one.peers[0].ended.get(timeout=20)
     one.peers[0].ended.put(error)
     assert "SendFile before the model was built" in error.message

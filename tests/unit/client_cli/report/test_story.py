@@ -49,6 +49,9 @@ def test_a_resumed_job_forgets_rounds_that_were_not_kept(tmp_path: Path) -> None
     job.account.change(round=3, state=JobState.LEFT)
     job.here = []
     job.begin(["otter"], resumed_from=3)
+    assert len(fold(job.folder.read_events()).rounds) == 5  # nothing is lost before that is said
+    job.say(events.RoundsLost(first=3, last=4))
+    job.say(events.StateFound(round=3, rounds=20))
     job.train(1)
     story = fold(job.folder.read_events())
     assert [one.round for one in story.rounds] == [0, 1, 2, 3]
@@ -140,3 +143,21 @@ def test_very_many_rounds_are_drawn_together(tmp_path: Path) -> None:
     trained = sum(span.lasted for span in drawn[0].spans if span.doing == "train")
     told_of = sum(one.peers["otter"].train_seconds for one in story.rounds)
     assert trained == pytest.approx(told_of, rel=0.01)
+
+
+def test_a_peer_that_waited_for_its_job_is_there_again(tmp_path: Path) -> None:
+    job = PaperJob(tmp_path)
+    job.begin(["otter", "heron"])
+    job.train(2)
+    job.account.change(state=JobState.LEFT)
+    job.here = ["heron"]
+    job.begin(["otter"], resumed_from=2)
+    assert fold(job.folder.read_events()).peers["heron"].state == "lost"
+    job.train(1)
+    story = fold(job.folder.read_events())
+    assert story.peers["heron"].state == "works"
+    job.lose("heron")
+    last = story.newest
+    assert last
+    job.account.folder.add_event(last)  # told after the peer was lost, though accepted before
+    assert fold(job.folder.read_events()).peers["heron"].state == "lost"

@@ -1,0 +1,127 @@
+"""The books of a job: which rounds are done for good. job.json says so; all else is made to fit it after a crash.
+
+A round is first written down as ahead, with all that is to be told of it. Once its state is on the disk it is booked:
+its line in metrics.csv, then job.json, then the event. So a round that is in the books is never trained again because
+a program died, and one that is not was never told as done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from axonp2p.client.account import JobAccount
+from axonp2p.client.checkpoints import Checkpoint, Checkpoints
+from axonp2p.client.events import RoundFinished, RoundsLost, StateDamaged, StateFound, held_out
+from axonp2p.client.job_store import AheadRound, Receipts
+
+
+class Books:
+    """One job's."""
+
+    def __init__(self, account: JobAccount, checkpoints: Checkpoints) -> None:
+        self.account = account
+        self.checkpoints = checkpoints
+        self.unpaid: AheadRound | None = None
+        """Entered the books when they were opened; its peers have no receipts for it."""
+
+    def accepted(self, ahead: AheadRound) -> None:
+        """All peers agree on a round."""
+        self.account.round = ahead.finished.round + 1
+        self.account.change(ahead=ahead)
+
+    def book(
+        self, round: int, state: bytes | None, credits: dict[str, float], receipts: Sequence[Receipts] = ()
+    ) -> None:
+        """The round enters the books, if it is not there yet; its state is on the disk, or none is kept of it."""
+        account = self.account
+        kept: dict[str, object] = {"kept_round": round + 1, "kept_state": state.hex()} if state else {}
+        kept["receipts"] = list(receipts)
+        ahead = account.record.ahead
+        if ahead is None or ahead.finished.round != round:
+            account.change(lasting=True, **kept)
+        else:
+            self._add(ahead, kept, credits)
+        if state:
+            self.checkpoints.forget_old(round + 1)
+
+    def _add(self, ahead: AheadRound, kept: dict[str, object], credits: dict[str, float]) -> None:
+        event, account = ahead.finished, self.account
+        account.folder.add_metrics(
+            {
+                "round": event.round + 1,
+                "loss": event.loss,
+                **held_out(event.metrics),
+                "samples": event.samples,
+                "seconds": round(event.seconds, 4),
+                "bytes": ahead.round_bytes,
+            }
+        )
+        account.change(
+            lasting=True,
+            round=event.round + 1,
+            loss=event.loss,
+            metrics=event.metrics,
+            wire_bytes=event.wire_bytes,
+            credits=credits,
+            state_name=ahead.state,
+            ahead=None,
+            last=event,
+            **kept,
+        )
+        account.tell(event)
+
+    # --- going on ---
+
+    def open(self) -> Checkpoint | None:
+        """Make the books whole after whatever ended the last life of the job; the newest good state on this disk.
+
+        Blocks for as long as it takes to read that.
+        """
+        self.checkpoints.clear_away()
+        account = self.account
+        good = self._newest_good()
+        account.folder.keep_metrics(account.record.round)
+        ahead = account.record.ahead
+        if good and ahead and (good.rounds, good.state.hex()) == (ahead.finished.round + 1, ahead.state):
+            self.unpaid = ahead
+            self.book(ahead.finished.round, good.state, account.record.credits, account.record.receipts)
+        account.change(kept_round=good.rounds if good else 0, kept_state=good.state.hex() if good else "")
+        self._tell_the_last()
+        return good
+
+    def go_on(self, rounds: int, waiting: list[str]) -> None:
+        """The job goes on from the state after so many rounds, which those peers hold."""
+        account = self.account
+        if (lost := account.record.round) > rounds:
+            account.folder.keep_metrics(rounds)
+            account.change(lasting=True, round=rounds, ahead=None)
+            account.tell(RoundsLost(first=rounds, last=lost - 1))
+        elif account.record.round == rounds:
+            account.change(ahead=None)
+        account.round = rounds
+        if rounds:
+            account.tell(StateFound(round=rounds, rounds=account.record.rounds, waiting=waiting))
+
+    def _newest_good(self) -> Checkpoint | None:
+        record = self.account.record
+        names = {record.kept_round: record.kept_state}
+        if record.ahead:
+            names[record.ahead.finished.round + 1] = record.ahead.state
+        for one in self.checkpoints.all():
+            # One that is newer than the books came after them: of a round that was never accepted by this client.
+            if one.rounds > max(names) or names.get(one.rounds, one.state.hex()) != one.state.hex():
+                continue
+            if one.fits():
+                return one
+            aside = self.checkpoints.put_aside(one)
+            self.account.tell(StateDamaged(round=one.rounds, file=str(aside)))
+        return None
+
+    def _tell_the_last(self) -> None:
+        """The event of the last round in the books, if a crash came before it was told."""
+        last = self.account.record.last
+        if last and last.round < self.account.record.round:
+            told = (event for event in reversed(self.account.folder.read_events()) if isinstance(event, RoundFinished))
+            newest = next(told, None)
+            if newest is None or newest.round < last.round:
+                self.account.tell(last)

@@ -1,0 +1,42 @@
+"""The events of a job that is gone on with: what was found of it, and what was not."""
+
+from __future__ import annotations
+
+from axonp2p.client.event import Event
+
+
+class StateFound(Event, frozen=True):
+    """The job goes on from here."""
+
+    round: int
+    """How many rounds are done."""
+    rounds: int
+    waiting: list[str] = []
+    """Peers that waited, and hold what these rounds led to."""
+
+
+class StateDamaged(Event, frozen=True):
+    """A state on this disk is not what its name says: it is put aside, and the one before is used."""
+
+    round: int
+    """How many rounds were in it."""
+    file: str
+    """Where it lies now."""
+
+
+class PeersAwaited(Event, frozen=True):
+    """Too few peers are there for the job to go on; it keeps what it has, and looks for others."""
+
+    there: int
+    needed: int
+    seconds: float
+    """For how long it does so."""
+    reason: str
+
+
+class RoundsLost(Event, frozen=True):
+    """These rounds were in the books, but no state after them is left: they are trained again."""
+
+    first: int
+    """From 0."""
+    last: int

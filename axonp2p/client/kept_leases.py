@@ -1,0 +1,68 @@
+"""Which leases a job holds, on disk, so that the next life of the job finds its peers where the last one left them.
+
+A token is of use only to who has the client's key, which is not here. The folder is the client's own all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from axonp2p.client.lease import Lease
+from axonp2p.client.lease_sides import Promise
+from axonp2p.errors import AxonError
+from axonp2p.files import write_whole
+from axonp2p.logs import get_logger
+from axonp2p.reservation.token import Token
+from axonp2p.table.records import Row
+from axonp2p.wire.codec import decode_as, encode
+from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
+
+log = get_logger(__name__)
+
+
+class KeptLease(msgspec.Struct, frozen=True, kw_only=True):
+    """All that it takes to find a peer again, and to show it its promise."""
+
+    rank: int
+    name: str
+    row: bytes
+    token: bytes
+    uuid: str
+    issued_by: str
+    tracker: str
+
+    def opened(self) -> tuple[Row, Promise]:
+        """The row and the promise. Raises `MalformedMessage`."""
+        token: Signed[Token] = decode_as(self.token, Signed[Token], Token.LIMIT + ENVELOPE_OVERHEAD)
+        return decode_as(self.row, Row, Row.LIMIT), Promise(self.uuid, token, self.issued_by, self.tracker)
+
+
+def keep_leases(path: Path, leases: Mapping[int, Lease]) -> None:
+    """Write down those of these ranks. A disk that is full costs this memory, not the job."""
+    kept = [
+        KeptLease(
+            rank=rank,
+            name=lease.name,
+            row=encode(lease.row),
+            token=encode(lease.promise.token),
+            uuid=lease.promise.uuid,
+            issued_by=lease.promise.issued_by,
+            tracker=lease.promise.tracker,
+        )
+        for rank, lease in leases.items()
+    ]
+    try:
+        write_whole(path, msgspec.json.encode(kept))
+    except OSError as error:
+        log.warning("leases not written down", path=str(path), reason=error.strerror)
+
+
+def kept_leases(path: Path) -> list[KeptLease]:
+    """Those that the last life of the job held when it was killed; none when it ended by itself."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=list[KeptLease])
+    except (OSError, msgspec.DecodeError, AxonError):
+        return []

@@ -1,0 +1,35 @@
+"""`axon cancel JOB`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from client_cli.options import common
+
+
+@click.command("cancel")
+@click.argument("job")
+@common
+def command(job: str, home: Path | None, as_json: bool) -> None:
+    """Stop JOB at once and for good: its peers are given back, and the states to go on from are removed.
+
+    It works from any terminal of this computer, on a job that runs and on one that was paused or interrupted.
+    """
+    from axonp2p.client.job_wishes import JobWish
+    from axonp2p.errors import JobFailed
+    from axonp2p.jobs.lifecycle import JobState
+    from client_cli.context import Context
+    from client_cli.job_text import job_data
+    from client_cli.other_program import change, stop
+
+    context = Context.of(home, as_json)
+    folder = context.jobs().find(job)
+    record, _ = stop(folder, JobWish.CANCEL, context)
+    if record.state == JobState.FINISHED:
+        raise JobFailed(f"{record.id} has finished", fix=context.command("fetch", record.id, "-o", "OUT"))
+    if record.state != JobState.CANCELLED:
+        record = change(folder, record, JobState.CANCELLED)
+        folder.checkpoints(1).remove_all()
+    context.answer(f"Cancelled {record.id}.", job_data(record, at_work=False))

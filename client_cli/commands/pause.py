@@ -1,0 +1,38 @@
+"""`axon pause JOB`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from client_cli.options import common
+
+
+@click.command("pause")
+@click.argument("job")
+@click.option("--now", is_flag=True, help="Do not wait for the end of the round that runs.")
+@common
+def command(job: str, now: bool, home: Path | None, as_json: bool) -> None:
+    """Stop JOB after the round that runs, keeping all that is done; axon resume goes on with it.
+
+    Its peers are given back. It works from any terminal of this computer; the program that ran the job ends.
+    """
+    from axonp2p.client.job_wishes import JobWish
+    from axonp2p.plain_text import plural
+    from client_cli.context import Context
+    from client_cli.job_text import job_data
+    from client_cli.other_program import stop
+
+    context = Context.of(home, as_json)
+    folder = context.jobs().find(job)
+    if folder.is_held():
+        context.say(f"{folder.path.name} stops {'now' if now else 'after this round'} ...")
+    record, worked = stop(folder, JobWish.LEAVE if now else JobWish.PAUSE, context)
+    kept = plural(record.kept_round, "round")
+    if record.state == "left":
+        text = f"Paused {record.id} after {kept}." if worked else f"No program worked on {record.id}; {kept} are kept."
+        text += f"  Go on with: {context.command('resume', record.id)}"
+    else:
+        text = f"{record.id} is {record.state}."
+    context.answer(text, job_data(record, at_work=False))

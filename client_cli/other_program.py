@@ -1,0 +1,49 @@
+"""A job that another program works on, or none does: telling it to stop, and answering rightly when nobody hears."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import msgspec
+
+from axonp2p.client.job_store import JobFolder, JobRecord
+from axonp2p.client.job_wishes import JobWish, say
+from axonp2p.identity.key_file import load_or_create_key
+from axonp2p.jobs.lifecycle import JobState, is_over
+from axonp2p.jobs.spec import JobSpec
+from client_cli.context import Context
+
+LOOK_S = 0.2
+
+
+def stop(folder: JobFolder, wish: JobWish, context: Context) -> tuple[JobRecord, bool]:
+    """Have the program that works on the job stop, and wait until it has; what the job is then, and whether one did.
+
+    Ctrl-C ends only the waiting. Where no program works on the job, its peers are told that they need not wait.
+    """
+    working = folder.is_held()
+    if working:
+        say(folder.path, wish)
+        while folder.is_held():
+            time.sleep(LOOK_S)
+    record = folder.read()
+    if not is_over(record.state):  # it was killed, whether just now or long ago
+        record = _let_go(folder, record, context)
+    return record, working
+
+
+def change(folder: JobFolder, record: JobRecord, state: JobState) -> JobRecord:
+    """Write down what a job without a program is from now on."""
+    with folder.held():
+        record = msgspec.structs.replace(record, state=state, updated=time.time(), waits_for=[])
+        folder.write(record, lasting=True)
+    return record
+
+
+def _let_go(folder: JobFolder, record: JobRecord, context: Context) -> JobRecord:
+    from axonp2p.client.letting_go import let_go
+
+    key = load_or_create_key(context.home / "client.key")
+    asyncio.run(let_go(folder, record, msgspec.convert(record.spec, JobSpec), key))
+    return change(folder, record, JobState.LEFT)

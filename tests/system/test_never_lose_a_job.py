@@ -1,0 +1,245 @@
+"""Clients, peers and trackers killed at any moment: the job goes on, and comes to what it would have come to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import axonp2p
+from axonp2p.client.events import Event, JobLeft, PeersAwaited, RoundFinished, RoundsLost, StateFound
+from axonp2p.client.files import read_metrics
+from axonp2p.client.job_store import JobFolder, JobStore
+from axonp2p.errors import NobodyFits
+from axonp2p.jobs.lifecycle import JobState
+from axonp2p.sandbox.child import why_no_sandbox
+from tests.system.processes import Processes
+from tests.system.small_job import TASK, write_job
+
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(bool(why_no_sandbox()), reason="no bubblewrap here"),
+]
+
+MOMENTS = 20
+LATEST_S = 4.0
+"""Into a life of the client: from before it has a job to when it has trained some rounds."""
+ROUNDS = 60
+PATIENCE_S = 60.0
+REMEMBERS = TASK.replace("lr=0.2", "lr=0.02, momentum=0.9")
+"""An optimiser without whose memory a job would come to something else."""
+ALWAYS_THE_SAME = """
+compression = "none"
+exchange-every = 5
+overlap = false
+"""
+
+
+def write(folder: Path, *, rounds: int = ROUNDS, pause: float = 0.02, wait: str = "0 s") -> Path:
+    """A job that comes to the same weights whenever the same two peers train it."""
+    write_job(folder, peers=2, least=2, rounds=rounds, pause=pause, task=REMEMBERS)
+    text = (folder / "job.toml").read_text()
+    (folder / "job.toml").write_text(text.replace('wait = "0 s"', f'wait = "{wait}"') + ALWAYS_THE_SAME)
+    return folder
+
+
+class Client:
+    """`axon` as a process of its own, which may be killed."""
+
+    def __init__(self, home: Path, tracker: str) -> None:
+        self.home = home
+        self._tracker = tracker
+        self.said = ""
+
+    def run(self, *words: str, kill_after: float | None = None) -> int:
+        """Its exit code; minus nine when it was killed."""
+        options = ["--home", str(self.home)]
+        if words[0] in ("submit", "resume"):
+            options += ["--tracker", self._tracker]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "client_cli.main", *words, *options],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            self.said = process.communicate(timeout=120 if kill_after is None else kill_after)[0]
+        except subprocess.TimeoutExpired:
+            process.kill()
+            self.said = process.communicate()[0]
+            assert kill_after is not None, self.said
+        return process.returncode
+
+    @contextmanager
+    def running(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+        options = ["--home", str(self.home), "--tracker", self._tracker]
+        with (self.home.parent / "client.out").open("ab") as out:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "client_cli.main", *words, *options],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+            )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def job(self) -> JobFolder | None:
+        """The newest one that is not over."""
+        store = JobStore(self.home)
+        found = [record.id for record in store.records() if record.state is not JobState.FINISHED]
+        return store.find(found[-1]) if found else None
+
+
+def until(job: JobFolder, rounds: int) -> None:
+    began = time.monotonic()
+    while job.read().round < rounds:
+        assert time.monotonic() - began < PATIENCE_S, f"it does not come to round {rounds}"
+        time.sleep(0.02)
+
+
+def until_there(client: Client) -> JobFolder:
+    began = time.monotonic()
+    while (job := client.job()) is None:
+        assert time.monotonic() - began < PATIENCE_S, "no job"
+        time.sleep(0.02)
+    return job
+
+
+def the_books(job: JobFolder) -> list[Event]:
+    """All events, when they and the metrics say that every round was trained once, and in its turn."""
+    events = job.read_events()
+    rounds = [event.round for event in events if isinstance(event, RoundFinished)]
+    assert rounds == list(range(job.read().round))
+    assert [int(row["round"]) - 1 for row in read_metrics(job.metrics)] == rounds
+    assert not any(isinstance(event, RoundsLost) for event in events)
+    return events
+
+
+def weights_of(job: JobFolder) -> str:
+    assert job.read().state is JobState.FINISHED
+    return hashlib.sha256(job.model.read_bytes()).hexdigest()
+
+
+def test_a_client_killed_at_twenty_moments_comes_to_the_same_weights(tmp_path: Path) -> None:
+    chance = random.Random(6)
+    source = write(tmp_path / "line")
+    with Processes(tmp_path) as processes:
+        processes.start_peers("otter", "heron")
+        calm = Client(tmp_path / "calm", processes.tracker)
+        assert calm.run("submit", str(source)) == 0, calm.said
+        (expected,) = (weights_of(JobStore(calm.home).find(record.id)) for record in JobStore(calm.home).records())
+
+        shaken = Client(tmp_path / "shaken", processes.tracker)
+        kills, waited = 0, 0
+        while kills < MOMENTS or shaken.job():
+            job = shaken.job()
+            words = ("resume", job.path.name) if job else ("submit", str(source))
+            code = shaken.run(*words, kill_after=chance.uniform(0, LATEST_S) if kills < MOMENTS else None)
+            kills += code == -signal.SIGKILL
+            # The slot of a client that died while it hired may look taken for a moment.
+            assert code in (0, -signal.SIGKILL, NobodyFits.exit_code), shaken.said
+        for record in JobStore(shaken.home).records():
+            job = JobStore(shaken.home).find(record.id)
+            events = the_books(job)
+            waited += sum(bool(event.waiting) for event in events if isinstance(event, StateFound))
+            assert len({peer.name for peer in job.read().peers}) == 2
+            assert weights_of(job) == expected
+            assert not list(job.path.glob("states/*"))
+        assert waited > MOMENTS // 4  # most of the others were killed before they had begun to train
+        for name in ("otter", "heron"):
+            assert "Traceback" not in processes.output(name)
+
+
+def test_when_everything_dies_at_once_no_round_in_the_books_is_trained_twice(tmp_path: Path) -> None:
+    source = write(tmp_path / "line", rounds=30)
+    with Processes(tmp_path) as processes:
+        processes.start_tracker("second", knows=[processes.tracker])
+        processes.start_peers("otter", "heron")
+        client = Client(tmp_path / "client", processes.tracker)
+        with client.running("submit", str(source)) as program:
+            job = until_there(client)
+            until(job, 7)
+            program.kill()
+            for name in ("otter", "heron", "tracker", "second"):
+                processes.process(name).kill()
+            for name in ("otter", "heron", "tracker", "second"):
+                processes.kill(name)
+        done = job.read().round
+        assert done >= 7
+        processes.start_tracker("tracker")
+        processes.start_tracker("second", knows=[processes.tracker])
+        processes.start_peers("otter", "heron")
+        assert client.run("resume", job.path.name) == 0, client.said
+        found = re.search(r"goes on after round (\d+) of 30", client.said)
+        assert found
+        assert int(found[1]) >= done
+        the_books(job)
+        assert weights_of(job)
+        with axonp2p.Swarm(trackers=[processes.tracker], home=client.home) as swarm:
+            began = time.monotonic()
+            while swarm.credits(job.path.name).receipts < 2 * 30:  # peers hand in what the client did not
+                assert time.monotonic() - began < PATIENCE_S, swarm.credits(job.path.name).receipts
+                time.sleep(0.2)
+
+
+def test_a_job_is_paused_and_cancelled_from_another_terminal(tmp_path: Path) -> None:
+    source = write(tmp_path / "line", rounds=1000)
+    with Processes(tmp_path) as processes:
+        processes.start_peers("otter", "heron")
+        client = Client(tmp_path / "client", processes.tracker)
+        with client.running("submit", str(source)) as program:
+            job = until_there(client)
+            until(job, 3)
+            assert client.run("pause", job.path.name) == 0, client.said
+            assert program.wait(10) == 130
+        left = job.read()
+        assert left.state is JobState.LEFT
+        assert left.round == left.kept_round >= 3
+        assert f"Paused {left.id} after {left.round} rounds." in client.said
+        with client.running("resume", job.path.name) as program:
+            until(job, left.round + 3)
+            program.kill()  # now its peers wait for it
+            program.wait()
+            assert client.run("cancel", job.path.name, "--json") == 0, client.said
+        assert json.loads(client.said)["state"] == "cancelled"
+        # And do so no more: at once there is room for another.
+        assert client.run("submit", str(write(tmp_path / "next", rounds=2))) == 0, client.said
+
+
+def test_a_job_with_too_few_peers_waits_for_others_and_keeps_what_it_has(tmp_path: Path) -> None:
+    source = write(tmp_path / "line", rounds=40, wait="2 min")
+    with Processes(tmp_path) as processes:
+        processes.start_peers("otter", "heron")
+        with axonp2p.Swarm(trackers=[processes.tracker], home=tmp_path / "client") as swarm:
+            job = swarm.submit(source)
+            seen: list[Event] = []
+            for event in job.events():
+                seen.append(event)
+                if isinstance(event, RoundFinished) and event.round == 3:
+                    processes.kill("heron")
+                if isinstance(event, PeersAwaited):
+                    assert (event.there, event.needed) == (1, 2)
+                    assert event.seconds > 60
+                    processes.start_peers("wren")
+            assert job.record.state is JobState.FINISHED
+            assert not isinstance(seen[-1], JobLeft)
+            assert sum(isinstance(event, PeersAwaited) for event in seen) == 1
+            the_books(JobFolder(job.folder))
+            # The one that stayed held what was done, and nothing went over the disk.
+            (found,) = (event for event in seen if isinstance(event, StateFound))
+            assert found.waiting == ["otter"]
