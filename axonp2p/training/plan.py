@@ -46,17 +46,17 @@ class TrainPlan:
     """Where to go on: rounds are counted from 0 over the whole life of a job."""
     start_state: bytes | None = None
     """The hash of the state that `first_round` starts from; None means the task's own first weights."""
+    wishes: Wishes = field(default_factory=Wishes)
+    """How the members are to exchange."""
+    rtt_s: float = 0.0
+    """The longest round trip to a member that was measured."""
+    keep_every: int = 0
+    """After every so many rounds, and after the last, the client keeps the state; 0: it keeps none."""
     later: tuple[Done, ...] = ()
     """Where the job had come to after that when its last coordinator died, the newest first. It goes on from there if a
     member still holds it."""
     life: int = 0
     """How many coordinators the job had before."""
-    wishes: Wishes = field(default_factory=Wishes)
-    """How the members are to exchange."""
-    keep_every: int = 0
-    """After every so many rounds, and after the last, the client keeps the state; 0: it keeps none."""
-    rtt_s: float = 0.0
-    """The longest round trip to a member that was measured."""
 
     @property
     def first_attempt(self) -> int:

@@ -13,7 +13,7 @@ from axonp2p.training.exchange.slices import slices
 from axonp2p.training.exchange.terms import parts
 from axonp2p.training.legs import exchanges_of
 from axonp2p.training.member_actions import Report
-from axonp2p.training.messages import AskPieces
+from axonp2p.training.messages import AskPieces, SendFile
 from axonp2p.training.outer_optimizer import State, outer_step, state_from_file, state_values
 from axonp2p.training.phases import Phase
 from axonp2p.training.pieces import piece_count
@@ -75,6 +75,7 @@ def _given_by(world: World, rank: int, state: bytes) -> State:
     member = world.peers[rank].member
     assert member
     numbers = list(range(piece_count(state_values(world.setting.layout) * BYTES_A_VALUE)))
+    list(member.ordered(SendFile(state=state), world.agenda.now))  # the last round counts
     asked = member.ordered(AskPieces(state=state, numbers=numbers), world.agenda.now)
     given = b"".join(action.payload for action in asked if isinstance(action, Report))
     return state_from_file(given, world.setting.layout)

@@ -342,7 +342,7 @@ def test_what_members_may_not_send_is_dropped_and_the_round_goes_on(swarm, capfd
     ("message", "reason"),
     [
         (start_round(0, bytes(32), [0]), "asked to go on from state 0000"),
-        (Prepare(rank=0, job="job", task="task.py", shards=3, batch=4, seed=1), "a second Prepare"),
+        (Prepare(rank=0, job="other", task="task.py", shards=3, batch=4, seed=1), "a second Prepare"),
     ],
 )
 def test_orders_that_make_no_sense_end_the_worker(swarm, message, reason):
@@ -353,6 +353,18 @@ def test_orders_that_make_no_sense_end_the_worker(swarm, message, reason):
     one.peers[0].ended.put(error)
     assert isinstance(error, MalformedMessage)
     assert reason in error.message
+
+
+def test_another_coordinator_is_told_where_the_worker_stands(swarm):
+    one = swarm(1)
+    first = one.prepare()
+    one.start(0, first, [0])
+    led_to = one.finish(0, [0])
+    one.tell(0, Prepare(rank=0, job="job", task="task.py", shards=3, batch=4, seed=1, first_round=1))
+    ((again, _),) = one.hear(Prepared, [0]).values()
+    assert (again.state, again.candidate) == (first, led_to)
+    one.start(1, led_to, [0])
+    one.finish(1, [0])
 
 
 def test_orders_before_there_is_a_model_end_the_worker(swarm):
