@@ -2,9 +2,9 @@
 
 Upload: bytes that were confirmed, over the time in which some link had something on its way. Download: bytes that
 arrived, over the time in which they kept arriving; when the others send slower than this line could take, that is
-what is measured. Both are cut into pieces of busy time, and the second best of the last few pieces counts, much as
-BBR takes the best of recent delivery rates (Cardwell et al. 2016): pieces in which TCP had only begun, or in which
-the other side was slow, say little of the line, and a single good one may be an error.
+what is measured. Both are cut into pieces of busy time, and the second best of the last few pieces counts (of the
+first two the better), much as BBR takes the best of recent delivery rates (Cardwell et al. 2016): pieces in which TCP
+had only begun, or in which the other side was slow, say little of the line, and a single good one may be an error.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class _Rate:
     @property
     def bytes_a_second(self) -> float | None:
         best = sorted(self._pieces, reverse=True)
-        return best[min(1, len(best) - 1)] if best else None
+        if not best:
+            return None
+        return best[0] if len(best) <= 2 else best[1]
 
 
 class LineMeter:

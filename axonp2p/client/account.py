@@ -41,6 +41,7 @@ class JobAccount:
 
     def tell(self, event: Event) -> None:
         """Show an event, and keep it unless the next moment makes it worthless."""
+        event = msgspec.structs.replace(event, at=self._clock.now())
         if not isinstance(event, RoundProgress | BundleProgress):
             self.folder.add_event(event)
         self._watch(event)

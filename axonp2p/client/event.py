@@ -13,3 +13,6 @@ def _in_snake_case(name: str) -> str:
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=_in_snake_case):
     """The base of all of them; in JSON the field `event` holds the class's name in snake case."""
+
+    at: float = 0.0
+    """When it happened, in Unix seconds; 0 until it is told."""

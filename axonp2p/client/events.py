@@ -23,6 +23,7 @@ from axonp2p.client.owner_events import PeerResumed as PeerResumed
 from axonp2p.client.round_events import ExchangeChosen as ExchangeChosen
 from axonp2p.client.round_events import PeerJoined as PeerJoined
 from axonp2p.client.round_events import PeerLeftBehind as PeerLeftBehind
+from axonp2p.client.round_events import PeerRound as PeerRound
 from axonp2p.client.round_events import RoundFinished as RoundFinished
 from axonp2p.client.round_events import RoundProgress as RoundProgress
 from axonp2p.client.round_events import RoundRedone as RoundRedone
@@ -86,6 +87,13 @@ class PeerHired(Event, frozen=True):
     rank: int
     cores: int
     memory_mb: int
+
+
+class RttsGuessed(Event, frozen=True):
+    """Round-trip times among the hired peers, as their network coordinates tell: wrong by about a third."""
+
+    seconds: dict[str, dict[str, float]]
+    """By both names; each pair stands once."""
 
 
 class PeerReady(Event, frozen=True):
@@ -172,6 +180,7 @@ AnyEvent = (
     | Reserved
     | PeerRefused
     | PeerHired
+    | RttsGuessed
     | BundleProgress
     | BundleSent
     | PeerHelped

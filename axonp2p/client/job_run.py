@@ -25,7 +25,7 @@ from axonp2p.client.narrator import Narrator
 from axonp2p.client.receipts import ReceiptBook, ReceiptOffice
 from axonp2p.client.replacements import Replacements
 from axonp2p.client.sending import Sending
-from axonp2p.client.training_plan import lines_of, plan_of
+from axonp2p.client.training_plan import lines_of, plan_of, rtts_among
 from axonp2p.errors import AxonError, JobFailed
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.lifecycle import JobState
@@ -148,6 +148,8 @@ class JobRun:
         reservations = list(dict.fromkeys(peer.reservation for peer in peers))
         tracker = next((lease.promise.tracker for lease in hiring.hired if lease.promise.tracker), "")
         self._account.joined(peers, reservations, tracker)
+        if among := rtts_among(hiring.hired):
+            self._account.tell(among)
 
     async def _send_bundle(self, crew: LeasedCrew) -> None:
         self._account.enter(JobState.SENDING)

@@ -12,6 +12,7 @@ from axonp2p.client.events import (
     PeerJoined,
     PeerLeftBehind,
     PeerReady,
+    PeerRound,
     RoundFinished,
     ValuesLate,
 )
@@ -156,6 +157,7 @@ class Narrator:
             round_bytes=round_bytes,
             dense_bytes=self._dense_bytes(reports),
             exchange_seconds=max(report.exchange_seconds for report in reports.values()),
+            peers={self._name(rank): _share(report, credits[self._name(rank)]) for rank, report in reports.items()},
         )
         self._account.finished_round(event, wire_bytes - self._bytes_told, credits)
         self._bytes_told = wire_bytes
@@ -169,3 +171,16 @@ class Narrator:
 
     def _name(self, rank: int) -> str:
         return self._crew.leases[rank].name
+
+
+def _share(report: RoundDone, credits: float) -> PeerRound:
+    return PeerRound(
+        train_seconds=report.train_seconds,
+        exchange_seconds=report.exchange_seconds,
+        exchanges=report.exchanges,
+        samples=report.samples,
+        sent_bytes=report.sent_bytes,
+        received_bytes=report.received_bytes,
+        kept_back=report.kept_back,
+        credits=credits,
+    )

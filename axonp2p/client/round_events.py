@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from axonp2p.client.event import Event
 
 
@@ -40,6 +42,23 @@ class RoundProgress(Event, frozen=True):
     eta_s: float | None
 
 
+class PeerRound(msgspec.Struct, frozen=True, kw_only=True):
+    """What one peer did in an accepted round, by its own word. Values and bytes are those of the exchanges."""
+
+    train_seconds: float
+    """Spent on local steps."""
+    exchange_seconds: float
+    """In which it could take no local step because of an exchange; the wait for slower peers is part of it."""
+    exchanges: int
+    samples: int
+    sent_bytes: int
+    received_bytes: int
+    kept_back: int = 0
+    """Values that came too late for the others, and follow later."""
+    credits: float = 0.0
+    """The peer's in this job so far: of counter-signed receipts."""
+
+
 class RoundFinished(Event, frozen=True):
     """All peers hold the same new weights."""
 
@@ -65,6 +84,8 @@ class RoundFinished(Event, frozen=True):
     """What that would have been with an exchange in 32 bits after every step."""
     exchange_seconds: float = 0.0
     """In which the peer that waited longest could take no local step because of exchanges."""
+    peers: dict[str, PeerRound] = {}
+    """What each of those that took part did."""
 
 
 class RoundRedone(Event, frozen=True):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 
+from axonp2p.client.events import RttsGuessed
 from axonp2p.client.job_store import JobRecord
 from axonp2p.client.lease import Lease
 from axonp2p.jobs.spec import JobSpec, TrainSpec
 from axonp2p.peers.capability import read_capability
+from axonp2p.peers.coordinates import guess_between
 from axonp2p.training.measured import Line
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.wishes import COMPRESSIONS, Wishes
@@ -54,6 +57,16 @@ def wishes_of(train: TrainSpec) -> Wishes:
 def lines_of(leases: Mapping[int, Lease]) -> dict[int, Line]:
     """What the peers' owners say of their lines, by rank."""
     return {rank: _declared(lease) for rank, lease in leases.items()}
+
+
+def rtts_among(leases: Sequence[Lease]) -> RttsGuessed | None:
+    """How far the peers are from each other, as their rows tell; None when they tell nothing."""
+    seconds: dict[str, dict[str, float]] = {}
+    for one, other in itertools.combinations(leases, 2):
+        guess = guess_between(one.row.coordinate, other.row.coordinate)
+        if guess is not None:
+            seconds.setdefault(one.name, {})[other.name] = guess
+    return RttsGuessed(seconds=seconds) if seconds else None
 
 
 def _declared(lease: Lease) -> Line:

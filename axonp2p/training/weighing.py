@@ -17,15 +17,13 @@ from axonp2p.training.costs import (
     vector_bytes,
     waiting_s,
 )
-from axonp2p.training.quality import loss_of
+from axonp2p.training.quality import LATE, loss_of
 from axonp2p.training.wishes import Wishes
 
 OVERLAPPED, NOT_OVERLAPPED = 0.8, 0.2
 """The part of a leg's computing time that an exchange may take, when the next leg goes on meanwhile and when not."""
 FEW_VALUES = 4096
 """They fit a few packets whatever their bits: there headers are what costs."""
-NEGLIGIBLE = 0.1
-"""An exchange that takes less of it is not worth the delay of its result."""
 FEWER_BYTES = 110
 """By how much, with a margin for headers, so that a hundredth of dense training's bytes is kept."""
 FAST_BYTES_S, FAST_RTT_S = 50e6, 0.005
@@ -34,6 +32,8 @@ DENSITIES = (1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
 """What a member with a slow link may send; SparseLoCo still learns well at the last one."""
 LEAST_GAIN = 1.25
 """What was chosen before is kept until something else is better by this factor."""
+LEAST_TURN = 1.5
+"""The same for computing meanwhile: steps and lines of small jobs are measured with much noise."""
 
 
 @dataclass(frozen=True)
@@ -93,15 +93,16 @@ class Scales:
             # It is not a few slow members that it does not fit, it fits none.
             gather = dict.fromkeys(members, wished)
         seconds = exchange_s(facts, gather, result, self.share)
+        overlap = at_once and not self._waits(computing_s, seconds)
         return Draft(
             every=every,
-            overlap=at_once and seconds > self._negligible_s(computing_s),
+            overlap=overlap,
             gather=gather,
             result=result,
             seconds=seconds,
             too_slow=_waited(exchanges, computing_s, seconds, at_once=at_once) if seconds > allowed_s else 0.0,
             too_large=self._too_large(exchanges * exchange_bytes(facts, gather, result, self.share)),
-            loss=loss_of(every, bits),
+            loss=loss_of(every, bits) + (LATE if overlap else 0.0),
         )
 
     def _thinned(self, rank: int, wished: Coding, result: Coding, allowed_s: float) -> Coding:
@@ -119,10 +120,10 @@ class Scales:
                 return ladder[place]
         return next((coding for coding, need in zip(ladder, needs, strict=True) if need <= carries), ladder[-1])
 
-    def _negligible_s(self, computing_s: float) -> float:
-        if self.before is None:
-            return NEGLIGIBLE * computing_s
-        return NEGLIGIBLE * computing_s * (1 / LEAST_GAIN if self.before.overlap else LEAST_GAIN)
+    def _waits(self, computing_s: float, seconds: float) -> bool:
+        """Whether an exchange is so short that waiting for it costs less than a result that comes late."""
+        begins = self.before is not None and not self.before.overlap
+        return seconds <= NOT_OVERLAPPED * computing_s * (LEAST_TURN if begins else 1.0)
 
     def _too_large(self, round_bytes: float) -> float:
         """By how much a round's bytes are more than they should be, where it is ours to choose."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.lab.bench.baselines import Baselines
-from tests.lab.bench.curve import Curve
+from tests.lab.bench.curve import Curve, NoSteps
 from tests.lab.bench.ground import Ground, on_lines, on_loopback
 from tests.lab.bench.ours import AUTO, DENSE, Ours
 from tests.lab.bench.settings import Trial
@@ -22,8 +22,9 @@ WARM_UP = 1
 class Contest:
     """Everything of it happens in a folder."""
 
-    def __init__(self, folder: Path, measured_steps: int) -> None:
+    def __init__(self, folder: Path, measured_steps: int, without: Collection[str] = ()) -> None:
         """`measured_steps`: over how many DDP and hivemind, whose steps all take the same, are measured on lines."""
+        self._without = without
         self._folder = folder
         self._measured = measured_steps
         self._grounds = 0
@@ -39,8 +40,15 @@ class Contest:
         with on_lines(trial.lines, trial.members) as ground:
             home = self._new_folder()
             for name in names:
-                with told(f"{name}, {trial.millions} M, {trial.lines}"):
-                    yield self._one(ground, home, trial, name)
+                if name in self._without:
+                    continue
+                try:
+                    with told(f"{name}, {trial.millions} M, {trial.lines}"):
+                        curve = self._one(ground, home, trial, name)
+                except NoSteps as error:
+                    print(f"... left out: {error}", file=sys.stderr, flush=True)
+                else:
+                    yield curve
 
     def _one(self, ground: Ground, home: Path, trial: Trial, name: str) -> Curve:
         baselines, ours = Baselines(ground, home / name), Ours(ground, home / name)

@@ -76,16 +76,20 @@ class Curve:
         return cls(**data | {"points": [Point(**point) for point in data["points"]]})
 
 
+class NoSteps(Exception):
+    """A contestant that took no step that could be measured."""
+
+
 def read_reports(name: str, folder: Path, members: int, *, bare: bool, warm_up: int = 0) -> Curve:
     """A curve out of what members wrote (`Member.report`).
 
     A step's seconds are the median of all steps but the first `warm_up`, its bytes their mean.
-    Only steps that all members took count. Raises ValueError when they have not two of them.
+    Only steps that all members took count. Raises `NoSteps` when there are not two.
     """
     reports = [_lines(folder / f"{rank}.jsonl") for rank in range(members)]
     rows = list(zip(*reports, strict=False))
     if len(rows) < 3:
-        raise ValueError(f"{name}: members reported {len(rows) - 1} steps")
+        raise NoSteps(f"{name}: members took {len(rows) - 1} steps before they hung")
     began = _moment(rows[0], bare)
     points = []
     for row in rows:

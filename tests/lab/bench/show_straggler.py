@@ -27,6 +27,7 @@ def show(contest: Contest, trial: Trial) -> dict[str, Any]:
             "losses": [curve.loss for curve in (equal[name], beside[name]) if curve.points],
         }
         for name in NAMES
+        if name in equal and name in beside
     ]
     return {"rows": rows}
 
