@@ -154,8 +154,9 @@ class Swarm:
     def _to_take_over(self, idle: int) -> list[int]:
         """A piece that is expected late, if `idle` has it and would send it in less than half of the time."""
         pace = self._senders[idle].pace
-        needs = self._patience / 4 if pace is None else pace
-        best: tuple[float, list[int]] = (2 * needs, [])
+        if pace is None:
+            return []  # nobody knows whether it would be sooner
+        best: tuple[float, list[int]] = (2 * pace, [])
         for rank in self._holds:
             other = self._senders[rank]
             if rank == idle or other.resting or other.needs <= best[0]:
