@@ -21,11 +21,17 @@ from client_cli.options import trackers as trackers_option
 def command(
     job: str, trackers: tuple[str, ...], page: str, tensorboard: Path | None, home: Path | None, as_json: bool
 ) -> int:
-    """Go on with JOB, which was left or interrupted or failed, from the last round that was kept."""
+    """Go on with JOB, which was left or interrupted or failed, from the last round that was kept.
+
+    A job that a tracker carries on goes on there; axon watch shows it.
+    """
     from client_cli.context import Context
     from client_cli.following import follow
+    from client_cli.hosted import is_hosted, resume_at_host
     from client_cli.report.beside import Wishes
 
     context = Context.of(home, as_json)
+    if is_hosted(job, context, trackers):
+        return resume_at_host(job, context, trackers)
     with context.swarm(trackers) as swarm:
         return follow(swarm.resume(job), context, Wishes(page, tensorboard))
