@@ -119,9 +119,11 @@ class HostedJobs:
         write_mark(folder, mark)
         until = self._means.clock.monotonic() + BEGINS_S
         while True:
-            await self.look(folder)
+            mark = await self.look(folder)
             if self._store.has_record(job):
                 return folder
+            if mark.trouble:
+                raise JobFailed(f"{found.host.called} has given {job} up: {mark.trouble}")
             if self._means.clock.monotonic() > until:
                 raise Unreachable(f"{found.host.called} holds {job}, but its process has not begun", fix="try again")
             await asyncio.sleep(LOOK_S)

@@ -42,7 +42,7 @@ def main() -> int:
     folder = JobFolder(told.home / "jobs" / told.job)
     configure_logs(level="warning")
     if told.end_as:
-        return run_program(lambda: end_as(folder, JobState(told.end_as), told.why, SystemClock().now()), debug=False)
+        return run_program(lambda: end_as(folder, JobState(told.end_as), told.why, told.peers), debug=False)
     os.nice(NICE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (told.most_bytes, told.most_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -51,10 +51,7 @@ def main() -> int:
 
 def carry_on(folder: JobFolder, home: Path, trackers: list[str], peers: int) -> int:
     """The whole of a life. Raises what kept the job from beginning."""
-    if not (folder.path / "job.json").exists():
-        spec = read_spec(folder.bundle)
-        spec = with_peers(spec, peers) if peers else spec
-        folder.write(new_record(folder.path.name, spec, spec.name, SystemClock().now()), lasting=True)
+    begin(folder, peers)
     with Swarm(trackers, home=home) as swarm:
         job = swarm.resume(folder.path.name)
         threading.Thread(target=_obey, args=[job], name="words", daemon=True).start()
@@ -63,8 +60,18 @@ def carry_on(folder: JobFolder, home: Path, trackers: list[str], peers: int) -> 
     return 0 if is_over(folder.read().state) else JobFailed.exit_code
 
 
-def end_as(folder: JobFolder, state: JobState, why: str, now: float) -> int:
+def begin(folder: JobFolder, peers: int) -> None:
+    """Write the record of a job of which there is only the bundle. Raises `JobFileWrong`."""
+    if not (folder.path / "job.json").exists():
+        spec = read_spec(folder.bundle)
+        spec = with_peers(spec, peers) if peers else spec
+        folder.write(new_record(folder.path.name, spec, spec.name, SystemClock().now()), lasting=True)
+
+
+def end_as(folder: JobFolder, state: JobState, why: str, peers: int) -> int:
     """Write down how a job on which nobody works any more has ended."""
+    now = SystemClock().now()
+    begin(folder, peers)
     with folder.held():
         record = folder.read()
         if is_over(record.state) and state is not JobState.CANCELLED:

@@ -1,4 +1,4 @@
-"""The record of a job for which nothing is done yet (pure)."""
+"""The record of a job for which nothing is done yet."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from axonp2p.client.event_feed import EventFeed
 from axonp2p.client.events import JobSubmitted
 from axonp2p.client.hiring import Means
 from axonp2p.client.hosted_jobs import HostedJobs
-from axonp2p.client.hosted_mark import HostedMark, write_mark
+from axonp2p.client.hosted_mark import HostedMark, read_mark, write_mark
 from axonp2p.client.hosts import hand_over
 from axonp2p.client.job import Job
 from axonp2p.client.job_run import JobRun
@@ -40,6 +40,7 @@ from axonp2p.client.table_home import TableHome
 from axonp2p.client.trackers import nobody_known, which_trackers
 from axonp2p.clock import SystemClock
 from axonp2p.errors import AlreadyRunning, JobFailed, JobFileWrong
+from axonp2p.hosting.job_key import job_key
 from axonp2p.hosting.messages import HostedWish
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.jobs.bundle import Bundle, collect
@@ -200,8 +201,11 @@ class Swarm:
 
     def credits(self, job: str = "") -> Credits:
         """What the ledger of a tracker says: of this client and the peers of its jobs, or of one job alone."""
-        names = {peer.peer: peer.name for record in self._store.records() for peer in record.peers}
-        means = self._get_means()
+        means, records = self._get_means(), self._store.records()
+        names = {peer.peer: peer.name for record in records for peer in record.peers}
+        # A host signs for each job with the job's own key, and what it owes is owed by this client.
+        hosted = [record.id for record in records if read_mark(self._store.place_of(record.id))]
+        names |= {job_key(means.key, one).peer_id: one for one in hosted}
         job_id = self._store.find(job).path.name if job else ""
         return self._loop.call(ask_credits(means.table.trackers, means.key.peer_id, names, job_id))
 
