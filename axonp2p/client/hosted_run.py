@@ -74,7 +74,7 @@ def end_as(folder: JobFolder, state: JobState, why: str, peers: int) -> int:
     begin(folder, peers)
     with folder.held():
         record = folder.read()
-        if is_over(record.state) and state is not JobState.CANCELLED:
+        if record.state is JobState.FINISHED or (is_over(record.state) and state is not JobState.CANCELLED):
             return 0
         error = ErrorRecord(code=JobFailed.code, message=why, fix=f"axon resume {record.id}")
         failed = state is JobState.FAILED

@@ -1,4 +1,4 @@
-"""A hosted job's folder at its owner's: found, copied while it grows, whole at the end, and nothing that a host invents."""
+"""A hosted job at its owner's: found, copied while it grows, whole at the end, and nothing that a host invents."""
 
 from __future__ import annotations
 
