@@ -11,13 +11,16 @@ from axonp2p.client.events import Event
 from axonp2p.client.files import not_writable
 from axonp2p.client.hiring import Means
 from axonp2p.client.hosted_copy import HostedCopy
-from axonp2p.client.hosted_mark import HostedMark, read_mark, write_mark
+from axonp2p.client.hosted_mark import HostedMark, read_mark, remove_mark, write_mark
 from axonp2p.client.hosts import Found, FoundJob, find_jobs
 from axonp2p.client.job_store import JobFolder, JobRecord, JobStore
-from axonp2p.errors import AxonError, JobFailed, NotFound, SettingsError, Unreachable, error_classes
+from axonp2p.errors import AxonError, JobFailed, NotFound, Refused, SettingsError, Unreachable, error_classes
 from axonp2p.hosting.caller import HostLine
 from axonp2p.hosting.messages import HostedWish
 from axonp2p.jobs.lifecycle import JobState
+from axonp2p.logs import get_logger
+
+log = get_logger(__name__)
 
 LOOK_S = 1.0
 """Between two looks at a job that is followed."""
@@ -73,6 +76,27 @@ class HostedJobs:
         async with self._line(folder) as line:
             await line.tell(folder.path.name, wish)
             await HostedCopy(folder, line, self._means.clock, result=False).look()
+
+    async def take_back(self, folder: JobFolder) -> None:
+        """Make it a job of this computer again, as far as the host has come with it.
+
+        A host that does not answer, or does not know the job any more, keeps nobody from going on with what is here.
+        Raises `JobFailed` where the bundle is not.
+        """
+        job = folder.path.name
+        if not folder.bundle.exists():
+            fix = f"on the computer that submitted it: axon resume {job} --here"
+            raise JobFailed(f"the bundle of {job} is not on this computer, so it cannot go on here", fix=fix)
+        try:
+            async with self._line(folder) as line:
+                copy = HostedCopy(folder, line, self._means.clock, result=True)
+                if (await copy.look()).at_work:
+                    await line.tell(job, "leave")
+                    await _until_over(copy)
+                await line.tell(job, "fetched")
+        except (Unreachable, Refused) as error:
+            log.warning("the job goes on without its host", job=job, reason=error.in_a_line)
+        remove_mark(folder)
 
     async def follow(self, folder: JobFolder, tell: Callable[[Event], None]) -> None:
         """Copy the job until nothing works on it any more, its result too, and tell what happens.
@@ -135,6 +159,13 @@ class HostedJobs:
             raise NotFound(f"no host carries {folder.path.name} on")
         async with await HostLine.open(self._means.key, mark.place) as line:
             yield line
+
+
+async def _until_over(copy: HostedCopy) -> None:
+    while True:
+        if not (await copy.look()).at_work:
+            return
+        await asyncio.sleep(LOOK_S)
 
 
 def _the_one(found: Found, job: str, missing: NotFound) -> FoundJob:

@@ -53,6 +53,11 @@ def write_mark(folder: JobFolder, mark: HostedMark) -> None:
         raise not_writable(folder.path, error) from error
 
 
+def remove_mark(folder: JobFolder) -> None:
+    """It is a job of this computer from now on."""
+    (folder.path / FILE_NAME).unlink(missing_ok=True)
+
+
 def is_at_work(folder: JobFolder) -> bool:
     """Whether some program works on the job: here, or at its host as far as that has told."""
     mark = read_mark(folder)

@@ -150,6 +150,13 @@ class Swarm:
         hosted = self._hosted()
         self._loop.call(hosted.tell(self._loop.call(hosted.find(job)), wish))
 
+    def take_back(self, job: str) -> Job:
+        """Go on here with a job that a tracker carried on, from where it is; only where its bundle is."""
+        hosted = self._hosted()
+        folder = self._loop.call(hosted.find(job))
+        self._loop.call(hosted.take_back(folder))
+        return self.resume(folder.path.name)
+
     def find_hosted(self) -> list[str]:
         """Copy what is new of all jobs that the known trackers carry on; which trackers could not be asked, and why."""
         return self._loop.call(self._hosted().find_all())

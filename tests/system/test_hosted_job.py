@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from axonp2p.client.events import JobFinished, RoundFinished, StateFound
+from axonp2p.client.events import JobFinished, JobSubmitted, RoundFinished, StateFound
 from axonp2p.client.job_store import JobFolder, JobStore
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.sandbox.child import why_no_sandbox
@@ -155,6 +155,25 @@ def test_a_hosted_job_is_paused_resumed_and_cancelled_from_afar(tmp_path: Path) 
         until(lambda: not processes_of(hosted), "its process is left")
         # At once there is room for another, also at the peer.
         assert laptop.ask("submit", str(write_job(tmp_path / "next", peers=1, rounds=2)))["state"] == "finished"
+
+
+def test_a_hosted_job_is_taken_back(tmp_path: Path) -> None:
+    source = write_job(tmp_path / "line", peers=1, rounds=60, pause=0.02)
+    with Processes(tmp_path) as processes:
+        processes.start_peers("otter")
+        laptop = Computer(tmp_path / "laptop", processes.tracker)
+        other = Computer(tmp_path / "other", processes.tracker)
+        job = laptop.ask("submit", str(source), "--detach")["job"]
+        other.has_the_key_of(laptop)
+        until(lambda: laptop.ask("status", job)["round"] >= 2, "no round")
+        done = subprocess.run(other.command("resume", job, "--here"), capture_output=True, text=True, timeout=60)
+        assert "is not on this computer" in done.stderr
+        assert laptop.ask("resume", job, "--here")["state"] == "finished"
+        folder = laptop.folder(job)
+        finished_well(folder, 60)
+        lives = [event for event in folder.read_events() if isinstance(event, JobSubmitted)]
+        assert lives[-1].resumed_from_round >= 2
+        assert not processes_of(tmp_path / "tracker" / "hosted")
 
 
 @pytest.mark.skipif(bool(NO_NETWORK), reason=NO_NETWORK or "-")
