@@ -54,7 +54,7 @@ async def find_jobs(means: Means) -> Found:
         except (AxonError, TimeoutError) as error:
             silent.append(f"{host.called}: {error.in_a_line if isinstance(error, AxonError) else 'it is too slow'}")
 
-    await asyncio.gather(*(ask(host) for host, offer in offers if offer.jobs))
+    await asyncio.gather(*(ask(host) for host, _ in offers))
     return Found(jobs, silent)
 
 

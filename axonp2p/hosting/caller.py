@@ -108,7 +108,10 @@ class HostLine:
         missing = sorted(set(range(blob.count)) - from_bits(have.pieces, blob.count))
         for number in missing:
             piece = await asyncio.to_thread(read, number)
-            await self._session.send(BlobPiece(blob=blob.name, number=number), piece, bulk=True)
+            try:
+                await self._session.send(BlobPiece(blob=blob.name, number=number), piece, bulk=True)
+            except Unreachable:
+                break  # what it said before it hung up comes next
             sent(len(piece))
         await self._next(JobHosted, len(missing))
 

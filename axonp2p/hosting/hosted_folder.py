@@ -25,7 +25,7 @@ import msgspec
 
 from axonp2p.blobs.manifest import Blob, read_manifest
 from axonp2p.errors import AxonError, LimitReached, Refused
-from axonp2p.files import write_whole
+from axonp2p.files import replacing, write_whole
 from axonp2p.hosting.admission import Held
 from axonp2p.hosting.folder_files import (
     EVENTS,
@@ -100,6 +100,7 @@ class HostedFolder:
 
     def make(self, record: HostedRecord, blob: Blob, key_seed: bytes) -> None:
         """Make it, for its owner alone. Raises `LimitReached` when the disk takes it not."""
+        self.remove()  # what a crash left of it before it had a record
         try:
             self.path.mkdir(mode=0o700, parents=True)
             if blob.size + KEPT_FREE_BYTES > shutil.disk_usage(self.path).free:
@@ -126,7 +127,8 @@ class HostedFolder:
 
     def write(self, record: HostedRecord) -> None:
         """Replace its record."""
-        write_whole(self._record, msgspec.json.encode(record) + b"\n")
+        with replacing(self._record, lasting=True) as file:
+            file.write(msgspec.json.encode(record) + b"\n")
 
     def blob(self, record: HostedRecord) -> Blob | None:
         """The bundle's manifest; None when it cannot be read."""

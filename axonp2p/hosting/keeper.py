@@ -44,7 +44,7 @@ class Keeper:
         for folder, record in await asyncio.to_thread(all_folders, self._hosted):
             tending = self._jobs[record.owner, record.job] = self._tending(folder, record)
             if record.arrived and not record.over_since:
-                await tending.begin()
+                tending.begin()
 
     async def run(self) -> None:
         """Look after them, until cancelled."""

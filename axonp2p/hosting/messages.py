@@ -11,7 +11,7 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.messages import JobId
 from axonp2p.wire.codec import Message
 
-MOST_HOSTED = 1000
+MOST_HOSTED = 500
 MOST_FOLDER_FILES = 300
 LONGEST_FILE_NAME = 120
 KEY_BYTES = 32

@@ -48,7 +48,7 @@ class JobProcess:
     async def start(cls, folder: HostedFolder, orders: Orders, *more: str) -> JobProcess:
         """Raises `OSError` when the system starts no more processes."""
         environment = {name: value for name, value in os.environ.items() if name != "AXON_HOME"}
-        with folder.log.open("wb") as log:
+        with folder.log.open("ab" if more else "wb") as log:  # what a life said before stays until the next life
             process = await asyncio.create_subprocess_exec(
                 *orders.words(folder),
                 *more,

@@ -15,6 +15,7 @@ from axonp2p.errors import Busy, JobFileWrong, LimitReached, MalformedMessage, R
 from axonp2p.hosting.caller import HOSTING_PATH
 from axonp2p.hosting.keeper import Keeper
 from axonp2p.hosting.messages import (
+    MOST_HOSTED,
     AskFolder,
     AskJobs,
     AskPart,
@@ -79,7 +80,7 @@ class HostServer:
                 await self._take(session, message, bytes(payload))
             case AskJobs():
                 jobs = [HostedJob(job=one.record.job, at_work=one.at_work) for one in self._keeper.of(owner)]
-                await session.send(HostedJobs(jobs=jobs))
+                await session.send(HostedJobs(jobs=jobs[:MOST_HOSTED]))
             case AskFolder(job=job, record=known):
                 await self._tell_folder(session, self._keeper.find(owner, job), known)
             case AskPart(job=job):
@@ -109,7 +110,7 @@ class HostServer:
                 await self._receive(session, tending, blob)
                 await self._check(tending)
                 await tending.arrived()
-                await tending.begin()
+                tending.begin()
             else:
                 have = as_bits(range(blob.count), blob.count)
                 await session.send(BlobHave(blob=blob.name, pieces=have))

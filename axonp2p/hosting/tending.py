@@ -57,10 +57,9 @@ class Tending:
         """Its bundle is whole."""
         await self._change(arrived=True)
 
-    async def begin(self) -> None:
+    def begin(self) -> None:
         """Care for it from now on. Harmless when somebody does."""
         if not self.at_work:
-            await self._change(over_since=0.0, trouble="", fetched=False)
             self._task = asyncio.create_task(self._tend(), name=f"hosted {self.record.job}")
 
     async def tell(self, wish: HostedWish) -> None:
@@ -70,7 +69,7 @@ class Tending:
         elif wish == "resume":
             progress = await asyncio.to_thread(self.folder.progress)
             if progress is None or progress.state not in ("finished", "cancelled"):
-                await self.begin()
+                self.begin()
         elif self._process:
             self._process.say(wish)
         elif wish == "cancel" or self.at_work:
@@ -91,6 +90,7 @@ class Tending:
 
     async def _tend(self) -> None:
         lives = Lives()
+        await self._change(over_since=0.0, trouble="", fetched=False)
         while True:
             progress = await self._live()
             if progress is not None and progress.over:

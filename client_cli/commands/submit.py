@@ -38,6 +38,8 @@ def command(
     With --detach this ends once a tracker has the job: axon watch shows it, here or on another computer with the same
     key, and axon fetch brings what came of it.
     """
+    if detach and tensorboard:
+        raise click.UsageError("--tensorboard goes with axon report for a job that is handed over")
     from client_cli.context import Context
     from client_cli.following import follow
     from client_cli.hosted import handed_over
