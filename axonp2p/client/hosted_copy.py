@@ -56,7 +56,7 @@ class HostedCopy:
         state, record = await self._line.folder(job, self._record)
         self._record = record or self._record
         there = _opened(self._record, job)
-        sizes = {file.name: _size(folder.path / file.name) for file in state.files}
+        sizes = {file.name: size for file in state.files if (size := _size(folder.path / file.name)) is not None}
         for file in to_copy(state.files, sizes, result=self._result and not state.at_work):
             if kind_of(file.name) is Kind.GROWING:
                 await self._grow(file)

@@ -8,7 +8,7 @@ from axonp2p.client.files import not_writable
 from axonp2p.client.job_store import JobFolder
 from axonp2p.errors import SettingsError
 from axonp2p.files import write_whole
-from axonp2p.hosting.caller import Host
+from axonp2p.hosting.host import Host
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.address import PinnedAddress
 

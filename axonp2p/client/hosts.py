@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from axonp2p.client.hiring import Means
 from axonp2p.client.hosted_mark import HostedMark
 from axonp2p.errors import AxonError, JobFileWrong, Refused, TrackerUnreachable, Unreachable
-from axonp2p.hosting.caller import Host, HostLine, ask_offer
+from axonp2p.hosting.caller import HostLine, ask_offer
+from axonp2p.hosting.host import Host
 from axonp2p.hosting.job_key import job_key
 from axonp2p.hosting.messages import HostedJob, HostJob, HostOffer
 from axonp2p.jobs.bundle import Bundle

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ from axonp2p.blobs.manifest import Blob, from_bits
 from axonp2p.blobs.messages import BlobHave, BlobPiece
 from axonp2p.errors import MalformedMessage, SettingsError, Unreachable
 from axonp2p.hosting.folder_files import check_listing
+from axonp2p.hosting.host import Host
 from axonp2p.hosting.messages import (
     AskFolder,
     AskJobs,
@@ -29,8 +29,6 @@ from axonp2p.hosting.messages import (
     TellJob,
 )
 from axonp2p.identity.keys import PrivateKey
-from axonp2p.identity.peer_id import PeerId
-from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.dialer import dial
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.session import Session
@@ -41,19 +39,6 @@ HOSTING_PATH = "/v1/hosting"
 _OFFER_LIMIT = 1024
 ANSWER_S = 30.0
 """How long an answer may take, in seconds."""
-
-
-@dataclass(frozen=True)
-class Host:
-    """Where a host is."""
-
-    address: PinnedAddress
-    peer: PeerId
-
-    @property
-    def called(self) -> str:
-        """For people."""
-        return f"host {self.address.host_port}"
 
 
 async def ask_offer(line: HttpCaller) -> HostOffer:

@@ -13,7 +13,8 @@ from aiohttp import web
 
 from axonp2p.client.job_store import JobFolder
 from axonp2p.client.new_job import new_record
-from axonp2p.hosting.caller import Host, HostLine
+from axonp2p.hosting.caller import HostLine
+from axonp2p.hosting.host import Host
 from axonp2p.hosting.hosted_folder import HostedFolder
 from axonp2p.hosting.job_key import job_key
 from axonp2p.hosting.keeper import Keeper

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from axonp2p.errors import SettingsError
-from axonp2p.hosting.caller import Host, HostLine, ask_offer
+from axonp2p.hosting.caller import HostLine, ask_offer
+from axonp2p.hosting.host import Host
 from axonp2p.settings import TrackerSettings
 from axonp2p.transport.http_caller import HttpCaller
 from tests.fakes import ManualClock, key_of
