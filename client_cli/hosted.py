@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from axonp2p.client.hosted_mark import read_mark
 from axonp2p.client.job_store import JobFolder, JobRecord
-from axonp2p.client.job_wishes import JobWish
 from axonp2p.client.trackers import which_trackers
 from axonp2p.errors import AxonError, NotFound, Unreachable
-from axonp2p.hosting.messages import HostedWish
 from axonp2p.jobs.lifecycle import is_over
 from axonp2p.settings import read_settings
 from client_cli.context import Context
@@ -20,9 +18,12 @@ from client_cli.render import age_text
 
 if TYPE_CHECKING:
     from axonp2p.client.job import Job
+    from axonp2p.client.job_wishes import JobWish
+    from axonp2p.hosting.messages import HostedWish
 
 LOOK_S = 0.5
-_WISHES: dict[JobWish, HostedWish] = {JobWish.PAUSE: "pause", JobWish.LEAVE: "leave", JobWish.CANCEL: "cancel"}
+_WISHES: dict[str, HostedWish] = {"pause": "pause", "leave": "leave", "cancel": "cancel"}
+"""`JobWish` as hosts know them."""
 
 
 def looked_at(job: str, context: Context, trackers: Sequence[str], *, result: bool = False) -> JobFolder:
@@ -96,7 +97,7 @@ def stop_at_host(folder: JobFolder, wish: JobWish, context: Context, trackers: S
     job = folder.path.name
     with context.swarm(trackers) as swarm:
         working = swarm.look_at_host(job).at_work
-        if working or wish is JobWish.CANCEL:
+        if working or wish == "cancel":
             swarm.tell_host(job, _WISHES[wish])
         while swarm.look_at_host(job).at_work:
             time.sleep(LOOK_S)
