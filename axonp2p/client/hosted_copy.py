@@ -24,6 +24,7 @@ from axonp2p.errors import AlreadyRunning, MalformedMessage, NotFound, PeerMisbe
 from axonp2p.files import locked, put_in_place, write_whole
 from axonp2p.hosting.caller import HostLine
 from axonp2p.hosting.folder_files import GROWING_LIMIT, MODEL, STATES, Kind, kind_of, to_copy
+from axonp2p.hosting.hosted_folder import seen_on_disk
 from axonp2p.hosting.messages import FolderFile
 from axonp2p.jobs.lifecycle import is_over
 
@@ -56,8 +57,8 @@ class HostedCopy:
         state, record = await self._line.folder(job, self._record)
         self._record = record or self._record
         there = _opened(self._record, job)
-        sizes = {file.name: size for file in state.files if (size := _size(folder.path / file.name)) is not None}
-        for file in to_copy(state.files, sizes, result=self._result and not state.at_work):
+        here = {file.name: known for file in state.files if (known := _here(folder.path, file.name))}
+        for file in to_copy(state.files, here, result=self._result and not state.at_work):
             if kind_of(file.name) is Kind.GROWING:
                 await self._grow(file)
             else:
@@ -154,6 +155,13 @@ def _is_right(arriving: Path, name: str, record: JobRecord | None) -> bool:
         return record is not None and found == record.model_sha256
     rounds, _, state = name.removeprefix(f"{STATES}/").removesuffix(".safetensors").partition("-")
     return Checkpoint(arriving, int(rounds), bytes.fromhex(state)).fits()
+
+
+def _here(folder: Path, name: str) -> FolderFile | None:
+    try:
+        return seen_on_disk(folder, name)
+    except FileNotFoundError:
+        return None
 
 
 def _size(path: Path) -> int | None:

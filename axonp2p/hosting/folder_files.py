@@ -61,18 +61,18 @@ def check_listing(files: Iterable[FolderFile]) -> None:
         seen.add(file.name)
 
 
-def to_copy(there: Iterable[FolderFile], here: Mapping[str, int], *, result: bool) -> list[FolderFile]:
-    """Which files to fetch, in this order; `here` has the sizes of those that are on this disk.
+def to_copy(there: Iterable[FolderFile], here: Mapping[str, FolderFile], *, result: bool) -> list[FolderFile]:
+    """Which files to fetch, in this order; `here` has those that are on this disk, by name.
 
-    What grows is fetched whenever its size differs, what is large and fixed only with the `result`: the weights, or
-    the states to go on from as long as there are none.
+    What grows is fetched whenever its size or its end differs, what is large and fixed only with the `result`: the
+    weights, or the states to go on from as long as there are none.
     """
     files = list(there)
     has_model = any(file.name == MODEL for file in files)
 
     def is_wanted(file: FolderFile) -> bool:
         fits = kind_of(file.name) is Kind.GROWING or (result and (file.name == MODEL) == has_model)
-        return fits and here.get(file.name) != file.size
+        return fits and here.get(file.name) != file
 
     def small_first(file: FolderFile) -> tuple[bool, bool, str]:
         return kind_of(file.name) is Kind.FIXED, file.name != EVENTS, file.name

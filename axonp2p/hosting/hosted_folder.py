@@ -39,7 +39,7 @@ from axonp2p.hosting.folder_files import (
     Kind,
     kind_of,
 )
-from axonp2p.hosting.messages import MOST_FOLDER_FILES, FolderFile
+from axonp2p.hosting.messages import LAST_BYTES, MOST_FOLDER_FILES, FolderFile
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.wire.frame import PAYLOAD_LIMIT
@@ -191,11 +191,8 @@ class HostedFolder:
         names += sorted(f"{STATES}/{path.name}" for path in self.job.glob(f"{STATES}/*.safetensors"))
         found = []
         for name in names:
-            kind = kind_of(name)
             with suppress(OSError):
-                if kind:
-                    size = (self.job / name).stat().st_size
-                    found.append(FolderFile(name=name, size=min(size, GROWING_LIMIT) if kind is Kind.GROWING else size))
+                found.append(seen_on_disk(self.job, name))
         return found[:MOST_FOLDER_FILES]
 
     def part(self, name: str, offset: int, before: bytes) -> tuple[int, bytes]:
@@ -215,6 +212,17 @@ class HostedFolder:
                 return offset, file.read(max(0, min(PAYLOAD_LIMIT, most - offset)))
         except OSError as error:
             raise Refused(f"there is no {name} now") from error
+
+
+def seen_on_disk(folder: Path, name: str) -> FolderFile:
+    """A file that travels, as it is in a job's folder, at either side. Raises `OSError` when there is none."""
+    with (folder / name).open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if kind_of(name) is not Kind.GROWING:
+            return FolderFile(name=name, size=size)
+        size = min(size, GROWING_LIMIT)
+        file.seek(max(0, size - LAST_BYTES))
+        return FolderFile(name=name, size=size, last=hashlib.sha256(file.read(min(size, LAST_BYTES))).digest())
 
 
 def _begins_with(content: bytes, length: int, digest: bytes) -> bool:

@@ -15,6 +15,7 @@ MOST_HOSTED = 500
 MOST_FOLDER_FILES = 300
 LONGEST_FILE_NAME = 120
 KEY_BYTES = 32
+LAST_BYTES = 4096
 
 FileName = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_FILE_NAME)]
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**50)]
@@ -90,6 +91,8 @@ class FolderFile(Message, frozen=True):
     """One of those that `hosting/folder_files.py` knows."""
     size: Size
     """Bytes."""
+    last: Digest = b""
+    """SHA-256 of its last 4 KiB, where it is one that grows: it may have been written anew and be as long as before."""
 
 
 class FolderState(Message, tag=True, frozen=True):

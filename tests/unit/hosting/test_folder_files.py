@@ -68,6 +68,10 @@ def test_a_listing_that_cannot_be_is_refused() -> None:
             check_listing(wrong)
 
 
+def on_disk(**sizes: int) -> dict[str, FolderFile]:
+    return {file.name: file for file in files(**sizes)}
+
+
 def names(listing: list[FolderFile]) -> list[str]:
     return [file.name for file in listing]
 
@@ -75,20 +79,22 @@ def names(listing: list[FolderFile]) -> list[str]:
 def test_while_it_runs_what_grew_is_copied_and_what_is_large_is_not() -> None:
     there = files(state=800, metrics=20, events=100, otter=5)
     assert names(to_copy(there, {}, result=False)) == ["events.jsonl", "logs/otter.log", "metrics.csv"]
-    here = {"events.jsonl": 60, "metrics.csv": 20, "logs/otter.log": 5}
+    here = on_disk(events=60, metrics=20, otter=5)
     assert names(to_copy(there, here, result=False)) == ["events.jsonl"]
 
 
 def test_when_it_has_finished_the_weights_come_and_last() -> None:
     there = files(model=800, state=900, events=100)
-    here = {"events.jsonl": 60}
+    here = on_disk(events=60)
     assert names(to_copy(there, here, result=True)) == ["events.jsonl", "model.safetensors"]
-    assert to_copy(there, {"events.jsonl": 100, "model.safetensors": 800}, result=True) == []
+    assert to_copy(there, on_disk(events=100, model=800), result=True) == []
 
 
 def test_without_weights_the_states_come() -> None:
-    assert names(to_copy(files(events=1, state=9), {"events.jsonl": 1}, result=True)) == [STATE]
+    assert names(to_copy(files(events=1, state=9), on_disk(events=1), result=True)) == [STATE]
 
 
-def test_what_was_written_anew_and_is_shorter_now_is_copied() -> None:
-    assert names(to_copy(files(metrics=10), {"metrics.csv": 30}, result=False)) == ["metrics.csv"]
+def test_what_was_written_anew_is_copied_however_long_it_is() -> None:
+    assert names(to_copy(files(metrics=10), on_disk(metrics=30), result=False)) == ["metrics.csv"]
+    other = FolderFile(name="metrics.csv", size=30, last=b"other")
+    assert names(to_copy([other], on_disk(metrics=30), result=False)) == ["metrics.csv"]
