@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from pathlib import Path
 
 import pytest
 
-from axonp2p.errors import SettingsError
+import axonp2p
+from axonp2p.clock import SystemClock
+from axonp2p.errors import NobodyFits, SettingsError
 from axonp2p.hosting.caller import HostLine, ask_offer
 from axonp2p.hosting.host import Host
+from axonp2p.jobs.lifecycle import JobState
 from axonp2p.settings import TrackerSettings
 from axonp2p.transport.http_caller import HttpCaller
 from tests.fakes import ManualClock, key_of
@@ -41,3 +45,38 @@ async def test_its_operator_may_forbid_it(tmp_path: Path) -> None:
 def test_limits_that_cannot_be_meant_are_refused_at_start(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="hosted-days 0"):
         Tracker(tmp_path, TrackerSettings(hosted_days=0), ManualClock(), random.Random(1))
+
+
+async def test_a_job_that_nobody_fits_fails_there_and_is_told_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything is real but the peers, of which there are none."""
+    monkeypatch.setenv("AXON_CLIENT_LAN", "false")
+    monkeypatch.setenv("AXON_CLIENT_DHT", "false")
+    source = tmp_path / "line"
+    source.mkdir()
+    (source / "task.py").write_text("class Task: pass\n")
+    (source / "job.toml").write_text('name = "line"\n[need]\npeers = 2\nwait = 0\n')
+    home = tmp_path / "tracker"
+    home.mkdir()
+    tracker = Tracker(home, TrackerSettings(listen="127.0.0.1:0"), SystemClock(), random.Random(1))
+    address = await tracker.start()
+    try:
+        await asyncio.to_thread(_hand_over_and_follow, source, str(address), tmp_path / "home")
+        assert tracker.hosting.running == 0
+    finally:
+        await tracker.stop()
+
+
+def _hand_over_and_follow(source: Path, tracker: str, home: Path) -> None:
+    with axonp2p.Swarm([tracker], home=home) as swarm:
+        job = swarm.attach(swarm.hand_over(source, peers=1).id)
+        with pytest.raises(NobodyFits):
+            job.wait(30)
+        assert job.record.state is JobState.FAILED
+        assert job.record.peers_wanted == 1
+        assert job.record.folder == str(source)
+        job.cancel()
+        assert swarm.look_at_host(job.id).at_work is False
+        assert job.record.state is JobState.CANCELLED
+        assert swarm.find_hosted() == []
