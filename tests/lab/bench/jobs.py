@@ -82,6 +82,8 @@ def _write_job(folder: Path, name: str, members: int, memory_mb: int, train: dic
         f"memory = {memory_mb}",
         'max-rtt = "5 s"',
         "[train]",
+        # Others keep no states at a client over these lines, so neither do we until the end.
+        f"checkpoint = {train['rounds']}",
         *(f"{key.replace('_', '-')} = {_toml(value)}" for key, value in train.items()),
     ]
     (folder / "job.toml").write_text("\n".join(lines) + "\n")
