@@ -26,6 +26,9 @@ from tracker.arrivals import Arrivals
 from tracker.database import Database
 from tracker.issuer import Issuer
 from tracker.ledger_keeper import LedgerKeeper
+from tracker.log_keeper import LogKeeper
+from tracker.log_routes import LogRoutes
+from tracker.log_watcher import LogWatcher
 from tracker.metrics import Metrics
 from tracker.own_address import reachable_host
 from tracker.own_tracker_row import OwnTrackerRow, database_name
@@ -75,6 +78,8 @@ class Tracker:
         self._arrivals = Arrivals(self.table, self.replica, clock)
         self.issuer = Issuer(self.key, self._database, index)
         self.ledger = LedgerKeeper(self._database)
+        self._log = LogKeeper(self.key, self._database, clock)
+        self.watcher = LogWatcher(home, self._database, self.ledger, lambda: self._joined().others())
         metrics.watch(
             rows_alive=lambda: index.alive(clock.now()),
             rows=lambda: len(index),
@@ -87,7 +92,9 @@ class Tracker:
         routes.first_look = self._prober.first_look
         shared = SyncRoutes(self._joined, self.replica, self._arrivals, self._limit, clock)
         self._certificate = make_certificate(self.key, home / "certificate.pem")
-        extra = [shared.add_routes, self._prober.add_routes]
+        shared.says_of_log = self.watcher.says_of
+        logs = LogRoutes(self._log, lambda: self.watcher.watched)
+        extra = [shared.add_routes, self._prober.add_routes, logs.add_routes]
         self._relay = RelayDoor(RelayServer(relay_limits, clock) if settings.relay else None, "this tracker")
         if self._relay.server:
             metrics.watch_relay(self._relay.server.admission)
@@ -106,6 +113,7 @@ class Tracker:
         gc.set_threshold(YOUNG_OBJECTS)
         receipts = await asyncio.to_thread(self.ledger.load)
         name = self._database.load(database_name)
+        await asyncio.to_thread(self._log.load, name)
         self._database.start()
         self._measure()
         port = await self._listener.start(host, port)
@@ -125,6 +133,7 @@ class Tracker:
         self.table.on_news = self._heard
         self.ledger.on_news = relay.nudge
         tasks = {"sweeper": self._sweep_again_and_again(), "synchronisation": sync.run(), "receipt relay": relay.run()}
+        tasks["log watcher"] = self.watcher.run()
         if self._relay.server:
             tasks["relay"] = self._relay.server.run()
         self._tasks = [asyncio.create_task(work, name=name) for name, work in tasks.items()]

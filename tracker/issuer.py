@@ -89,8 +89,6 @@ class Issuer:
         """Forget reservations that ended long ago without a receipt."""
         await self._database.write(
             lambda database: database.execute(
-                "DELETE FROM tokens WHERE expires <= ?"
-                " AND NOT EXISTS (SELECT 1 FROM receipts WHERE receipts.reservation = tokens.uuid)",
-                [now - KEPT_AFTER_END_S],
+                "DELETE FROM tokens WHERE expires <= ? AND used = 0", [now - KEPT_AFTER_END_S]
             )
         )

@@ -51,7 +51,7 @@ def inclusion_path(number: int, size: int, node: Node) -> list[bytes]:
 
 
 def consistency_path(first: int, second: int, node: Node) -> list[bytes]:
-    """What proves that the log of `second` entries begins with the log of `first`; empty when there is nothing to it."""
+    """What proves that the log of `second` entries begins with that of `first`; empty when they are one."""
     if not 0 <= first <= second:
         raise ValueError(f"{first} entries cannot come before {second}")
     path = []

@@ -1,0 +1,172 @@
+"""The log in the tracker's SQLite file: entries, the tiles of their Merkle tree, and the index of receipts.
+
+Every function runs in a thread of `Database` and inside its transaction: an entry, its hashes and its row in the index
+are committed together or not at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+import sqlite_utils
+
+from axonp2p.errors import LogDamaged
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.ledger.merkle import Node, leaf_hash
+from axonp2p.ledger.receipt import DOUBLY_SIGNED_LIMIT, DoublySigned, Receipt
+from axonp2p.ledger.tiles import HASH_BYTES, TILE_HASHES, Read, node_reader, tiles_after
+from axonp2p.wire.codec import decode_as, encode
+
+TABLES = (
+    "CREATE TABLE IF NOT EXISTS entries (number INTEGER PRIMARY KEY, entry BLOB NOT NULL, relayed INTEGER NOT NULL)",
+    # `place` is the tile's height * 2**48 + its index.
+    "CREATE TABLE IF NOT EXISTS tiles (place INTEGER PRIMARY KEY, hashes BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS heads (size INTEGER PRIMARY KEY, time INTEGER, payload BLOB, signature BLOB)",
+    # How far the logs of others were compared with this one.
+    "CREATE TABLE IF NOT EXISTS follows (tracker TEXT, log TEXT, upto INTEGER, PRIMARY KEY (tracker, log))",
+    "CREATE TABLE IF NOT EXISTS names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    # Of hashes the first 8 bytes are kept: who finds a row looks into its entry whether it is the one.
+    "CREATE TABLE IF NOT EXISTS receipts (entry INTEGER PRIMARY KEY, place INTEGER NOT NULL, leaf INTEGER NOT NULL,"
+    " client INTEGER NOT NULL, peer INTEGER NOT NULL, job INTEGER NOT NULL, flops INTEGER NOT NULL,"
+    " counts INTEGER NOT NULL)",
+    *(
+        f"CREATE INDEX IF NOT EXISTS receipts_{column} ON receipts ({column})"
+        for column in ("place", "leaf", "client", "peer", "job")
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An entry of the log."""
+
+    number: int
+    doubly: DoublySigned
+    receipt: Receipt
+
+
+def log_size(database: sqlite_utils.Database) -> int:
+    """How many entries there are."""
+    return int(database.execute("SELECT coalesce(max(number) + 1, 0) FROM entries").fetchone()[0])
+
+
+def tile_reader(database: sqlite_utils.Database) -> Read:
+    """The tiles as they are stored."""
+
+    def read(height: int, index: int) -> bytes:
+        found = database.execute("SELECT hashes FROM tiles WHERE place = ?", [(height << 48) + index]).fetchone()
+        return bytes(found[0]) if found else b""
+
+    return read
+
+
+def nodes(database: sqlite_utils.Database) -> Node:
+    """The hashes of the tree."""
+    return node_reader(tile_reader(database))
+
+
+def leaves(database: sqlite_utils.Database, first: int, count: int) -> list[bytes]:
+    """The hashes of the entries from `first` on, as many as there are, at most `count`."""
+    read, found = tile_reader(database), []
+    at, end = first, min(first + count, log_size(database))
+    while at < end:
+        tile = read(0, at // TILE_HASHES)
+        inside = at % TILE_HASHES
+        some = min(TILE_HASHES - inside, end - at)
+        part = tile[inside * HASH_BYTES : (inside + some) * HASH_BYTES]
+        if len(part) != some * HASH_BYTES:
+            raise LogDamaged(f"the log lacks the hashes of its entries from {at} on")
+        found += [part[start : start + HASH_BYTES] for start in range(0, len(part), HASH_BYTES)]
+        at += some
+    return found
+
+
+def entry_bytes(database: sqlite_utils.Database, number: int) -> bytes:
+    """An entry as it is stored. Raises `LogDamaged` when it is lacking."""
+    found = database.execute("SELECT entry FROM entries WHERE number = ?", [number]).fetchone()
+    if found is None:
+        raise LogDamaged(f"entry {number} of the log is lacking")
+    return bytes(found[0])
+
+
+def stored(database: sqlite_utils.Database, number: int) -> Stored:
+    """An entry, decoded. Its signatures were checked before it was stored."""
+    doubly = decode_as(entry_bytes(database, number), DoublySigned, DOUBLY_SIGNED_LIMIT)
+    return Stored(number, doubly, decode_as(doubly.receipt.payload, Receipt, Receipt.LIMIT))
+
+
+def counted_at(database: sqlite_utils.Database, receipt: Receipt) -> Stored | None:
+    """What counts under this receipt's reservation, peer and number."""
+    for (number,) in database.execute(
+        "SELECT entry FROM receipts WHERE place = ? AND counts = 1", [place_key(receipt)]
+    ).fetchall():
+        found = stored(database, number)
+        if _place(found.receipt) == _place(receipt):
+            return found
+    return None
+
+
+def number_of(database: sqlite_utils.Database, leaf: bytes) -> int | None:
+    """Where the entry with this leaf hash stands."""
+    found = database.execute("SELECT entry FROM receipts WHERE leaf = ?", [short_key(leaf)]).fetchall()
+    return next((number for (number,) in found if leaf_hash(entry_bytes(database, number)) == leaf), None)
+
+
+def place_key(receipt: Receipt) -> int:
+    """What stands for its reservation, peer and number in the index."""
+    return short_key(sha256("/".join(map(str, _place(receipt))).encode()).digest())
+
+
+def short_key(digest: bytes) -> int:
+    """The first 8 bytes, as SQLite has integers."""
+    return int.from_bytes(digest[:8], "big", signed=True)
+
+
+def _place(receipt: Receipt) -> tuple[str, PeerId, int]:
+    return receipt.reservation, receipt.peer, receipt.number
+
+
+class Appender:
+    """Adds entries within one transaction: rows at once, hashes by `finish`, which must be called."""
+
+    def __init__(self, database: sqlite_utils.Database) -> None:
+        self._database = database
+        self._size = log_size(database)
+        self._leaves: list[bytes] = []
+        self._ids: dict[str, int] = {}
+
+    def add(
+        self, doubly: DoublySigned, receipt: Receipt | None = None, *, relayed: bool, instead_of: int | None = None
+    ) -> None:
+        """The next entry; with `instead_of` that entry counts no more. `receipt` is what it says, if known."""
+        receipt = receipt or decode_as(doubly.receipt.payload, Receipt, Receipt.LIMIT)
+        number, entry = self._size + len(self._leaves), encode(doubly)
+        leaf = leaf_hash(entry)
+        self._leaves.append(leaf)
+        execute = self._database.execute
+        execute("INSERT INTO entries VALUES (?, ?, ?)", [number, entry, int(relayed)])
+        if instead_of is not None:
+            execute("UPDATE receipts SET counts = 0 WHERE entry = ?", [instead_of])
+        execute("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?, ?, 1)", [number, *self.index_row(receipt, leaf)])
+
+    def index_row(self, receipt: Receipt, leaf: bytes) -> list[int]:
+        """What the index says of an entry, but for its number and whether it counts."""
+        who = [self._id(receipt.client), self._id(receipt.peer), self._id(receipt.job)]
+        return [place_key(receipt), short_key(leaf), *who, receipt.flops]
+
+    def finish(self) -> None:
+        """Store the hashes."""
+        changed = tiles_after(self._size, self._leaves, tile_reader(self._database))
+        for (height, index), hashes in changed.items():
+            self._database.execute("INSERT OR REPLACE INTO tiles VALUES (?, ?)", [(height << 48) + index, hashes])
+        self._size += len(self._leaves)
+        self._leaves = []
+
+    def _id(self, name: str) -> int:
+        found = self._ids.get(name)
+        if found is None:
+            self._database.execute("INSERT OR IGNORE INTO names (name) VALUES (?)", [name])
+            row = self._database.execute("SELECT id FROM names WHERE name = ?", [name]).fetchone()
+            found = self._ids[name] = int(row[0])
+        return found
