@@ -14,7 +14,7 @@ from pathlib import Path
 import sqlite_utils
 
 from axonp2p.errors import AxonError
-from axonp2p.files import write_whole
+from axonp2p.files import replacing
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.log_client import entries, leaves
 from axonp2p.ledger.log_messages import MOST_ENTRIES, MOST_LEAVES
@@ -75,7 +75,7 @@ class LogWatcher:
         self._name_the_convicted()
         if self.watched.changed:
             content, self.watched.changed = self.watched.encoded(), False
-            await asyncio.to_thread(write_whole, self._file, content)
+            await asyncio.to_thread(_write, self._file, content)
         before, self._looked = self._looked, {}
         for other, one in zip(others, looked, strict=True):
             self._looked[other.tracker] = one
@@ -120,6 +120,11 @@ class LogWatcher:
         statement = "INSERT OR REPLACE INTO follows (tracker, log, upto) VALUES (?, ?, ?)"
         await self._database.write(lambda database: database.execute(statement, [head.tracker, head.log, upto]))
         return upto
+
+
+def _write(path: Path, content: bytes) -> None:
+    with replacing(path, lasting=True) as file:
+        file.write(content)
 
 
 def _cursor(database: sqlite_utils.Database, head: TreeHead) -> int:

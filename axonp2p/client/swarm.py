@@ -22,6 +22,7 @@ from typing import Self
 import msgspec
 
 from axonp2p.client.account import JobAccount
+from axonp2p.client.credit_history import History, Pending, ask_history, pending_of, read_key
 from axonp2p.client.event_feed import EventFeed
 from axonp2p.client.events import JobSubmitted
 from axonp2p.client.hiring import Means
@@ -35,6 +36,7 @@ from axonp2p.client.trackers import nobody_known, which_trackers
 from axonp2p.clock import SystemClock
 from axonp2p.errors import AlreadyRunning, JobFailed, JobFileWrong
 from axonp2p.identity.key_file import load_or_create_key
+from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.bundle import Bundle, collect
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.jobs.spec import JobSpec, need_of, read_spec, with_peers
@@ -158,12 +160,32 @@ class Swarm:
         means = self._get_means()
         return self._loop.call(survey_peers(means.table, wanted, means.position, self._clock, measure_rtt=measure))
 
-    def credits(self, job: str = "") -> Credits:
-        """What the ledger of a tracker says: of this client and the peers of its jobs, or of one job alone."""
-        names = {peer.peer: peer.name for record in self._store.records() for peer in record.peers}
+    def credits(self, job: str = "", *, keys: Sequence[PeerId] = ()) -> Credits:
+        """What the ledger of a tracker says: of this client and the peers of its jobs, of one job, or of these keys.
+
+        Raises `LogForked` when that tracker's log is known to be false.
+        """
         means = self._get_means()
         job_id = self._store.find(job).path.name if job else ""
-        return self._loop.call(ask_credits(means.table.trackers, means.key.peer_id, names, job_id))
+        lines, client = means.table.trackers, means.key.peer_id
+        return self._loop.call(ask_credits(lines, self.home, client, self.names(), job_id, keys))
+
+    def history(self, key: PeerId = "", *, most: int = 0, prove: bool = False) -> History:
+        """The receipts of a key (this client's own when none is named) that a tracker's log has, each checked.
+
+        The newest `most`; 0 for all. With `prove` the history comes with its credit proof. Raises as `credits`.
+        """
+        means = self._get_means()
+        wanted = read_key(key) if key else means.key.peer_id
+        return self._loop.call(ask_history(means.table.trackers, self.home, wanted, most=most, prove=prove))
+
+    def pending(self) -> Pending:
+        """Work that this client accepted and that peers have not signed for yet."""
+        return pending_of(self._store.records())
+
+    def names(self) -> dict[PeerId, str]:
+        """The peers of this client's jobs, by the names that they had there."""
+        return {peer.peer: peer.name for record in self._store.records() for peer in record.peers}
 
     # --- how it works ---
 

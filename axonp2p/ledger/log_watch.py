@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from axonp2p.errors import AxonError, MalformedMessage, PeerMisbehaved
-from axonp2p.files import write_whole
+from axonp2p.files import replacing
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.log_client import consistency, heads
 from axonp2p.ledger.log_messages import HeadsTold
@@ -60,9 +60,12 @@ def read_watched(home: Path) -> WatchedLogs:
 
 
 def keep_watched(home: Path, watched: WatchedLogs) -> None:
-    """Write it down, if there is something new; blocks."""
+    """Write it down, if there is something new; blocks. Evidence that another program found meanwhile stays."""
     if watched.changed:
-        write_whole(home / FILE, watched.encoded())
+        for one in read_watched(home).convicted:
+            watched.told(one.evidence)
+        with replacing(home / FILE, lasting=True) as file:
+            file.write(watched.encoded())
         watched.changed = False
 
 
