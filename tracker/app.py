@@ -30,6 +30,7 @@ from tracker.log_keeper import LogKeeper
 from tracker.log_routes import LogRoutes
 from tracker.log_watcher import LogWatcher
 from tracker.metrics import Metrics
+from tracker.owing import Owing
 from tracker.own_address import reachable_host
 from tracker.own_tracker_row import OwnTrackerRow, database_name
 from tracker.prober import Prober
@@ -76,8 +77,9 @@ class Tracker:
         self.table = TableStore(self._database, index, slots)
         self.replica = Replica(index, slots, clock.now())
         self._arrivals = Arrivals(self.table, self.replica, clock)
-        self.issuer = Issuer(self.key, self._database, index)
         self.ledger = LedgerKeeper(self._database)
+        owing = Owing(settings.owing, settings.owing_credits)
+        self.issuer = Issuer(self.key, self._database, index, owing, self.ledger.balance_of)
         self._log = LogKeeper(self.key, self._database, clock)
         self.watcher = LogWatcher(home, self._database, self.ledger, lambda: self._joined().others())
         metrics.watch(

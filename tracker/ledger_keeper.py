@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import sqlite_utils
 
 from axonp2p.errors import PeerMisbehaved, Refused
+from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.balances import Books
 from axonp2p.ledger.receipt import (
     MOST_BALANCES,
+    Balance,
     Balances,
     BalancesAsked,
     DoublySigned,
@@ -78,6 +80,10 @@ class LedgerKeeper:
     def receipts(self) -> int:
         """How many are stored."""
         return self._books.receipts
+
+    def balance_of(self, key: PeerId) -> Balance:
+        """What one key earned and owes."""
+        return self._books.balance(key)
 
     async def keep(
         self, receipts: Sequence[DoublySigned], tokens: Sequence[bytes] = (), *, relayed: bool = False

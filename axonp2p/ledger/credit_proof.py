@@ -20,13 +20,13 @@ from axonp2p.wire.envelope import Signed
 class CreditProof(Message, frozen=True):
     """The whole file."""
 
-    format: Literal["axon/credit-proof/1"] = "axon/credit-proof/1"
     key: PeerId
     """Whose receipts."""
     head: Signed[TreeHead]
     """The log that they are in."""
     receipts: list[Included]
     """All that the tracker showed, the smallest number first."""
+    format: Literal["axon/credit-proof/1"] = "axon/credit-proof/1"
 
 
 def counting(receipts: Iterable[tuple[Receipt, bytes]]) -> set[bytes]:
