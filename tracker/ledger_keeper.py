@@ -32,7 +32,7 @@ from axonp2p.wire.envelope import Signed
 from tracker.admission import Promise, is_new_receipt
 from tracker.database import Database
 from tracker.foreign_tokens import open_foreign_token
-from tracker.log_store import Appender, Stored, counted_at
+from tracker.log_store import Appender, Stored
 
 log = get_logger(__name__)
 
@@ -161,7 +161,7 @@ def _store(database: sqlite_utils.Database, opened: _Opened, *, relayed: bool) -
         try:
             if promised is None:
                 raise Refused(_why_no_promise(opened.why_no_token))
-            known = counted_at(database, receipt)
+            known = appender.counted(receipt)
             if is_new_receipt(receipt, doubly.receipt.payload, promised.promise, _payload(known)):
                 appender.add(doubly, receipt, relayed=relayed, instead_of=known.number if known else None)
                 _keep_token(database, uuid, promised)

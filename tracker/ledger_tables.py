@@ -13,6 +13,8 @@ from axonp2p.ledger.receipt import DoublySigned
 from axonp2p.wire.envelope import Signed
 from tracker.log_store import TABLES, Appender
 
+AT_ONCE = 4096
+
 
 def make_ledger_tables(database: sqlite_utils.Database) -> None:
     """Make what is missing; what an older version made is brought to today's form."""
@@ -54,6 +56,8 @@ def _take_over(database: sqlite_utils.Database) -> None:
     ):
         signed = Signed(signer=client, payload=payload, signature=signature)
         appender.add(DoublySigned(receipt=signed, peer_signature=peer_signature), relayed=bool(relayed))
+        if appender.waiting >= AT_ONCE:
+            appender.finish()
     appender.finish()
     database.execute("UPDATE tokens SET used = 1 WHERE uuid IN (SELECT reservation FROM receipts_before)")
     database.execute("DROP TABLE receipts_before")

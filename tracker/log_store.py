@@ -96,17 +96,6 @@ def stored(database: sqlite_utils.Database, number: int) -> Stored:
     return Stored(number, doubly, decode_as(doubly.receipt.payload, Receipt, Receipt.LIMIT))
 
 
-def counted_at(database: sqlite_utils.Database, receipt: Receipt) -> Stored | None:
-    """What counts under this receipt's reservation, peer and number."""
-    for (number,) in database.execute(
-        "SELECT entry FROM receipts WHERE place = ? AND counts = 1", [place_key(receipt)]
-    ).fetchall():
-        found = stored(database, number)
-        if _place(found.receipt) == _place(receipt):
-            return found
-    return None
-
-
 def number_of(database: sqlite_utils.Database, leaf: bytes) -> int | None:
     """Where the entry with this leaf hash stands."""
     found = database.execute("SELECT entry FROM receipts WHERE leaf = ?", [short_key(leaf)]).fetchall()
@@ -115,7 +104,7 @@ def number_of(database: sqlite_utils.Database, leaf: bytes) -> int | None:
 
 def place_key(receipt: Receipt) -> int:
     """What stands for its reservation, peer and number in the index."""
-    return short_key(sha256("/".join(map(str, _place(receipt))).encode()).digest())
+    return short_key(sha256(f"{receipt.reservation}/{receipt.peer}/{receipt.number}".encode()).digest())
 
 
 def short_key(digest: bytes) -> int:
@@ -123,18 +112,42 @@ def short_key(digest: bytes) -> int:
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
-def _place(receipt: Receipt) -> tuple[str, PeerId, int]:
+_Place = tuple[str, PeerId, int]
+
+
+def _place(receipt: Receipt) -> _Place:
     return receipt.reservation, receipt.peer, receipt.number
 
 
 class Appender:
-    """Adds entries within one transaction: rows at once, hashes by `finish`, which must be called."""
+    """Adds entries within one transaction. Nothing is written before `finish`, which must be called."""
 
     def __init__(self, database: sqlite_utils.Database) -> None:
         self._database = database
         self._size = log_size(database)
         self._leaves: list[bytes] = []
+        self._entries: list[tuple[int, bytes, int]] = []
+        self._index: dict[int, list[int]] = {}
+        """Rows of the index by the number of their entry."""
+        self._counted: dict[_Place, Stored] = {}
+        """Of those that wait to be written."""
         self._ids: dict[str, int] = {}
+
+    @property
+    def waiting(self) -> int:
+        """Entries that `finish` would write."""
+        return len(self._entries)
+
+    def counted(self, receipt: Receipt) -> Stored | None:
+        """What counts under this receipt's reservation, peer and number."""
+        place = _place(receipt)
+        if place in self._counted:
+            return self._counted[place]
+        found = self._database.conn.execute(
+            "SELECT entry FROM receipts WHERE place = ? AND counts = 1", [place_key(receipt)]
+        ).fetchall()
+        candidates = (stored(self._database, number) for (number,) in found)
+        return next((one for one in candidates if _place(one.receipt) == place), None)
 
     def add(
         self, doubly: DoublySigned, receipt: Receipt | None = None, *, relayed: bool, instead_of: int | None = None
@@ -144,24 +157,25 @@ class Appender:
         number, entry = self._size + len(self._leaves), encode(doubly)
         leaf = leaf_hash(entry)
         self._leaves.append(leaf)
-        execute = self._database.execute
-        execute("INSERT INTO entries VALUES (?, ?, ?)", [number, entry, int(relayed)])
-        if instead_of is not None:
-            execute("UPDATE receipts SET counts = 0 WHERE entry = ?", [instead_of])
-        execute("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?, ?, 1)", [number, *self.index_row(receipt, leaf)])
-
-    def index_row(self, receipt: Receipt, leaf: bytes) -> list[int]:
-        """What the index says of an entry, but for its number and whether it counts."""
+        self._entries.append((number, entry, int(relayed)))
+        if instead_of in self._index:
+            self._index[instead_of][-1] = 0
+        elif instead_of is not None:
+            self._database.execute("UPDATE receipts SET counts = 0 WHERE entry = ?", [instead_of])
         who = [self._id(receipt.client), self._id(receipt.peer), self._id(receipt.job)]
-        return [place_key(receipt), short_key(leaf), *who, receipt.flops]
+        self._index[number] = [number, place_key(receipt), short_key(leaf), *who, receipt.flops, 1]
+        self._counted[_place(receipt)] = Stored(number, doubly, receipt)
 
     def finish(self) -> None:
-        """Store the hashes."""
+        """Write the entries, their hashes and their rows in the index."""
+        connection = self._database.conn
+        connection.executemany("INSERT INTO entries VALUES (?, ?, ?)", self._entries)
+        connection.executemany("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._index.values())
         changed = tiles_after(self._size, self._leaves, tile_reader(self._database))
-        for (height, index), hashes in changed.items():
-            self._database.execute("INSERT OR REPLACE INTO tiles VALUES (?, ?)", [(height << 48) + index, hashes])
+        tiles = [((height << 48) + index, hashes) for (height, index), hashes in changed.items()]
+        connection.executemany("INSERT OR REPLACE INTO tiles VALUES (?, ?)", tiles)
         self._size += len(self._leaves)
-        self._leaves = []
+        self._leaves, self._entries, self._index, self._counted = [], [], {}, {}
 
     def _id(self, name: str) -> int:
         found = self._ids.get(name)
