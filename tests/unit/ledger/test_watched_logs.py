@@ -14,7 +14,7 @@ from axonp2p.ledger.tiles import node_reader, tiles_after
 from axonp2p.ledger.tree_head import ConsistencyProof, Evidence, TreeHead, open_head, why_forked
 from axonp2p.ledger.watched_logs import MOST_WATCHED, WATCHED_LIMIT, ProofWanted, WatchedLogs
 from axonp2p.wire.codec import encode
-from axonp2p.wire.envelope import Signed, open_signed, sign
+from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import key_of
 
 TRACKER, OTHER = key_of("tracker"), key_of("other tracker")
