@@ -52,7 +52,8 @@ class Books:
 
     def largest(self, most: int) -> list[Balance]:
         """The largest earners first, then the largest debtors; at most so many."""
-        order = sorted(self._receipts, key=lambda key: (-self._earned[key], -self._owed[key], key))
+        known = [key for key, receipts in self._receipts.items() if receipts]
+        order = sorted(known, key=lambda key: (-self._earned[key], -self._owed[key], key))
         return [self.balance(key) for key in order[:most]]
 
     def taking_part(self, keys: Iterable[PeerId]) -> int:

@@ -79,6 +79,18 @@ def test_a_flipped_byte_anywhere_in_an_entry(good: Path, number: int, data: st.D
 
 
 @usual
+@given(number=st.integers(0, SIZE - 1), data=st.data())
+def test_a_flipped_bit_in_the_file_itself(good: Path, number: int, data: st.DataObject):
+    with copied(good) as home:
+        entry, file = entries(home)[number], home / "tracker.db"
+        content = bytearray(file.read_bytes())
+        place = content.index(entry) + data.draw(st.integers(0, len(entry) - 1))
+        content[place] ^= 1 << data.draw(st.integers(0, 7))
+        file.write_bytes(content)
+        assert named(home) == {number}
+
+
+@usual
 @given(number=st.integers(0, SIZE - 1))
 def test_a_dropped_entry(good: Path, number: int):
     with copied(good) as home:
