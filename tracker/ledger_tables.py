@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite_utils
 
-from axonp2p.ledger.receipt import DoublySigned
+from axonp2p.ledger.receipt import DoublySigned, Receipt
 from axonp2p.wire.envelope import Signed
 from tracker.log_store import TABLES, Appender
 
@@ -54,7 +54,7 @@ def _take_over(database: sqlite_utils.Database) -> None:
     for client, payload, signature, peer_signature, relayed in database.execute(
         "SELECT client, payload, client_signature, peer_signature, relayed FROM receipts_before ORDER BY rowid"
     ):
-        signed = Signed(signer=client, payload=payload, signature=signature)
+        signed: Signed[Receipt] = Signed(signer=client, payload=payload, signature=signature)
         appender.add(DoublySigned(receipt=signed, peer_signature=peer_signature), relayed=bool(relayed))
         if appender.waiting >= AT_ONCE:
             appender.finish()

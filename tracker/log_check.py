@@ -14,7 +14,7 @@ import sqlite_utils
 
 from axonp2p.errors import AxonError, LogDamaged, PeerMisbehaved
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.ledger.merkle import leaf_hash, root
+from axonp2p.ledger.merkle import HASH_BYTES, leaf_hash, root
 from axonp2p.ledger.receipt import (
     DOUBLY_SIGNED_LIMIT,
     DoublySigned,
@@ -22,7 +22,7 @@ from axonp2p.ledger.receipt import (
     counts_instead,
     open_doubly_signed,
 )
-from axonp2p.ledger.tiles import HASH_BYTES, TILE_BYTES, TILE_HASHES, tiles_after
+from axonp2p.ledger.tiles import TILE_BYTES, TILE_HASHES, tiles_after
 from axonp2p.ledger.tree_head import TreeHead, open_head
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import Signed

@@ -13,9 +13,9 @@ import sqlite_utils
 
 from axonp2p.errors import LogDamaged
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.ledger.merkle import Node, leaf_hash
+from axonp2p.ledger.merkle import HASH_BYTES, Node, leaf_hash
 from axonp2p.ledger.receipt import DOUBLY_SIGNED_LIMIT, DoublySigned, Receipt
-from axonp2p.ledger.tiles import HASH_BYTES, TILE_HASHES, Read, node_reader, tiles_after
+from axonp2p.ledger.tiles import TILE_HASHES, Read, node_reader, tiles_after
 from axonp2p.wire.codec import decode_as, encode
 
 TABLES = (
