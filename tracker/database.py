@@ -30,6 +30,8 @@ log = get_logger(__name__)
 SCHEMA_VERSION = 4
 MOST_TOGETHER = 256
 """Changes in one commit."""
+CACHE_KIB = 32 * 1024
+"""What SQLite may keep of the file in memory, for each of the two connections: the ends of its indexes fit in."""
 MOST_WAITING = 4096
 """Changes that may wait; over that, requests are refused as busy."""
 
@@ -160,6 +162,7 @@ def _open(path: Path) -> sqlite_utils.Database:
         database = sqlite_utils.Database(sqlite3.connect(path, check_same_thread=False), execute_plugins=False)
         database.enable_wal()
         database.execute("PRAGMA synchronous=FULL")
+        database.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
         version = database.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
             raise SettingsError(

@@ -21,12 +21,13 @@ from axonp2p.ledger.receipt import (
     Receipt,
     counts_instead,
     open_doubly_signed,
+    place_key,
 )
 from axonp2p.ledger.tiles import TILE_BYTES, TILE_HASHES, tiles_after
 from axonp2p.ledger.tree_head import TreeHead, open_head
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import Signed
-from tracker.log_store import log_size, nodes, place_key, short_key, tile_reader
+from tracker.log_store import log_size, nodes, tile_reader
 
 AT_ONCE = 4096
 
@@ -127,7 +128,7 @@ def _root_of(tile: bytes) -> bytes:
 def _check_index(database: sqlite_utils.Database) -> Iterator[Problem]:
     """The rows that balances are made of, beside the entries that they stand for."""
     entries = database.execute(
-        "SELECT number, CAST(entries.entry AS BLOB), place, leaf, clients.name, peers.name, jobs.name, flops, counts"
+        "SELECT number, CAST(entries.entry AS BLOB), place, clients.name, peers.name, jobs.name, flops, counts"
         " FROM entries"
         " LEFT JOIN receipts ON receipts.entry = number LEFT JOIN names AS clients ON clients.id = client"
         " LEFT JOIN names AS peers ON peers.id = peer LEFT JOIN names AS jobs ON jobs.id = job ORDER BY number"
@@ -138,7 +139,6 @@ def _check_index(database: sqlite_utils.Database) -> Iterator[Problem]:
         receipt, payload = _receipt_in(entry)
         right = [
             place_key(receipt),
-            short_key(leaf_hash(entry)),
             receipt.client,
             receipt.peer,
             receipt.job,

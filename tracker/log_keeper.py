@@ -13,6 +13,7 @@ from axonp2p.ledger.log_messages import (
     HistoryAsked,
     HistoryTold,
     Included,
+    InclusionAsked,
     InclusionTold,
     LeavesTold,
     ProofAsked,
@@ -26,7 +27,7 @@ from axonp2p.wire.envelope import Signed, sign
 from tracker.database import Database
 from tracker.foreign_tokens import token_of
 from tracker.log_check import check_newest_head
-from tracker.log_store import entry_bytes, leaves, log_size, nodes, number_of, stored
+from tracker.log_store import entry_bytes, leaves, log_size, nodes, number_of, places, stored
 
 HEAD_LASTS_S = 1.0
 """A head is shown for so long, also when there are entries after it: a busy log signs no more often."""
@@ -71,13 +72,13 @@ class LogKeeper:
         proof = ConsistencyProof(tracker=tracker, log=log, first=asked.first, second=asked.second, path=path)
         return sign(self._key, proof)
 
-    async def inclusion(self, leaf: bytes) -> InclusionTold:
+    async def inclusion(self, asked: InclusionAsked) -> InclusionTold:
         """Where the entry with this hash stands. Raises `NotFound`."""
         signed = await self.head()
         size = open_head(signed).size
 
         def prove(database: sqlite_utils.Database) -> Included:
-            number = number_of(database, leaf)
+            number = number_of(database, asked.place, asked.leaf)
             if number is None or number >= size:
                 raise NotFound("there is no such entry in this log", fix="if it was handed in just now, ask again")
             return _included(database, number, size, prove=True)
@@ -86,8 +87,11 @@ class LogKeeper:
 
     async def leaves(self, first: int, count: int) -> LeavesTold:
         """The hashes of entries."""
-        found = await self._database.read(lambda database: leaves(database, first, count))
-        return LeavesTold(leaves=b"".join(found))
+        hashes, keys = await self._database.read(
+            lambda database: (leaves(database, first, count), places(database, first, count))
+        )
+        both = min(len(hashes), len(keys))  # an entry may have come in between
+        return LeavesTold(leaves=b"".join(hashes[:both]), places=keys[:both])
 
     async def entries(self, numbers: list[int]) -> EntriesTold:
         """Entries, the first that fit. Raises `NotFound` for one that is not there."""

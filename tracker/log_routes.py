@@ -55,7 +55,7 @@ class LogRoutes:
 
     async def _inclusion(self, request: web.Request) -> web.Response:
         asked = await read_message(request, InclusionAsked, LOG_ASKED_LIMIT)
-        return reply(await self._log.inclusion(asked.leaf))
+        return reply(await self._log.inclusion(asked))
 
     async def _leaves(self, request: web.Request) -> web.Response:
         asked = await read_message(request, LeavesAsked, LOG_ASKED_LIMIT)

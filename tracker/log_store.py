@@ -7,15 +7,14 @@ are committed together or not at all.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import sha256
 
 import sqlite_utils
 
 from axonp2p.errors import LogDamaged
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.merkle import HASH_BYTES, Node, leaf_hash
-from axonp2p.ledger.receipt import DOUBLY_SIGNED_LIMIT, DoublySigned, Receipt
-from axonp2p.ledger.tiles import TILE_HASHES, Read, node_reader, tiles_after
+from axonp2p.ledger.receipt import DOUBLY_SIGNED_LIMIT, DoublySigned, Receipt, place_key
+from axonp2p.ledger.tiles import TILE_HASHES, Read, leaf_at, node_reader, tiles_after
 from axonp2p.wire.codec import decode_as, encode
 
 TABLES = (
@@ -26,13 +25,12 @@ TABLES = (
     # How far the logs of others were compared with this one.
     "CREATE TABLE IF NOT EXISTS follows (tracker TEXT, log TEXT, upto INTEGER, PRIMARY KEY (tracker, log))",
     "CREATE TABLE IF NOT EXISTS names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
-    # Of hashes the first 8 bytes are kept: who finds a row looks into its entry whether it is the one.
-    "CREATE TABLE IF NOT EXISTS receipts (entry INTEGER PRIMARY KEY, place INTEGER NOT NULL, leaf INTEGER NOT NULL,"
+    "CREATE TABLE IF NOT EXISTS receipts (entry INTEGER PRIMARY KEY, place INTEGER NOT NULL,"
     " client INTEGER NOT NULL, peer INTEGER NOT NULL, job INTEGER NOT NULL, flops INTEGER NOT NULL,"
     " counts INTEGER NOT NULL)",
     *(
         f"CREATE INDEX IF NOT EXISTS receipts_{column} ON receipts ({column})"
-        for column in ("place", "leaf", "client", "peer", "job")
+        for column in ("place", "client", "peer", "job")
     ),
 )
 
@@ -96,20 +94,18 @@ def stored(database: sqlite_utils.Database, number: int) -> Stored:
     return Stored(number, doubly, decode_as(doubly.receipt.payload, Receipt, Receipt.LIMIT))
 
 
-def number_of(database: sqlite_utils.Database, leaf: bytes) -> int | None:
-    """Where the entry with this leaf hash stands."""
-    found = database.execute("SELECT entry FROM receipts WHERE leaf = ?", [short_key(leaf)]).fetchall()
-    return next((number for (number,) in found if leaf_hash(entry_bytes(database, number)) == leaf), None)
+def number_of(database: sqlite_utils.Database, place: int, leaf: bytes) -> int | None:
+    """Where the entry with this key of its place and this hash stands."""
+    found = database.conn.execute("SELECT entry FROM receipts WHERE place = ?", [place]).fetchall()
+    return next((number for (number,) in found if leaf_at(number, tile_reader(database)) == leaf), None)
 
 
-def place_key(receipt: Receipt) -> int:
-    """What stands for its reservation, peer and number in the index."""
-    return short_key(sha256(f"{receipt.reservation}/{receipt.peer}/{receipt.number}".encode()).digest())
-
-
-def short_key(digest: bytes) -> int:
-    """The first 8 bytes, as SQLite has integers."""
-    return int.from_bytes(digest[:8], "big", signed=True)
+def places(database: sqlite_utils.Database, first: int, count: int) -> list[int]:
+    """The keys of the places of entries from `first` on."""
+    found = database.execute(
+        "SELECT place FROM receipts WHERE entry >= ? AND entry < ? ORDER BY entry", [first, first + count]
+    )
+    return [place for (place,) in found.fetchall()]
 
 
 _Place = tuple[str, PeerId, int]
@@ -155,22 +151,21 @@ class Appender:
         """The next entry; with `instead_of` that entry counts no more. `receipt` is what it says, if known."""
         receipt = receipt or decode_as(doubly.receipt.payload, Receipt, Receipt.LIMIT)
         number, entry = self._size + len(self._leaves), encode(doubly)
-        leaf = leaf_hash(entry)
-        self._leaves.append(leaf)
+        self._leaves.append(leaf_hash(entry))
         self._entries.append((number, entry, int(relayed)))
         if instead_of in self._index:
             self._index[instead_of][-1] = 0
         elif instead_of is not None:
             self._database.execute("UPDATE receipts SET counts = 0 WHERE entry = ?", [instead_of])
         who = [self._id(receipt.client), self._id(receipt.peer), self._id(receipt.job)]
-        self._index[number] = [number, place_key(receipt), short_key(leaf), *who, receipt.flops, 1]
+        self._index[number] = [number, place_key(receipt), *who, receipt.flops, 1]
         self._counted[_place(receipt)] = Stored(number, doubly, receipt)
 
     def finish(self) -> None:
         """Write the entries, their hashes and their rows in the index."""
         connection = self._database.conn
         connection.executemany("INSERT INTO entries VALUES (?, ?, ?)", self._entries)
-        connection.executemany("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._index.values())
+        connection.executemany("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?, ?)", self._index.values())
         changed = tiles_after(self._size, self._leaves, tile_reader(self._database))
         tiles = [((height << 48) + index, hashes) for (height, index), hashes in changed.items()]
         connection.executemany("INSERT OR REPLACE INTO tiles VALUES (?, ?)", tiles)

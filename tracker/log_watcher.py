@@ -133,5 +133,5 @@ def _cursor(database: sqlite_utils.Database, head: TreeHead) -> int:
     return int(row[0]) if row else 0
 
 
-def _unknown(database: sqlite_utils.Database, first: int, page: Sequence[bytes]) -> list[int]:
-    return [number for number, leaf in enumerate(page, first) if number_of(database, leaf) is None]
+def _unknown(database: sqlite_utils.Database, first: int, page: Sequence[tuple[int, bytes]]) -> list[int]:
+    return [number for number, (place, leaf) in enumerate(page, first) if number_of(database, place, leaf) is None]

@@ -24,8 +24,10 @@ from axonp2p.ledger.log_messages import (
     ProofAsked,
 )
 from axonp2p.ledger.merkle import HASH_BYTES, is_included, leaf_hash
+from axonp2p.ledger.receipt import DOUBLY_SIGNED_LIMIT, DoublySigned, Receipt, place_key
 from axonp2p.ledger.tree_head import ConsistencyProof, open_head
 from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import Signed
 
 HEADS_PATH = "/v1/heads"
@@ -50,19 +52,23 @@ async def consistency(caller: HttpCaller, first: int, second: int) -> Signed[Con
 async def inclusion(caller: HttpCaller, entry: bytes) -> InclusionTold:
     """The proof that this very entry is in its log, checked. Raises `BadSignature` when it proves nothing."""
     leaf = leaf_hash(entry)
-    told = await caller.call(INCLUSION_PATH, InclusionAsked(leaf=leaf), InclusionTold, HISTORY_LIMIT)
+    payload = decode_as(entry, DoublySigned, DOUBLY_SIGNED_LIMIT).receipt.payload
+    place = place_key(decode_as(payload, Receipt, Receipt.LIMIT))
+    asked = InclusionAsked(place=place, leaf=leaf)
+    told = await caller.call(INCLUSION_PATH, asked, InclusionTold, HISTORY_LIMIT)
     head = open_head(told.head)
     if not is_included(leaf, told.included.number, head.size, told.included.path, head.root):
         raise BadSignature(f"{caller.called} does not prove that it has the receipt")
     return told
 
 
-async def leaves(caller: HttpCaller, first: int, count: int) -> list[bytes]:
-    """The hashes of its entries from `first` on."""
+async def leaves(caller: HttpCaller, first: int, count: int) -> list[tuple[int, bytes]]:
+    """The places (see `place_key`) and hashes of its entries from `first` on."""
     told = await caller.call(LEAVES_PATH, LeavesAsked(first=first, count=count), LeavesTold, LEAVES_LIMIT)
-    if len(told.leaves) % HASH_BYTES or len(told.leaves) > count * HASH_BYTES:
+    if len(told.leaves) != len(told.places) * HASH_BYTES or len(told.places) > count:
         raise MalformedMessage(f"{caller.called} tells other hashes than it was asked for")
-    return [told.leaves[at : at + HASH_BYTES] for at in range(0, len(told.leaves), HASH_BYTES)]
+    hashes = [told.leaves[at : at + HASH_BYTES] for at in range(0, len(told.leaves), HASH_BYTES)]
+    return list(zip(told.places, hashes, strict=True))
 
 
 async def entries(caller: HttpCaller, numbers: Sequence[int]) -> EntriesTold:

@@ -20,12 +20,13 @@ PROOF_LIMIT = ConsistencyProof.LIMIT + ENVELOPE_OVERHEAD
 MOST_EVIDENCE = 16
 HEADS_LIMIT = (MOST_WATCHED + 1) * _HEAD + MOST_EVIDENCE * (2 * _HEAD + PROOF_LIMIT) + 1024
 MOST_LEAVES = 2048
-LEAVES_LIMIT = MOST_LEAVES * HASH_BYTES + 256
+LEAVES_LIMIT = MOST_LEAVES * (HASH_BYTES + 9) + 256
 MOST_ENTRIES = 100
 _PATH = LONGEST_PATH * (HASH_BYTES + 2) + 64
 ENTRIES_LIMIT = RECEIPTS_LIMIT + 1024
 HISTORY_LIMIT = MOST_ENTRIES * (DOUBLY_SIGNED_LIMIT + _PATH) + _HEAD + 256
 
+PlaceKey = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Entry = Annotated[bytes, msgspec.Meta(max_length=DOUBLY_SIGNED_LIMIT)]
 
 
@@ -63,6 +64,8 @@ class Included(Message, frozen=True):
 class InclusionAsked(Message, frozen=True):
     """Prove that a receipt is in the log."""
 
+    place: PlaceKey
+    """The key of its reservation, peer and number."""
     leaf: Hash
     """SHA-256 of a zero byte and the entry."""
 
@@ -90,6 +93,8 @@ class LeavesTold(Message, frozen=True):
 
     leaves: Annotated[bytes, msgspec.Meta(max_length=MOST_LEAVES * HASH_BYTES)]
     """32 bytes each."""
+    places: Annotated[list[PlaceKey], msgspec.Meta(max_length=MOST_LEAVES)]
+    """The key of reservation, peer and number of each."""
 
 
 class EntriesAsked(Message, frozen=True):

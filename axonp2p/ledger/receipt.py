@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from hashlib import sha256
 from typing import Annotated, ClassVar
 
@@ -73,6 +74,21 @@ def open_doubly_signed(doubly: DoublySigned) -> Receipt:
     receipt = open_receipt(doubly.receipt)
     verify(receipt.peer, ACCEPT_PURPOSE, encode(doubly.receipt), doubly.peer_signature)
     return receipt
+
+
+def place_key(receipt: Receipt) -> int:
+    """What stands for its reservation, peer and number in an index: 64 bits, signed.
+
+    Two places may have one key: who finds a receipt by it looks whether it is the one. The keys of one reservation lie
+    side by side, so that its receipts, which come one after the other, go to the same page of an index.
+    """
+    within = sha256(f"{receipt.peer}/{receipt.number}".encode()).digest()
+    return int.from_bytes(_reservation_key(receipt.reservation) + within[:3], "big", signed=True)
+
+
+@functools.lru_cache(maxsize=4096)
+def _reservation_key(reservation: str) -> bytes:
+    return sha256(reservation.encode()).digest()[:5]
 
 
 def counts_instead(payload: bytes, other: bytes) -> bool:

@@ -24,7 +24,7 @@ from axonp2p.ledger.log_messages import (
     ProofAsked,
 )
 from axonp2p.ledger.merkle import leaf_hash
-from axonp2p.ledger.receipt import RECEIPTS_LIMIT, BalancesAsked, Receipts
+from axonp2p.ledger.receipt import RECEIPTS_LIMIT, BalancesAsked, Receipts, place_key
 from axonp2p.peers.capability import Need, as_map
 from axonp2p.reservation.token import ReserveRequest
 from axonp2p.table.records import QUERY_LIMIT, TRACKERS_LIMIT, KnownTrackers, Query, Row
@@ -53,7 +53,9 @@ SAID: dict[str, Message] = {
     "/v1/sync": DigestsAsked(oldest=0, newest=2**32 - 1, groups=bytes(8)),
     "/v1/trackers": KnownTrackers(trackers=[OwnTrackerRow(CLIENT, "https://127.0.0.1:1", "0" * 32).at(NOW)]),
     "/v1/consistency": ProofAsked(first=1, second=1),
-    "/v1/inclusion": InclusionAsked(leaf=leaf_hash(encode(RECEIPT))),
+    "/v1/inclusion": InclusionAsked(
+        place=place_key(make_receipt(CLIENT, PEER, REQUEST.uuid)), leaf=leaf_hash(encode(RECEIPT))
+    ),
     "/v1/leaves": LeavesAsked(first=0, count=1),
     "/v1/entries": EntriesAsked(numbers=[0]),
     "/v1/history": HistoryAsked(key=PEER.peer_id, prove=True),
