@@ -11,7 +11,7 @@ from typing import Any
 
 from axonp2p.training.file_parts import cut
 from axonp2p.training.member_words import word_of
-from axonp2p.training.messages import FilePart, FromWorkerTraining
+from axonp2p.training.messages import FilePart, FromWorkerTraining, Piece, PieceList
 from axonp2p.training.outer_optimizer import State
 from axonp2p.training.phases import AT_REST
 from axonp2p.training.round import Rounds
@@ -64,7 +64,7 @@ class Desk:
         """A member's worker said something."""
         parts = split_frame(frame)
         message: FromWorkerTraining = decode(parts.header, FromWorkerTraining, HEADER_LIMIT)
-        if not isinstance(message, FilePart) and rank not in self.gone:
+        if not isinstance(message, FilePart | Piece | PieceList) and rank not in self.gone:
             self.happened(word_of(rank, message))
 
     def happened(self, event: Event) -> None:
