@@ -78,6 +78,13 @@ class JobFileWrong(SettingsError):
     exit_code = 9
 
 
+class LogDamaged(SettingsError):
+    """The log in a tracker's database is not what its own hashes and heads say; `message` names the entry."""
+
+    code = "AX-607"
+    exit_code = 4
+
+
 class NotFound(SettingsError):
     """What was asked for by name is not there."""
 
@@ -216,6 +223,12 @@ class BadSignature(PeerMisbehaved):
     """A signature that does not fit its signer, its purpose or its content."""
 
     code = "AX-203"
+
+
+class LogForked(PeerMisbehaved):
+    """A tracker signed two heads of its log that cannot both be true: it was rewritten, or shows several."""
+
+    code = "AX-204"
 
 
 # --- the job --------------------------------------------------------------------------------------

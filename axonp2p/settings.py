@@ -130,6 +130,10 @@ class TrackerSettings(_Section, frozen=True):
     """Addresses of other trackers to share the table with; more are learnt from them."""
     announce_every: int = 300
     """Seconds between a peer's announces (60 to 1200); a row is valid for twice that."""
+    owing: str = "open"
+    """What a client may owe: "open": any amount; "limited": `owing-credits`; "earned": what it earned itself."""
+    owing_credits: float = 0.0
+    """Credits that a client may owe more than it earned, with owing = "limited"."""
     relay: bool = True
     """Whether it carries connections to peers that nobody can dial."""
     relay_mbit: float = 100.0

@@ -14,7 +14,7 @@ import msgspec
 
 from axonp2p.errors import Busy, ClockWrong, MalformedMessage, Refused, StaleRow, TooOften
 from axonp2p.identity.peer_id import PeerId, short
-from axonp2p.ledger.receipt import Receipt
+from axonp2p.ledger.receipt import Receipt, counts_instead
 from axonp2p.peers.capability import Capability
 from axonp2p.reservation.token import ReserveRequest
 from axonp2p.table.records import LONGEST_LIFE_S, Row, open_own_row
@@ -170,15 +170,15 @@ class Promise:
 def is_new_receipt(receipt: Receipt, payload: bytes, promise: Promise, known: bytes | None) -> bool:
     """Whether a receipt that both signed must be stored: no when it is. Raises `Refused`.
 
-    `known` is what is stored under its reservation, peer and number. Numbers may come in any order, with gaps: each
+    `known` is what counts here under its reservation, peer and number. Numbers may come in any order, with gaps: each
     side hands in its own copies, and some wait for a tracker that is away.
     """
     if receipt.client != promise.client:
         raise Refused("its reservation belongs to another client")
     if receipt.peer not in promise.peers:
         raise Refused("its peer is not in the reservation")
-    if known is None:
-        return True
-    if known != payload:
+    if known is None or known == payload:
+        return known is None
+    if not counts_instead(payload, known):
         raise Refused(f"another receipt has number {receipt.number} of this reservation and peer")
-    return False
+    return True

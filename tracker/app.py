@@ -29,7 +29,11 @@ from tracker.arrivals import Arrivals
 from tracker.database import Database
 from tracker.issuer import Issuer
 from tracker.ledger_keeper import LedgerKeeper
+from tracker.log_keeper import LogKeeper
+from tracker.log_routes import LogRoutes
+from tracker.log_watcher import LogWatcher
 from tracker.metrics import Metrics
+from tracker.owing import Owing
 from tracker.own_address import reachable_host
 from tracker.own_tracker_row import OwnTrackerRow, database_name
 from tracker.prober import Prober
@@ -79,8 +83,11 @@ class Tracker:
         self.table = TableStore(self._database, index, slots)
         self.replica = Replica(index, slots, clock.now())
         self._arrivals = Arrivals(self.table, self.replica, clock)
-        self.issuer = Issuer(self.key, self._database, index)
         self.ledger = LedgerKeeper(self._database)
+        owing = Owing(settings.owing, settings.owing_credits)
+        self.issuer = Issuer(self.key, self._database, index, owing, self.ledger.balance_of)
+        self._log = LogKeeper(self.key, self._database, clock)
+        self.watcher = LogWatcher(home, self._database, self.ledger, lambda: self._joined().others())
         metrics.watch(
             rows_alive=lambda: index.alive(clock.now()),
             rows=lambda: len(index),
@@ -95,7 +102,9 @@ class Tracker:
         self._certificate = make_certificate(self.key, home / "certificate.pem")
         self.hosting = Keeper(home / "hosted", host_limits, clock)
         host = HostServer(self.key.peer_id, self.hosting)
-        extra = [shared.add_routes, self._prober.add_routes, host.add_routes]
+        shared.says_of_log = self.watcher.says_of
+        logs = LogRoutes(self._log, lambda: self.watcher.watched)
+        extra = [shared.add_routes, self._prober.add_routes, host.add_routes, logs.add_routes]
         relay = RelayServer(relay_limits, clock) if settings.relay else None
         self._relay = RelayDoor(relay, "this tracker", host)
         metrics.watch_hosting(lambda: self.hosting.running)
@@ -116,6 +125,7 @@ class Tracker:
         gc.set_threshold(YOUNG_OBJECTS)
         receipts = await asyncio.to_thread(self.ledger.load)
         name = self._database.load(database_name)
+        await asyncio.to_thread(self._log.load, name)
         self._database.start()
         self._measure()
         port = await self._listener.start(host, port)
@@ -139,6 +149,7 @@ class Tracker:
         self.ledger.on_news = relay.nudge
         tasks = {"sweeper": self._sweep_again_and_again(), "synchronisation": sync.run(), "receipt relay": relay.run()}
         tasks["hosting"] = self.hosting.run()
+        tasks["log watcher"] = self.watcher.run()
         if self._relay.server:
             tasks["relay"] = self._relay.server.run()
         self._tasks = [asyncio.create_task(work, name=name) for name, work in tasks.items()]

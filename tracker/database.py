@@ -27,9 +27,11 @@ from tracker.ledger_tables import make_ledger_tables
 
 log = get_logger(__name__)
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 MOST_TOGETHER = 256
 """Changes in one commit."""
+CACHE_KIB = 32 * 1024
+"""What SQLite may keep of the file in memory, for each of the two connections: the ends of its indexes fit in."""
 MOST_WAITING = 4096
 """Changes that may wait; over that, requests are refused as busy."""
 
@@ -160,6 +162,7 @@ def _open(path: Path) -> sqlite_utils.Database:
         database = sqlite_utils.Database(sqlite3.connect(path, check_same_thread=False), execute_plugins=False)
         database.enable_wal()
         database.execute("PRAGMA synchronous=FULL")
+        database.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
         version = database.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
             raise SettingsError(
@@ -176,7 +179,7 @@ def _open(path: Path) -> sqlite_utils.Database:
 def _make_tables(database: sqlite_utils.Database, version: int) -> None:
     with database.atomic():
         table = database.table
-        if version < SCHEMA_VERSION:
+        if version < 3:
             # Rows live for minutes and their peers announce again: no older form is worth reading.
             database.execute("DROP TABLE IF EXISTS rows")
         table("rows").create(
@@ -187,10 +190,14 @@ def _make_tables(database: sqlite_utils.Database, version: int) -> None:
         tokens = table("tokens")
         tokens.create(
             {"uuid": str, "issuer": str, "client": str, "source": str, "wish": bytes, "expires": int}
-            | {"payload": bytes, "signature": bytes},
+            | {"payload": bytes, "signature": bytes, "used": int},
             pk="uuid",
+            not_null={"used"},
+            defaults={"used": 0},
             if_not_exists=True,
         )
+        if "used" not in tokens.columns_dict:
+            tokens.add_column("used", int, not_null_default=0)
         tokens.create_index(["source", "expires"], if_not_exists=True)
         make_ledger_tables(database)
         database.execute(f"PRAGMA user_version={SCHEMA_VERSION}")

@@ -1,4 +1,4 @@
-"""Tokens that this tracker did not sign (pure): what makes one good enough for the receipts that name it.
+"""Tokens that this tracker did not sign: what makes one good enough for the receipts that name it.
 
 A receipt counts because its client and its peer both signed it. The token says that the two had something to do with
 each other: that a tracker, or the peer itself where no tracker lived, reserved the one for the other.
@@ -6,11 +6,14 @@ each other: that a tracker, or the peer itself where no tracker lived, reserved 
 
 from __future__ import annotations
 
+import sqlite_utils
+
 from axonp2p.errors import BadSignature, Refused
 from axonp2p.identity.peer_id import short
+from axonp2p.ledger.receipt import Receipt
 from axonp2p.reservation.token import LONGEST_S, Token
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
-from axonp2p.wire.codec import decode_as
+from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed, open_signed
 
 TOKEN_BYTES = Token.LIMIT + ENVELOPE_OVERHEAD
@@ -32,3 +35,17 @@ def open_foreign_token(data: bytes) -> tuple[Token, Signed[Token]]:
     if token.expires - token.not_before > LONGEST_S + CLOCK_TOLERANCE_S:
         raise Refused(f"its token is valid for more than {LONGEST_S} s")
     return token, signed
+
+
+def token_of(database: sqlite_utils.Database, receipt: Receipt) -> bytes:
+    """The encoded envelope of the token that a stored receipt stands on; empty when there is none."""
+    uuid, client = receipt.reservation, receipt.client
+    found = database.execute(
+        "SELECT issuer, payload, signature FROM tokens WHERE uuid = ? AND client = ?"
+        " UNION ALL SELECT issuer, payload, signature FROM foreign_tokens WHERE uuid = ? AND client = ?",
+        [uuid, client, uuid, client],
+    )
+    for issuer, payload, signature in found:
+        if receipt.peer in decode_as(payload, Token, Token.LIMIT).peers:  # checked before it was stored
+            return encode(Signed[Token](signer=issuer, payload=payload, signature=signature))
+    return b""

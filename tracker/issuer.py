@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import sqlite_utils
 
 from axonp2p.errors import AxonError, Refused
 from axonp2p.identity.keys import PrivateKey
-from axonp2p.identity.peer_id import short
+from axonp2p.identity.peer_id import PeerId, short
+from axonp2p.ledger.receipt import Balance
 from axonp2p.logs import get_logger
 from axonp2p.reservation.token import ReserveRequest, Token
 from axonp2p.transport.address import plain_address, source_of
@@ -20,6 +23,7 @@ from tracker.admission import (
     wish_of,
 )
 from tracker.database import Database
+from tracker.owing import ANY_AMOUNT, Owing
 from tracker.table_index import TableIndex
 
 log = get_logger(__name__)
@@ -31,7 +35,17 @@ KEPT_AFTER_END_S = 7 * 24 * 3600
 class Issuer:
     """Reservations of peers that the table knows."""
 
-    def __init__(self, key: PrivateKey, database: Database, index: TableIndex) -> None:
+    def __init__(
+        self,
+        key: PrivateKey,
+        database: Database,
+        index: TableIndex,
+        owing: Owing = ANY_AMOUNT,
+        balance_of: Callable[[PeerId], Balance] = lambda client: Balance(key=client),
+    ) -> None:
+        """`balance_of` tells what a client earned and owes, for the rule `owing`."""
+        self._owing = owing
+        self._balance_of = balance_of
         self._key = key
         self._database = database
         self._index = index
@@ -46,6 +60,9 @@ class Issuer:
         # What speaks against a new token does not matter to who has one already and asks again.
         try:
             check_peers(request, lambda peer: self._index.offer_of(peer, now))
+            offers = [self._index.offer_of(peer, now) for peer in request.peers]
+            balance = self._balance_of(signed.signer)
+            self._owing.check(balance, [offer for offer in offers if offer is not None], request.seconds)
             trouble: AxonError | None = None
         except Refused as error:
             trouble = error
@@ -89,8 +106,6 @@ class Issuer:
         """Forget reservations that ended long ago without a receipt."""
         await self._database.write(
             lambda database: database.execute(
-                "DELETE FROM tokens WHERE expires <= ?"
-                " AND NOT EXISTS (SELECT 1 FROM receipts WHERE receipts.reservation = tokens.uuid)",
-                [now - KEPT_AFTER_END_S],
+                "DELETE FROM tokens WHERE expires <= ? AND used = 0", [now - KEPT_AFTER_END_S]
             )
         )

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import sqlite_utils
 
 from axonp2p.errors import PeerMisbehaved, Refused
+from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.balances import Books
 from axonp2p.ledger.receipt import (
     MOST_BALANCES,
+    Balance,
     Balances,
     BalancesAsked,
     DoublySigned,
@@ -30,6 +32,7 @@ from axonp2p.wire.envelope import Signed
 from tracker.admission import Promise, is_new_receipt
 from tracker.database import Database
 from tracker.foreign_tokens import open_foreign_token
+from tracker.log_store import Appender, Stored
 
 log = get_logger(__name__)
 
@@ -70,13 +73,17 @@ class LedgerKeeper:
 
     def load(self) -> int:
         """Sum up what is stored; returns how many receipts."""
-        self._database.load(lambda database: _add_all(database, self._books, "", []))
+        self._database.load(lambda database: _add_all(database, self._books))
         return self._books.receipts
 
     @property
     def receipts(self) -> int:
         """How many are stored."""
         return self._books.receipts
+
+    def balance_of(self, key: PeerId) -> Balance:
+        """What one key earned and owes."""
+        return self._books.balance(key)
 
     async def keep(
         self, receipts: Sequence[DoublySigned], tokens: Sequence[bytes] = (), *, relayed: bool = False
@@ -88,8 +95,10 @@ class LedgerKeeper:
         """
         opened = await asyncio.to_thread(_open_all, receipts, tokens)
         kept, new = await self._database.write(lambda database: _store(database, opened, relayed=relayed))
-        for receipt in new:
+        for receipt, instead_of in new:
             self._books.add(receipt.client, receipt.peer, receipt.flops)
+            if instead_of is not None:
+                self._books.take_back(instead_of.client, instead_of.peer, instead_of.flops)
         if kept.reasons:
             log.debug("receipts refused", receipts=len(kept.reasons), first=next(iter(kept.reasons.values())))
         if new and not relayed:
@@ -99,9 +108,7 @@ class LedgerKeeper:
     async def balances(self, asked: BalancesAsked) -> Balances:
         """Of these keys, of everyone in one job, of these keys in one job, or of the largest earners."""
         if asked.job:
-            books = await self._database.read(
-                lambda database: _add_all(database, Books(), "WHERE job = ?", [asked.job])
-            )
+            books = await self._database.read(lambda database: _add_all(database, Books(), asked.job))
             return _answer(books, asked)
         return _answer(self._books, asked)
 
@@ -134,9 +141,14 @@ def _open(doubly: DoublySigned) -> Receipt | str:
         return error.message
 
 
-def _store(database: sqlite_utils.Database, opened: _Opened, *, relayed: bool) -> tuple[ReceiptsKept, list[Receipt]]:
+_New = tuple[Receipt, Receipt | None]
+"""A receipt that counts now, and the one instead of which it does."""
+
+
+def _store(database: sqlite_utils.Database, opened: _Opened, *, relayed: bool) -> tuple[ReceiptsKept, list[_New]]:
     known_here: dict[str, list[_Promised]] = {}
-    new: list[Receipt] = []
+    appender = Appender(database)
+    new: list[_New] = []
     reasons: dict[str, str] = {}
     for index, (doubly, receipt) in enumerate(opened.receipts):
         if isinstance(receipt, str):
@@ -149,14 +161,20 @@ def _store(database: sqlite_utils.Database, opened: _Opened, *, relayed: bool) -
         try:
             if promised is None:
                 raise Refused(_why_no_promise(opened.why_no_token))
-            if is_new_receipt(receipt, doubly.receipt.payload, promised.promise, _known(database, receipt)):
-                _insert(database, doubly, receipt, relayed=relayed)
-                _keep_token(database, promised)
-                new.append(receipt)
+            known = appender.counted(receipt)
+            if is_new_receipt(receipt, doubly.receipt.payload, promised.promise, _payload(known)):
+                appender.add(doubly, receipt, relayed=relayed, instead_of=known.number if known else None)
+                _keep_token(database, uuid, promised)
+                new.append((receipt, known.receipt if known else None))
         except Refused as error:
             reasons[str(index)] = error.message[:_REASON_LENGTH]
-    known = len(opened.receipts) - len(new) - len(reasons)
-    return ReceiptsKept(new=len(new), known=known, reasons=reasons), new
+    appender.finish()
+    known_before = len(opened.receipts) - len(new) - len(reasons)
+    return ReceiptsKept(new=len(new), known=known_before, reasons=reasons), new
+
+
+def _payload(known: Stored | None) -> bytes | None:
+    return known.doubly.receipt.payload if known else None
 
 
 def _that_fits(receipt: Receipt, promises: Sequence[_Promised]) -> _Promised | None:
@@ -182,41 +200,26 @@ def _stored_promises(database: sqlite_utils.Database, reservation: str) -> list[
     return [_Promised(_promise_of(decode_as(payload, Token, Token.LIMIT))) for (payload,) in found]
 
 
-def _keep_token(database: sqlite_utils.Database, promised: _Promised) -> None:
+def _keep_token(database: sqlite_utils.Database, reservation: str, promised: _Promised) -> None:
     token, signed = promised.token, promised.signed
     if token is not None and signed is not None:
         database.execute(
             "INSERT OR IGNORE INTO foreign_tokens (uuid, issuer, client, payload, signature) VALUES (?, ?, ?, ?, ?)",
             [token.uuid, token.issuer, token.client, signed.payload, signed.signature],
         )
+    else:
+        database.execute("UPDATE tokens SET used = 1 WHERE uuid = ? AND used = 0", [reservation])
 
 
-def _known(database: sqlite_utils.Database, receipt: Receipt) -> bytes | None:
-    found = database.execute(
-        "SELECT payload FROM receipts WHERE reservation = ? AND peer = ? AND number = ?",
-        [receipt.reservation, receipt.peer, receipt.number],
-    ).fetchone()
-    return found[0] if found else None
-
-
-def _insert(database: sqlite_utils.Database, doubly: DoublySigned, receipt: Receipt, *, relayed: bool) -> None:
-    row = {
-        "reservation": receipt.reservation,
-        "peer": receipt.peer,
-        "number": receipt.number,
-        "client": receipt.client,
-        "job": receipt.job,
-        "flops": receipt.flops,
-        "payload": doubly.receipt.payload,
-        "client_signature": doubly.receipt.signature,
-        "peer_signature": doubly.peer_signature,
-        "relayed": int(relayed),
-    }
-    names, places = ", ".join(row), ", ".join(f":{name}" for name in row)
-    database.execute(f"INSERT INTO receipts ({names}) VALUES ({places})", row)  # noqa: S608 (names of ours)
-
-
-def _add_all(database: sqlite_utils.Database, books: Books, where: str, values: list[str]) -> Books:
-    for client, peer, flops in database.execute(f"SELECT client, peer, flops FROM receipts {where}", values):  # noqa: S608
-        books.add(client, peer, flops)
+def _add_all(database: sqlite_utils.Database, books: Books, job: str = "") -> Books:
+    """All that counts, or all of one job. In two halves, so that no sum leaves SQLite's 64 bits."""
+    wanted = "AND job = (SELECT id FROM names WHERE name = ?)" if job else ""
+    for client, peer, upper, lower, count in database.execute(
+        "SELECT clients.name, peers.name, sums.upper, sums.lower, sums.count FROM ("  # noqa: S608 (text of ours)
+        " SELECT client, peer, sum(flops >> 32) AS upper, sum(flops & 4294967295) AS lower, count(*) AS count"
+        f" FROM receipts WHERE counts = 1 {wanted} GROUP BY client, peer) AS sums"
+        " JOIN names AS clients ON clients.id = sums.client JOIN names AS peers ON peers.id = sums.peer",
+        [job] if job else [],
+    ):
+        books.add(client, peer, (upper << 32) + lower, count)
     return books

@@ -1,26 +1,27 @@
-"""The ledger's part of the tracker's SQLite file."""
+"""The ledger's part of the tracker's SQLite file.
+
+`entries` is the log: doubly signed receipts as they came, numbered from 0, never changed and never deleted. `tiles`
+holds the hashes of its Merkle tree, `heads` what this tracker signed of it. All else about receipts is an index over
+the entries, made of nothing but them: `receipts` with the ids of `names` for keys and jobs.
+"""
 
 from __future__ import annotations
 
 import sqlite_utils
 
+from axonp2p.ledger.receipt import DoublySigned, Receipt
+from axonp2p.wire.envelope import Signed
+from tracker.log_store import TABLES, Appender
+
+AT_ONCE = 4096
+
 
 def make_ledger_tables(database: sqlite_utils.Database) -> None:
     """Make what is missing; what an older version made is brought to today's form."""
     table = database.table
-    receipts = table("receipts")
-    # Nothing is ever deleted here, so the rowid counts receipts in the order in which they came: see receipt_relay.py.
-    receipts.create(
-        {"reservation": str, "peer": str, "number": int, "client": str, "job": str, "flops": int}
-        | {"payload": bytes, "client_signature": bytes, "peer_signature": bytes, "relayed": int},
-        pk=("reservation", "peer", "number"),
-        not_null={"relayed"},
-        defaults={"relayed": 0},
-        if_not_exists=True,
-    )
-    if "relayed" not in receipts.columns_dict:
-        receipts.add_column("relayed", int, not_null_default=0)
-    receipts.create_index(["job"], if_not_exists=True)
+    before = _put_aside(database)
+    for statement in TABLES:
+        database.execute(statement)
     table("foreign_tokens").create(
         {"uuid": str, "issuer": str, "client": str, "payload": bytes, "signature": bytes},
         pk=("uuid", "issuer"),
@@ -31,3 +32,32 @@ def make_ledger_tables(database: sqlite_utils.Database) -> None:
         pk=("tracker", "database"),
         if_not_exists=True,
     )
+    if before:
+        _take_over(database)
+
+
+def _put_aside(database: sqlite_utils.Database) -> bool:
+    """Whether there are receipts from before there was a log; they are in `receipts_before` then."""
+    receipts = database.table("receipts")
+    if not receipts.exists() or "payload" not in receipts.columns_dict:
+        return False
+    if "relayed" not in receipts.columns_dict:
+        receipts.add_column("relayed", int, not_null_default=0)
+    database.execute("DROP INDEX IF EXISTS idx_receipts_job")
+    database.execute("ALTER TABLE receipts RENAME TO receipts_before")
+    return True
+
+
+def _take_over(database: sqlite_utils.Database) -> None:
+    # In the order in which they came, so that the cursors of the other trackers stay true.
+    appender = Appender(database)
+    for client, payload, signature, peer_signature, relayed in database.execute(
+        "SELECT client, payload, client_signature, peer_signature, relayed FROM receipts_before ORDER BY rowid"
+    ):
+        signed: Signed[Receipt] = Signed(signer=client, payload=payload, signature=signature)
+        appender.add(DoublySigned(receipt=signed, peer_signature=peer_signature), relayed=bool(relayed))
+        if appender.waiting >= AT_ONCE:
+            appender.finish()
+    appender.finish()
+    database.execute("UPDATE tokens SET used = 1 WHERE uuid IN (SELECT reservation FROM receipts_before)")
+    database.execute("DROP TABLE receipts_before")

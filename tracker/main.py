@@ -18,6 +18,9 @@ from axonp2p.identity.peer_id import short
 from axonp2p.logs import configure_logs, get_logger
 from axonp2p.settings import TrackerSettings, home_folder, read_settings, with_flags
 from tracker.app import Tracker
+from tracker.keeping import back_up, check_home
+from tracker.keeping import restore as restore_home
+from tracker.keeping_text import print_checked
 from tracker.status import print_status
 
 log = get_logger(__name__)
@@ -67,6 +70,62 @@ def status(home: Path | None, as_json: bool, debug: bool) -> None:
 
     def body() -> None:
         print_status(home_folder("tracker", home), as_json=as_json)
+
+    sys.exit(run_program(body, debug=debug, as_json=as_json))
+
+
+_HOME = click.option("--home", type=click.Path(path_type=Path, file_okay=False), help="Folder of the tracker.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
+_DEBUG = click.option("--debug", is_flag=True, help="Print tracebacks of errors.")
+
+
+@main.command()
+@click.option("--offline", is_flag=True, help="Do not ask other trackers which heads of this log they hold.")
+@_HOME
+@_JSON
+@_DEBUG
+def check(home: Path | None, offline: bool, as_json: bool, debug: bool) -> None:
+    """Prove the log: every entry, its signatures and hashes, and the heads that were signed. The tracker may run."""
+
+    def body() -> int:
+        folder = home_folder("tracker", home)
+        checked = check_home(folder, read_settings(folder).tracker, offline=offline)
+        return print_checked(checked, as_json=as_json)
+
+    sys.exit(run_program(body, debug=debug, as_json=as_json))
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@_HOME
+@_JSON
+@_DEBUG
+def backup(file: Path, home: Path | None, as_json: bool, debug: bool) -> None:
+    """Copy the database to FILE, also while the tracker runs, and prove the copy. The key is not in it."""
+
+    def body() -> int:
+        checked = back_up(home_folder("tracker", home), file)
+        return print_checked(checked, as_json=as_json, said=f"backed up to {file}")
+
+    sys.exit(run_program(body, debug=debug, as_json=as_json))
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@_HOME
+@_JSON
+@_DEBUG
+def restore(file: Path, home: Path | None, as_json: bool, debug: bool) -> None:
+    """Put the backup FILE in the database's place once it is proved; the tracker must not run.
+
+    Other trackers hand over what came since. The log goes on under a new name: heads that were signed since the backup
+    was made cannot be kept.
+    """
+
+    def body() -> int:
+        checked, aside = restore_home(home_folder("tracker", home), file)
+        kept = f"; the old database is {aside}" if aside else ""
+        return print_checked(checked, as_json=as_json, said=f"restored from {file}{kept}")
 
     sys.exit(run_program(body, debug=debug, as_json=as_json))
 

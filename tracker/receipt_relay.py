@@ -1,8 +1,8 @@
 """Receipts on their way to the other trackers, so that each of them knows every balance.
 
 A receipt is passed on by the tracker that it was handed in to, and travels no further. For every other tracker a cursor
-on the disk says up to which receipt it has been told. A tracker that lost its database has a new one, and so a new
-cursor: it is told everything, also what came from others, whose own trackers may be gone.
+on the disk says up to which entry of the log here it has been told. A tracker that lost its database has a new one, and
+so a new cursor: it is told everything, also what came from others, whose own trackers may be gone.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from axonp2p.ledger.ledger_client import hand_in
 from axonp2p.ledger.parcel import parcel_of
 from axonp2p.ledger.receipt import MOST_RECEIPTS, DoublySigned
 from axonp2p.logs import get_logger
-from axonp2p.reservation.token import Token
 from axonp2p.transport.http_caller import HttpCaller
-from axonp2p.wire.codec import decode_as, encode
-from axonp2p.wire.envelope import Signed
 from tracker.database import Database
+from tracker.foreign_tokens import token_of
+from tracker.log_store import log_size, stored
 
 log = get_logger(__name__)
 
@@ -112,27 +111,25 @@ class ReceiptRelay:
             log.warning(
                 "receipt not taken", tracker=other.caller.called, number=waiting.entries[index][0], reason=reason
             )
-        last = waiting.entries[len(parcel.receipts) - 1][0]
+        last = waiting.entries[len(parcel.receipts) - 1][0] + 1
         await self._database.write(lambda database: _advance(database, other, last))
         log.info("receipts passed on", tracker=other.caller.called, receipts=len(parcel.receipts), new=kept.new)
         return True
 
 
 def _waiting_for(database: sqlite_utils.Database, other: OtherTracker) -> _Waiting:
-    last = _last(database)
+    last = log_size(database)
     cursor = _cursor(database, other)
     upto, whole_until = cursor or (0, last)
     found = database.execute(
-        "SELECT rowid, client, peer, reservation, payload, client_signature, peer_signature FROM receipts"
-        " WHERE rowid > ? AND rowid <= ? AND (relayed = 0 OR rowid <= ?) ORDER BY rowid LIMIT ?",
+        "SELECT number FROM entries WHERE number >= ? AND number < ? AND (relayed = 0 OR number < ?)"
+        " ORDER BY number LIMIT ?",
         [upto, last, whole_until, MOST_RECEIPTS],
     ).fetchall()
     entries = []
-    for number, client, peer, reservation, payload, client_signature, peer_signature in found:
-        doubly = DoublySigned(
-            receipt=Signed(signer=client, payload=payload, signature=client_signature), peer_signature=peer_signature
-        )
-        entries.append((number, doubly, _token_of(database, reservation, client, peer)))
+    for (number,) in found:
+        one = stored(database, number)
+        entries.append((number, one.doubly, token_of(database, one.receipt)))
     # A first cursor is kept also where there is nothing to tell: what comes from others afterwards goes no further.
     return _Waiting(entries, last, moved=last > upto or cursor is None)
 
@@ -144,26 +141,10 @@ def _cursor(database: sqlite_utils.Database, other: OtherTracker) -> tuple[int, 
     return found
 
 
-def _last(database: sqlite_utils.Database) -> int:
-    return int(database.execute("SELECT coalesce(max(rowid), 0) FROM receipts").fetchone()[0])
-
-
 def _advance(database: sqlite_utils.Database, other: OtherTracker, upto: int) -> None:
-    _, whole_until = _cursor(database, other) or (0, _last(database))
+    _, whole_until = _cursor(database, other) or (0, log_size(database))
     database.execute("DELETE FROM relays WHERE tracker = ?", [other.tracker])
     database.execute(
         "INSERT INTO relays (tracker, database, upto, whole_until) VALUES (?, ?, ?, ?)",
         [other.tracker, other.database, upto, whole_until],
     )
-
-
-def _token_of(database: sqlite_utils.Database, reservation: str, client: PeerId, peer: PeerId) -> bytes:
-    found = database.execute(
-        "SELECT issuer, payload, signature FROM tokens WHERE uuid = ? AND client = ?"
-        " UNION ALL SELECT issuer, payload, signature FROM foreign_tokens WHERE uuid = ? AND client = ?",
-        [reservation, client, reservation, client],
-    )
-    for issuer, payload, signature in found:
-        if peer in decode_as(payload, Token, Token.LIMIT).peers:  # checked before it was stored
-            return encode(Signed[Token](signer=issuer, payload=payload, signature=signature))
-    return b""

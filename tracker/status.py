@@ -20,6 +20,7 @@ from axonp2p.transport.ways import Way
 STATUS_PATH = "/v1/status"
 WITHIN_S = 5.0
 MOST_BYTES = 64 * 1024
+_FORKED_FIX = "What it signed is in logs-seen in this tracker's home; docs/ledger.md says how to show it to others."
 
 
 class OtherState(msgspec.Struct, kw_only=True):
@@ -42,6 +43,8 @@ class OtherState(msgspec.Struct, kw_only=True):
     """Rows that were missing here."""
     pushed: int
     """Rows sent there."""
+    log: str
+    """How many entries its log has, or what is wrong with it."""
     bytes_sent: int
     bytes_received: int
 
@@ -104,8 +107,9 @@ def status_lines(status: Status) -> list[str]:
     if not status.trackers:
         alone = "No other tracker is known: when this one is lost, so is its table until peers announce again."
         return [*lines, alone, "To share the table: axon-tracker run --tracker ADDRESS"]
-    names = ("tracker", "at", "state", "lag", "equal", "fetched", "pushed", "sent", "received")
-    return lines + _columns([names, *(_cells(other) for other in status.trackers)])
+    names = ("tracker", "at", "state", "lag", "equal", "fetched", "pushed", "sent", "received", "log")
+    lines += _columns([names, *(_cells(other) for other in status.trackers)])
+    return lines + [line for other in status.trackers for line in _trouble_with_log(other)]
 
 
 def _cells(other: OtherState) -> tuple[str, ...]:
@@ -119,7 +123,14 @@ def _cells(other: OtherState) -> tuple[str, ...]:
         str(other.pushed),
         f"{other.bytes_sent / 1000:.1f} kB",
         f"{other.bytes_received / 1000:.1f} kB",
+        other.log.partition(":")[0] or "?",
     )
+
+
+def _trouble_with_log(other: OtherState) -> list[str]:
+    """What does not fit a column."""
+    short_word, _, why = other.log.partition(": ")
+    return [f"tracker {other.tracker[:8]}: its log is {short_word}: {why}", _FORKED_FIX] if why else []
 
 
 def _state(other: OtherState) -> str:

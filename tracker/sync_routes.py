@@ -39,6 +39,8 @@ class SyncRoutes:
         self._arrivals = arrivals
         self._limit = limit
         self._clock = clock
+        self.says_of_log: Callable[[PeerId], str] = lambda tracker: ""
+        """What there is to say of another tracker's log."""
 
     def add_routes(self, app: web.Application) -> None:
         """All of them."""
@@ -110,12 +112,12 @@ class SyncRoutes:
             alive=self._replica.index.alive(now),
             rows=len(self._replica.index),
             time=now,
-            trackers=[_state(sync, known, now) for known in sync.book],
+            trackers=[_state(sync, known, now, self.says_of_log(known.tracker)) for known in sync.book],
         )
         return web.Response(body=msgspec.json.encode(status), content_type="application/json")
 
 
-def _state(sync: Synchronisation, known: Known, now: float) -> OtherState:
+def _state(sync: Synchronisation, known: Known, now: float, log: str) -> OtherState:
     line = sync.lines.get(known.address)
     return OtherState(
         address=known.address,
@@ -128,6 +130,7 @@ def _state(sync: Synchronisation, known: Known, now: float) -> OtherState:
         equal_s_ago=_ago(now, None if line is None else line.equal_at),
         fetched=0 if line is None else line.fetched,
         pushed=0 if line is None else line.pushed,
+        log=log,
         bytes_sent=0 if line is None else line.caller.sent,
         bytes_received=0 if line is None else line.caller.received,
     )

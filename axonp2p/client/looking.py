@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
+from axonp2p.client.credit_history import compare_heads
 from axonp2p.clock import Clock
 from axonp2p.errors import MalformedMessage
 from axonp2p.identity.peer_id import PeerId, short
@@ -143,10 +145,18 @@ def _seen_peer(seen: SeenRow, offer: Capability, distance: Distance | None, here
     )
 
 
-async def ask_credits(trackers: TrackerLines, client: PeerId, names: Mapping[PeerId, str], job: str) -> Credits:
-    """The balances of everyone in `job`, or of this client and the peers in `names` when no job is named."""
-    keys = [] if job else [client, *sorted(names)][:MOST_KEYS]
-    caller, answer = await trackers.first(lambda caller: balances(caller, keys, job))
+async def ask_credits(
+    trackers: TrackerLines,
+    home: Path,
+    client: PeerId,
+    names: Mapping[PeerId, str],
+    job: str,
+    keys: Sequence[PeerId] = (),
+) -> Credits:
+    """The balances of everyone in `job`, or of `keys`, or of this client and the peers in `names`."""
+    wanted = [] if job else list(keys or [client, *sorted(names)])[:MOST_KEYS]
+    caller, answer = await trackers.first(lambda caller: balances(caller, wanted, job))
+    await compare_heads(caller, home)
     known = {client: "you", **names}
     return Credits(
         tracker=caller.called,

@@ -24,6 +24,7 @@ from typing import Any, Self
 import msgspec
 
 from axonp2p.client.account import JobAccount
+from axonp2p.client.credit_history import History, Pending, ask_history, pending_of, read_key
 from axonp2p.client.event_feed import EventFeed
 from axonp2p.client.events import JobSubmitted
 from axonp2p.client.hiring import Means
@@ -43,6 +44,7 @@ from axonp2p.errors import AlreadyRunning, JobFailed, JobFileWrong
 from axonp2p.hosting.job_key import job_key
 from axonp2p.hosting.messages import HostedWish
 from axonp2p.identity.key_file import load_or_create_key
+from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.bundle import Bundle, collect
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.jobs.spec import JobSpec, need_of, read_spec, with_peers
@@ -206,15 +208,36 @@ class Swarm:
         means = self._get_means()
         return self._loop.call(survey_peers(means.table, wanted, means.position, self._clock, measure_rtt=measure))
 
-    def credits(self, job: str = "") -> Credits:
-        """What the ledger of a tracker says: of this client and the peers of its jobs, or of one job alone."""
-        means, records = self._get_means(), self._store.records()
-        names = {peer.peer: peer.name for record in records for peer in record.peers}
+    def credits(self, job: str = "", *, keys: Sequence[PeerId] = ()) -> Credits:
+        """What the ledger of a tracker says: of this client and the peers of its jobs, of one job, or of these keys.
+
+        Raises `LogForked` when that tracker's log is known to be false.
+        """
+        means = self._get_means()
+        job_id = self._store.find(job).path.name if job else ""
+        lines, client = means.table.trackers, means.key.peer_id
+        return self._loop.call(ask_credits(lines, self.home, client, self.names(), job_id, keys))
+
+    def history(self, key: PeerId = "", *, most: int = 0, prove: bool = False) -> History:
+        """The receipts of a key (this client's own when none is named) that a tracker's log has, each checked.
+
+        The newest `most`; 0 for all. With `prove` the history comes with its credit proof. Raises as `credits`.
+        """
+        means = self._get_means()
+        wanted = read_key(key) if key else means.key.peer_id
+        return self._loop.call(ask_history(means.table.trackers, self.home, wanted, most=most, prove=prove))
+
+    def pending(self) -> Pending:
+        """Work that this client accepted and that peers have not signed for yet."""
+        return pending_of(self._store.records())
+
+    def names(self) -> dict[PeerId, str]:
+        """The peers of this client's jobs, by the names that they had there, and the keys of its hosted jobs."""
+        key, records = self._get_means().key, self._store.records()
         # A host signs for each job with the job's own key, and what it owes is owed by this client.
         hosted = [record.id for record in records if read_mark(self._store.place_of(record.id))]
-        names |= {job_key(means.key, one).peer_id: one for one in hosted}
-        job_id = self._store.find(job).path.name if job else ""
-        return self._loop.call(ask_credits(means.table.trackers, means.key.peer_id, names, job_id))
+        peers = {peer.peer: peer.name for record in records for peer in record.peers}
+        return peers | {job_key(key, one).peer_id: one for one in hosted}
 
     # --- how it works ---
 

@@ -22,7 +22,7 @@ def credits_of(flops: int) -> float:
 
 
 class Books:
-    """Sums over receipts, each of which must be added once."""
+    """Sums over receipts, each of which must be added once. Of several with one number, one counts: see `receipt`."""
 
     def __init__(self) -> None:
         self._earned: Counter[PeerId] = Counter()
@@ -32,14 +32,18 @@ class Books:
         self.receipts = 0
         """How many were added."""
 
-    def add(self, client: PeerId, peer: PeerId, flops: int) -> None:
-        """Count one receipt of `client` for `peer`, who are never the same."""
+    def add(self, client: PeerId, peer: PeerId, flops: int, receipts: int = 1) -> None:
+        """Count a receipt of `client` for `peer`, who are never the same; or so many, of `flops` in all."""
         self._earned[peer] += flops
         self._owed[client] += flops
-        self._receipts[client] += 1
-        self._receipts[peer] += 1
-        self._between[client, peer] += 1
-        self.receipts += 1
+        self._receipts[client] += receipts
+        self._receipts[peer] += receipts
+        self._between[client, peer] += receipts
+        self.receipts += receipts
+
+    def take_back(self, client: PeerId, peer: PeerId, flops: int) -> None:
+        """A receipt that was added counts no more."""
+        self.add(client, peer, -flops, -1)
 
     def balance(self, key: PeerId) -> Balance:
         """One key's sums; zeros for a key without receipts."""
@@ -48,7 +52,8 @@ class Books:
 
     def largest(self, most: int) -> list[Balance]:
         """The largest earners first, then the largest debtors; at most so many."""
-        order = sorted(self._receipts, key=lambda key: (-self._earned[key], -self._owed[key], key))
+        known = [key for key, receipts in self._receipts.items() if receipts]
+        order = sorted(known, key=lambda key: (-self._earned[key], -self._owed[key], key))
         return [self.balance(key) for key in order[:most]]
 
     def taking_part(self, keys: Iterable[PeerId]) -> int:
@@ -59,7 +64,7 @@ class Books:
 
 
 def fold(receipts: Iterable[Receipt]) -> dict[PeerId, Balance]:
-    """The balance of every key in `receipts`, each of which stands there once."""
+    """The balance of every key in `receipts`, each of which counts and stands there once."""
     books = Books()
     for receipt in receipts:
         books.add(receipt.client, receipt.peer, receipt.flops)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from hashlib import sha256
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -40,8 +42,11 @@ class Receipt(Signable, frozen=True):
     """Unix time in seconds."""
 
 
+DOUBLY_SIGNED_LIMIT = Receipt.LIMIT + 2 * ENVELOPE_OVERHEAD
+
+
 class DoublySigned(Message, frozen=True):
-    """A receipt's envelope by the client and the peer's signature over that envelope."""
+    """A receipt's envelope by the client and the peer's signature over that envelope. Encoded, an entry of a log."""
 
     receipt: Signed[Receipt]
     """The client's envelope."""
@@ -71,8 +76,33 @@ def open_doubly_signed(doubly: DoublySigned) -> Receipt:
     return receipt
 
 
+def place_key(receipt: Receipt) -> int:
+    """What stands for its reservation, peer and number in an index: 64 bits, signed.
+
+    Two places may have one key: who finds a receipt by it looks whether it is the one. The keys of one reservation lie
+    side by side, so that its receipts, which come one after the other, go to the same page of an index.
+    """
+    within = sha256(f"{receipt.peer}/{receipt.number}".encode()).digest()
+    return int.from_bytes(_reservation_key(receipt.reservation) + within[:3], "big", signed=True)
+
+
+@functools.lru_cache(maxsize=4096)
+def _reservation_key(reservation: str) -> bytes:
+    return sha256(reservation.encode()).digest()[:5]
+
+
+def counts_instead(payload: bytes, other: bytes) -> bool:
+    """Whether of two receipts with one reservation, peer and number the first counts, and not the other.
+
+    Their client and their peer both signed both. Which came first differs from tracker to tracker, so their hashes
+    decide: then all trackers agree, and nobody can tell before what making a second one brings. Nor can a disk be
+    filled so: each next one that counts is twice as hard to find.
+    """
+    return sha256(payload).digest() < sha256(other).digest()
+
+
 MOST_RECEIPTS = 200
-RECEIPTS_LIMIT = MOST_RECEIPTS * (Receipt.LIMIT + 2 * ENVELOPE_OVERHEAD)
+RECEIPTS_LIMIT = MOST_RECEIPTS * DOUBLY_SIGNED_LIMIT
 RECEIPTS_KEPT_LIMIT = 128 * 1024
 MOST_BALANCES = 200
 BALANCES_LIMIT = 64 * 1024

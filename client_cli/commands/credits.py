@@ -9,22 +9,61 @@ import click
 from client_cli.options import common
 from client_cli.options import trackers as trackers_option
 
+_SHOWN = 10
+
 
 @click.command("credits")
 @click.argument("job", default="")
+@click.option("--key", metavar="ID", default="", help="The balance and receipts of this peer or client, not of you.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print every receipt as CSV, the oldest first.")
+@click.option(
+    "--proof",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write every receipt with its proof to FILE; scripts/verify_ledger checks it without a network.",
+)
 @trackers_option
 @common
-def command(job: str, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
+def command(
+    job: str, key: str, as_csv: bool, proof: Path | None, trackers: tuple[str, ...], home: Path | None, as_json: bool
+) -> None:
     """What a tracker's ledger says of you and the peers of your jobs; with JOB, of that job alone.
 
-    A credit is a cobblestone: 200 of them are a day of work at 1 GFLOPS, counted, not claimed.
+    A credit is a cobblestone: 200 of them are a day of work at 1 GFLOPS, counted, not claimed. With --key, --csv or
+    --proof the receipts of one key are shown, each checked; the tracker's log is compared with what was seen of it
+    before.
     """
     import msgspec
 
     from client_cli.context import Context
+    from client_cli.credit_history_text import history_csv, history_row, history_table, pending_text
     from client_cli.credits_table import credits_table
 
     context = Context.of(home, as_json)
     with context.swarm(trackers) as swarm:
-        found = swarm.credits(job)
-    context.answer(credits_table(found), msgspec.to_builtins(found))
+        if not (key or as_csv or proof):
+            found, pending = swarm.credits(job), swarm.pending()
+            text = "\n".join(filter(None, [credits_table(found), pending_text(pending)]))
+            context.answer(text, msgspec.to_builtins(found) | {"pending": msgspec.to_builtins(pending)})
+            return
+        if job:
+            raise click.UsageError("JOB does not go with --key, --csv or --proof")
+        history = swarm.history(key, most=0 if as_csv or proof else _SHOWN, prove=proof is not None)
+        rows = [history_row(line) for line in history.lines]
+        data: dict[str, object] = {"key": history.key, "tracker": history.tracker, "entries": history.head.size}
+        data |= {"root": history.head.root.hex(), "receipts": rows}
+        text = history_csv(history) if as_csv else history_table(history, swarm.names())
+        if not (as_csv or proof):
+            balances = swarm.credits(keys=[history.key])
+            data["balances"] = msgspec.to_builtins(balances.balances)
+            text = f"{credits_table(balances)}\n\n{text}"
+        if proof is not None:
+            from axonp2p.files import write_whole
+
+            write_whole(proof, history.proof)
+            data["proof"] = str(proof)
+            if not as_csv:
+                text = (
+                    f"{len(rows)} receipts with their proofs are in {proof}; check them: scripts/verify_ledger {proof}"
+                )
+        context.answer(text, data)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from axonp2p.errors import (
     DhtSilent,
     KeyFileUnsafe,
+    LogForked,
     SandboxMissing,
     SettingsError,
     SwarmSplit,
@@ -15,7 +16,7 @@ from axonp2p.errors import (
 from axonp2p.findings import Check, State, failed, ok
 from axonp2p.plain_text import plural
 from axonp2p.transport.clock_check import clock_checks
-from client_cli.doctor.facts import DhtFacts, Facts, MachineFacts, TrackerFacts
+from client_cli.doctor.facts import DhtFacts, Facts, LogFacts, MachineFacts, TrackerFacts
 from client_cli.doctor.split import groups_of
 from client_cli.render import bytes_text
 
@@ -37,6 +38,7 @@ def checks_of(facts: Facts) -> list[Check]:
     found = [*_machine(facts.machine), *_trackers(facts)]
     if answering:
         found += [*clock_checks([(one.name, one.clock_off_s) for one in answering]), _swarm(answering)]
+    found += _ledger(facts.logs)
     return [*found, *_dht(facts.dht, answering)]
 
 
@@ -109,6 +111,28 @@ def _group_text(group: Sequence[TrackerFacts]) -> str:
     some = ", ".join(names[:_SHOWN_NAMES]) + (" ..." if len(names) > _SHOWN_NAMES else "")
     count = max(tracker.alive for tracker in group)
     return f"{trackers}: {plural(count, 'peer')}{f' ({some})' if names else ''}"
+
+
+def _ledger(logs: LogFacts) -> Iterable[Check]:
+    if logs.trouble:
+        yield Check(State.WARN, "ledger", f"what was seen of the trackers' logs is lost: {logs.trouble}", logs.fix)
+    for name, why in logs.false.items():
+        fix = (
+            f"believe its balances no more; the evidence is in {logs.kept}: show it to its operator, ask other trackers"
+        )
+        yield failed("ledger", LogForked(f"the log of tracker {name} is false: {why}", fix=fix))
+    for name, why in logs.unproved.items():
+        text = f"tracker {name} does not prove that its log continues what was seen of it: {why}"
+        yield Check(
+            State.WARN, "ledger", text, "run this again; if it stays so, ask its operator for axon-tracker check"
+        )
+    for name, (before, after) in logs.anew.items():
+        if after < before:
+            text = f"tracker {name} began a new log of {after:,} entries; the one before had {before:,}"
+            yield Check(State.WARN, "ledger", text, "nothing, if it was restored: the others hand over what it lacks")
+    if logs.entries and not (logs.false or logs.unproved):
+        told = ", ".join(f"{name} ({entries:,})" for name, entries in logs.entries.items())
+        yield ok("ledger", f"every log continues what was seen of it before: {told}")
 
 
 def _dht(dht: DhtFacts, trackers: Sequence[TrackerFacts]) -> Iterable[Check]:

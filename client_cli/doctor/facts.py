@@ -59,12 +59,32 @@ class MachineFacts:
 
 
 @dataclass(frozen=True)
+class LogFacts:
+    """What the trackers' logs showed, beside what they had shown before."""
+
+    entries: dict[str, int] = field(default_factory=dict)
+    """How many, by the tracker's name."""
+    false: dict[str, str] = field(default_factory=dict)
+    """Why a log cannot be true, by its tracker's name or id; also of trackers that are silent now."""
+    unproved: dict[str, str] = field(default_factory=dict)
+    """Why a tracker did not show that its log continues what was seen of it."""
+    anew: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Trackers that began a new log: how many entries the old one had, and the new one has."""
+    trouble: str = ""
+    """Why what was seen before cannot be read."""
+    fix: str = ""
+    kept: str = ""
+    """The file with what was seen, evidence too."""
+
+
+@dataclass(frozen=True)
 class Facts:
     """All of it."""
 
     machine: MachineFacts
     trackers: list[TrackerFacts]
     dht: DhtFacts
+    logs: LogFacts = LogFacts()
     settings_trouble: str = ""
     """Why no tracker is known, or why those of the settings cannot be read."""
     settings_fix: str = ""

@@ -33,6 +33,7 @@ from axonp2p.table.tracker_file import read_health
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http_caller import HttpCaller
 from client_cli.doctor.facts import DhtFacts, Facts, MachineFacts, TrackerFacts
+from client_cli.doctor.look_logs import look_at_logs_of
 from client_cli.doctor.split import groups_of
 
 LIBRARIES = ("torch", "numpy", "safetensors", "aiohttp", "kademlia")
@@ -46,6 +47,7 @@ NODES_TRIED = 5
 
 @dataclasses.dataclass(frozen=True)
 class _Heard:
+    address: str
     facts: TrackerFacts
     contacts: list[str]
     """HOST:PORT (UDP) of DHT nodes."""
@@ -76,8 +78,9 @@ async def look(home: Path, given: Iterable[str], clock: Clock) -> Facts:
     if len(groups_of([tracker for tracker in trackers if not tracker.trouble])) > 1:
         await asyncio.sleep(LOOK_AGAIN_AFTER_S)
         trackers = [one.facts for one in await _ask_all({**known, **learnt}, configured, clock)]
+    logs = await look_at_logs_of(home, [one.address for one in heard if not one.facts.trouble])
     dht = await _look_at_dht(home, settings.client, heard, clock)
-    return Facts(await machine, trackers, dht, trouble, fix)
+    return Facts(await machine, trackers, dht, logs, trouble, fix)
 
 
 async def _ask_all(addresses: Iterable[str], configured: Iterable[str], clock: Clock) -> list[_Heard]:
@@ -91,16 +94,16 @@ async def _ask(address: str, configured: bool, clock: Clock) -> _Heard:
     async with line_to(pinned) as line:
         try:
             async with asyncio.timeout(TRACKER_WITHIN_S):
-                return await _ask_everything(line, facts, clock)
+                return await _ask_everything(address, line, facts, clock)
         except TimeoutError:
             told = dataclasses.replace(facts, trouble=f"no answer within {TRACKER_WITHIN_S:.0f} s")
         except AxonError as error:
             speaks = not isinstance(error, Unreachable)
             told = dataclasses.replace(facts, trouble=error.cause or error.message, fix=error.fix, speaks=speaks)
-    return _Heard(told, [], [], [])
+    return _Heard(address, told, [], [], [])
 
 
-async def _ask_everything(line: HttpCaller, facts: TrackerFacts, clock: Clock) -> _Heard:
+async def _ask_everything(address: str, line: HttpCaller, facts: TrackerFacts, clock: Clock) -> _Heard:
     health = await ask_health(line, clock)
     found = await query(line, as_map(Need(also_taken=True)), MOST_ROWS, now=health.time)
     others = [row.address for row in await known_trackers(line, now=health.time)]
@@ -114,7 +117,7 @@ async def _ask_everything(line: HttpCaller, facts: TrackerFacts, clock: Clock) -
         names={row.peer: row.name for row in found.rows},
     )
     contacts = [*await dht_contacts(line), *(contact for row in found.rows for contact in dht_contacts_of(row))]
-    return _Heard(told, contacts, [row for row in found.rows if row.dht], others)
+    return _Heard(address, told, contacts, [row for row in found.rows if row.dht], others)
 
 
 async def _look_at_dht(home: Path, settings: ClientSettings, heard: Sequence[_Heard], clock: Clock) -> DhtFacts:

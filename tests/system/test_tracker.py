@@ -24,16 +24,20 @@ from axonp2p.errors import AxonError, Busy, StaleRow
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.ledger.balances import fold
 from axonp2p.ledger.ledger_client import balances, hand_in
+from axonp2p.ledger.log_watch import look_at_logs
 from axonp2p.ledger.receipt import MOST_RECEIPTS, DoublySigned, open_doubly_signed
+from axonp2p.ledger.watched_logs import WatchedLogs
 from axonp2p.peers.capability import Need, as_map
 from axonp2p.reservation.reserving import new_uuid, reserve
 from axonp2p.reservation.token import Token
+from axonp2p.settings import TrackerSettings
 from axonp2p.table.records import Row
 from axonp2p.table.tracker_client import announce, query
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.wire.envelope import Signed, open_signed, sign
 from tests.fakes import make_receipt, make_row, sign_both
+from tracker.keeping import check_home
 
 T = TypeVar("T")
 
@@ -231,12 +235,18 @@ def _batches(receipts: list[DoublySigned]) -> Iterator[list[DoublySigned]]:
 
 
 async def test_killed_at_any_moment_it_loses_nothing_that_it_acknowledged(trackers: Trackers, tmp_path: Path):
-    said = Acknowledged()
+    said, watched = Acknowledged(), WatchedLogs()
     for _ in range(5):
         await load_until_killed(trackers.start(tmp_path), said, random.uniform(0.05, 1.2))
         tracker = trackers.start(tmp_path)
         await check_all_is_there(tracker, said)
+        async with tracker.line() as caller:
+            (looked,) = await look_at_logs([caller], watched)
+        assert not looked.trouble
+        assert not looked.unproved
         tracker.kill()
+        assert not check_home(tmp_path, TrackerSettings(), offline=True).problems
+    assert not watched.convicted
     assert len(said.tokens) > 5
     assert len(said.receipts) > 5
 

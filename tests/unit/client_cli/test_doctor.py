@@ -11,7 +11,7 @@ import pytest
 
 from axonp2p.findings import Check, State, broken, report_data, report_text
 from client_cli.doctor.checks import checks_of
-from client_cli.doctor.facts import DhtFacts, Facts, MachineFacts, TrackerFacts
+from client_cli.doctor.facts import DhtFacts, Facts, LogFacts, MachineFacts, TrackerFacts
 from client_cli.doctor.split import groups_of
 
 MACHINE = MachineFacts(
@@ -174,3 +174,24 @@ def test_the_report_counts_and_its_data_has_everything() -> None:
     data = json.loads(json.dumps(report_data(found)))
     assert data["ok"] is False
     assert {"state", "name", "text", "fix", "code"} == data["checks"][0].keys()
+
+
+@pytest.mark.parametrize(
+    ("logs", "state", "words"),
+    [
+        (LogFacts(entries={"a:1": 1234}), State.OK, "every log continues what was seen of it before: a:1 (1,234)"),
+        (LogFacts(false={"a:1 (abcd)": "it lies"}, kept="/h/logs-seen"), State.FAIL, "a:1 (abcd) is false: it lies"),
+        (LogFacts(unproved={"a:1": "no answer"}), State.WARN, "a:1 does not prove that its log continues"),
+        (LogFacts(anew={"a:1": (70, 12)}), State.WARN, "a:1 began a new log of 12 entries; the one before had 70"),
+        (LogFacts(trouble="it is damaged", fix="move it"), State.WARN, "is lost: it is damaged"),
+    ],
+)
+def test_what_the_logs_show(logs: LogFacts, state: State, words: str) -> None:
+    (one,) = [check for check in checks(tracker("a:1"), logs=logs) if check.name == "ledger"]
+    assert one.state is state
+    assert words in one.text
+    assert (one.code == "AX-204") == (state is State.FAIL)
+
+
+def test_a_new_log_that_has_everything_again_is_no_trouble() -> None:
+    assert wrong(checks(tracker("a:1"), logs=LogFacts(entries={"a:1": 70}, anew={"a:1": (70, 70)}))) == []

@@ -70,6 +70,15 @@ def test_a_key_without_receipts_has_nothing_and_is_not_remembered():
     assert books.largest(10) == []
 
 
+@given(receipts, receipts)
+def test_what_is_taken_back_never_counted(kept: list[Receipt], withdrawn: list[Receipt]):
+    books = books_of([*kept, *withdrawn])
+    for receipt in withdrawn:
+        books.take_back(receipt.client, receipt.peer, receipt.flops)
+    assert books.largest(MOST_BALANCES) == books_of(kept).largest(MOST_BALANCES)
+    assert books.receipts == len(kept)
+
+
 def test_more_than_64_bits_travel():
     books = Books()
     for _ in range(1000):

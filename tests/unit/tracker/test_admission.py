@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -145,13 +147,24 @@ def test_one_source_holds_so_many_reservations():
         check_reservations(MOST_RESERVATIONS_OF_ONE)
 
 
+def test_of_two_receipts_with_one_number_all_trackers_count_the_same():
+    receipt = make_receipt(CLIENT, PEER, new_uuid())
+    promise = Promise(CLIENT.peer_id, frozenset([PEER.peer_id]))
+    for one, other in itertools.permutations([b"one", b"two"]):
+        if sha256(one).digest() < sha256(other).digest():
+            assert is_new_receipt(receipt, one, promise, other)
+        else:
+            with pytest.raises(Refused, match="another receipt"):
+                is_new_receipt(receipt, one, promise, other)
+
+
 def test_which_receipts_count():
     receipt = make_receipt(CLIENT, PEER, new_uuid())
     promise = Promise(CLIENT.peer_id, frozenset([PEER.peer_id]))
     assert is_new_receipt(receipt, b"receipt", promise, None)
     assert not is_new_receipt(receipt, b"receipt", promise, b"receipt")
     with pytest.raises(Refused, match="another receipt has number 1"):
-        is_new_receipt(receipt, b"receipt", promise, b"another")
+        is_new_receipt(receipt, b"receipt", promise, b"before")
     with pytest.raises(Refused, match="another client"):
         is_new_receipt(receipt, b"receipt", Promise(OTHER.peer_id, promise.peers), None)
     with pytest.raises(Refused, match="not in the reservation"):

@@ -1,0 +1,92 @@
+"""A tracker's log, asked from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from axonp2p.errors import BadSignature, MalformedMessage
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.ledger.log_messages import (
+    ENTRIES_LIMIT,
+    HEADS_LIMIT,
+    HISTORY_LIMIT,
+    LEAVES_LIMIT,
+    PROOF_LIMIT,
+    EntriesAsked,
+    EntriesTold,
+    HeadsTold,
+    HistoryAsked,
+    HistoryTold,
+    InclusionAsked,
+    InclusionTold,
+    LeavesAsked,
+    LeavesTold,
+    ProofAsked,
+)
+from axonp2p.ledger.merkle import HASH_BYTES, is_included, leaf_hash
+from axonp2p.ledger.receipt import DOUBLY_SIGNED_LIMIT, DoublySigned, Receipt, place_key
+from axonp2p.ledger.tree_head import ConsistencyProof, open_head
+from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.wire.codec import decode_as
+from axonp2p.wire.envelope import Signed
+
+HEADS_PATH = "/v1/heads"
+CONSISTENCY_PATH = "/v1/consistency"
+INCLUSION_PATH = "/v1/inclusion"
+LEAVES_PATH = "/v1/leaves"
+ENTRIES_PATH = "/v1/entries"
+HISTORY_PATH = "/v1/history"
+
+
+async def heads(caller: HttpCaller) -> HeadsTold:
+    """Its head and those that it saw."""
+    return await caller.call(HEADS_PATH, None, HeadsTold, HEADS_LIMIT)
+
+
+async def consistency(caller: HttpCaller, first: int, second: int) -> Signed[ConsistencyProof]:
+    """Its proof, right or wrong, that the larger log continues the smaller one."""
+    answer: type[Signed[ConsistencyProof]] = Signed[ConsistencyProof]
+    return await caller.call(CONSISTENCY_PATH, ProofAsked(first=first, second=second), answer, PROOF_LIMIT)
+
+
+async def inclusion(caller: HttpCaller, entry: bytes) -> InclusionTold:
+    """The proof that this very entry is in its log, checked. Raises `BadSignature` when it proves nothing."""
+    leaf = leaf_hash(entry)
+    payload = decode_as(entry, DoublySigned, DOUBLY_SIGNED_LIMIT).receipt.payload
+    place = place_key(decode_as(payload, Receipt, Receipt.LIMIT))
+    asked = InclusionAsked(place=place, leaf=leaf)
+    told = await caller.call(INCLUSION_PATH, asked, InclusionTold, HISTORY_LIMIT)
+    head = open_head(told.head)
+    if not is_included(leaf, told.included.number, head.size, told.included.path, head.root):
+        raise BadSignature(f"{caller.called} does not prove that it has the receipt")
+    return told
+
+
+async def leaves(caller: HttpCaller, first: int, count: int) -> list[tuple[int, bytes]]:
+    """The places (see `place_key`) and hashes of its entries from `first` on."""
+    told = await caller.call(LEAVES_PATH, LeavesAsked(first=first, count=count), LeavesTold, LEAVES_LIMIT)
+    if len(told.leaves) != len(told.places) * HASH_BYTES or len(told.places) > count:
+        raise MalformedMessage(f"{caller.called} tells other hashes than it was asked for")
+    hashes = [told.leaves[at : at + HASH_BYTES] for at in range(0, len(told.leaves), HASH_BYTES)]
+    return list(zip(told.places, hashes, strict=True))
+
+
+async def entries(caller: HttpCaller, numbers: Sequence[int]) -> EntriesTold:
+    """The first of these entries (1 to 100), one at least."""
+    told = await caller.call(ENTRIES_PATH, EntriesAsked(numbers=list(numbers)), EntriesTold, ENTRIES_LIMIT)
+    if not 1 <= len(told.entries) <= len(numbers):
+        raise MalformedMessage(f"{caller.called} tells other entries than it was asked for")
+    return told
+
+
+async def history(
+    caller: HttpCaller, key: PeerId, before: int = 0, size: int = 0, *, prove: bool = False
+) -> HistoryTold:
+    """The entries about a key, the newest first; with `prove` each with its path, checked. Raises as `inclusion`."""
+    asked = HistoryAsked(key=key, before=before, size=size, prove=prove)
+    told = await caller.call(HISTORY_PATH, asked, HistoryTold, HISTORY_LIMIT)
+    head = open_head(told.head)
+    for one in told.entries:
+        if prove and not is_included(leaf_hash(one.entry), one.number, head.size, one.path, head.root):
+            raise BadSignature(f"{caller.called} does not prove that entry {one.number} is in its log")
+    return told

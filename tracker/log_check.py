@@ -1,0 +1,203 @@
+"""Is the log in a database what was signed? Every entry, every hash, every row of the index, each named by its number.
+
+Nothing is believed but the signatures: what is stored of an entry is computed again from its bytes, these from both
+signatures, and the whole from the heads that this tracker signed. Whoever changes an entry has to change its hash, the
+hashes above it, and then stands before a head that needs the tracker's key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import sqlite_utils
+
+from axonp2p.errors import AxonError, LogDamaged, PeerMisbehaved
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.ledger.merkle import HASH_BYTES, leaf_hash, root
+from axonp2p.ledger.receipt import (
+    DOUBLY_SIGNED_LIMIT,
+    DoublySigned,
+    Receipt,
+    counts_instead,
+    open_doubly_signed,
+    place_key,
+)
+from axonp2p.ledger.tiles import TILE_BYTES, TILE_HASHES, tiles_after
+from axonp2p.ledger.tree_head import TreeHead, open_head
+from axonp2p.wire.codec import decode_as, encode
+from axonp2p.wire.envelope import Signed
+from tracker.log_store import log_size, nodes, tile_reader
+
+AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something in the database that is not as it was signed."""
+
+    text: str
+    entry: int | None = None
+    """Which entry, where it is one."""
+
+
+def check_newest_head(database: sqlite_utils.Database, tracker: PeerId, log: str) -> None:
+    """Raise `LogDamaged` unless the hashes lead to the head that was signed last: O(log n), for every start."""
+    found = database.execute("SELECT payload, signature FROM heads ORDER BY size DESC LIMIT 1").fetchone()
+    if found is None:
+        return
+    for problem in _head_problems(database, Signed(signer=tracker, payload=found[0], signature=found[1]), log):
+        raise LogDamaged(
+            f"the log in tracker.db is not the one that this tracker signed: {problem.text}",
+            fix="axon-tracker check    names every entry; then axon-tracker restore FILE",
+        )
+
+
+def check_log(database: sqlite_utils.Database, tracker: PeerId, log: str) -> Iterator[Problem]:
+    """Everything that is wrong with the log, the entries first, in the order of their numbers."""
+    size = log_size(database)
+    yield from _check_entries(database, size)
+    yield from _check_upper_tiles(database, size)
+    yield from _check_index(database)
+    for payload, signature in database.execute("SELECT payload, signature FROM heads ORDER BY size").fetchall():
+        yield from _head_problems(database, Signed(signer=tracker, payload=payload, signature=signature), log)
+
+
+def _check_entries(database: sqlite_utils.Database, size: int) -> Iterator[Problem]:
+    """Each entry beside its own hash, and both of its signatures."""
+    read, expected = tile_reader(database), 0
+    tile, at = b"", -1
+    for number, entry in database.execute("SELECT number, CAST(entry AS BLOB) FROM entries ORDER BY number"):
+        for lacking in range(expected, min(number, expected + AT_ONCE)):
+            yield Problem(f"entry {lacking} is lacking", lacking)
+        expected = number + 1
+        if number // TILE_HASHES != at:
+            at = number // TILE_HASHES
+            tile = read(0, at)
+        inside = number % TILE_HASHES * HASH_BYTES
+        hashed = tile[inside : inside + HASH_BYTES]
+        if not hashed:
+            yield Problem(f"entry {number} has no hash: it was added by hand", number)
+        elif not isinstance(entry, bytes) or hashed != leaf_hash(entry):
+            yield Problem(f"entry {number} is not the one that was hashed when it came", number)
+        if why := _why_no_receipt(entry):
+            yield Problem(f"entry {number} is no receipt that both signed: {why}", number)
+    last = database.execute("SELECT max(place) FROM tiles WHERE place < 1 << 48").fetchone()[0]
+    hashed_entries = 0 if last is None else last * TILE_HASHES + len(read(0, last)) // HASH_BYTES
+    for lacking in range(size, min(hashed_entries, size + AT_ONCE)):
+        yield Problem(f"entry {lacking} is lacking", lacking)
+
+
+def _why_no_receipt(entry: object) -> str:
+    if not isinstance(entry, bytes):
+        return "its bytes are gone"
+    try:
+        doubly = decode_as(entry, DoublySigned, DOUBLY_SIGNED_LIMIT)
+        open_doubly_signed(doubly)
+    except PeerMisbehaved as error:
+        return error.message
+    return "" if encode(doubly) == entry else "it is not spelt as receipts are"
+
+
+def _check_upper_tiles(database: sqlite_utils.Database, size: int) -> Iterator[Problem]:
+    """The hashes above those of the entries, computed again from the tiles below."""
+    height, count = 1, size // TILE_HASHES
+    while count:
+        stored = database.execute(
+            "SELECT place, hashes FROM tiles WHERE place >= ? AND place < ? ORDER BY place",
+            [height << 48, (height + 1) << 48],
+        )
+        below = tile_reader(database)
+        for index, (place, hashes) in enumerate(stored):
+            first = index * TILE_HASHES
+            inside = [below(height - 1, child) for child in range(first, min(first + TILE_HASHES, count))]
+            right = b"".join(_root_of(tile) for tile in inside)
+            if place != (height << 48) + index or hashes != right:
+                leaf = first * TILE_HASHES**height
+                yield Problem(f"the hashes at height {height} over the entries from {leaf} on were changed", None)
+        height, count = height + 1, count // TILE_HASHES
+
+
+def _root_of(tile: bytes) -> bytes:
+    if len(tile) != TILE_BYTES:
+        return b""
+    parts = [tile[at : at + HASH_BYTES] for at in range(0, TILE_BYTES, HASH_BYTES)]
+    return tiles_after(0, parts, lambda height, index: b"")[1, 0]
+
+
+def _check_index(database: sqlite_utils.Database) -> Iterator[Problem]:
+    """The rows that balances are made of, beside the entries that they stand for."""
+    entries = database.execute(
+        "SELECT number, CAST(entries.entry AS BLOB), place, clients.name, peers.name, jobs.name, flops, counts"
+        " FROM entries"
+        " LEFT JOIN receipts ON receipts.entry = number LEFT JOIN names AS clients ON clients.id = client"
+        " LEFT JOIN names AS peers ON peers.id = peer LEFT JOIN names AS jobs ON jobs.id = job ORDER BY number"
+    )
+    for number, entry, *row, counts in entries:
+        if _why_no_receipt_at_all(entry):
+            continue  # said already
+        receipt, payload = _receipt_in(entry)
+        right = [
+            place_key(receipt),
+            receipt.client,
+            receipt.peer,
+            receipt.job,
+            receipt.flops,
+        ]
+        if row != right:
+            yield Problem(f"the index says other things of entry {number} than it does itself", number)
+        elif bool(counts) != _counts(database, number, receipt, payload):
+            yield Problem(f"the index is wrong about whether entry {number} counts", number)
+    added = database.execute("SELECT entry FROM receipts WHERE entry NOT IN (SELECT number FROM entries)")
+    for (number,) in added.fetchmany(AT_ONCE):
+        yield Problem(f"the index has a row for entry {number}, which is not there", number)
+
+
+def _why_no_receipt_at_all(entry: object) -> bool:
+    try:
+        return not isinstance(entry, bytes) or not _receipt_in(entry)
+    except AxonError:
+        return True
+
+
+def _receipt_in(entry: bytes) -> tuple[Receipt, bytes]:
+    payload = decode_as(entry, DoublySigned, DOUBLY_SIGNED_LIMIT).receipt.payload
+    return decode_as(payload, Receipt, Receipt.LIMIT), payload
+
+
+def _counts(database: sqlite_utils.Database, number: int, receipt: Receipt, payload: bytes) -> bool:
+    twins = database.execute(
+        "SELECT number, CAST(entries.entry AS BLOB) FROM receipts JOIN entries ON number = receipts.entry"
+        " WHERE place = ? AND number != ?",
+        [place_key(receipt), number],
+    )
+    for _, entry in twins.fetchall():
+        if _why_no_receipt_at_all(entry):
+            continue
+        other, other_payload = _receipt_in(entry)
+        same = (other.reservation, other.peer, other.number) == (receipt.reservation, receipt.peer, receipt.number)
+        if same and not counts_instead(payload, other_payload):
+            return False
+    return True
+
+
+def _head_problems(database: sqlite_utils.Database, signed: Signed[TreeHead], log: str) -> Iterator[Problem]:
+    try:
+        head = open_head(signed)
+    except PeerMisbehaved as error:
+        yield Problem(f"a head is not signed by this tracker: {error.message}")
+        return
+    if head.log != log:
+        yield Problem(f"the head of {head.size} entries belongs to another log, {head.log}")
+        return
+    if head.size > (size := log_size(database)):
+        for lacking in range(size, min(head.size, size + AT_ONCE)):
+            yield Problem(f"entry {lacking} is lacking: a head of {head.size} entries was signed", lacking)
+        return
+    try:
+        same = root(head.size, nodes(database)) == head.root
+    except LogDamaged as error:
+        yield Problem(error.message)
+        return
+    if not same:
+        yield Problem(f"the first {head.size} entries are not those whose head was signed")

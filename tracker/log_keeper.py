@@ -1,0 +1,160 @@
+"""This tracker's own log, told and signed: heads, proofs, entries."""
+
+from __future__ import annotations
+
+import sqlite_utils
+
+from axonp2p.clock import Clock
+from axonp2p.errors import LogDamaged, NotFound, Refused
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.ledger.log_messages import (
+    MOST_ENTRIES,
+    EntriesTold,
+    HistoryAsked,
+    HistoryTold,
+    Included,
+    InclusionAsked,
+    InclusionTold,
+    LeavesTold,
+    ProofAsked,
+)
+from axonp2p.ledger.merkle import consistency_path, inclusion_path, leaf_hash, root
+from axonp2p.ledger.parcel import parcel_of
+from axonp2p.ledger.receipt import DoublySigned
+from axonp2p.ledger.tree_head import ConsistencyProof, TreeHead, open_head
+from axonp2p.wire.codec import encode
+from axonp2p.wire.envelope import Signed, sign
+from tracker.database import Database
+from tracker.foreign_tokens import token_of
+from tracker.log_check import check_newest_head
+from tracker.log_store import entry_bytes, leaves, log_size, nodes, number_of, places, stored
+
+HEAD_LASTS_S = 1.0
+"""A head is shown for so long, also when there are entries after it: a busy log signs no more often."""
+SIGNED_AGAIN_S = 60.0
+"""Of a log that does not grow."""
+
+
+class LogKeeper:
+    """Answers about the log of `database`, whose entries the ledger keeper adds."""
+
+    def __init__(self, key: PrivateKey, database: Database, clock: Clock) -> None:
+        self._key = key
+        self._database = database
+        self._clock = clock
+        self._log = ""
+        self._head: tuple[float, Signed[TreeHead]] | None = None
+
+    def load(self, log: str) -> None:
+        """Begin with the log of this name. Raises `LogDamaged` when it is not the one that was signed last."""
+        self._log = log
+        self._database.load(lambda database: check_newest_head(database, self._key.peer_id, log))
+
+    async def head(self) -> Signed[TreeHead]:
+        """The log as it is now, or was a second ago. What it says is on the disk, and so is the head itself."""
+        now = self._clock.monotonic()
+        if self._head is None or not 0 <= now - self._head[0] < HEAD_LASTS_S:
+            time = int(self._clock.now())
+            self._head = (now, await self._database.write(lambda database: self._sign(database, time)))
+        return self._head[1]
+
+    async def consistency(self, asked: ProofAsked) -> Signed[ConsistencyProof]:
+        """That the log of one size continues that of another. Raises `Refused` for sizes that it never had."""
+
+        def prove(database: sqlite_utils.Database) -> list[bytes]:
+            size = log_size(database)
+            if not asked.first <= asked.second <= size:
+                raise Refused(f"this log has {size} entries: there is no way from {asked.first} to {asked.second}")
+            return consistency_path(asked.first, asked.second, nodes(database))
+
+        path = await self._database.read(prove)
+        tracker, log = self._key.peer_id, self._log
+        proof = ConsistencyProof(tracker=tracker, log=log, first=asked.first, second=asked.second, path=path)
+        return sign(self._key, proof)
+
+    async def inclusion(self, asked: InclusionAsked) -> InclusionTold:
+        """Where the entry with this hash stands. Raises `NotFound`."""
+        signed = await self.head()
+        size = open_head(signed).size
+
+        def prove(database: sqlite_utils.Database) -> Included:
+            number = number_of(database, asked.place, asked.leaf)
+            if number is None or number >= size:
+                raise NotFound("there is no such entry in this log", fix="if it was handed in just now, ask again")
+            return _included(database, number, size, prove=True)
+
+        return InclusionTold(head=signed, included=await self._database.read(prove))
+
+    async def leaves(self, first: int, count: int) -> LeavesTold:
+        """The hashes of entries."""
+        hashes, keys = await self._database.read(
+            lambda database: (leaves(database, first, count), places(database, first, count))
+        )
+        both = min(len(hashes), len(keys))  # an entry may have come in between
+        return LeavesTold(leaves=b"".join(hashes[:both]), places=keys[:both])
+
+    async def entries(self, numbers: list[int]) -> EntriesTold:
+        """Entries, the first that fit. Raises `NotFound` for one that is not there."""
+
+        def read(database: sqlite_utils.Database) -> list[tuple[DoublySigned, bytes]]:
+            if max(numbers) >= log_size(database):
+                raise NotFound(f"there is no entry {max(numbers)}")
+            found = [stored(database, number) for number in numbers]
+            return [(one.doubly, token_of(database, one.receipt)) for one in found]
+
+        parcel = parcel_of(await self._database.read(read))
+        return EntriesTold(entries=[encode(doubly) for doubly in parcel.receipts], tokens=parcel.tokens)
+
+    async def history(self, asked: HistoryAsked) -> HistoryTold:
+        """The entries about a key. Raises `Refused` for a size of which there is no head."""
+        newest = await self.head()
+
+        def read(database: sqlite_utils.Database) -> HistoryTold:
+            signed = newest if not asked.size else _head_of(database, asked.size, self._key.peer_id)
+            if signed is None:
+                raise Refused(f"this tracker signed no head of {asked.size} entries")
+            size = open_head(signed).size
+            numbers = _numbers_about(database, asked.key, min(asked.before or size, size))
+            entries = [_included(database, number, size, prove=asked.prove) for number in numbers]
+            return HistoryTold(head=signed, entries=entries)
+
+        return await self._database.read(read)
+
+    def _sign(self, database: sqlite_utils.Database, time: int) -> Signed[TreeHead]:
+        size, tracker = log_size(database), self._key.peer_id
+        found = database.execute("SELECT size, time, payload, signature FROM heads ORDER BY size DESC LIMIT 1")
+        for last_size, last_time, payload, signature in found.fetchall():
+            if last_size > size:
+                raise LogDamaged(f"the log lost entries: it had {last_size} when a head was signed, now {size}")
+            if last_size == size and time - last_time < SIGNED_AGAIN_S:
+                return Signed(signer=tracker, payload=payload, signature=signature)
+            time = max(time, last_time)  # however the clock is set back: see `tree_head`
+        head = TreeHead(tracker=tracker, log=self._log, size=size, root=root(size, nodes(database)), time=time)
+        signed = sign(self._key, head)
+        database.execute(
+            "INSERT OR REPLACE INTO heads VALUES (?, ?, ?, ?)", [size, time, signed.payload, signed.signature]
+        )
+        return signed
+
+
+def _head_of(database: sqlite_utils.Database, size: int, tracker: str) -> Signed[TreeHead] | None:
+    found = database.execute("SELECT payload, signature FROM heads WHERE size = ?", [size]).fetchone()
+    return Signed(signer=tracker, payload=found[0], signature=found[1]) if found else None
+
+
+def _included(database: sqlite_utils.Database, number: int, size: int, *, prove: bool) -> Included:
+    entry, node = entry_bytes(database, number), nodes(database)
+    if node(0, number) != leaf_hash(entry):
+        raise LogDamaged(f"entry {number} of the log was changed")
+    return Included(number=number, entry=entry, path=inclusion_path(number, size, node) if prove else [])
+
+
+def _numbers_about(database: sqlite_utils.Database, key: str, before: int) -> list[int]:
+    found = database.execute(
+        "SELECT entry FROM (SELECT entry FROM receipts WHERE client = (SELECT id FROM names WHERE name = :key)"
+        " AND entry < :before ORDER BY entry DESC LIMIT :most)"
+        " UNION SELECT entry FROM (SELECT entry FROM receipts WHERE peer = (SELECT id FROM names WHERE name = :key)"
+        " AND entry < :before ORDER BY entry DESC LIMIT :most) ORDER BY entry DESC LIMIT :most",
+        {"key": key, "before": before, "most": MOST_ENTRIES},
+    )
+    return [number for (number,) in found.fetchall()]
