@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from axonp2p.blobs.pieces import PIECE_BYTES, PieceHasher
 from axonp2p.client.files import not_writable
 from axonp2p.errors import MalformedMessage
 from axonp2p.files import sync_folder
 from axonp2p.training.checkpoint_file import LENGTH_BYTES, Model, header_length, header_of
-from axonp2p.training.pieces import PIECE_BYTES, PieceHasher
 
 _NAME = re.compile(r"(\d{6,})-([0-9a-f]{64})\.safetensors")
 _PART = ".part"

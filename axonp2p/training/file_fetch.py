@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from axonp2p.blobs.pieces import PieceHasher
 from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, Unreachable
 from axonp2p.training.messages import FilePart, SendFile
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from axonp2p.blobs.pieces import piece_count
 from axonp2p.tensors.coding import BYTES_A_VALUE, EXACT
 from axonp2p.tensors.encoding import decode, encode
 from axonp2p.training.exchange.slices import slices
@@ -16,7 +17,6 @@ from axonp2p.training.member_actions import Report
 from axonp2p.training.messages import AskPieces, SendFile
 from axonp2p.training.outer_optimizer import State, outer_step, state_from_file, state_values
 from axonp2p.training.phases import Phase
-from axonp2p.training.pieces import piece_count
 from axonp2p.training.round_messages import RoundAccepted, RoundRedone, Trained
 from tests.laboratory.exchange_world import Round, World
 

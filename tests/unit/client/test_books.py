@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from axonp2p.blobs.pieces import book_of
 from axonp2p.client.account import JobAccount
 from axonp2p.client.books import Books
 from axonp2p.client.events import Event, RoundFinished, RoundsLost, StateDamaged, StateFound
@@ -17,7 +18,6 @@ from axonp2p.client.files import read_metrics
 from axonp2p.client.job_store import AheadRound, JobFolder, JobRecord, JobStore
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.training.checkpoint_file import Model
-from axonp2p.training.pieces import book_of
 from tests.fakes import ManualClock
 from tests.unit.training.conversation import round_done
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import safetensors
 
+from axonp2p.blobs.pieces import book_of
 from axonp2p.client.checkpoints import DAMAGED, Checkpoint, Checkpoints
 from axonp2p.errors import MalformedMessage, SettingsError
 from axonp2p.training.checkpoint_file import LONGEST_HEADER, Model, header_length
-from axonp2p.training.pieces import book_of
 
 MODEL = Model(100_000, 120_000)
 

@@ -19,6 +19,14 @@ async def leases_from(start_peer: Any, daemons: dict[str, Daemon]) -> list[Lease
     return [await lease_from(await start_peer(name, daemon), name) for name, daemon in daemons.items()]
 
 
+async def let_go(lease: Lease) -> None:
+    """Nobody's session is lost here."""
+
+
+def crew_of(*leases: Lease, folder: Path) -> LeasedCrew:
+    return LeasedCrew(dict(enumerate(leases)), JobFolder(folder), cast(ReceiptOffice, None), let_go)
+
+
 def rosters(daemon: Daemon) -> list[tuple[int, int, list[int]]]:
     """Epoch, own rank and ranks of each roster that it was told."""
     found = [word for word in daemon.heard if isinstance(word, SetRoster)]
@@ -28,7 +36,7 @@ def rosters(daemon: Daemon) -> list[tuple[int, int, list[int]]]:
 async def test_a_newcomer_is_on_every_roster_before_it_is_in_the_job(start_peer: Any, tmp_path: Path) -> None:
     daemons = {name: Daemon() for name in ("otter", "fox", "hare", "wren")}
     otter, fox, hare, wren = await leases_from(start_peer, daemons)
-    crew = LeasedCrew([otter, fox], JobFolder(tmp_path), cast(ReceiptOffice, None))
+    crew = crew_of(otter, fox, folder=tmp_path)
     crew.introduce()
     await crew.set_members([0, 1])
     assert crew.expect(hare) == 2
@@ -52,7 +60,7 @@ async def test_who_comes_back_under_another_rank_stands_on_no_roster_twice(start
     daemons["again"] = Daemon()
     peer = await start_peer("wren", daemons["again"])
     first, again = await lease_from(peer, "wren"), await lease_from(peer, "wren")
-    crew = LeasedCrew([otter, fox, first], JobFolder(tmp_path), cast(ReceiptOffice, None))
+    crew = crew_of(otter, fox, first, folder=tmp_path)
     crew.introduce()
     await first.end()
     assert crew.expect(again) == 3

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import msgspec
 
+from axonp2p.blobs.manifest import Blob, BlobFile, Manifest
+from axonp2p.blobs.messages import BlobManifest, BlobPiece
+from axonp2p.blobs.pieces import book_of
 from axonp2p.errors import Busy, TokenRefused
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.messages import (
-    BundleFile,
-    BundleManifest,
-    BundlePart,
     BundleReceived,
     EndLease,
     FromWorker,
@@ -29,6 +27,7 @@ from axonp2p.transport.messages import Refusal, error_of
 from peer_daemon.leases import MOST_GRACE_S
 
 CONTENT = b"class Task: ..."
+BLOB = Blob(Manifest(files=[BlobFile(path="task.py", size=len(CONTENT), hashes=book_of(CONTENT).hashes)]))
 
 
 async def heard(session, kind):
@@ -49,10 +48,10 @@ async def begin(peer, ask, *, bundle=True):
     worker = await peer.workers.get()
     assert isinstance((await worker.hear())[0], Start)
     if bundle:
-        digest = hashlib.sha256(CONTENT).digest()
-        await session.send(BundleManifest(files=[BundleFile(path="task.py", size=len(CONTENT), sha256=digest)]))
-        await session.send(BundlePart(file=0, offset=0), CONTENT)
-        await heard(session, BundleReceived)
+        await session.send(BlobManifest(blob=BLOB.name), BLOB.encoded)
+        await session.send(BlobPiece(blob=BLOB.name, number=0), CONTENT)
+        while not isinstance((await session.receive(PeerMessage))[0], BundleReceived):
+            pass
         assert isinstance((await worker.hear())[0], BundleReady)
     await session.send(SetRoster(epoch=3, rank=0, members=[peer.member(0)]))
     await heard(session, RosterSet)

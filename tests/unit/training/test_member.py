@@ -6,6 +6,7 @@ import msgspec
 import pytest
 import torch
 
+from axonp2p.blobs.pieces import book_of
 from axonp2p.errors import MalformedMessage, TaskMistake
 from axonp2p.tensors.coding import Coding
 from axonp2p.training.file_parts import cut
@@ -24,7 +25,6 @@ from axonp2p.training.messages import (
     TaskFailed,
 )
 from axonp2p.training.outer_optimizer import first_state, outer_step
-from axonp2p.training.pieces import book_of
 from tests.unit.training.member_swarm import BATCH, LAYOUT, MemberSwarm, NextStep, TinyTrainer, start_round
 
 CODINGS = [

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from axonp2p.blobs.pieces import PIECE_BYTES, book_of
 from axonp2p.errors import AxonError, PeerMisbehaved, SettingsError
 from axonp2p.training.checkpoint_file import Model
 from axonp2p.training.messages import AskPieces, Piece, PieceList
-from axonp2p.training.pieces import PIECE_BYTES, book_of, serve_pieces
+from axonp2p.training.pieces import serve_pieces
 from axonp2p.training.round_messages import RoundBooked
 from axonp2p.training.state_keeper import StateKeeper
 from tests.fakes import ManualClock

@@ -13,6 +13,7 @@ import pytest
 import safetensors.torch
 import torch
 
+from axonp2p.blobs.pieces import book_of
 from axonp2p.errors import AxonError, MalformedMessage, Unreachable
 from axonp2p.sandbox.inside import Inside
 from axonp2p.sandbox.messages import BundleReady, Control, FromMember, FromWorkerMessage, MayTell, Start, ToMember
@@ -34,7 +35,6 @@ from axonp2p.training.messages import (
     StateAdopted,
     TaskFailed,
 )
-from axonp2p.training.pieces import book_of
 from axonp2p.training.worker import Worker
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
