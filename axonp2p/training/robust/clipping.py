@@ -1,4 +1,4 @@
-"""Centred clipping (Karimireddy, He, Jaggi: "Learning from History for Byzantine Robust Optimization", 2021). Pure.
+"""Centred clipping, from "Learning from History for Byzantine Robust Optimization" (Karimireddy et al. 2021). Pure.
 
     centre <- centre + sum of weight * (row - centre) * min(1, radius / |row - centre|)
 

@@ -1,4 +1,4 @@
-"""Multi-Krum (Blanchard, El Mhamdi, Guerraoui, Stainer: "Machine Learning with Adversaries", NeurIPS 2017). Pure.
+"""Multi-Krum, from "Machine Learning with Adversaries" (Blanchard et al., NeurIPS 2017). Pure.
 
 Of n members of which f may lie, each has n - f - 2 nearest others; its score is the sum of their squared distances. The
 n - f with the least scores are averaged: m = n - f, as in the paper's own experiments.
