@@ -1,13 +1,15 @@
-"""What hostile members say of a difference instead of the truth: five attacks from the literature. Pure.
+"""What hostile members say of a difference instead of the truth: five attacks of the literature, one worse. Pure.
 
 Each takes what the honest members say ([honest, values]) and a member's own row, which it would say if it were honest.
-The last two know all honest rows, and the liars all say the same: the worst that the papers assume.
+The last three know all honest rows, and the liars all say the same: the worst that the papers assume.
 
     sign flip                   the own row, backwards
     noise                       nothing but noise, some times as long as the own row
     scaled                      the own row backwards, many times as long
     little is enough            the honest mean, less some deviations of each value (Baruch et al., NeurIPS 2019)
     inner product manipulation  the honest mean, backwards, so long that the mean of all turns (Xie et al., UAI 2019)
+    hidden                      the same, but no farther from the honest mean than honest members are: nothing tells
+                                such liars from the others, so no rule bears them well where members differ much
 """
 
 from __future__ import annotations
@@ -52,10 +54,16 @@ def inner_product(honest: Tensor, own: Tensor, chance: torch.Generator) -> Tenso
     return -TURNED * honest.mean(0)
 
 
+def hidden(honest: Tensor, own: Tensor, chance: torch.Generator) -> Tensor:
+    mean = honest.mean(0)
+    return mean * (1 - (honest - mean).norm(dim=1).mean() / mean.norm())
+
+
 ATTACKS: dict[str, Attack] = {
     "sign flip": sign_flip,
     "noise": noise,
     "scaled": scaled,
     "little is enough": little_is_enough,
     "inner product": inner_product,
+    "hidden": hidden,
 }

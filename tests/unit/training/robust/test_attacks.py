@@ -52,6 +52,13 @@ def test_they_move_the_mean_farther_than_the_rules(attack):
         assert away(decided(name, honest, liars), honest) < plain, name
 
 
+@pytest.mark.parametrize("name", AGGREGATIONS)
+def test_liars_that_stay_among_the_honest_cost_no_more_than_what_these_differ_by(name):
+    honest, liars = said("hidden", 1)
+    spread = float((honest - honest.mean(0)).norm(dim=1).mean() / honest.mean(0).norm())
+    assert 0 < away(decided(name, honest, liars), honest) < spread
+
+
 @pytest.mark.parametrize("attack", ["scaled", "inner product", "noise"])
 def test_liars_far_away_are_not_chosen_at_all(attack):
     honest, liars = said(attack, 2)
