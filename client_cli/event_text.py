@@ -108,7 +108,8 @@ def _exchange_line(event: events.ExchangeChosen) -> str:
     thin = [
         f"{name} sends {100 * share:.2g} % of its values" for name, share in sorted(event.density.items()) if share < 1
     ]
-    how = "; ".join([f"{plural(event.bits, 'bit')} a value {often}{at_once}", *thin])
+    by_rule = [f"{event.aggregation} bears {plural(event.hostile, 'liar')}"] if event.aggregation != "mean" else []
+    how = "; ".join([f"{plural(event.bits, 'bit')} a value {often}{at_once}", *thin, *by_rule])
     fewer = f", {_fewer(event.dense_bytes, event.round_bytes)}" if event.round_bytes else ""
     return f"exchange from round {event.round + 1} on: {how}{fewer} ({event.why})"
 

@@ -153,6 +153,8 @@ class Narrator:
             round_bytes=choice.bytes_a_round,
             dense_bytes=choice.dense_bytes_a_round,
             why=choice.why,
+            aggregation=choice.rule.name,
+            hostile=choice.rule.hostile,
         )
         self._account.tell(event)
 

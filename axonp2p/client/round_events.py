@@ -27,6 +27,10 @@ class ExchangeChosen(Event, frozen=True):
     dense_bytes: int
     """What they would exchange if they did so after every step, in 32 bits."""
     why: str
+    aggregation: str = "mean"
+    """By which rule one value is made of the peers'."""
+    hostile: int = 0
+    """How many of them may lie without harm."""
 
 
 class RoundProgress(Event, frozen=True):

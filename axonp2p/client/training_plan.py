@@ -62,6 +62,8 @@ def wishes_of(train: TrainSpec) -> Wishes:
         momentum_correction=train.momentum_correction,
         step_scaling=train.step_scaling,
         clip=train.clip,
+        aggregation=train.aggregation,
+        hostile=train.hostile,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 
 from axonp2p.blobs.manifest import MOST_FILES
+from axonp2p.jobs.aggregation import AGGREGATIONS
 from axonp2p.jobs.file_names import why_bad_name
 from axonp2p.wire.ranks import MOST_MEMBERS
 
@@ -224,6 +225,8 @@ SECTIONS: dict[str, dict[str, Rule]] = {
         "momentum-correction": _number(1, "0.9", below_most=True),
         "step-scaling": _yes_or_no,
         "clip": _number(1e9, "1.0"),
+        "aggregation": _one_of(*AGGREGATIONS),
+        "hostile": _or_auto(_whole(0, MOST_MEMBERS, 2)),
         "warm-up-rounds": _whole(0, 1_000_000, 4),
         "checkpoint": _every_round_or(_whole(1, 1_000_000, 5)),
         "keep-states": _whole(1, 1000, 2),

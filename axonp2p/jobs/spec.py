@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from axonp2p.errors import JobFileWrong
+from axonp2p.jobs.aggregation import Aggregation, Rule
 from axonp2p.jobs.job_file_keys import SECTIONS, Wrong, nearest, nearest_section
 from axonp2p.jobs.job_file_lines import line_of
 
@@ -80,6 +81,10 @@ class TrainSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Whether steps of Adam and its kin are lengthened where a peer's own noise made them short."""
     clip: float = 0.0
     """The largest norm of what peers send, taken together; 0: none."""
+    aggregation: Aggregation = "mean"
+    """By which rule one value is made of the peers'."""
+    hostile: int | None = None
+    """How many peers may lie without harm; None: a quarter of those that there are."""
     warm_up_rounds: int = 0
     """In these first rounds the density goes down to the wished one."""
     checkpoint: int = 1
@@ -167,6 +172,20 @@ def _check_together(spec: JobSpec) -> None:
     if train.exchange_every and train.exchange_every > train.steps:
         problem = f"{train.exchange_every} is more than steps, which is {train.steps}"
         raise Wrong("train", "exchange-every", problem, f"exchange-every = {train.steps}")
+    _check_rule(need, train)
+
+
+def _check_rule(need: NeedSpec, train: TrainSpec) -> None:
+    """With fewer peers than its rule needs a job could only go on at the liars' mercy."""
+    rule = Rule(train.aggregation, train.hostile or 0)
+    if rule.hostile and not rule.robust:
+        raise Wrong("train", "hostile", "the mean bears nobody who lies", 'aggregation = "centred-clipping"')
+    if rule.least_members > need.min_peers:
+        problem = f"{rule.name} needs {rule.least_members} peers, and min-peers is {need.min_peers}"
+        raise Wrong("train", "hostile", problem, f"min-peers = {rule.least_members}")
+    if rule.value_by_value and train.density < 1:
+        problem = f"{rule.name} judges each value by itself, and would take one that is not sent for 0"
+        raise Wrong("train", "density", problem, 'aggregation = "centred-clipping"')
 
 
 def with_peers(spec: JobSpec, peers: int) -> JobSpec:

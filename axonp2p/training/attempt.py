@@ -82,6 +82,7 @@ class Attempt:
                     patience=choice.patience_s,
                     outer_learning_rate=choice.outer_learning_rate,
                     outer_momentum=choice.outer_momentum,
+                    rule=choice.rule,
                 ),
             )
             for rank in [*members, *self.listeners]

@@ -16,6 +16,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from axonp2p.jobs.aggregation import MEAN, Rule, rule_for
 from axonp2p.tensors.coding import EXACT, Bits, Coding
 from axonp2p.training.costs import Facts, bits_a_value, dense_bytes, exchange_bytes
 from axonp2p.training.exchange.slices import shares_for
@@ -49,6 +50,8 @@ class Choice:
     """What a dense exchange after every step would take."""
     why: str
     """One sentence, for people."""
+    rule: Rule = MEAN
+    """By which owners make one value of the members'."""
 
     @property
     def bits(self) -> Bits:
@@ -59,7 +62,9 @@ class Choice:
         """Whether the other differs in nothing but slices, or in who there is."""
         ours = (self.exchange_every, self.overlap, self.bits, self.outer_learning_rate, self.outer_momentum)
         theirs = (other.exchange_every, other.overlap, other.bits, other.outer_learning_rate, other.outer_momentum)
-        return ours == theirs and all(coding == other.gather.get(rank, coding) for rank, coding in self.gather.items())
+        return (ours, self.rule) == (theirs, other.rule) and all(
+            coding == other.gather.get(rank, coding) for rank, coding in self.gather.items()
+        )
 
 
 def choose(
@@ -125,6 +130,7 @@ def _choice(wishes: Wishes, facts: Facts, shares: Mapping[int, int], draft: Draf
         bytes_a_round=round(exchanges * exchange_bytes(facts, draft.gather, draft.result, _fractions(shares))),
         dense_bytes_a_round=dense_bytes(facts.values, len(facts.members)) * facts.steps,
         why=_why(facts, draft, computing_s),
+        rule=rule_for(wishes.aggregation, wishes.hostile, len(facts.members)),
     )
 
 
@@ -150,6 +156,7 @@ def _alone(wishes: Wishes, facts: Facts, shares: Mapping[int, int]) -> Choice:
         bytes_a_round=0,
         dense_bytes_a_round=0,
         why="there is nobody to exchange with",
+        rule=rule_for(wishes.aggregation, wishes.hostile, 1),
     )
 
 

@@ -31,6 +31,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from axonp2p.jobs.aggregation import MEAN, Rule
 from axonp2p.tensors.coding import Coding
 from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
@@ -140,6 +141,8 @@ class StartRound(Message, tag=True, frozen=True):
     """Of each outer step."""
     outer_momentum: Annotated[float, msgspec.Meta(ge=0, lt=1)]
     """Nesterov; 0: none."""
+    rule: Rule = MEAN
+    """By which owners make one value of the members'."""
 
 
 class Progress(Message, tag=True, frozen=True):
@@ -216,7 +219,8 @@ class FilePart(Message, tag=True, frozen=True):
 class SlicePart(Message, tag=True, frozen=True):
     """Encoded values (as payload) of one slice of the difference, between members.
 
-    `gather`: the sender's own values, for the owner of the slice. `result`: the owner's weighted mean, for everyone.
+    `gather`: the sender's own values, for the owner of the slice. `result`: what the owner made of them by
+    the round's rule, mostly the weighted mean, for everyone.
     """
 
     round: Count

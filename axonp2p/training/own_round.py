@@ -222,7 +222,7 @@ class OwnRound:
         # First of all the trainer, so that it does not stand waiting.
         if not start.overlap and not self.over:
             yield GoOn(self.state.weights, self._factors)
-        self.leftover.settle(exchange.leftover())
+        self.leftover.settle(exchange.leftover(), exchange.past())
         if self.scale and self._difference is not None:
             self.scale = self.scale.after(self._difference, exchange.mean())
             self._factors = self.scale.factors(len(start.members))
@@ -238,7 +238,8 @@ class OwnRound:
         terms = terms_of(start, lasting.rank, self._applied, lasting.layout, lasting.batch)
         self._difference = leg.difference
         sending = self.leftover.take(leg.difference, len(start.members))
-        exchange = self._exchange = SliceExchange(terms, sending, leg.samples, lasting.arrivals, now)
+        past = self.leftover.past
+        exchange = self._exchange = SliceExchange(terms, sending, leg.samples, lasting.arrivals, now, past)
         self._outgoing = exchange.outgoing()
         for early in lasting.early.take(terms):
             yield from self._receive(exchange, *early, now)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from axonp2p.jobs.aggregation import Rule
 from axonp2p.tensors.coding import Bits, Coding
 from axonp2p.training.costs import (
     Facts,
@@ -109,6 +110,8 @@ class Scales:
     def _thinned(self, rank: int, wished: Coding, result: Coding, allowed_s: float) -> Coding:
         """How the member sends its values so that its own link carries them in time, or as nearly so as may be."""
         facts = self.facts
+        if Rule(self.wishes.aggregation).value_by_value:
+            return wished  # what it does not send would count as a vote for 0
         thin = [Coding(wished.bits, density) for density in DENSITIES if density < wished.density]
         ladder = [wished, *(coding for coding in thin if bits_a_value(coding) < bits_a_value(wished))]
         mean, share = vector_bytes(facts, result), self.share[rank]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from axonp2p.jobs.aggregation import Aggregation
 from axonp2p.tensors.coding import Bits
 
 COMPRESSIONS: dict[str, Bits | None] = {
@@ -38,6 +39,10 @@ class Wishes:
     """Whether steps of Adam and its kin are lengthened where a member's own noise made them short."""
     clip: float = 0.0
     """The largest norm of a mean difference; 0: none."""
+    aggregation: Aggregation = "mean"
+    """By which rule owners make one value of the members'."""
+    hostile: int | None = None
+    """How many members may lie; None: a quarter of those that there are."""
 
     def density_in(self, round: int) -> float:
         """The density in a round, counted from 0: 25 %, 6.25 %, 1.56 % and so on while it warms up."""

@@ -84,13 +84,22 @@ class Processes:
             self.wait_for_peer(name)
 
     def begin_peer(
-        self, name: str, *, listen: str = "127.0.0.1:0", inside: Sequence[str] = (), lent: Sequence[str] = _LENT
+        self,
+        name: str,
+        *,
+        listen: str = "127.0.0.1:0",
+        inside: Sequence[str] = (),
+        lent: Sequence[str] = _LENT,
+        lies: str = "",
     ) -> None:
-        """Start one, and wait for nothing. `lent` are its options on what it lends."""
+        """Start one, and wait for nothing. `lent` are its options on what it lends, `lies` an attack of its workers."""
         told = [word for address in self.trackers.values() for word in ("--tracker", address)]
         (self._base / name / "ready").unlink(missing_ok=True)  # of one that was killed
         options = [*told, "--home", str(self._base / name), "--listen", listen, "--name", name, *lent]
-        self._start(name, "peer_daemon.main", ["run", *options], inside)
+        if lies:
+            self._start(name, "tests.laboratory.lying_daemon", [lies, "run", *options], inside)
+        else:
+            self._start(name, "peer_daemon.main", ["run", *options], inside)
 
     def wait_for_peer(self, name: str) -> None:
         """Until a tracker knows it."""

@@ -36,8 +36,13 @@ class Task:
 """
 
 
-def write_job(folder: Path, *, peers: int, rounds: int, pause: float = 0.0, task: str = TASK, least: int = 1) -> Path:
-    """The job's folder. `pause`: seconds of sleep in every step. It does not wait for peers when it has too few."""
+def write_job(
+    folder: Path, *, peers: int, rounds: int, pause: float = 0.0, task: str = TASK, least: int = 1, train: str = ""
+) -> Path:
+    """The job's folder. `pause`: seconds of sleep in every step; `train`: more lines of its section.
+
+    It does not wait for peers when it has too few.
+    """
     folder.mkdir()
     (folder / "task.py").write_text(task.replace("PAUSE", str(pause)))
     (folder / "job.toml").write_text(
@@ -55,5 +60,6 @@ def write_job(folder: Path, *, peers: int, rounds: int, pause: float = 0.0, task
             steps = 5
             batch = 16
         """)
+        + train
     )
     return folder

@@ -15,6 +15,8 @@ import math
 import torch
 from torch import Tensor
 
+from axonp2p.training.exchange.past import Past
+
 HELD_BACK = 1e-3
 """A value is taken for held back when less than this share of it went out."""
 
@@ -35,6 +37,8 @@ class Leftover:
         self._left = torch.zeros(0)
         self._momentum = torch.zeros(0)
         self._offered = torch.zeros(0)
+        self.past = Past()
+        """What the last exchange left to this member as an owner."""
 
     def copy(self) -> Leftover:
         """What it is now, to go back to: neither changes the other."""
@@ -57,8 +61,9 @@ class Leftover:
             self._offered = mine.clone()
         return sending
 
-    def settle(self, leftover: Tensor) -> None:
-        """Keep what an exchange has left of what `take` gave."""
+    def settle(self, leftover: Tensor, past: Past) -> None:
+        """Keep what an exchange has left of what `take` gave, and what its owners need of it."""
+        self.past = past
         self._left = leftover[: self._parameters]
         if self._momentum_correction:
             held_back = (self._left - self._offered).abs() <= HELD_BACK * self._offered.abs()

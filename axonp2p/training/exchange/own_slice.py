@@ -2,24 +2,24 @@
 
 A part is closed as soon as all members' values are there. Each of the others is waited for until its own deadline
 (`arrivals`); a part that only lacks members whose deadline is over is closed without them, but never with fewer than
-half of all. The mean is added up in the order of ranks, in float64 (which holds a float32 times a number of samples
-without rounding), so it depends on nothing but the values and on whose they are.
+half of all, or than the round's rule needs. Members' values are taken in the order of ranks, so what they come to
+depends on nothing but the values and on whose they are. All values of a part are held until it is closed.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.training.exchange.arrivals import Arrivals
 from axonp2p.training.exchange.terms import Terms
+from axonp2p.training.robust.aggregate import aggregate
 
 
 class Mean(NamedTuple):
-    """The mean of one part."""
+    """The mean of one part, or what another rule makes of it."""
 
     values: Tensor
     """float32."""
@@ -88,8 +88,8 @@ class OwnSlice:
         self._weights[sender] = samples
         self._open[offset][sender] = values
 
-    def close(self, offset: int, mine: Tensor, now: float) -> Mean:
-        """Take the mean of a part, with `mine` as the own values."""
+    def close(self, offset: int, mine: Tensor, centre: Tensor, now: float) -> Mean:
+        """Take the mean of a part, with `mine` as the own values; `centre`: what the last exchange came to there."""
         gathered = self._open.pop(offset)
         gathered[self._terms.rank] = mine
         left_out = [member for member in self._others if member not in gathered]
@@ -97,8 +97,6 @@ class OwnSlice:
             if member not in self.left_out:
                 self._arrivals.missed(member, now - self._begun)
         self.left_out.update(left_out)
-        total = sum(self._weights[member] for member in gathered)
-        added = torch.zeros(len(mine), dtype=torch.float64)
-        for member in sorted(gathered):
-            added.add_(gathered[member], alpha=self._weights[member])
-        return Mean(added.div_(total).to(torch.float32), total, left_out)
+        there = sorted(gathered)
+        rows, weights = [gathered[member] for member in there], [self._weights[member] for member in there]
+        return Mean(aggregate(self._terms.rule, rows, weights, centre), sum(weights), left_out)

@@ -5,9 +5,10 @@ mean to everyone ("result") as soon as it is closed, so sending, averaging and h
 owner too, goes on with what the result decodes to, which is equal everywhere to the bit.
 
 What the coding of the own values drops is the leftover. The owner adds what the coding of the mean dropped to its
-own, scaled so that it weighs in its next sending what it weighs in the mean. Of values under way the encoded bytes are
-kept until the result is there: if that says that they came too late, they are put back. A part whose result comes
-before the own values have gone out is not sent any more.
+own, scaled so that it weighs in its next sending what it weighs in the mean. A rule that bears liars would take it for
+a lie: there the owner keeps it apart, and adds it to what the next exchange comes to (`past`). Of values under way the
+encoded bytes are kept until the result is there: if that says that they came too late, they are put back. A part whose
+result comes before the own values have gone out is not sent any more.
 
 Everything from another member is checked against what that member may say here; a breach raises `PeerMisbehaved`
 with its rank and changes nothing.
@@ -27,6 +28,7 @@ from axonp2p.tensors.encoding import decode, encode
 from axonp2p.training.exchange.arrivals import Arrivals
 from axonp2p.training.exchange.checks import check_gather, check_place, check_result, decoded_values
 from axonp2p.training.exchange.own_slice import OwnSlice
+from axonp2p.training.exchange.past import Past
 from axonp2p.training.exchange.terms import Terms
 from axonp2p.training.messages import SlicePart
 from axonp2p.wire.codec import encode as header_bytes
@@ -44,11 +46,21 @@ class SliceExchange:
     """One exchange as `terms` have it, begun at `begun`: seconds on the clock of every later `now`.
 
     `sending` is the flat float32 vector to be averaged, None for a listener. It is taken over: what is not sent stays
-    in it and becomes the leftover. `samples` is its weight in the mean, `arrivals` lives as long as the job.
+    in it and becomes the leftover. `samples` is its weight in the mean, `arrivals` lives as long as the job, `past` is
+    what the exchange before has left.
     """
 
-    def __init__(self, terms: Terms, sending: Tensor | None, samples: int, arrivals: Arrivals, begun: float) -> None:
+    def __init__(
+        self,
+        terms: Terms,
+        sending: Tensor | None,
+        samples: int,
+        arrivals: Arrivals,
+        begun: float,
+        past: Past | None = None,
+    ) -> None:
         assert terms.listens == (sending is None)
+        self._centre, self._owed = (past or Past()).for_owner(terms)
         self._terms = terms
         self._samples = samples
         self._left = sending
@@ -93,6 +105,11 @@ class SliceExchange:
         assert self._left is not None
         self._left[self._terms.exact_from :].zero_()
         return self._left
+
+    def past(self) -> Past:
+        """What the next exchange needs of this one, once `complete`."""
+        assert self.complete
+        return Past.after(self._terms, self._mean, self._owed)
 
     def outgoing(self) -> Iterator[Outgoing]:
         """What this member has to say first: its values of everyone's slice, each encoded when its turn comes.
@@ -164,9 +181,16 @@ class SliceExchange:
         assert self._own is not None
         rank = self._terms.rank
         left = self._view(self._left, rank, offset)
-        mean, samples, left_out = self._own.close(offset, left, now)
-        payload, decoded = encode(mean, self._coding(rank, offset, self._terms.result))
-        torch.sub(mean, decoded, out=left).mul_(samples / self._samples)
+        centre = self._view(self._centre, rank, offset)
+        mean, samples, left_out = self._own.close(offset, left, centre, now)
+        if self._terms.rule.robust:
+            owed = self._view(self._owed, rank, offset)
+            payload, decoded = encode(mean.add_(owed), self._coding(rank, offset, self._terms.result))
+            torch.sub(mean, decoded, out=owed)
+            left.zero_()
+        else:
+            payload, decoded = encode(mean, self._coding(rank, offset, self._terms.result))
+            torch.sub(mean, decoded, out=left).mul_(samples / self._samples)
         part = self._header("result", rank, offset, samples, left_out)
         self._apply(part, payload, decoded)
         others = [to for to in (*self._terms.members, *self._terms.listeners) if to != rank]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from axonp2p.errors import MalformedMessage
+from axonp2p.jobs.aggregation import MEAN, Rule
 from axonp2p.tensors.coding import EXACT, Coding
 from axonp2p.training.exchange.slices import slices
 from axonp2p.training.messages import StartRound
@@ -54,6 +55,8 @@ class Terms:
     """Of this member's values."""
     result: Coding
     """Of the mean of this member's slice."""
+    rule: Rule = MEAN
+    """By which owners make one value of the members'."""
 
     @property
     def key(self) -> ExchangeKey:
@@ -72,8 +75,8 @@ class Terms:
 
     @property
     def fewest(self) -> int:
-        """A mean of fewer members than this is not handed out: half of them, the owner included."""
-        return (len(self.members) + 1) // 2
+        """A mean of fewer members than this is not handed out: half of all, the owner included, or what a rule needs."""
+        return max((len(self.members) + 1) // 2, self.rule.least_members)
 
     def parts_of(self, owner: int) -> dict[int, int]:
         """How many values there are at each offset of a member's slice, in the order in which they travel."""
@@ -92,6 +95,8 @@ def terms_of(start: StartRound, rank: int, exchange: int, layout: Lengths, batch
         raise MalformedMessage("a round that names a member twice, or does not name the one that it was sent to")
     if len(start.shares) != len(start.members) or not sum(start.shares):
         raise MalformedMessage("a round whose shares do not fit its members")
+    if start.rule.least_members > len(start.members):
+        raise MalformedMessage(f"{start.rule.hostile} liars among {len(start.members)} members cannot be borne")
     left = start.steps - exchange * start.exchange_every
     if left <= 0:
         raise MalformedMessage(f"a round of {start.steps} steps has no exchange number {exchange}")
@@ -110,6 +115,7 @@ def terms_of(start: StartRound, rank: int, exchange: int, layout: Lengths, batch
         gather=start.gather,
         # Who is alone has nobody to save bytes for.
         result=start.result if len(everyone) > 1 else EXACT,
+        rule=start.rule,
     )
 
 

@@ -36,12 +36,15 @@ error-feedback = 0.95
 momentum-correction = 0.9
 clip = 2
 warm-up-rounds = 4
+aggregation = "centred-clipping"
+hostile = 0
 """,
         "job.toml",
     )
     assert wishes_of(spec.train) == Wishes(
         bits=2, density=0.02, exchange_every=5, seconds=30.0, overlap=False, outer_learning_rate=0.5,
         outer_momentum=0.8, error_feedback=0.95, momentum_correction=0.9, clip=2.0, warm_up_rounds=4,
+        aggregation="centred-clipping", hostile=0,
     )  # fmt: skip
 
 

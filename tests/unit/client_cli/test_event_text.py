@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -77,6 +78,11 @@ def test_a_finished_round_is_one_line_of_pairs() -> None:
             CHOSEN,
             "exchange from round 1 on: 2 bits a value every 8 steps, computing meanwhile;"
             " wren sends 6.2 % of its values, 124 times fewer bytes than dense (an exchange takes about 1.2 s)",
+        ),
+        (
+            msgspec.structs.replace(CHOSEN, density={}, overlap=False, aggregation="multi-krum", hostile=2),
+            "exchange from round 1 on: 2 bits a value every 8 steps; multi-krum bears 2 liars,"
+            " 124 times fewer bytes than dense (an exchange takes about 1.2 s)",
         ),
         (
             events.ValuesLate(round=2, values={"wren": 9, "otter": 4}),

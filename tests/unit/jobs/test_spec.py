@@ -55,6 +55,8 @@ error-feedback = 0.95
 momentum-correction = 0.9
 clip = 2
 warm-up-rounds = 4
+aggregation = "multi-krum"
+hostile = 0
 """
 
 
@@ -89,6 +91,8 @@ def test_every_key_is_read() -> None:
             momentum_correction=0.9,
             clip=2.0,
             warm_up_rounds=4,
+            aggregation="multi-krum",
+            hostile=0,
         ),
     )
 
@@ -161,6 +165,18 @@ def test_a_mistake_is_named_with_its_line_and_what_would_be_right(line: str, mes
         ('compression = "2-bit"\ndensity = 0', "density: expected above 0 to 1, got 0", "density = 0.02"),
         ("density = 0.1", "density: it needs a number of bits, and compression is auto", 'compression = "2-bit"'),
         ("warm-up-rounds = 4", "warm-up-rounds: there is no density below 1 to come to", "density = 0.02"),
+        ('aggregation = "krum"', 'aggregation: expected one of "mean", "median", ', 'aggregation = "multi-krum"'),
+        ("hostile = 1", "hostile: the mean bears nobody who lies", 'aggregation = "centred-clipping"'),
+        (
+            'aggregation = "median"\nhostile = 2',
+            "hostile: median needs 5 peers, and min-peers is 1",
+            "min-peers = 5",
+        ),
+        (
+            'aggregation = "median"\ncompression = "2-bit"\ndensity = 0.1',
+            "density: median judges each value by itself",
+            'aggregation = "centred-clipping"',
+        ),
         ("compresion = 4", "compresion: unknown key. Did you mean compression?", "write compression"),
     ],
 )

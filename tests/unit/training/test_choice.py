@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from axonp2p.jobs.aggregation import MEAN, Rule
 from axonp2p.tensors.coding import EXACT, Coding
 from axonp2p.tensors.encoding import encoded_bytes
 from axonp2p.training.choice import Choice, choose
@@ -86,6 +87,31 @@ def test_without_a_measurement_links_are_assumed_and_that_is_said() -> None:
     known = facts(20, 20, upload={}, download={}, step_s=0.25)
     assert "assumed" in choose(Wishes(), known).why
     assert "assumed" not in choose(Wishes(), facts(20, 20)).why
+
+
+# --- rules that bear liars ---
+
+
+def test_who_is_judged_value_by_value_sends_every_value_however_slow_it_is() -> None:
+    known = facts(20, 20, 20, 2, step_s=0.05)
+    assert choose(Wishes(aggregation="median"), known).gather[3].density == 1
+    assert choose(Wishes(aggregation="centred-clipping"), known).gather[3].density < 1
+
+
+@pytest.mark.parametrize(("members", "clipping", "krum"), [(1, 0, 0), (3, 0, 0), (4, 1, 0), (5, 1, 1), (8, 2, 2)])
+def test_a_quarter_may_lie_where_nobody_says_how_many(members: int, clipping: int, krum: int) -> None:
+    known = facts(*[20] * members)
+    assert choose(Wishes(aggregation="centred-clipping"), known).rule == Rule("centred-clipping", clipping)
+    assert choose(Wishes(aggregation="multi-krum"), known).rule == Rule("multi-krum", krum)
+    assert choose(Wishes(), known).rule == MEAN
+
+
+def test_another_number_of_liars_is_told() -> None:
+    eight, seven = (choose(Wishes(aggregation="median"), facts(*[20] * members)) for members in (8, 7))
+    assert not eight.same_terms(seven)
+    asked = Wishes(aggregation="median", hostile=1)
+    one, other = (choose(asked, facts(*[20] * members)) for members in (8, 7))
+    assert one.same_terms(other)
 
 
 # --- fast links ---

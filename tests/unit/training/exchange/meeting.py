@@ -12,6 +12,7 @@ from torch import Tensor
 from axonp2p.tensors.coding import EXACT, Coding
 from axonp2p.training.exchange.arrivals import Arrivals
 from axonp2p.training.exchange.early_parts import EarlyParts
+from axonp2p.training.exchange.past import Past
 from axonp2p.training.exchange.slice_exchange import Outgoing, SliceExchange
 from axonp2p.training.exchange.slices import slices
 from axonp2p.training.exchange.terms import Terms
@@ -57,6 +58,7 @@ class Meeting:
         self.arrivals = {rank: Arrivals() for rank in sendings}
         self.exchanges: dict[int, SliceExchange] = {}
         self.codings: dict[int, Coding] = {}
+        self.pasts: dict[int, Past] = {}
         self.arrived: list[tuple[float, int, int, SlicePart]] = []
         self._early = {rank: EarlyParts(10**6) for rank in [*sendings, *changes.get("listeners", ())]}
         self.changes = changes
@@ -101,7 +103,7 @@ class Meeting:
         sending = self.sendings[rank].clone() if rank in self.sendings else None
         arrivals = self.arrivals.get(rank, Arrivals())
         own = self.terms_for(rank)
-        exchange = SliceExchange(own, sending, self.samples.get(rank, 0), arrivals, self.now)
+        exchange = SliceExchange(own, sending, self.samples.get(rank, 0), arrivals, self.now, self.pasts.get(rank))
         self.exchanges[rank] = exchange
         for sender, part, payload in self._early[rank].take(own):
             self._say(rank, exchange.receive(sender, part, payload, self.now))

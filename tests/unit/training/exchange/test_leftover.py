@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from axonp2p.training.exchange.leftover import Leftover
+from axonp2p.training.exchange.past import Past
 
 VALUES, PARAMETERS = 6, 4
 
@@ -28,25 +29,25 @@ def test_at_first_the_difference_goes_out_as_it_is():
 def test_what_was_left_is_added_to_the_next_but_for_buffers():
     held = leftover()
     held.take(DIFFERENCE, 4)
-    held.settle(vector(0.5, 0, 1, 2, 0, 0))
+    held.settle(vector(0.5, 0, 1, 2, 0, 0), Past())
     assert torch.equal(held.take(DIFFERENCE, 4), vector(1.5, -2, 4, 2, 10, 20))
 
 
 def test_only_a_part_of_it_is_kept_when_told_so():
     held = leftover(keep=0.5)
     held.take(DIFFERENCE, 4)
-    held.settle(vector(1, 0, 0, 4, 0, 0))
+    held.settle(vector(1, 0, 0, 4, 0, 0), Past())
     assert torch.equal(held.take(DIFFERENCE, 4), vector(1.5, -2, 3, 2, 10, 20))
 
 
 def test_a_copy_is_what_a_redone_round_goes_back_to():
     held = leftover(momentum_correction=0.9)
     held.take(DIFFERENCE, 4)
-    held.settle(vector(1, -2, 0, 0, 0, 0))
+    held.settle(vector(1, -2, 0, 0, 0, 0), Past())
     accepted = held.copy()
     first = held.take(DIFFERENCE, 4)
     expected = first.clone()
-    held.settle(first.mul_(7))
+    held.settle(first.mul_(7), Past())
     assert torch.equal(accepted.copy().take(DIFFERENCE, 4), expected)
     assert torch.equal(accepted.take(DIFFERENCE, 4), expected)
 
@@ -63,7 +64,7 @@ def test_each_is_clipped_to_its_part_of_the_norm_of_a_mean():
 def test_what_was_left_is_not_clipped_again():
     held = leftover(clip=1.0)
     held.take(DIFFERENCE, 1)
-    held.settle(vector(0, 0, 0, 5, 0, 0))
+    held.settle(vector(0, 0, 0, 5, 0, 0), Past())
     assert float(held.take(torch.zeros(VALUES), 1)[3]) == 5
 
 
@@ -73,8 +74,8 @@ def test_momentum_gathers_until_it_is_sent():
     ones = vector(1, 1, 1, 1, 0, 0)
     sending = held.take(ones, 4)
     assert torch.equal(sending, ones)
-    held.settle(vector(1, 1, 0, 0, 0, 0))  # the first two are held back
+    held.settle(vector(1, 1, 0, 0, 0, 0), Past())  # the first two are held back
     sending = held.take(ones, 4)
     assert torch.equal(sending, vector(2.5, 2.5, 1, 1, 0, 0))
-    held.settle(vector(2.5, 0, 0, 1, 0, 0))
+    held.settle(vector(2.5, 0, 0, 1, 0, 0), Past())
     assert torch.equal(held.take(ones, 4), vector(2.5 + 1.75, 1, 1, 1 + 1.5, 0, 0))

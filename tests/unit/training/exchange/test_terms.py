@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axonp2p.errors import MalformedMessage
+from axonp2p.jobs.aggregation import MEAN, Rule
 from axonp2p.tensors.coding import EXACT, Coding
 from axonp2p.tensors.flat import Layout
 from axonp2p.training.exchange.terms import parts, terms_of
@@ -51,6 +52,12 @@ def test_the_terms_of_an_exchange():
     assert terms_of(order(), 9, 0, LAYOUT, batch=8).listens
 
 
+def test_a_rule_comes_with_the_order_and_asks_for_as_many_as_it_needs():
+    assert terms_of(order(), 2, 0, LAYOUT, 8).rule == MEAN
+    bearing_one = terms_of(order(rule=Rule("median", 1)), 2, 0, LAYOUT, 8)
+    assert (bearing_one.rule, bearing_one.fewest) == (Rule("median", 1), 3)
+
+
 def test_all_cut_alike():
     assert len({str(terms_of(order(), rank, 0, LAYOUT, 8).slices) for rank in (0, 2, 4, 9)}) == 1
 
@@ -75,6 +82,8 @@ def test_who_is_alone_rounds_nothing():
         (0, 0, {"shares": [1, 1]}),
         (0, 0, {"shares": [0, 0, 0]}),
         (0, 3, {}),
+        (0, 0, {"rule": Rule("median", 2)}),
+        (0, 0, {"rule": Rule("multi-krum", 1)}),
     ],
 )
 def test_orders_that_make_no_sense(rank, exchange, changes):

@@ -1,0 +1,71 @@
+"""Jobs among real peers of which one lies about what its steps led to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import axonp2p
+from axonp2p.client.events import Event, ExchangeChosen, JobFinished
+from axonp2p.errors import NobodyFits
+from axonp2p.sandbox.child import why_no_sandbox
+from tests.system.processes import Processes
+from tests.system.small_job import write_job
+
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(bool(why_no_sandbox()), reason="no bubblewrap here"),
+]
+FREE_WITHIN_S = 60.0
+HONEST = ("otter", "heron", "lynx")
+LEARNT, WRONG = 0.1, 1.0
+"""Held-out error: a model that has learnt is below the one, its first weights are at about 2."""
+
+
+@pytest.fixture(scope="module")
+def swarm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[axonp2p.Swarm]:
+    base = tmp_path_factory.mktemp("liars")
+    with Processes(base) as running:
+        running.begin_peer("mink", lies="scaled")
+        running.start_peers(*HONEST)
+        running.wait_for_peer("mink")
+        with axonp2p.Swarm(trackers=[running.tracker], home=base / "client") as swarm:
+            yield swarm
+
+
+def events_of(swarm: axonp2p.Swarm, folder: Path) -> list[Event]:
+    """All of the job, which begins once the peers of the one before have told the tracker that they are free."""
+    until = time.monotonic() + FREE_WITHIN_S
+    while True:
+        try:
+            return list(swarm.submit(folder).events())
+        except NobodyFits:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.5)
+
+
+def trained(swarm: axonp2p.Swarm, folder: Path, rule: str) -> tuple[ExchangeChosen, float]:
+    """How the job of four peers exchanged, and its last held-out error."""
+    # As many exchanges on every machine, and too few for the weights to become infinite.
+    train = f'aggregation = "{rule}"\nexchange-every = 5\n'
+    write_job(folder, peers=4, least=4, rounds=4, train=train)
+    events = events_of(swarm, folder)
+    last = events[-1]
+    assert isinstance(last, JobFinished)
+    assert sorted(last.peers) == sorted([*HONEST, "mink"])
+    return next(event for event in events if isinstance(event, ExchangeChosen)), last.metrics["error"]
+
+
+def test_a_liar_ruins_the_mean_and_no_rule_that_bears_one(swarm: axonp2p.Swarm, tmp_path: Path) -> None:
+    chosen, error = trained(swarm, tmp_path / "clipped", "centred-clipping")
+    assert (chosen.aggregation, chosen.hostile) == ("centred-clipping", 1)
+    assert error < LEARNT
+
+    chosen, error = trained(swarm, tmp_path / "plain", "mean")
+    assert (chosen.aggregation, chosen.hostile) == ("mean", 0)
+    assert error > WRONG
