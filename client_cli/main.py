@@ -27,6 +27,7 @@ COMMANDS = (
     "credits",
     "doctor",
     "swarm",
+    "trust",
     "version",
 )
 

@@ -244,6 +244,7 @@ class SegmentRedone(Message, tag=True, frozen=True):
     """Where the steps led that were done again."""
 
     of: Rank
+    """Whose."""
     round: Count
     attempt: Count
     step: Count

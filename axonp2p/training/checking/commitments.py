@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
@@ -14,6 +15,8 @@ from axonp2p.training.messages import Mark, RoundDone
 SIZE_FACTOR = 4
 """Optimisers may remember more than Adam does, but not without end: what is fetched must fit the memory of others."""
 LEAST_SIZE = 64 * 1024
+JUMP = 10.0
+"""How many times more than before, and than the others' median, an optimiser must remember to be looked at."""
 
 
 def legs_of(marks: Sequence[Mark]) -> list[list[Mark]]:
@@ -60,6 +63,28 @@ def odd_starts(reports: Mapping[int, RoundDone], *, every_leg: bool) -> set[int]
         if 2 * most > len(starts):
             odd |= {rank for rank, count in like.items() if count < most}
     return odd
+
+
+def jumps(reports: Mapping[int, RoundDone]) -> dict[int, int]:
+    """Members whose optimiser came to remember far more in one segment than those of others: which one of theirs.
+
+    A memory that drowns every gradient would make all later steps known without taking them, so the segment in which
+    it came to be is looked at for certain.
+    """
+    ends = {rank: [claim.end.memory for claim in claims_of(report)] for rank, report in reports.items()}
+    usual = [_medians(several) for several in zip(*ends.values(), strict=False)]
+    found: dict[int, int] = {}
+    for rank, report in reports.items():
+        for place, (claim, others) in enumerate(zip(claims_of(report), usual, strict=False)):
+            before = [*claim.start.memory, *([0.0] * len(others))]
+            grown = zip(before, claim.end.memory, others, strict=False)
+            if rank not in found and any(end > JUMP * max(start, other) for start, end, other in grown):
+                found[rank] = place
+    return found
+
+
+def _medians(memories: Sequence[Sequence[float]]) -> list[float]:
+    return [statistics.median_low(norms) for norms in zip(*memories, strict=False)]
 
 
 def why_marks_missing(reports: Mapping[int, RoundDone]) -> str:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from axonp2p.training.checking.commitments import Memories, claims_of, odd_starts, why_marks_missing, why_no_fit
+from axonp2p.training.checking.commitments import Memories, claims_of, jumps, odd_starts, why_marks_missing, why_no_fit
 from axonp2p.training.checking.opinions import Claim, Judgement, Opinion, Outcome, judge, supports
 from axonp2p.training.checking.rates import Cut, Trust, chance_of_check, cut_for
 from axonp2p.training.messages import RedoSegment, RoundDone
@@ -171,7 +171,11 @@ class Checks:
             return
         chance = self._settings.chance
         drawn = len(self._cases)
+        odd = jumps(done.reports)
         for rank in sorted(done.reports):
+            if rank in odd and rank not in self._pending:
+                self._open(done, rank, odd[rank])
+                continue
             rate = chance_of_check(self.trust_in(rank), self._settings.wished, len(claims_of(done.reports[rank])))
             if rank not in self._pending and chance() < rate:
                 self._open(done, rank)
@@ -179,9 +183,9 @@ class Checks:
         if self._pending and others and len(self._cases) == drawn:
             self._open(done, others[self._one_of(others)])  # for those who have to show that they can
 
-    def _open(self, done: Finished, rank: int) -> None:
+    def _open(self, done: Finished, rank: int, place: int | None = None) -> None:
         if claims := claims_of(done.reports[rank]):
-            claim = claims[self._one_of(claims)]
+            claim = claims[self._one_of(claims) if place is None else place]
             self._cases.append(_Case(rank, done.round, done.attempt, claim, list(done.shards[rank])))
 
     def _one_of(self, several: Sequence[object]) -> int:

@@ -121,7 +121,7 @@ class Lazy(LocalTrainer):
         if now.steps % 2:
             return super()._next_step(now)
         now.steps += 1
-        now.samples += 8
+        now.samples += self._batch
         return 1000
 
 
