@@ -28,6 +28,7 @@ COMMANDS = (
     "doctor",
     "swarm",
     "trust",
+    "verdict",
     "version",
 )
 

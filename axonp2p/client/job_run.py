@@ -223,7 +223,8 @@ class JobRun:
         crew, spec = tally.crew, self._spec
         self._account.change(lasting=True, lives=self._account.record.lives + 1)
         plan = plan_of(self._account.record, spec)
-        checked = CheckedWork(self._means.trust, crew, self._account, self._means.clock)
+        checked = CheckedWork(self._means.trust, crew, self._account, self._means.key.peer_id, self._means.clock)
+        crew.signed = checked.signed
         narrator = Narrator(self._books, tally, plan, self._means.clock, checked)
         rounds = Rounds(
             plan,

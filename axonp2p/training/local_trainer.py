@@ -266,6 +266,7 @@ def redone(
         round=order.round,
         attempt=order.attempt,
         step=order.start.step,
+        start=order.start.name,
         end=end.mark if end else None,
         before_last=before_last,
         flops=flops,

@@ -249,6 +249,8 @@ class SegmentRedone(Message, tag=True, frozen=True):
     attempt: Count
     step: Count
     """Where they began."""
+    start: StateHash
+    """The name of what they began with."""
     end: Mark | None
     """What this member would have committed to; None when it could not be done."""
     before_last: Annotated[bytes, msgspec.Meta(max_length=SKETCH_BYTES)] = b""

@@ -151,7 +151,7 @@ class CheckedJob:
             ended = [value + self._random.gauss(0, 1) for value in before]
             name = f"lie {self._random.random()}"
         return SegmentRedone(
-            of=order.of, round=order.round, attempt=0, step=order.start.step,
+            of=order.of, round=order.round, attempt=0, step=order.start.step, start=order.start.name,
             end=_mark(order.start.leg, order.start.step + order.steps, ended, name),
             before_last=struct.pack("<32d", *before), flops=order.steps,
         )  # fmt: skip
