@@ -28,6 +28,8 @@ PATIENT_ROUNDS = 1
 """A case that nobody could be asked about for so many rounds is given up: its places are not kept for ever."""
 PENDING_ROUNDS = 3
 """So long one whose claim was found to be false may take to show that its machine comes to the same ends as others."""
+MOST_UNDECIDED = 5
+"""After so many cases in which nobody was led where another was, and fewer others, checks are of no use."""
 MOST_WITHHELD = 3
 """Who does not hand over what it committed to, in so many cases, to nobody who asked, has to go."""
 
@@ -114,6 +116,7 @@ class Checks:
         """How often each member, asked to redo steps, was led where others were: what its machine can is measured."""
         self._led_elsewhere: Counter[int] = Counter()
         self._pending: dict[int, _Pending] = {}
+        self._outcomes: Counter[Outcome] = Counter()
         self._cases: list[_Case] = []
         self._round = 0
         self._off = ""
@@ -165,6 +168,9 @@ class Checks:
         """Choose what is done again of a round that counts."""
         self._round = done.round
         if not done.every:
+            return
+        if self._nobody_agrees:
+            yield from self.off("the same steps hardly ever lead to the same end twice")
             return
         if why := why_marks_missing(done.reports) or ("what peers commit to does not fit" if self._spoilt else ""):
             yield from self.off(why)
@@ -239,8 +245,14 @@ class Checks:
 
     # --- what comes of it ---
 
+    @property
+    def _nobody_agrees(self) -> bool:
+        undecided = self._outcomes[Outcome.UNDECIDED]
+        return undecided >= MOST_UNDECIDED and 2 * undecided > self._outcomes.total()
+
     def _note(self, case: _Case, judgement: Judgement) -> None:
         """What this tells of the machines of those that were asked."""
+        self._outcomes[judgement.outcome] += 1
         for opinion in case.opinions:
             if opinion.redone.end is None:
                 continue
