@@ -46,8 +46,8 @@ class Known:
 
     @property
     def trust(self) -> Trust:
-        """As `checking.rates` needs it."""
-        return Trust(self.passed, self.convicted_at is not None)
+        """As `checking.rates` needs it; who was convicted is not hired at all."""
+        return Trust(self.passed)
 
     @property
     def in_words(self) -> str:

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
+from axonp2p.training.checking.cases import Case, Found, Pending
 from axonp2p.training.checking.commitments import Memories, claims_of, jumps, odd_starts, why_marks_missing, why_no_fit
-from axonp2p.training.checking.opinions import Claim, Judgement, Opinion, Outcome, judge, supports
+from axonp2p.training.checking.opinions import Judgement, Opinion, Outcome, judge, supports
 from axonp2p.training.checking.rates import Cut, Trust, chance_of_check, cut_for
-from axonp2p.training.messages import RedoSegment, RoundDone
-from axonp2p.training.round_messages import Action, ChecksOff, SegmentHeard, Tell, WorkChecked
+from axonp2p.training.messages import RoundDone
+from axonp2p.training.round_messages import Action, ChecksOff, SegmentHeard, Tell
 
 ANSWER_S = 300.0
 """How long one may take for an opinion, beside what the way of a place may take."""
@@ -65,42 +66,6 @@ class Finished:
     """Who was told to train in it, and did not report."""
 
 
-@dataclass
-class _Case:
-    of: int
-    round: int
-    attempt: int
-    claim: Claim
-    shards: list[int]
-    asked: int | None = None
-    until: float = 0.0
-    opinions: list[Opinion] = field(default_factory=list)
-    tried: set[int] = field(default_factory=set)
-
-    @property
-    def what(self) -> str:
-        start, end = self.claim.start.step, self.claim.end.step
-        return f"steps {start + 1} to {end} of round {self.round + 1}"
-
-
-@dataclass(frozen=True)
-class _Pending:
-    """A claim that was found to be false, of one whose machine has not shown yet that it can repeat others' steps."""
-
-    case: _Case
-    judgement: Judgement
-    since: int
-
-
-@dataclass
-class Found:
-    """What came of an opinion."""
-
-    said: list[Action] = field(default_factory=list)
-    gone: dict[int, str] = field(default_factory=dict)
-    """Who has to leave the job, and why."""
-
-
 class Checks:
     """Those of one life of a job, whose rounds have `steps` local steps of `batch` samples."""
 
@@ -115,9 +80,9 @@ class Checks:
         self._led_alike: Counter[int] = Counter()
         """How often each member, asked to redo steps, was led where others were: what its machine can is measured."""
         self._led_elsewhere: Counter[int] = Counter()
-        self._pending: dict[int, _Pending] = {}
+        self._pending: dict[int, Pending] = {}
         self._outcomes: Counter[Outcome] = Counter()
-        self._cases: list[_Case] = []
+        self._cases: list[Case] = []
         self._round = 0
         self._off = ""
         self._spoilt = False
@@ -192,15 +157,16 @@ class Checks:
     def _open(self, done: Finished, rank: int, place: int | None = None) -> None:
         if claims := claims_of(done.reports[rank]):
             claim = claims[self._one_of(claims) if place is None else place]
-            self._cases.append(_Case(rank, done.round, done.attempt, claim, list(done.shards[rank])))
+            self._cases.append(Case(rank, done.round, done.attempt, claim, list(done.shards[rank])))
 
     def _one_of(self, several: Sequence[object]) -> int:
         return min(int(self._settings.chance() * len(several)), len(several) - 1)
 
     def trust_in(self, rank: int) -> Trust:
         """What is known of its key by now."""
-        before = self._settings.trust_of(rank)
-        return Trust(self._passed.get(rank, before.passed), before.convicted)
+        if rank not in self._passed:
+            self._passed[rank] = self._settings.trust_of(rank).passed
+        return Trust(self._passed[rank])
 
     # --- asking ---
 
@@ -214,7 +180,7 @@ class Checks:
                 case.asked = free[self._one_of(free)]
                 case.tried.add(case.asked)
                 case.until = now + ANSWER_S + case.claim.start.size / SLOWEST_BYTES_S
-                yield Tell(case.asked, self._order(case))
+                yield Tell(case.asked, case.order(self._steps))
 
     def deadline(self) -> float | None:
         """When somebody is late with its opinion."""
@@ -229,7 +195,7 @@ class Checks:
     def heard(self, event: SegmentHeard, awake: Collection[int]) -> Found:
         """An opinion. What was not asked for is passed over."""
         place = event.redone.of, event.redone.round, event.redone.attempt, event.redone.step
-        case = next((case for case in self._cases if case.asked == event.rank and _place(case) == place), None)
+        case = next((case for case in self._cases if case.asked == event.rank and case.place == place), None)
         found = Found()
         if case is None:
             return found
@@ -250,7 +216,7 @@ class Checks:
         undecided = self._outcomes[Outcome.UNDECIDED]
         return undecided >= MOST_UNDECIDED and 2 * undecided > self._outcomes.total()
 
-    def _note(self, case: _Case, judgement: Judgement) -> None:
+    def _note(self, case: Case, judgement: Judgement) -> None:
         """What this tells of the machines of those that were asked."""
         self._outcomes[judgement.outcome] += 1
         for opinion in case.opinions:
@@ -264,24 +230,24 @@ class Checks:
         """Whether its machine is usually led where others are."""
         return self._led_alike[rank] > 2 * self._led_elsewhere[rank]
 
-    def _settle(self, case: _Case, judgement: Judgement, found: Found) -> None:
+    def _settle(self, case: Case, judgement: Judgement, found: Found) -> None:
+        for rank in (*judgement.contradicted, *judgement.false_accusers):
+            self._passed[rank] = 0
         match judgement.outcome:
             case Outcome.PASSED:
                 self._passed[case.of] = self.trust_in(case.of).passed + 1
                 self._withheld[case.of] = 0
             case Outcome.CONVICTED:
-                self._pending[case.of] = _Pending(case, judgement, self._round)
+                self._pending[case.of] = Pending(case, judgement, self._round)
                 return
             case Outcome.WITHHELD:
                 self._withheld[case.of] += 1
                 if self._withheld[case.of] >= MOST_WITHHELD:
                     found.gone[case.of] = f"it did not hand over what it had committed to, {MOST_WITHHELD} times"
-        for rank in (*judgement.contradicted, *judgement.false_accusers):
-            self._passed[rank] = 0
         for rank in judgement.false_accusers:
             found.gone[rank] = f"it said that {case.what} of another lead elsewhere, and others found that they do not"
         false = [rank for rank in judgement.false_accusers if self._led_alike[rank]]
-        found.said.append(_told(case, judgement, false))
+        found.said.append(case.told(judgement, false))
 
     def _settle_pending(self, found: Found) -> None:
         """Those whose claims were found to be false, once it is known what their machines can do."""
@@ -289,48 +255,20 @@ class Checks:
             if self._can_repeat(rank):
                 by = len(pending.judgement.against)
                 found.gone[rank] = f"{pending.case.what} were done again by {by} others, and do not lead where it said"
-                found.said.append(_told(pending.case, pending.judgement, [rank]))
+                found.said.append(pending.case.told(pending.judgement, [rank]))
             elif self._led_elsewhere[rank] or pending.since + PENDING_ROUNDS < self._round:
                 found.gone[rank] = f"{pending.case.what} lead others elsewhere, and it is not led where others are"
-                found.said.append(_told(pending.case, replace(pending.judgement, outcome=Outcome.UNLIKE), []))
+                found.said.append(pending.case.told(replace(pending.judgement, outcome=Outcome.UNLIKE), []))
             else:
                 continue
             del self._pending[rank]
 
-    def _free(self, case: _Case, awake: Collection[int]) -> list[int]:
+    def _free(self, case: Case, awake: Collection[int]) -> list[int]:
         busy = {other.asked for other in self._cases}
         free = set(awake) - busy - case.tried - {case.of}
         return sorted(free & self._pending.keys() or free)
 
-    def _too_old(self, case: _Case) -> bool:
+    def _too_old(self, case: Case) -> bool:
         # Once somebody has begun to fetch a place it is kept for those that are asked next.
-        return case.asked is None and not case.opinions and case.round + PATIENT_ROUNDS < self._round
-
-    def _order(self, case: _Case) -> RedoSegment:
-        start, end = case.claim.start, case.claim.end
-        return RedoSegment(
-            of=case.of,
-            round=case.round,
-            attempt=case.attempt,
-            start=start,
-            shards=case.shards,
-            round_steps=self._steps,
-            steps=end.step - start.step,
-        )
-
-
-def _told(case: _Case, judgement: Judgement, convicted: list[int]) -> WorkChecked:
-    return WorkChecked(
-        of=case.of,
-        by=[opinion.by for opinion in case.opinions],
-        round=case.round,
-        first=case.claim.start.step,
-        last=case.claim.end.step,
-        judgement=judgement,
-        convicted=convicted,
-        flops=sum(opinion.redone.flops for opinion in case.opinions),
-    )
-
-
-def _place(case: _Case) -> tuple[int, int, int, int]:
-    return case.of, case.round, case.attempt, case.claim.start.step
+        patience = PENDING_ROUNDS if case.opinions else PATIENT_ROUNDS
+        return case.asked is None and case.round + patience < self._round

@@ -33,7 +33,6 @@ class Trust:
 
     passed: int = 0
     """In a row, since the last that failed."""
-    convicted: bool = False
 
 
 def share_redone(trust: Trust, wished: float) -> float:
