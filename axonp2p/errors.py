@@ -22,6 +22,11 @@ class AxonError(Exception):
         self.cause = cause
         self.fix = fix
 
+    def __str__(self) -> str:
+        """All three, a line each: what a notebook or a traceback shows of it."""
+        cause = f"\ncause: {self.cause}" if self.cause else ""
+        return f"{self.message}{cause}\nfix: {self.fix}" if self.fix else f"{self.message}{cause}"
+
     @property
     def in_a_line(self) -> str:
         """What happened and, in brackets, why; for a line among others."""

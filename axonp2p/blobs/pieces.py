@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 PIECE_BYTES = 256 * 1024
 HASH_BYTES = 32
+_HASH_OF_ZEROS = hashlib.sha256(bytes(PIECE_BYTES)).digest()
 
 
 def piece_count(size: int) -> int:
@@ -34,6 +35,11 @@ class PieceBook:
     def fits(self, number: int, piece: bytes | memoryview) -> bool:
         """Whether these bytes are that piece."""
         return hashlib.sha256(piece).digest() == self.hashes[number * HASH_BYTES : (number + 1) * HASH_BYTES]
+
+    def of_zeros(self) -> set[int]:
+        """Numbers of full pieces that are nothing but zeros: nobody needs to send these."""
+        places = range(0, len(self.hashes), HASH_BYTES)
+        return {at // HASH_BYTES for at in places if self.hashes[at : at + HASH_BYTES] == _HASH_OF_ZEROS}
 
 
 class PieceHasher:

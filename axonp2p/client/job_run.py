@@ -1,61 +1,29 @@
-"""A job from its first question to its last receipt: the order of things, and the tidying up whatever happens."""
+"""One life of a job, supervised: wishes from outside are passed on, and whatever happens is written down."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
 
 from axonp2p.client.account import JobAccount
-from axonp2p.client.books import Books
-from axonp2p.client.checked_work import CheckedWork
-from axonp2p.client.crew import LeasedCrew
-from axonp2p.client.events import (
-    BundleSent,
-    Event,
-    JobCancelled,
-    JobEndedBadly,
-    JobLeft,
-    Reserved,
-)
+from axonp2p.client.events import Event, JobCancelled, JobEndedBadly, JobLeft
 from axonp2p.client.files import not_writable
-from axonp2p.client.hiring import Means, Wish
-from axonp2p.client.job_end import KEEP_S, JobEnd
+from axonp2p.client.hiring import Means
+from axonp2p.client.job_life import JobLife
 from axonp2p.client.job_store import ErrorRecord
 from axonp2p.client.job_wishes import JobWish, listen
-from axonp2p.client.lease import Lease
-from axonp2p.client.manning import Manning
-from axonp2p.client.narrator import Narrator, Tally
-from axonp2p.client.receipts import ReceiptBook, ReceiptOffice
-from axonp2p.client.replacements import Replacements
-from axonp2p.client.sending import Sending
-from axonp2p.client.training_plan import lines_of, plan_of, rtts_among
-from axonp2p.errors import AxonError, JobFailed
+from axonp2p.errors import AxonError
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.lifecycle import JobState
-from axonp2p.jobs.spec import JobSpec, need_of
-from axonp2p.logs import get_logger
-from axonp2p.peers.capability import read_need
-from axonp2p.training.coordinator import Coordinator
-from axonp2p.training.round import Rounds
-
-log = get_logger(__name__)
-
-REFILL_S = 60.0
-"""For so long others are hired, or the same ones once they are back, when too few have taken the bundle."""
+from axonp2p.jobs.spec import JobSpec
 
 
 class JobRun:
     """One life of a job: from submit, or resume, to its end. `run()` is called once."""
 
     def __init__(self, means: Means, account: JobAccount, spec: JobSpec, bundle: Bundle) -> None:
-        self._means = means
         self._account = account
-        self._spec = spec
-        self._books = Books(account, account.folder.checkpoints(spec.train.keep_states))
-        self._sending = Sending(bundle, means.clock, account.tell)
-        self._began = means.clock.monotonic()
-        self._coordinator: Coordinator | None = None
+        self._life = JobLife(means, account, spec, bundle)
         self._task: asyncio.Task[None] | None = None
         self._leaving = False
         self._cancelling = False
@@ -67,7 +35,7 @@ class JobRun:
         with folder.held():
             listening = asyncio.create_task(listen(folder.path, self._wished), name="wishes")
             try:
-                last = await self._live()
+                last = self._stopped() if self._leaving or self._cancelling else await self._life.live()
             except asyncio.CancelledError:
                 last = self._stopped()
             except AxonError as error:
@@ -99,15 +67,14 @@ class JobRun:
         if self._leaving or self._cancelling:
             return
         self._leaving = True
-        if self._coordinator:
-            self._coordinator.leave()
-        elif self._task:
+        self._life.leave()
+        if self._task and not self._life.trains:
             self._task.cancel()
 
     def pause(self) -> None:
         """Stop after the round that runs, keeping it too."""
-        if self._coordinator and not self._leaving:
-            self._coordinator.pause()
+        if self._life.trains and not self._leaving:
+            self._life.pause()
         else:
             self.leave()
 
@@ -120,180 +87,13 @@ class JobRun:
             # Once only: a second one would interrupt the giving back of leases.
             self._task.cancel()
 
-    # --- the life of a job ---
-
-    async def _live(self) -> Event:
-        if self._leaving or self._cancelling:  # before it had begun
-            return self._stopped()
-        account, means = self._account, self._means
-        account.enter(JobState.FINDING, error=None)
-        await asyncio.to_thread(self._books.open)
-        book = ReceiptBook(means.key, account.record.id, account.record.receipts)
-        async with ReceiptOffice(book, means.table.trackers, means.clock) as office:
-            manning = Manning(means, self._wish(), account, self._tell)
-            async with _ended(manning.leases):
-                await manning.take_back()
-                await manning.fill(self._spec.need.wait if account.record.round else 0)
-                crew = LeasedCrew(manning.leases, account.folder, office, manning.let_go)
-                tally = Tally(account.record, crew, book)
-                try:
-                    await self._begin(crew, manning, office)
-                    while (last := await self._train(tally, office)) is None:
-                        await self._fill_again(crew, manning)
-                    return last
-                finally:
-                    await crew.release_all()
-
-    async def _begin(self, crew: LeasedCrew, manning: Manning, office: ReceiptOffice) -> None:
-        """All peers have the bundle, and are paid for what they did before."""
-        peers = manning.records(crew.leases)
-        reservations = list(dict.fromkeys(peer.reservation for peer in peers))
-        trackers = (lease.promise.tracker for lease in crew.leases.values())
-        self._account.joined(peers, reservations, next((tracker for tracker in trackers if tracker), ""))
-        if among := rtts_among(list(crew.leases.values())):
-            self._account.tell(among)
-        crew.write_down()
-        await self._send_bundle(crew, list(crew.leases))
-        office.book.go_on_with({(lease.promise.uuid, lease.row.peer) for lease in crew.leases.values()})
-        if self._books.unpaid:
-            crew.write_receipts(self._books.unpaid.reports)
-        for lease in crew.leases.values():
-            office.ask_again(lease)
-
-    async def _fill_again(self, crew: LeasedCrew, manning: Manning) -> None:
-        """Too few peers were left. Those that are wait with their workers until there are others."""
-        self._account.enter(JobState.FINDING)
-        manning.leases.clear()
-        manning.leases |= {rank: crew.leases[rank] for rank in crew.present}
-        before = set(manning.leases)
-        manning.ranks_from = crew.next_rank
-        try:
-            await manning.fill(self._spec.need.wait)
-        finally:
-            new = {rank: lease for rank, lease in manning.leases.items() if rank not in before}
-            crew.leases |= new
-        for peer in manning.records(new):
-            self._account.joined_late(peer)
-        await self._send_bundle(crew, list(new))
-
-    def _wish(self) -> Wish:
-        need = self._spec.need
-        return Wish(
-            job=self._account.record.id,
-            need=read_need(need_of(self._spec)),
-            wanted=need.peers,
-            at_least=need.min_peers,
-            max_rtt_s=need.max_rtt / 1000,
-        )
-
-    def _tell(self, event: Event) -> None:
-        if isinstance(event, Reserved) and self._account.record.state is JobState.FINDING:
-            self._account.enter(JobState.RESERVING)
-        self._account.tell(event)
-
-    async def _send_bundle(self, crew: LeasedCrew, ranks: list[int]) -> None:
-        """To those of these whose workers lack it."""
-        self._account.enter(JobState.SENDING)
-        began = self._means.clock.monotonic()
-        lacking = [rank for rank in ranks if not crew.leases[rank].taken.waited]
-        if not lacking:
-            return
-        crew.introduce()
-        answers = await asyncio.gather(*(self._sending.deliver(rank, crew.leases[rank]) for rank in lacking))
-        for rank, reason in zip(lacking, answers, strict=True):
-            if reason:
-                crew.dismiss(rank)
-                self._account.lost(rank, crew.leases[rank].name, reason, len(crew.present))
-        needed = self._spec.need.min_peers
-        if len(crew.present) < needed:
-            await self._replacements(crew, join=_nobody_waits).fill(needed, REFILL_S)
-        present = crew.present
-        if len(present) < needed:
-            reasons = "; ".join(reason for reason in answers if reason)
-            raise JobFailed(
-                f"only {len(present)} of at least {needed} peers took the bundle", cause=reasons, fix="submit again"
-            )
-        names = [name for rank, name in present.items() if rank in lacking or rank not in ranks]
-        seconds = self._means.clock.monotonic() - began
-        sent, passed_on = self._sending.sent_bytes, self._sending.member_bytes
-        self._account.tell(BundleSent(peers=names, bytes=sent, member_bytes=passed_on, seconds=seconds))
-
-    async def _train(self, tally: Tally, office: ReceiptOffice) -> Event | None:
-        """Train with who is there; how it ended, or None when it may go on with others."""
-        crew, spec = tally.crew, self._spec
-        self._account.change(lasting=True, lives=self._account.record.lives + 1)
-        plan = plan_of(self._account.record, spec)
-        checked = CheckedWork(self._means.trust, crew, self._account, self._means.key.peer_id, self._means.clock)
-        crew.signed = checked.signed
-        narrator = Narrator(self._books, tally, plan, self._means.clock, checked)
-        rounds = Rounds(
-            plan,
-            crew.present,
-            min_peers=spec.need.min_peers,
-            lines=lines_of(crew.leases),
-            checks=checked.settings(spec),
-        )
-        coordinator = Coordinator(
-            rounds,
-            crew,
-            self._means.clock,
-            narrator.show,
-            shelf=self._books.checkpoints,
-            start_state=self._start_state,
-            on_disk=plan.start_state,
-        )
-        crew.work_for(coordinator)
-        self._account.enter(JobState.TRAINING)
-        self._coordinator = coordinator
-        if self._leaving:
-            coordinator.leave()
-        end = JobEnd(self._books, coordinator, tally, office, narrator)
-        try:
-            return await self._to_its_end(coordinator, crew, end)
-        finally:
-            await coordinator.close()
-
-    async def _to_its_end(self, coordinator: Coordinator, crew: LeasedCrew, end: JobEnd) -> Event | None:
-        try:
-            async with self._replacing(crew, coordinator):
-                standing = await coordinator.train()
-        except JobFailed as error:
-            may_wait = self._account.record.round and self._spec.need.wait and not self._leaving
-            if not (coordinator.too_few and may_wait):
-                raise await end.failed(error) from error
-            await coordinator.keep_last(KEEP_S)
-            self._coordinator = None
-            return None
-        return await (end.finished(self._began, self._means.clock) if standing.trained else end.left())
-
-    def _start_state(self) -> bytes:
-        record = self._account.record
-        kept = self._books.checkpoints.find(record.kept_round, bytes.fromhex(record.kept_state))
-        if kept is None:
-            raise JobFailed("the state to go on from is not there any more", fix=f"axon resume {record.id}")
-        return kept.read()
-
-    @contextlib.asynccontextmanager
-    async def _replacing(self, crew: LeasedCrew, coordinator: Coordinator) -> AsyncIterator[None]:
-        """Meanwhile peers are hired in place of those that go."""
-        replacements = self._replacements(crew, coordinator.join)
-        task = asyncio.create_task(replacements.run(), name="replacements")
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-    def _replacements(self, crew: LeasedCrew, join: Callable[[int, str], Awaitable[None]]) -> Replacements:
-        return Replacements(self._means, self._wish(), crew, self._account, deliver=self._sending.deliver, join=join)
-
     # --- ends without training ---
 
     def _stopped(self) -> Event:
         if self._leaving and not self._cancelling:
             return self._left()
         self._account.enter(JobState.CANCELLED, kept_round=0, kept_state="")
-        self._books.checkpoints.remove_all()
+        self._life.keep_nothing()
         return JobCancelled(job=self._account.record.id)
 
     def _left(self) -> Event:
@@ -308,16 +108,3 @@ class JobRun:
         with contextlib.suppress(OSError):  # the disk may be what failed
             self._account.enter(JobState.FAILED, error=shown)
             self._account.tell(JobEndedBadly(job=job, code=code, message=message, cause=cause, fix=fix))
-
-
-async def _nobody_waits(rank: int, name: str) -> None:
-    """The training has not begun: who has the bundle by then takes part."""
-
-
-@contextlib.asynccontextmanager
-async def _ended(leases: dict[int, Lease]) -> AsyncIterator[None]:
-    """Whatever happens, no lease outlives this."""
-    try:
-        yield
-    finally:
-        await asyncio.gather(*(lease.end() for lease in leases.values()))

@@ -2,6 +2,7 @@
 
     ask one member for the list of hashes, check it against the state's name
     keep a few pieces under way with each of several members, more with faster ones
+    pieces of zeros are known by their hash: nobody is asked for them
     what is late is asked elsewhere as well; the piece that comes first is taken, once its hash fits
     who sent wrong bytes is named and never asked again; who does not hold the state is asked no more
 
@@ -36,7 +37,7 @@ class PieceFetch:
     def __init__(
         self, state: bytes, size: int, patience: float = PATIENCE_S, room: bytearray | memoryview | None = None
     ) -> None:
-        """`state` is its name, `size` in bytes; pieces are put in `room` when there is one.
+        """`state` is its name, `size` in bytes; pieces are put in `room`, which is all zeros, if given.
 
         Raises `ValueError` above `MOST_STATE_BYTES`.
         """
@@ -102,7 +103,8 @@ class PieceFetch:
         if self._book is None:
             self._book = book
             self._data = bytearray(self._size) if self._room is None else self._room
-            self._missing = set(range(piece_count(self._size)))
+            # Momentum that a job does not use is half of its state.
+            self._missing = set(range(piece_count(self._size))) - book.of_zeros()
             self._todo = sorted(self._missing)
         self._heard(sender, _LIST, now)
         return self._asks(now)

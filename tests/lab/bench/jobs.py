@@ -49,8 +49,13 @@ def write_text(folder: Path, trial: Trial, **train: object) -> Path:
     task = folder / "task.py"
     task.write_text(_with(task.read_text(), WIDTH=width, LAYERS=layers, TEST_WINDOWS=trial.windows))
     wished = {"rounds": trial.rounds, "steps": trial.steps, "batch": trial.batch, "seed": trial.seed} | train
-    _write_job(folder, "text", trial.members, 1200, wished)
+    _write_job(folder, "text", trial.members, text_memory_mb(trial.millions), wished)
     return folder
+
+
+def text_memory_mb(millions: int) -> int:
+    """What a worker needs that trains the example with so many million values: torch, activations, thirty vectors."""
+    return 1070 + 130 * millions
 
 
 def write_exchange(folder: Path, values: int, members: int, rounds: int, **train: object) -> Path:
@@ -77,6 +82,8 @@ def _write_job(folder: Path, name: str, members: int, memory_mb: int, train: dic
         f"memory = {memory_mb}",
         'max-rtt = "5 s"',
         "[train]",
+        # Others keep no states at a client over these lines, so neither do we until the end.
+        f"checkpoint = {train['rounds']}",
         *(f"{key.replace('_', '-')} = {_toml(value)}" for key, value in train.items()),
     ]
     (folder / "job.toml").write_text("\n".join(lines) + "\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.lab.bench.curve import Curve, Point
 from tests.lab.bench.ground import Ground
-from tests.lab.bench.jobs import write_text
+from tests.lab.bench.jobs import text_memory_mb, write_text
 from tests.lab.bench.settings import Trial
 from tests.lab.swarm import LabSwarm, Told
 
@@ -27,7 +27,7 @@ class Ours:
         """All rounds of `examples/text`, on a new swarm; `train` as in `write_text`."""
         self._count += 1
         home = self._folder / f"axon-{self._count}"
-        with LabSwarm(self._ground, home) as swarm:
+        with LabSwarm(self._ground, home, memory_mb=text_memory_mb(trial.millions)) as swarm:
             swarm.start(*range(trial.members))
             job = write_text(home / "job", trial, **train)
             return curve_of(swarm.submit(job), name, trial, self._ground.passed)

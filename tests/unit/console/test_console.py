@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from axonp2p.console import error_json, error_text, printable, run_program
-from axonp2p.errors import AxonError, NotFound, PortTaken
+from axonp2p.errors import AxonError, JobFailed, NotFound, PortTaken
 
 
 def fail(error: BaseException):
@@ -35,6 +35,12 @@ def test_a_traceback_comes_only_with_debug(capsys: pytest.CaptureFixture[str]):
     assert "Traceback" not in capsys.readouterr().err
     run_program(fail(NotFound("no job x")), debug=True)
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_traceback_of_the_library_says_what_why_and_what_to_do():
+    whole = JobFailed("2 peers are left", cause="otter: cut off", fix="axon peers")
+    assert str(whole) == "2 peers are left\ncause: otter: cut off\nfix: axon peers"
+    assert str(JobFailed("2 peers are left")) == "2 peers are left"
 
 
 def test_lines_without_content_are_left_out():

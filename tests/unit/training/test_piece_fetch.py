@@ -52,6 +52,18 @@ def test_one_is_asked_for_the_list_and_then_all_for_pieces():
     assert said == [(3, ask(0, 1)), (5, ask(2, 3)), (7, ask(4, 5))]
 
 
+def test_nobody_is_asked_for_zeros():
+    data = piece(0) + bytes(3 * PIECE_BYTES) + piece(1)[:1000]
+    book = book_of(data)
+    fetch = PieceFetch(book.name, len(data))
+    fetch.senders([4], 0.0)
+    said = fetch.hear_list(4, PieceList(state=book.name), book.hashes, 0.1)
+    assert said == [(4, AskPieces(state=book.name, numbers=[0, 4]))]
+    fetch.hear_piece(4, Piece(state=book.name, number=0), piece(0), 0.2)
+    fetch.hear_piece(4, Piece(state=book.name, number=4), piece(1)[:1000], 0.3)
+    assert fetch.data() == data
+
+
 def test_a_list_that_is_not_of_the_state_names_its_sender_and_another_one_is_asked():
     fetch = PieceFetch(NAME, len(DATA))
     assert fetch.senders([1, 2], 0.0) == [(1, ask())]

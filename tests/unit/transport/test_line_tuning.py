@@ -48,7 +48,7 @@ async def test_the_kernel_counts_what_both_ends_sent_and_received(hosts) -> None
     assert theirs
     assert after.acked_bytes - before.acked_bytes >= 1_500_000
     assert theirs.received_bytes >= 1_500_000
-    assert after.busy_seconds > before.busy_seconds
+    assert after.busy_seconds >= before.busy_seconds  # in jiffies: a fast line may take less than one
     assert 0 < after.rtt_seconds < 10
     await mine.close()
     assert mine.tcp_state() is None
