@@ -214,8 +214,8 @@ class Attempts:
             self._job.say(action)
         self._roll.drop_all({rank: f"it broke the protocol: {reason}" for rank, reason in breaches.items()})
         if self._job.checks:
-            for action in self._job.checks.draw(replace(finished, reports=reports)):
-                self._job.say(action)
+            for drawn in self._job.checks.draw(replace(finished, reports=reports)):
+                self._job.say(drawn)
         stale = self._measured.round(reports)
         if len(reports) - len(stale) >= self._roll.least:
             self._roll.drop_all(stale)

@@ -72,7 +72,7 @@ class Place:
     @cached_property
     def pieces(self) -> PieceBook:
         """The hashes of its pieces: made when they are first asked for, outside the trainer's thread."""
-        return book_of(self.data)
+        return book_of(self.file)
 
     @property
     def file(self) -> memoryview:
@@ -166,7 +166,7 @@ def norms_of(memory: Memory) -> list[float]:
 
 def _bytes_of(tensor: Tensor) -> memoryview:
     flat = tensor.detach().contiguous().reshape(-1)
-    return memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else memoryview(b"")
+    return flat.view(torch.uint8).numpy().data if flat.numel() else memoryview(b"")
 
 
 def _tensor(data: memoryview, dtype: str, shape: list[int]) -> Tensor:
