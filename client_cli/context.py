@@ -15,6 +15,7 @@ from axonp2p.settings import home_folder
 
 if TYPE_CHECKING:
     from axonp2p.client.swarm import Swarm
+    from axonp2p.client.trust_book import TrustBook
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,12 @@ class Context:
     def jobs(self) -> JobStore:
         """The jobs on this computer's disk."""
         return JobStore(self.home)
+
+    def trust(self) -> TrustBook:
+        """What this computer's jobs have found of the work of peers."""
+        from axonp2p.client.trust_book import TRUST_FILE, TrustBook
+
+        return TrustBook(self.home / TRUST_FILE)
 
     def answer(self, text: str, data: Any) -> None:
         """The command's answer: `text` for people, or `data` as one JSON object for programs."""

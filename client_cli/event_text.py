@@ -76,6 +76,10 @@ def line_of(event: events.Event) -> str:
             return _exchange_line(event)
         case events.ValuesLate():
             return f"round {event.round + 1} went on without some values of {_names(event.values)}: they follow later"
+        case events.WorkChecked() if event.outcome != "passed" or event.convicted:
+            return _checked_line(event)
+        case events.ChecksOff():
+            return f"warning: nobody's work is checked in this job: {event.reason}"
         case events.PeerLeftBehind():
             others = f"The {plural(event.left, 'other')} go on, until it has caught up."
             return f"{event.peer} fell behind in round {event.round + 1}: {event.reason}. {others}"
@@ -100,6 +104,21 @@ def line_of(event: events.Event) -> str:
             missing = f"{event.unsigned} not signed by their peer, {event.not_taken} not taken by a tracker"
             return f"warning: receipts are missing from the ledger: {missing} ({event.reason})"
     return ""
+
+
+def _checked_line(event: events.WorkChecked) -> str:
+    what = f"{event.peer}'s steps {event.first + 1} to {event.last} of round {event.round + 1}"
+    found = f"{what} were done again by {_and(event.by)}"
+    if event.outcome == "withheld":
+        return f"warning: {event.peer} did not hand over what {_and(event.by)} needed to do {what} again"
+    liars = f", and {_and(event.convicted)} lied" if event.convicted else ""
+    ends = {
+        "convicted": "they do not lead where it said",
+        "unlike": "they lead others elsewhere, as does all that its machine computes",
+        "passed": "they lead where it said",
+        "undecided": "nobody came to the same end as another",
+    }[event.outcome]
+    return f"warning: {found}: {ends}{liars}"
 
 
 def _exchange_line(event: events.ExchangeChosen) -> str:

@@ -27,6 +27,8 @@ COMMANDS = (
     "credits",
     "doctor",
     "swarm",
+    "trust",
+    "verdict",
     "version",
 )
 

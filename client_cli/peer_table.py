@@ -74,11 +74,11 @@ def _nobody(survey: Survey) -> str:
 
 
 def _peers(peers: Sequence[SeenPeer], marks: Mapping[str, str], fitting: int, wide: bool) -> str:
-    heads = ["peer", "id", "state", "rtt", "cores", "memory", "GFLOPS", "free", "GPU", "row", "from"]
+    heads = ["peer", "id", "state", "rtt", "cores", "memory", "GFLOPS", "free", "GPU", "trust", "row", "from"]
     more = ["disk", "up", "down", "address", "data", "python", "packages"] if wide else []
     rows = [[*_line(peer, marks), *(_more(peer) if wide else [])] for peer in peers]
     free = sum(peer.state is PeerState.FREE for peer in peers)
-    table = columns([*heads, *more], rows, right=(*_RIGHT, 11, 12, 13) if wide else _RIGHT)
+    table = columns([*heads, *more], rows, right=(*_RIGHT, 12, 13, 14) if wide else _RIGHT)
     some = f"{len(peers)} of {fitting:,} peers" if fitting > len(peers) else plural(len(peers), "peer")
     star = "\n* measured through a relay: nobody can dial this peer" if any(peer.relay for peer in peers) else ""
     return f"{table}\n{some}, {free} free{star}"
@@ -96,6 +96,7 @@ def _line(peer: SeenPeer, marks: Mapping[str, str]) -> list[str]:
         f"{offer.gflops:.0f}",
         f"{offer.free} of {offer.slots}",
         ", ".join(gpu.name for gpu in offer.gpus) or "-",
+        peer.trust,
         "-" if peer.age_s is None else age_text(peer.age_s),
         _from(peer, marks),
     ]

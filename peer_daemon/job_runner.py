@@ -8,6 +8,7 @@ its own traffic, nobody else's, and fills nobody's memory. A worker that takes n
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
 import os
 import time
@@ -24,6 +25,7 @@ from axonp2p.jobs.messages import (
     LinkLost,
     WorkerEnded,
 )
+from axonp2p.ledger.said import Said, sign_said
 from axonp2p.logs import get_logger
 from axonp2p.sandbox.child import Usage
 from axonp2p.sandbox.messages import BundleReady, FromMember, ToWorkerMessage
@@ -262,7 +264,7 @@ class JobRunner:
     async def _hear_worker(self, worker: Worker) -> None:
         """Carry what the worker says until it is gone, and tell the client how it ended."""
         try:
-            await WorkerSide(self.mesh, self._to_client, self._credit, self._link_lost).hear(worker)
+            await WorkerSide(self.mesh, self._to_client, self._credit, self._link_lost, self._sign).hear(worker)
         except PeerMisbehaved as error:
             self._worker_fault = f"broke the protocol: {error.message}"
         except Unreachable:
@@ -276,6 +278,12 @@ class JobRunner:
         self._worker_gone = True
         await self._to_client.flush()
         await self.line.send(WorkerEnded(reason=reason, limit=end.limit, log_tail=end.log_tail))
+
+    def _sign(self, payload: memoryview) -> bytes:
+        lease, key = self.lease, self._place.key
+        sha256 = hashlib.sha256(payload).digest()
+        said = Said(job=lease.job, reservation=lease.reservation, client=lease.client, peer=key.peer_id, sha256=sha256)
+        return sign_said(key, said)
 
     async def _to_worker(self, worker: Worker, message: ToWorkerMessage, payload: bytes | memoryview) -> None:
         try:

@@ -23,11 +23,14 @@ class WorkerSide:
         client: ToClient,
         credit: WorkerCredit,
         link_lost: Callable[[int, str], Awaitable[None]],
+        sign: Callable[[memoryview], bytes],
     ) -> None:
+        """`sign` gives this peer's signature that its worker has said something."""
         self._mesh = mesh
         self._client = client
         self._credit = credit
         self._link_lost = link_lost
+        self._sign = sign
 
     async def hear(self, worker: Worker) -> None:
         """Carry what it says. Raises `Unreachable` when it is gone, `PeerMisbehaved` when it breaks the protocol."""
@@ -38,8 +41,8 @@ class WorkerSide:
                 case Control(bulk=True):
                     self._credit.said(CLIENT, len(payload))
                     self._client.bulk(payload)
-                case Control():
-                    await self._client.word(FromWorker(), payload)
+                case Control(sign=sign):
+                    await self._client.word(FromWorker(signature=self._sign(payload) if sign else b""), payload)
                 case ToMember():
                     await self._to_member(message.rank, payload)
                 case Started() if not started:

@@ -52,6 +52,8 @@ class LeasedCrew:
         self._released: set[int] = set()
         self._logged: set[int] = set()
         self._turned_away: set[int] = set()
+        self.signed: Callable[[int, memoryview, bytes], None] | None = None
+        """Is told what peers sign of their workers' words; raises `PeerMisbehaved` for a wrong signature."""
         self.fewer = asyncio.Event()
         """Set when somebody has gone; whoever looks after it clears it."""
 
@@ -175,8 +177,10 @@ class LeasedCrew:
 
     # --- what leases say ---
 
-    async def worker_said(self, rank: int, payload: memoryview) -> None:
+    async def worker_said(self, rank: int, payload: memoryview, signature: bytes) -> None:
         """`LeaseListener`."""
+        if signature and self.signed:
+            self.signed(rank, payload, signature)
         if self._coordinator:
             await self._coordinator.heard(rank, payload)
 

@@ -14,6 +14,8 @@ from axonp2p.client.bundle_events import BundleProgress as BundleProgress
 from axonp2p.client.bundle_events import BundleSent as BundleSent
 from axonp2p.client.bundle_events import PeerHelped as PeerHelped
 from axonp2p.client.bundle_events import PieceWrong as PieceWrong
+from axonp2p.client.check_events import ChecksOff as ChecksOff
+from axonp2p.client.check_events import WorkChecked as WorkChecked
 from axonp2p.client.event import Event as Event
 from axonp2p.client.keeping_events import PeersAwaited as PeersAwaited
 from axonp2p.client.keeping_events import RoundsLost as RoundsLost
@@ -196,6 +198,8 @@ AnyEvent = (
     | RoundProgress
     | RoundFinished
     | ValuesLate
+    | WorkChecked
+    | ChecksOff
     | PeerJoined
     | PeerLeftBehind
     | PeerLost

@@ -11,6 +11,7 @@ from axonp2p.client.lease import Lease
 from axonp2p.client.lease_sides import Promise
 from axonp2p.client.promising import PromiseDesk
 from axonp2p.client.taking import Wanted, take_lease
+from axonp2p.client.trust_book import TrustBook
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, Busy, MalformedMessage, TokenRefused, TrackerUnreachable
 from axonp2p.identity.keys import PrivateKey
@@ -62,6 +63,7 @@ class Means:
     position: Position
     """Where this client stands in the network, as its measurements tell."""
     clock: Clock
+    trust: TrustBook
 
 
 class Hiring:
@@ -77,6 +79,8 @@ class Hiring:
         self._unmeasured: list[Candidate] = []
         self._seen: dict[PeerId, SeenRow] = {}
         self._silent: set[PeerId] = set()
+        self._convicted = means.trust.convicted()
+        self._seen_false: set[PeerId] = set()
         self._dialled = wish.first_rank
         self._names: dict[PeerId, str] = {}
         self.distances: dict[PeerId, Distance] = {}
@@ -122,6 +126,9 @@ class Hiring:
         sight = await means.table.find(as_map(self._wish.need), count, enough=enough, near=means.position.told)
         sources = [answer.source for answer in sight.heard]
         self._see(PeersFound(sources=sources, alive=sight.alive, fitting=sight.fitting, looked_at=len(sight.rows)))
+        false = {seen.row.peer for seen in sight.rows} & self._convicted - self._seen_false
+        self._seen_false |= false
+        self._shortlist.add_unseen(len(false), "convicted of false work, in an earlier job of yours")
         silent = sight.silent.keys() - self._silent - self._seen.keys()
         self._silent |= silent
         self._shortlist.add_unseen(len(silent), "unreachable")
@@ -143,6 +150,8 @@ class Hiring:
     def _candidate(self, seen: SeenRow) -> Candidate | None:
         row = seen.row
         if row.capability is None or row.peer == self._means.key.peer_id or row.peer in self._wish.without:
+            return None
+        if row.peer in self._convicted:
             return None
         try:
             offer = read_capability(row.capability)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from axonp2p.client.account import JobAccount
 from axonp2p.client.books import Books
+from axonp2p.client.checked_work import CheckedWork
 from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import BundleSent, Event, Reserved
 from axonp2p.client.hiring import Means, Wish
@@ -164,8 +165,16 @@ class JobLife:
         crew, spec = tally.crew, self._spec
         self._account.change(lasting=True, lives=self._account.record.lives + 1)
         plan = plan_of(self._account.record, spec)
-        narrator = Narrator(self._books, tally, plan, self._means.clock)
-        rounds = Rounds(plan, crew.present, min_peers=spec.need.min_peers, lines=lines_of(crew.leases))
+        checked = CheckedWork(self._means.trust, crew, self._account, self._means.key.peer_id, self._means.clock)
+        crew.signed = checked.signed
+        narrator = Narrator(self._books, tally, plan, self._means.clock, checked)
+        rounds = Rounds(
+            plan,
+            crew.present,
+            min_peers=spec.need.min_peers,
+            lines=lines_of(crew.leases),
+            checks=checked.settings(spec),
+        )
         coordinator = Coordinator(
             rounds,
             crew,

@@ -214,9 +214,9 @@ class Lease:
 
     async def _heard(self, message: Message, payload: memoryview) -> None:
         match message:
-            case FromWorker():
+            case FromWorker(signature=signature):
                 if self._listener and not self._gone:
-                    await self._listener.worker_said(self.rank, payload)
+                    await self._listener.worker_said(self.rank, payload, signature)
             case ReceiptSigned(receipt=receipt):
                 if self._listener:
                     self._listener.receipt_signed(self.rank, receipt)

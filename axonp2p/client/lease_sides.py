@@ -13,8 +13,9 @@ from axonp2p.wire.envelope import Signed
 class LeaseListener(Protocol):
     """Who is told what a leased peer says."""
 
-    async def worker_said(self, rank: int, payload: memoryview) -> None:
-        """The worker's words; awaited before more is read, which slows down a peer that says too much."""
+    async def worker_said(self, rank: int, payload: memoryview, signature: bytes) -> None:
+        """The worker's words, some with its daemon's signature; awaited before more is read, which slows down a peer
+        that says too much. May raise `PeerMisbehaved`."""
         ...
 
     def receipt_signed(self, rank: int, receipt: bytes) -> None:

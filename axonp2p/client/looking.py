@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from axonp2p.client.credit_history import compare_heads
+from axonp2p.client.trust_book import Known
 from axonp2p.clock import Clock
 from axonp2p.errors import MalformedMessage
 from axonp2p.identity.peer_id import PeerId, short
@@ -59,6 +61,8 @@ class SeenPeer:
     """Sources that had only an older row."""
     estimate_s: float | None = None
     """Round trip by coordinates; None while this client or the peer has none."""
+    trust: str = "new"
+    """What this client's own checks have found of its work: `new`, `3 of 10`, `12 passed`, `convicted`."""
     relay: str = ""
     """The relay through which it was measured; empty when it was called directly, or not at all."""
 
@@ -101,9 +105,18 @@ class Credits:
 
 
 async def survey_peers(
-    table: SharedTable, need: Need, position: Position, clock: Clock, *, measure_rtt: bool
+    table: SharedTable,
+    need: Need,
+    position: Position,
+    clock: Clock,
+    *,
+    measure_rtt: bool,
+    known: Mapping[PeerId, Known],
 ) -> Survey:
-    """Peers that any source says meet `need`, by name. Raises `TrackerUnreachable` when no source answers."""
+    """Peers that any source says meet `need`, by name; `known` is what earlier checks of their work found.
+
+    Raises `TrackerUnreachable` when no source answers.
+    """
     sight = await table.survey(as_map(need), MOST_ROWS)
     distances: dict[PeerId, Distance] = {}
     here = position.told  # as it was before anything was measured: an estimate is worth what it was worth then
@@ -114,7 +127,10 @@ async def survey_peers(
             if seconds := distances[row.peer].seconds:
                 position.heard(row.peer, seconds, row.coordinate)
     peers = [
-        _seen_peer(seen, offer, distances.get(seen.row.peer), here, clock.now())
+        dataclasses.replace(
+            _seen_peer(seen, offer, distances.get(seen.row.peer), here, clock.now()),
+            trust=known.get(seen.row.peer, Known(seen.row.peer)).in_words,
+        )
         for seen in sight.rows
         if (offer := _offer(seen.row)) and not why_not(offer, need)
     ]

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 import msgspec
 
 from axonp2p.client.books import Books
+from axonp2p.client.checked_work import CheckedWork
 from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import (
+    ChecksOff,
     ExchangeChosen,
     PeerHandedBack,
     PeerJoined,
@@ -30,6 +32,9 @@ from axonp2p.training.crew import RoundBegun, Sight
 from axonp2p.training.messages import RoundDone
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
+    ChecksOff as ChecksAreOff,
+)
+from axonp2p.training.round_messages import (
     Chosen,
     GoesOn,
     JobGoesOn,
@@ -45,6 +50,7 @@ from axonp2p.training.round_messages import (
     RoundAccepted,
     RoundBooked,
     RoundRedone,
+    WorkChecked,
 )
 
 
@@ -80,8 +86,9 @@ class Tally:
 class Narrator:
     """One job's training, from the first member that is ready to the last round."""
 
-    def __init__(self, books: Books, tally: Tally, plan: TrainPlan, clock: Clock) -> None:
+    def __init__(self, books: Books, tally: Tally, plan: TrainPlan, clock: Clock, checked: CheckedWork) -> None:
         self._books = books
+        self._checked = checked
         self._account = books.account
         self._tally = tally
         self._crew = tally.crew
@@ -127,6 +134,10 @@ class Narrator:
                 self._account.waits_for([self._name(rank) for rank in ranks])
             case JobGoesOn():
                 self._account.waits_for([])
+            case WorkChecked():
+                self._checked.show(sight)
+            case ChecksAreOff(reason=reason):
+                self._account.tell(ChecksOff(reason=reason))
             case Chosen(round=number, choice=choice):
                 self._chosen(number, choice)
             case MemberJoined(rank=rank, round=number):
@@ -186,7 +197,7 @@ class Narrator:
             finished=event,
             state=state.hex(),
             round_bytes=self._tally.more_bytes(),
-            reports={rank: msgspec.structs.replace(report, slices=[]) for rank, report in reports.items()},
+            reports={rank: msgspec.structs.replace(report, slices=[], marks=[]) for rank, report in reports.items()},
         )
         self._books.accepted(ahead)
         if late := {self._name(rank): report.kept_back for rank, report in reports.items() if report.kept_back}:
@@ -195,7 +206,9 @@ class Narrator:
     def _book(self, number: int, state: bytes | None) -> None:
         """The round is done for good: its peers are paid for it."""
         ahead = self._account.record.ahead
-        written = self._crew.write_receipts(ahead.reports) if ahead and ahead.finished.round == number else {}
+        reports = ahead.reports if ahead and ahead.finished.round == number else {}
+        liars = self._checked.liars
+        written = self._crew.write_receipts({rank: done for rank, done in reports.items() if rank not in liars})
         # Written down before they are sent: no number is given twice, and none is left out.
         self._books.book(number, state, self._tally.credits(), self._tally.receipts.keep())
         self._crew.ask_signatures(written)

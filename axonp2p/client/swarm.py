@@ -39,6 +39,7 @@ from axonp2p.client.loop_thread import LoopThread
 from axonp2p.client.new_job import new_record
 from axonp2p.client.table_home import TableHome
 from axonp2p.client.trackers import nobody_known, which_trackers
+from axonp2p.client.trust_book import TRUST_FILE, TrustBook
 from axonp2p.clock import SystemClock
 from axonp2p.errors import AlreadyRunning, JobFailed, JobFileWrong
 from axonp2p.hosting.job_key import job_key
@@ -206,7 +207,10 @@ class Swarm:
             need = read_need(need_of(read_spec(Path(need))))
         wanted = need or Need()
         means = self._get_means()
-        return self._loop.call(survey_peers(means.table, wanted, means.position, self._clock, measure_rtt=measure))
+        looking = survey_peers(
+            means.table, wanted, means.position, self._clock, measure_rtt=measure, known=means.trust.all()
+        )
+        return self._loop.call(looking)
 
     def credits(self, job: str = "", *, keys: Sequence[PeerId] = ()) -> Credits:
         """What the ledger of a tracker says: of this client and the peers of its jobs, of one job, or of these keys.
@@ -270,7 +274,8 @@ class Swarm:
                 self._loop.call(opened.close())
                 raise nobody_known(self.home)
             self._table_home = opened
-            self._means = Means(key, opened.table, opened.position, self._clock)
+            trust = TrustBook(self.home / TRUST_FILE)
+            self._means = Means(key, opened.table, opened.position, self._clock, trust)
         return self._means
 
     def _start(self, means: Means, folder: JobFolder, record: JobRecord, spec: JobSpec) -> Job:

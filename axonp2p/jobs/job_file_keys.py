@@ -87,6 +87,16 @@ def _every_round_or(rule: Rule) -> Rule:
     return either
 
 
+def _share_of_checks(value: Any) -> float:
+    """`"auto"` is a twentieth, `"off"` nothing."""
+    if value in ("auto", "off"):
+        return 0.05 if value == "auto" else 0.0
+    if isinstance(value, str):
+        raise _wrong(f'expected "auto", "off" or a share, {_shown(value)}', '"auto"')
+    share: float = _number(0.5, "0.05", above_0=True)(value)
+    return share
+
+
 def _one_of(*names: str) -> Rule:
     def rule(value: Any) -> str:
         if value not in names:
@@ -228,6 +238,7 @@ SECTIONS: dict[str, dict[str, Rule]] = {
         "aggregation": _one_of(*AGGREGATIONS),
         "hostile": _or_auto(_whole(0, MOST_MEMBERS, 2)),
         "warm-up-rounds": _whole(0, 1_000_000, 4),
+        "checks": _share_of_checks,
         "checkpoint": _every_round_or(_whole(1, 1_000_000, 5)),
         "keep-states": _whole(1, 1000, 2),
     },

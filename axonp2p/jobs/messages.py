@@ -32,6 +32,7 @@ from typing import Annotated
 import msgspec
 
 from axonp2p.blobs.messages import BlobGot, BlobHave, BlobLie, BlobManifest, BlobPiece
+from axonp2p.identity.keys import SIGNATURE_BYTES
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.messages import Address, Fingerprint, JoinMesh, Refusal, Relays, Text, Uuid
 from axonp2p.transport.relay.messages import RegisterAtRelay
@@ -40,6 +41,8 @@ from axonp2p.wire.frame import PAYLOAD_LIMIT
 from axonp2p.wire.ranks import MOST_MEMBERS, Rank
 
 JobId = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Signature = Annotated[bytes, msgspec.Meta(max_length=SIGNATURE_BYTES)]
+"""Ed25519; empty: not signed."""
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
 
 
@@ -118,6 +121,9 @@ class ToWorker(Message, tag=True, frozen=True):
 
 class FromWorker(Message, tag=True, frozen=True):
     """The payload is from the worker."""
+
+    signature: Signature = b""
+    """The peer's for `axon/said/1`, over who said the payload to whom, where the worker asked for it."""
 
 
 class WorkerStarted(Message, tag=True, frozen=True):

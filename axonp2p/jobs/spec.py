@@ -87,6 +87,8 @@ class TrainSpec(msgspec.Struct, frozen=True, kw_only=True):
     """How many peers may lie without harm; None: a quarter of those that there are."""
     warm_up_rounds: int = 0
     """In these first rounds the density goes down to the wished one."""
+    checks: float = 0.05
+    """About which share of the peers' work is done again by others; 0: none."""
     checkpoint: int = 1
     """After every so many rounds the client keeps what they led to."""
     keep_states: int = 2

@@ -42,6 +42,8 @@ class Control(Message, tag=True, frozen=True):
     bulk: bool = False
     """One of many large ones, in order among themselves (parts of files): all others may overtake it. A worker says
     it only with credit (`MayTell` without a rank)."""
+    sign: bool = False
+    """The worker's own: the daemon is to sign it, so that it can be shown later who said it."""
 
 
 class ToMember(Message, tag=True, frozen=True):

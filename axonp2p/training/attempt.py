@@ -38,6 +38,10 @@ class Attempt:
         self.choice = choice
         self.members = frozenset(choice.shares)
         self.listeners = sorted(listeners)
+        self.mark_every = 0
+        """After how many local steps its members commit to where they are; 0: they do not."""
+        self.shards: dict[int, list[int]] = {}
+        """By rank."""
         self.finished: dict[int, float] = {}
         """When each member had finished its local steps."""
         self.reported: dict[int, float] = {}
@@ -58,9 +62,10 @@ class Attempt:
         """Who owns a slice."""
         return {rank for rank, share in self.choice.shares.items() if share}
 
-    def orders(self, shards: Mapping[int, list[int]], plan: TrainPlan) -> list[Action]:
+    def orders(self, shards: Mapping[int, list[int]], plan: TrainPlan, mark_every: int = 0) -> list[Action]:
         """What begins it. `shards` are by rank; listeners have none."""
         members, choice = sorted(self.members), self.choice
+        self.mark_every, self.shards = mark_every, {rank: list(several) for rank, several in shards.items()}
         return [
             Tell(
                 rank,
@@ -83,6 +88,7 @@ class Attempt:
                     outer_learning_rate=choice.outer_learning_rate,
                     outer_momentum=choice.outer_momentum,
                     rule=choice.rule,
+                    mark_every=mark_every,
                 ),
             )
             for rank in [*members, *self.listeners]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from axonp2p.errors import AxonError
 from axonp2p.jobs.sharding import assign
 from axonp2p.training.attempt import Attempt, not_begun
 from axonp2p.training.blame import Blame, Mistakes
 from axonp2p.training.catching_up import COMES_S
+from axonp2p.training.checking.desk import Checks, Finished
 from axonp2p.training.deadlines import Learnt, Patience, transfer_s
 from axonp2p.training.keeping import Keeping
 from axonp2p.training.links import Pair
 from axonp2p.training.measured import Measured
+from axonp2p.training.messages import RoundDone
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.roll import Roll
 from axonp2p.training.round_messages import (
@@ -24,6 +26,7 @@ from axonp2p.training.round_messages import (
     RoundAccepted,
     RoundRedone,
     RoundReported,
+    SegmentHeard,
     Trained,
 )
 
@@ -40,6 +43,8 @@ class Job:
     roll: Roll
     blame: Blame
     say: Callable[[Action], None]
+    checks: Checks | None = None
+    """None: nothing is done again."""
 
 
 class Attempts:
@@ -89,6 +94,20 @@ class Attempts:
         if event.rank not in self._attempt.members:
             return self._attempt.too_early(event)
         return self._attempt.heard(event, self._job.plan.steps, now)
+
+    def segment(self, event: SegmentHeard) -> None:
+        """Steps of a member were done again by another."""
+        if self._job.checks:
+            found = self._job.checks.heard(event, self._roll.awake & set(self._roll.members))
+            for action in found.said:
+                self._job.say(action)
+            self._roll.drop_all({rank: reason for rank, reason in found.gone.items() if rank in self._roll.present})
+
+    def ask_for_checks(self, now: float) -> None:
+        """Have somebody do again what is to be done again."""
+        if self._job.checks:
+            for action in self._job.checks.orders(self._roll.awake & set(self._roll.members), self._roll.present, now):
+                self._job.say(action)
 
     def awaited_beside(self, blamed: Collection[int]) -> set[int]:
         """Who has yet to come as far as those at which the task failed."""
@@ -187,15 +206,35 @@ class Attempts:
         self._stalls = 0
         self._learnt.note(attempt.took(), attempt.silence)
         reports = {rank: attempt.reports[rank] for rank in self._roll.members}
+        finished = self._finished(attempt, reports)
+        breaches = self._job.checks.breaches(finished) if self._job.checks else {}
+        reports = {rank: report for rank, report in reports.items() if rank not in breaches}
         self._job.say(RoundAccepted(attempt.round, reports, state))
         for action in self._keeping.accepted(attempt.round, state):
             self._job.say(action)
+        self._roll.drop_all({rank: f"it broke the protocol: {reason}" for rank, reason in breaches.items()})
+        if self._job.checks:
+            for drawn in self._job.checks.draw(replace(finished, reports=reports)):
+                self._job.say(drawn)
         stale = self._measured.round(reports)
         if len(reports) - len(stale) >= self._roll.least:
             self._roll.drop_all(stale)
         self._roll.drop_all(self._roll.catching_up.round_ended(now))
         self._begin_round(attempt.round + 1, state, now)
         return True
+
+    def _finished(self, attempt: Attempt, reports: dict[int, RoundDone]) -> Finished:
+        choice = attempt.choice
+        return Finished(
+            round=attempt.round,
+            attempt=attempt.number,
+            every=attempt.mark_every,
+            exchanges=-(-self._job.plan.steps // choice.exchange_every),
+            alike=not choice.overlap,
+            shards=attempt.shards,
+            reports=reports,
+            unheard=attempt.members - attempt.reports.keys(),
+        )
 
     def _begin_round(self, round: int, state: bytes, now: float) -> None:
         self._job.blame.mistakes = Mistakes()
@@ -229,5 +268,15 @@ class Attempts:
         self._attempt = Attempt(round, number, state, now, choice, following)
         self._shards = assign(job.plan.shards, roll.members, before=self._shards)
         roll.tell_members()
-        for action in [*fetch, *self._attempt.orders(self._shards, job.plan)]:
+        every = self._mark_every(choice.exchange_every)
+        for action in [*fetch, *self._attempt.orders(self._shards, job.plan, every)]:
             job.say(action)
+
+    def _mark_every(self, exchange_every: int) -> int:
+        checks = self._job.checks
+        if checks is None:
+            return 0
+        cut = checks.cut(self._model[1], exchange_every, len(self._roll.members))
+        for action in checks.off(cut.why_not):
+            self._job.say(action)
+        return cut.every

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from axonp2p.training.round_messages import (
+    ChecksOff,
     Chosen,
     GoesOn,
     JobGoesOn,
@@ -20,6 +21,7 @@ from axonp2p.training.round_messages import (
     RoundAccepted,
     RoundBooked,
     RoundRedone,
+    WorkChecked,
 )
 
 
@@ -48,7 +50,17 @@ class RoundBegun:
 
 
 Told = (
-    GoesOn | MemberDropped | MemberLeftBehind | MemberJoined | Chosen | RoundRedone | JobWaits | JobGoesOn | RoundBooked
+    GoesOn
+    | MemberDropped
+    | MemberLeftBehind
+    | MemberJoined
+    | Chosen
+    | RoundRedone
+    | JobWaits
+    | JobGoesOn
+    | RoundBooked
+    | WorkChecked
+    | ChecksOff
 )
 """What is decided and only has to be shown."""
 

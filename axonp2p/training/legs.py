@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from axonp2p.errors import TaskMistake
-from axonp2p.training.messages import StartRound, TaskFailed
+from axonp2p.training.checking.marks import Place
+from axonp2p.training.messages import RedoSegment, SegmentRedone, StartRound, TaskFailed
 
 Key = tuple[int, int]
 """A round and an attempt at it: what belongs to an older one is of no interest any more."""
@@ -87,7 +88,15 @@ class MakeModelFile:
     weights: Tensor = field(repr=False)
 
 
-Work = TrainRound | GoOn | Hurry | Abandon | Accept | PutBack | Evaluate | MakeModelFile
+@dataclass(frozen=True)
+class Redo:
+    """Do some steps of another member again, from the place that it committed to: whatever else is under way."""
+
+    order: RedoSegment
+    start: memoryview = field(repr=False)
+
+
+Work = TrainRound | GoOn | Hurry | Abandon | Accept | PutBack | Evaluate | MakeModelFile | Redo
 
 
 @dataclass(frozen=True)
@@ -118,6 +127,17 @@ class LegDone:
     seconds: float
     waited: float
     """Seconds that the trainer stood waiting before it."""
+    places: tuple[Place, ...] = field(repr=False, default=())
+    """What is committed to: where it began, where it came to on the way, and where it ended."""
+    no_marks: str = ""
+    """Why nothing could be committed to, although the round asks for it."""
+
+
+@dataclass(frozen=True)
+class Redone:
+    """Another member's steps were done again."""
+
+    message: SegmentRedone
 
 
 @dataclass(frozen=True)
@@ -150,4 +170,4 @@ class TaskWentWrong:
         return TaskFailed(doing=self.mistake.message[:100], traceback=self.mistake.cause[:16000])
 
 
-Done = Stepped | LegDone | Evaluated | ModelFileMade | TaskWentWrong
+Done = Stepped | LegDone | Evaluated | ModelFileMade | TaskWentWrong | Redone

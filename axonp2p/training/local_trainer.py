@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Any
+from typing import Any, Literal
 
 import safetensors.torch
 import torch
@@ -17,10 +17,12 @@ from torch import Tensor, nn
 from axonp2p.errors import TaskMistake
 from axonp2p.tensors import flat
 from axonp2p.training.batches import Batches, Shards
+from axonp2p.training.checking.marking import Marking
+from axonp2p.training.checking.marks import Place, from_bytes
 from axonp2p.training.flops import FlopCounts
-from axonp2p.training.messages import Prepare, StartRound
+from axonp2p.training.messages import Prepare, RedoSegment, SegmentRedone, StartRound
 from axonp2p.training.outer_optimizer import State, check_size, first_state
-from axonp2p.training.plan import batch_indices, seed_for
+from axonp2p.training.plan import batch_indices, seed_at, seed_for
 from axonp2p.training.step_scale import averaged_by
 from axonp2p.training.task import Task, seed_all
 
@@ -50,13 +52,18 @@ class Leg:
     loss: float
     """Mean over the steps."""
     flops: int
+    places: tuple[Place, ...] = ()
+    """What is committed to: where it began, where it came to on the way, and where it ended."""
 
 
 @dataclass
 class _Round:
     """A round that is being trained."""
 
-    start: StartRound
+    round: int
+    most_steps: int
+    """Of the round: each round's samples begin where so many steps of the one before would have ended."""
+    shards: Sequence[int]
     batches: Batches
     stream: int
     """The seed of the order of its samples."""
@@ -72,6 +79,7 @@ class LocalTrainer:
 
     def __init__(self, task: Task, prepare: Prepare) -> None:
         self._task = task
+        self._prepare = prepare
         self._seed = prepare.seed
         self._batch = prepare.batch
         seed_all(prepare.seed)
@@ -84,6 +92,8 @@ class LocalTrainer:
         self._shards = Shards(task, prepare.shards, prepare.seed)
         self._flops = FlopCounts()
         self._round: _Round | None = None
+        self._start: StartRound | None = None
+        self._marking = Marking(self._optimizer, self.layout, prepare.seed)
         self._factors: list[tuple[nn.Parameter, Tensor]] = []
         self.accept()
 
@@ -101,18 +111,24 @@ class LocalTrainer:
 
     def begin(self, start: StartRound) -> None:
         """Make ready for a round. What is left of the one before is forgotten."""
-        stream = seed_for(self._seed, 0, start.shards)
-        self._round = _Round(start, self._shards.train(start.shards), stream)
+        self._start = start
+        self._enter(start.round, start.steps, start.shards)
         seed_all(seed_for(self._seed, start.round, start.shards))
+
+    @property
+    def why_no_marks(self) -> str:
+        """Why nothing can be committed to, once that was tried; empty when it can."""
+        return self._marking.why_not
 
     def leg(self, weights: Tensor, judge: Judge, factors: Tensor | None = None) -> Leg | None:
         """The next leg of the round, from these weights; None when it was abandoned. `factors` lengthen its steps.
 
         The round's legs read one sample after the other, however many steps each of them took.
         """
-        now = self._round
+        now, start = self._round, self._start
         assert now is not None
-        most = min(now.start.exchange_every, now.start.steps - now.legs * now.start.exchange_every)
+        assert start is not None
+        most = min(start.exchange_every, start.steps - now.legs * start.exchange_every)
         now.legs += 1
         self._load(weights)
         base = flat.read(self._model, self.layout)
@@ -121,19 +137,59 @@ class LocalTrainer:
             self._factors = flat.parameters(factors, self._model, self.layout) if factors is not None else []
         before = replace(now)
         flops = 0
+        places: list[Place] = []
         verdict = Verdict.GO_ON
         while verdict is Verdict.GO_ON and now.steps - before.steps < most:
+            if start.mark_every and (now.steps - before.steps) % start.mark_every == 0:
+                places += self._mark(now, factors)
+                self._draw_anew(now)
             flops += self._next_step(now)
             verdict = judge(now.steps, now.losses / now.steps, now.samples)
         if verdict is Verdict.ABANDON:
             return None
+        if start.mark_every:
+            places += self._mark(now, factors)
         with self._task.code("local steps"):
             difference = base.sub_(flat.read(self._model, self.layout))
         if not bool(torch.isfinite(difference).all()):
-            cause = f"The weights became nan or infinite in round {now.start.round}."
+            cause = f"The weights became nan or infinite in round {now.round}."
             raise TaskMistake("local steps", cause=cause)
         steps = now.steps - before.steps
-        return Leg(difference, steps, now.samples - before.samples, (now.losses - before.losses) / steps, flops)
+        loss = (now.losses - before.losses) / steps
+        return Leg(difference, steps, now.samples - before.samples, loss, flops, tuple(places))
+
+    def another(self) -> LocalTrainer:
+        """One more for the same task, with a model and an optimiser of its own."""
+        return LocalTrainer(self._task, self._prepare)
+
+    def redo(self, order: RedoSegment, data: memoryview, wanted: Callable[[], bool]) -> SegmentRedone | None:
+        """Take another member's steps again, from what it committed to; None when they are not wanted any more.
+
+        Of use only in one that trains no rounds: it ends with that member's weights. Raises `PeerMisbehaved` when
+        `data` is no place to begin from.
+        """
+        start = order.start
+        weights, factors, memory = from_bytes(data, self.layout.values)
+        if not self._marking.fits(start, weights, memory):
+            return redone(order, failed="other bytes")
+        self._load(weights)
+        with self._task.code("optimizer()"):
+            self._marking.remember(memory)
+        self._model.train()
+        self._factors = flat.parameters(factors, self._model, self.layout) if factors is not None else []
+        now = self._enter(order.round, order.round_steps, order.shards)
+        now.legs, now.steps = start.leg + 1, start.step
+        self._draw_anew(now)
+        flops = 0
+        before_last = start.sketch
+        while now.steps < start.step + order.steps:
+            if not wanted():
+                return None
+            if now.steps == start.step + order.steps - 1:
+                before_last = self._marking.sketch(flat.read(self._model, self.layout))
+            flops += self._next_step(now)
+        ends = self._mark(now, factors)
+        return redone(order, ends[0], before_last, flops) if ends else redone(order, failed="cannot be done")
 
     def evaluate(self, weights: Tensor, shards: Sequence[int]) -> tuple[dict[str, float], int]:
         """Metrics of weights on the test data of these shards, weighted by samples, and how many samples that was."""
@@ -150,10 +206,23 @@ class LocalTrainer:
         with self._task.code("model()"):
             flat.write(weights, self._model, self.layout)
 
+    def _enter(self, round: int, most_steps: int, shards: Sequence[int]) -> _Round:
+        stream = seed_for(self._seed, 0, shards)
+        self._round = _Round(round, most_steps, shards, self._shards.train(shards), stream)
+        return self._round
+
+    def _draw_anew(self, now: _Round) -> None:
+        """Chance begins anew at each mark, so that whoever goes on from there draws the same."""
+        seed_all(seed_at(self._seed, now.round, now.shards, now.steps))
+
+    def _mark(self, now: _Round, factors: Tensor | None) -> list[Place]:
+        """Commit to where the steps are; nothing when this optimiser cannot be committed to."""
+        place = self._marking.place(now.legs - 1, now.steps, flat.read(self._model, self.layout), factors)
+        return [place] if place else []
+
     def _next_step(self, now: _Round) -> int:
         """Take a step, and count it; gives its operations."""
-        start = now.start
-        place = start.round * start.steps + now.steps
+        place = now.round * now.most_steps + now.steps
         numbers = batch_indices(len(now.batches), self._batch, now.stream, place, 1)[0]
         with self._task.code("data()"):
             batch = now.batches.take(numbers)
@@ -161,7 +230,7 @@ class LocalTrainer:
         with self._task.code("optimizer()"):
             self._step()
         if not math.isfinite(loss):
-            cause = f"The loss became {loss} in round {start.round}, step {now.steps}."
+            cause = f"The loss became {loss} in round {now.round}, step {now.steps}."
             raise TaskMistake("local steps", cause=cause)
         now.steps += 1
         now.samples += len(numbers)
@@ -182,6 +251,27 @@ class LocalTrainer:
         with self._task.code("the backward pass of loss()"):
             loss.backward()  # type: ignore[no-untyped-call]
         return loss.item()
+
+
+def redone(
+    order: RedoSegment,
+    end: Place | None = None,
+    before_last: bytes = b"",
+    flops: int = 0,
+    failed: Literal["", "not handed over", "other bytes", "cannot be done"] = "",
+) -> SegmentRedone:
+    """What comes of such an order."""
+    return SegmentRedone(
+        of=order.of,
+        round=order.round,
+        attempt=order.attempt,
+        step=order.start.step,
+        start=order.start.name,
+        end=end.mark if end else None,
+        before_last=before_last,
+        flops=flops,
+        failed=failed,
+    )
 
 
 def evaluate(task: Task, model: nn.Module, datasets: Sequence[Any], batch: int) -> tuple[dict[str, float], int]:

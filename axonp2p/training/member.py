@@ -16,7 +16,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
+import msgspec
+
 from axonp2p.errors import MalformedMessage, PeerMisbehaved
+from axonp2p.training.checking.helping import Helping
+from axonp2p.training.checking.kept_places import KeptPlaces
 from axonp2p.training.exchange.arrivals import Arrivals
 from axonp2p.training.exchange.early_parts import EarlyParts
 from axonp2p.training.exchange.leftover import Leftover
@@ -35,6 +39,7 @@ from axonp2p.training.legs import (
     MakeModelFile,
     ModelFileMade,
     PutBack,
+    Redone,
     TaskWentWrong,
     key_of,
 )
@@ -47,6 +52,8 @@ from axonp2p.training.messages import (
     Prepare,
     Prepared,
     Progress,
+    RedoSegment,
+    RoundDone,
     SendFile,
     SlicePart,
     StartRound,
@@ -58,7 +65,7 @@ from axonp2p.training.pieces import serve_pieces
 from axonp2p.training.state_file import StateFile
 from axonp2p.training.step_scale import StepScale
 
-Order = AdoptState | StartRound | SendFile | AskPieces
+Order = AdoptState | StartRound | SendFile | AskPieces | RedoSegment
 
 
 class Member:
@@ -89,6 +96,10 @@ class Member:
         """Parts from this exchange on belong to rounds that have not begun here."""
         self._joining: Joining | None = None
         self._state_file = StateFile(layout)
+        self._places = KeptPlaces()
+        self._helping = Helping()
+        self._helped_flops = self._told_flops = 0
+        """Spent on steps of others since the last report, and of those before it: they are this member's work too."""
 
     def prepared(self) -> Prepared:
         """What the coordinator wants to know of the model."""
@@ -109,9 +120,11 @@ class Member:
     # --- what the coordinator says ---
 
     def ordered(self, order: Order, now: float) -> Iterator[Action]:
-        """An order. It ends whatever is being done, unless it only asks for pieces of a state."""
+        """An order. It ends whatever is being done, unless it asks for pieces of a state or for help."""
         if isinstance(order, AskPieces):
             yield from self._hand_over(order)
+        elif isinstance(order, RedoSegment):
+            yield from self._helping.ordered(order, now)
         elif isinstance(order, StartRound):
             yield from self._start_round(order, now)
         elif isinstance(order, AdoptState):
@@ -133,6 +146,8 @@ class Member:
                 yield from self._hear_slice(sender, message, payload, now)
             elif isinstance(message, AskPieces):
                 yield from self._lend(sender, message)
+            elif self._helping.wants(message.state):
+                yield from self._helping.hear_piece(sender, message, payload, now)
             elif self._joining:
                 yield from self._joining.hear_piece(sender, message, payload, now)
         except PeerMisbehaved as error:
@@ -151,7 +166,10 @@ class Member:
         elif isinstance(done, Evaluated):
             if self._round and done.key == self._evaluating:
                 self._evaluating = None
-                yield Report(self._round.report(done))
+                yield Report(self._report(self._round, done))
+        elif isinstance(done, Redone):
+            self._helped_flops += done.message.flops
+            yield Report(done.message)
         elif self._round and self._start and done.key == key_of(self._start):
             if isinstance(done, LegDone):
                 yield from self._round.leg_done(done, now)
@@ -166,7 +184,7 @@ class Member:
 
     def deadline(self) -> float | None:
         """When to call `due`, if nothing is heard before."""
-        times = [one.deadline() for one in (self._round, self._joining) if one]
+        times = [one.deadline() for one in (self._round, self._joining, self._helping) if one]
         return min((time for time in times if time is not None), default=None)
 
     def due(self, now: float) -> Iterator[Action]:
@@ -176,6 +194,7 @@ class Member:
             yield from self._end_round()
         if self._joining:
             yield from self._joining.due(now)
+        yield from self._helping.due(now)
 
     @property
     def talkative(self) -> bool:
@@ -218,6 +237,12 @@ class Member:
             self._states.offer(candidate, self._round.leftover, self._round.scale)
             _ = candidate.name  # hashed while the trainer evaluates
 
+    def _report(self, round: OwnRound, done: Evaluated) -> RoundDone:
+        report = round.report(done)
+        self._places.keep(done.key, round.places)
+        self._told_flops, self._helped_flops = self._helped_flops, 0
+        return msgspec.structs.replace(report, flops=report.flops + self._told_flops)
+
     def _leave_round(self) -> Iterator[Action]:
         """Whatever is being done is wanted no more; the candidate stays."""
         if self._start or self._evaluating:
@@ -233,6 +258,9 @@ class Member:
         if self._trained:
             self._trained = False
             yield Accept() if counts else PutBack()
+            if not counts:
+                self._helped_flops += self._told_flops
+            self._told_flops = 0
 
     def _hear_slice(self, sender: int, part: SlicePart, payload: bytes | memoryview, now: float) -> Iterator[Action]:
         key = part.round, part.attempt, part.exchange
@@ -251,6 +279,10 @@ class Member:
     # --- states ---
 
     def _lend(self, to: int, ask: AskPieces) -> Iterator[Action]:
+        if (answers := self._places.serve(ask)) is not None:
+            for answer, payload in answers:
+                yield Tell(to, answer, payload)
+            return
         joined = self._joining.newest if self._joining else None
         for answer, payload in self._states.lend(to, ask, [joined] if joined else []):
             yield Tell(to, answer, payload)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from axonp2p.jobs.messages import HandBack, OwnersMessage, WorkerPaused, WorkerResumed
-from axonp2p.training.messages import Prepared, Progress, RoundDone, StateAdopted, TaskFailed
+from axonp2p.training.messages import Prepared, Progress, RoundDone, SegmentRedone, StateAdopted, TaskFailed
 from axonp2p.training.round_messages import (
     LinkBroken,
     MemberLeaves,
@@ -14,14 +14,17 @@ from axonp2p.training.round_messages import (
     OwnersWord,
     ProgressHeard,
     RoundReported,
+    SegmentHeard,
     StateAdoptedBy,
 )
 
-MemberWord = MemberReady | StateAdoptedBy | ProgressHeard | RoundReported | MistakeReported | LinkBroken
+MemberWord = MemberReady | StateAdoptedBy | ProgressHeard | RoundReported | SegmentHeard | MistakeReported | LinkBroken
 """What comes from a worker, which may say far too much. An owner's words are counted where they are heard."""
 
 
-def word_of(rank: int, message: Prepared | StateAdopted | Progress | RoundDone | TaskFailed) -> MemberWord:
+def word_of(
+    rank: int, message: Prepared | StateAdopted | Progress | RoundDone | SegmentRedone | TaskFailed
+) -> MemberWord:
     """What a member's worker said."""
     match message:
         case Prepared():
@@ -32,6 +35,8 @@ def word_of(rank: int, message: Prepared | StateAdopted | Progress | RoundDone |
             return ProgressHeard(rank, message)
         case RoundDone():
             return RoundReported(rank, message)
+        case SegmentRedone():
+            return SegmentHeard(rank, message)
         case TaskFailed():
             return MistakeReported(rank, message)
 

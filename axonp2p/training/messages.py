@@ -14,6 +14,9 @@ Each is the header of a frame that daemons carry unread (`ToWorker`, `FromWorker
       | <------------------- RoundDone(state)    |  all members report the same state, or the round is redone
       | AskPieces -----------------------------> |  the state that a round led to, while the next one is trained
       | <------------------- PieceList, Piece    |
+      | RedoSegment ---------------------------> |  do a few steps of another member again, from what it committed to
+      |           AskPieces <----> Piece         |  between the two
+      | <------------------- SegmentRedone       |
       | SendFile ------------------------------> |
       | <------------------- FilePart ...        |
 
@@ -48,6 +51,29 @@ LEAST_PART, MOST_PART = 1024, PAYLOAD_LIMIT // 8
 """Values in one part of a slice: in whatever coding it travels, it must fit a frame."""
 Shard = Annotated[int, msgspec.Meta(ge=0, lt=MOST_MEMBERS)]
 Members = Annotated[list[Rank], msgspec.Meta(min_length=1, max_length=MOST_MEMBERS)]
+
+
+MOST_MARKS = 100
+"""In one round: with their sketches they must fit a frame's header."""
+MOST_SEGMENT_STEPS = 64
+SKETCH_BYTES = 256
+
+
+class Mark(Message, frozen=True):
+    """What a member commits to: where its local steps had come to (weights, and the inner optimiser's memory)."""
+
+    leg: Count
+    """Which one of the round, from 0."""
+    step: Count
+    """Local steps of the round that were done by then."""
+    name: StateHash
+    """SHA-256 of the SHA-256s of the pieces of all of it."""
+    size: Annotated[int, msgspec.Meta(ge=1, le=2**33)]
+    """In bytes."""
+    sketch: Annotated[bytes, msgspec.Meta(min_length=SKETCH_BYTES, max_length=SKETCH_BYTES)]
+    """32 numbers (float64, little-endian) by which weights are compared without sending them (`checking.sketch`)."""
+    memory: Annotated[list[Number], msgspec.Meta(max_length=8)]
+    """How large what the optimiser remembers is: the norm of each of its kinds of tensors, by their names' order."""
 
 
 class Prepare(Message, tag=True, frozen=True):
@@ -143,6 +169,9 @@ class StartRound(Message, tag=True, frozen=True):
     """Nesterov; 0: none."""
     rule: Rule = MEAN
     """By which owners make one value of the members'."""
+    mark_every: Annotated[int, msgspec.Meta(ge=0, le=MOST_SEGMENT_STEPS)] = 0
+    """Commit to where the local steps are at the start of each leg, after every so many of them, and at its end; 0:
+    nothing is committed to."""
 
 
 class Progress(Message, tag=True, frozen=True):
@@ -188,6 +217,51 @@ class RoundDone(Message, tag=True, frozen=True):
     """On this member's shards of the test split, of the new weights."""
     test_samples: Count
     """How many samples the metrics are the mean of."""
+    marks: Annotated[list[Mark], msgspec.Meta(max_length=MOST_MARKS)] = []
+    """What the member commits to, in order, when it was told to."""
+    no_marks: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    """Why it could commit to nothing although it was told to."""
+
+
+class RedoSegment(Message, tag=True, frozen=True):
+    """Fetch what that member committed to, take the same steps from there on, and say where they lead.
+
+    It ends nothing that is being done: it is done while the trainer has nothing else to do.
+    """
+
+    of: Rank
+    """Whose steps; it is asked for `start` by its name, as for a state."""
+    round: Count
+    attempt: Count
+    start: Mark
+    """What that member committed to, where the steps begin."""
+    shards: Annotated[list[Shard], msgspec.Meta(min_length=1, max_length=MOST_MEMBERS)]
+    """That member's, in that round."""
+    round_steps: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+    """`StartRound.steps` of that round."""
+    steps: Annotated[int, msgspec.Meta(ge=1, le=MOST_SEGMENT_STEPS)]
+    """How many to take."""
+
+
+class SegmentRedone(Message, tag=True, frozen=True):
+    """Where the steps led that were done again."""
+
+    of: Rank
+    """Whose."""
+    round: Count
+    attempt: Count
+    step: Count
+    """Where they began."""
+    start: StateHash
+    """The name of what they began with."""
+    end: Mark | None
+    """What this member would have committed to; None when it could not be done."""
+    before_last: Annotated[bytes, msgspec.Meta(max_length=SKETCH_BYTES)] = b""
+    """The sketch before the last of the steps: what it would make to leave one out."""
+    flops: Count = 0
+    """Spent on it."""
+    failed: Literal["", "not handed over", "other bytes", "cannot be done"] = ""
+    """Why there is no end. "other bytes": what was handed over has the right name, but not the sketch beside it."""
 
 
 class TaskFailed(Message, tag=True, frozen=True):
@@ -261,6 +335,8 @@ class Piece(Message, tag=True, frozen=True):
     """From 0."""
 
 
-ToWorkerTraining = Prepare | AdoptState | StartRound | SendFile | FilePart | AskPieces
-FromWorkerTraining = Prepared | StateAdopted | Progress | RoundDone | TaskFailed | FilePart | PieceList | Piece
+ToWorkerTraining = Prepare | AdoptState | StartRound | SendFile | FilePart | AskPieces | RedoSegment
+FromWorkerTraining = (
+    Prepared | StateAdopted | Progress | RoundDone | SegmentRedone | TaskFailed | FilePart | PieceList | Piece
+)
 BetweenMembers = SlicePart | AskPieces | PieceList | Piece

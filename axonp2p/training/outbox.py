@@ -12,7 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from axonp2p.sandbox.messages import Control, FromWorkerMessage, ToMember
-from axonp2p.training.messages import AskPieces, BetweenMembers, FilePart, FromWorkerTraining, Piece, PieceList
+from axonp2p.training.messages import (
+    AskPieces,
+    BetweenMembers,
+    FilePart,
+    FromWorkerTraining,
+    Piece,
+    PieceList,
+    RoundDone,
+    SegmentRedone,
+)
 from axonp2p.wire.frame import pack_frame
 
 Inner = FromWorkerTraining | BetweenMembers
@@ -52,7 +61,8 @@ class Outbox:
             if len(line.pieces) < MOST_PIECES:
                 line.pieces.append((message, payload))
         else:
-            self._at_once.append((Control(), pack_frame(message, payload)))
+            sign = isinstance(message, RoundDone | SegmentRedone)
+            self._at_once.append((Control(sign=sign), pack_frame(message, payload)))
 
     def tell(self, rank: int, message: BetweenMembers, payload: bytes | memoryview = b"") -> None:
         """A message to a member."""

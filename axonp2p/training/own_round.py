@@ -24,6 +24,7 @@ from torch import Tensor
 
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.tensors.flat import Layout
+from axonp2p.training.checking.marks import Place
 from axonp2p.training.exchange.arrivals import Arrivals
 from axonp2p.training.exchange.early_parts import EarlyParts
 from axonp2p.training.exchange.leftover import Leftover
@@ -31,7 +32,7 @@ from axonp2p.training.exchange.slice_exchange import Outgoing, SliceExchange
 from axonp2p.training.exchange.terms import ExchangeKey, terms_of
 from axonp2p.training.legs import Evaluated, GoOn, Hurry, LegDone, TrainRound, exchanges_of, key_of
 from axonp2p.training.member_actions import Action, NotTaken, Tell
-from axonp2p.training.messages import RoundDone, SlicePart, StartRound
+from axonp2p.training.messages import Mark, RoundDone, SlicePart, StartRound
 from axonp2p.training.outer_optimizer import State, outer_step
 from axonp2p.training.step_scale import StepScale
 
@@ -65,6 +66,8 @@ class _Sums:
     received_bytes: int = 0
     digests: dict[int, bytes] = field(default_factory=dict)
     """By owner, of each exchange, one after the other."""
+    marks: list[Mark] = field(default_factory=list)
+    no_marks: str = ""
 
     def add_leg(self, leg: LegDone) -> None:
         self.legs += 1
@@ -106,6 +109,8 @@ class OwnRound:
         self._exchange: SliceExchange | None = None
         self._outgoing: Iterator[Outgoing] | None = None
         self._sums = _Sums()
+        self.places: list[Place] = []
+        """Of what is committed to: where somebody else could begin."""
         self._ahead: dict[int, int] = {}
         """The latest exchange from which each member has sent something too early."""
         self._hurried = -1
@@ -139,6 +144,10 @@ class OwnRound:
         """The trainer has taken a leg; its exchange begins as soon as the one before it is over."""
         self._waiting = leg
         yield from self._go_on(now)
+        # Hashed here, while the trainer takes the next leg.
+        self._sums.marks += [place.mark for place in leg.places]
+        self._sums.no_marks = leg.no_marks
+        self.places += leg.places[:-1]
 
     def hear(self, sender: int, part: SlicePart, payload: bytes | memoryview, now: float) -> Iterator[Action]:
         """A part of the exchange that is under way."""
@@ -203,6 +212,8 @@ class OwnRound:
             received_bytes=sums.received_bytes,
             metrics=evaluated.metrics,
             test_samples=evaluated.samples,
+            marks=[] if sums.no_marks else sums.marks,
+            no_marks=sums.no_marks,
         )
 
     def _go_on(self, now: float) -> Iterator[Action]:

@@ -83,6 +83,11 @@ def seed_for(job_seed: int, round: int, shards: Iterable[int]) -> int:
     return _number("round", job_seed, round, *sorted(shards))
 
 
+def seed_at(job_seed: int, round: int, shards: Iterable[int], step: int) -> int:
+    """The seed of one member's chance from this local step of a round on: it begins anew at each mark."""
+    return _number("mark", job_seed, round, step, *sorted(shards))
+
+
 def _positions(samples: int, seed: int, start: int, count: int) -> list[int]:
     found: list[int] = []
     while count:

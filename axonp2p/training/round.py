@@ -19,6 +19,7 @@ from axonp2p.training.attempts import Attempts, Job
 from axonp2p.training.beginning import Beginning
 from axonp2p.training.blame import Blame
 from axonp2p.training.catching_up import prepare_order
+from axonp2p.training.checking.desk import Checks, Settings
 from axonp2p.training.deadlines import Patience
 from axonp2p.training.measured import Line, Measured
 from axonp2p.training.phases import AT_REST, Phase, advance
@@ -38,6 +39,7 @@ from axonp2p.training.round_messages import (
     OwnersWord,
     ProgressHeard,
     RoundReported,
+    SegmentHeard,
     StateAdoptedBy,
     StateKept,
     Tick,
@@ -55,8 +57,9 @@ class Rounds:
         min_peers: int = 1,
         patience: Patience | None = None,
         lines: Mapping[int, Line] | None = None,
+        checks: Settings | None = None,
     ) -> None:
-        """`lines` are what the members' owners say of theirs."""
+        """`lines` are what the members' owners say of theirs. Without `checks` no work is done again."""
         if not 1 <= len(members) <= plan.shards:
             raise ValueError(f"{plan.shards} shards cannot be shared among {len(members)} members")
         self.phase = Phase.NEW
@@ -68,7 +71,9 @@ class Rounds:
         self._blame = Blame()
         self._measured = Measured(plan, lines or {})
         self._beginning = Beginning(plan, self._patience, 0.0)
-        job = Job(plan, self._patience, self._roll, self._blame, self._said.append)
+        fresh = plan.first_round == 0 and plan.life == 0
+        self._checks = Checks(checks, steps=plan.steps, batch=plan.batch, from_the_start=fresh) if checks else None
+        job = Job(plan, self._patience, self._roll, self._blame, self._said.append, self._checks)
         self._attempts = Attempts(job, self._measured)
 
     @property
@@ -119,7 +124,12 @@ class Rounds:
             return None
         deadlines = [self._pauses.owners_deadline(self.members, self._fetch_s())]
         if not self._pauses.job_waits:
-            ours = min(self._phase_deadline(), self._blame.deadline(self.members, self._roll.awake))
+            checks = self._checks.deadline() if self._checks else None
+            ours = min(
+                self._phase_deadline(),
+                self._blame.deadline(self.members, self._roll.awake),
+                math.inf if checks is None else checks,
+            )
             deadlines.append(self._pauses.on_our_clock(ours))
         return min((deadline for deadline in deadlines if deadline is not None and deadline < math.inf), default=None)
 
@@ -146,6 +156,8 @@ class Rounds:
                 fault = self._beginning.heard(event, self.members, now)
             case ProgressHeard(rank) | RoundReported(rank):
                 fault = self._attempts.heard(event, now)
+            case SegmentHeard():
+                self._attempts.segment(event)
         if fault:
             self._roll.drop(rank, f"it broke the protocol: {fault}")
 
@@ -153,10 +165,14 @@ class Rounds:
         if event.rank in self._roll.names:
             raise ValueError(f"rank {event.rank} was given before")
         self._roll.comes(event.rank, event.name, self._until(now))
+        if self._checks:
+            self._checks.joins(event.rank)
         self._roll.tell_members()
         self._said.append(prepare_order(self._plan, event.rank))
 
     def _time_has_passed(self, now: float) -> None:
+        if self._checks:
+            self._checks.due(now)
         deadline = self._blame.mistakes.deadline(self.members)
         if deadline is not None and deadline <= now:
             self._roll.drop_all(self._blame.mistakes.blamed(self.members))
@@ -183,6 +199,7 @@ class Rounds:
         while self.phase not in AT_REST and self._step(self._pauses.clock(now)):
             pass
         if self.phase not in AT_REST:
+            self._attempts.ask_for_checks(self._pauses.clock(now))
             self._said.extend(self._pauses.look(self.members, now))
         said = [*self._said]
         self._said.clear()

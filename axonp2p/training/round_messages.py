@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from axonp2p.errors import AxonError
+from axonp2p.training.checking.opinions import Judgement
 from axonp2p.training.choice import Choice
-from axonp2p.training.messages import Prepared, Progress, RoundDone, TaskFailed, ToWorkerTraining
+from axonp2p.training.messages import Prepared, Progress, RoundDone, SegmentRedone, TaskFailed, ToWorkerTraining
 
 # --- heard ----------------------------------------------------------------------------------------
 
@@ -42,6 +43,14 @@ class RoundReported:
 
     rank: int
     done: RoundDone
+
+
+@dataclass(frozen=True)
+class SegmentHeard:
+    """The member has done some steps of another again."""
+
+    rank: int
+    redone: SegmentRedone
 
 
 @dataclass(frozen=True)
@@ -130,6 +139,7 @@ Event = (
     | StateAdoptedBy
     | ProgressHeard
     | RoundReported
+    | SegmentHeard
     | MistakeReported
     | MemberLost
     | OwnersWord
@@ -240,6 +250,32 @@ class RoundAccepted:
 
 
 @dataclass(frozen=True)
+class WorkChecked:
+    """Some steps of a member were done again by others."""
+
+    of: int
+    by: list[int]
+    """In the order in which they were asked."""
+    round: int
+    first: int
+    """How many local steps of the round came before them."""
+    last: int
+    """And after how many they end."""
+    judgement: Judgement
+    convicted: list[int]
+    """Who lied: that member, or one that was asked."""
+    flops: int
+    """Spent on it."""
+
+
+@dataclass(frozen=True)
+class ChecksOff:
+    """The work of this job cannot be checked, for this reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class KeepState:
     """Fetch the state that this round led to, and put it on the disk; `StateKept` says that it is there."""
 
@@ -296,6 +332,8 @@ Action = (
     | JobGoesOn
     | RoundRedone
     | RoundAccepted
+    | WorkChecked
+    | ChecksOff
     | KeepState
     | RoundBooked
     | Trained

@@ -7,11 +7,12 @@ computes). Orders lie in a queue; only `Abandon` and `Hurry` take effect at once
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from axonp2p.errors import TaskMistake
+from axonp2p.errors import PeerMisbehaved, TaskMistake
 from axonp2p.tensors.flat import Layout
 from axonp2p.training.legs import (
     Abandon,
@@ -25,6 +26,8 @@ from axonp2p.training.legs import (
     MakeModelFile,
     ModelFileMade,
     PutBack,
+    Redo,
+    Redone,
     Stepped,
     TaskWentWrong,
     TrainRound,
@@ -32,7 +35,7 @@ from axonp2p.training.legs import (
     exchanges_of,
     key_of,
 )
-from axonp2p.training.local_trainer import LocalTrainer, Verdict
+from axonp2p.training.local_trainer import LocalTrainer, Verdict, redone
 from axonp2p.training.messages import StartRound
 from axonp2p.training.outer_optimizer import State
 
@@ -71,6 +74,7 @@ class TrainingThread:
         self._round: StartRound | None = None
         self._exchange = 0
         self._stopped_at = self._next_progress = 0.0
+        self._closing = False
         self._thread = threading.Thread(target=self._run, name="training", daemon=True)
 
     def open(self) -> None:
@@ -89,6 +93,7 @@ class TrainingThread:
     def close(self) -> None:
         """End the thread after the step that it takes; waits for that, but not long."""
         self._abandoned += 1
+        self._closing = True
         self._orders.put(None)
         self._thread.join(CLOSING_SECONDS)
 
@@ -116,6 +121,8 @@ class TrainingThread:
             trainer.put_back()
         elif isinstance(work, MakeModelFile):
             self._say(ModelFileMade(trainer.model_file(work.weights)))
+        elif isinstance(work, Redo):
+            self._redo(trainer, work)
         elif self._unwanted(number, work):
             return
         elif isinstance(work, TrainRound):
@@ -129,6 +136,21 @@ class TrainingThread:
             waited = self._clock() - self._stopped_at
             metrics, samples = trainer.evaluate(work.weights, work.shards)
             self._say(Evaluated(work.key, metrics, samples, waited))
+
+    def _redo(self, trainer: LocalTrainer, work: Redo) -> None:
+        """Between two legs, or while this member's own exchange is under way; its own model is not touched."""
+        began = self._clock()
+        try:
+            message = trainer.another().redo(work.order, work.start, lambda: not self._closing)
+        except PeerMisbehaved as error:
+            print(f"from member {work.order.of}, not taken: {error.message}", file=sys.stderr)
+            message = redone(work.order, failed="other bytes")
+        except TaskMistake as mistake:
+            print(f"steps of member {work.order.of} again: {mistake.message} failed", file=sys.stderr)
+            message = redone(work.order, failed="cannot be done")
+        self._stopped_at += self._clock() - began  # so long it did not stand waiting
+        if message:
+            self._say(Redone(message))
 
     def _unwanted(self, number: int, work: Work) -> bool:
         return number < self._abandoned and isinstance(work, TrainRound | GoOn | Evaluate)
@@ -174,6 +196,8 @@ class TrainingThread:
                 leg.flops,
                 self._stopped_at - begun,
                 waited,
+                leg.places,
+                trainer.why_no_marks if start.mark_every else "",
             )
         )
         self._exchange += 1

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from axonp2p.blobs.pieces import PIECE_BYTES
 from axonp2p.tensors.flat import Layout
+from axonp2p.training.checking.desk import Settings
 from axonp2p.training.legs import TrainRound, Work
 from axonp2p.training.measured import Line
 from axonp2p.training.messages import AdoptState, Prepare, RoundDone, SlicePart, StartRound
@@ -134,9 +135,13 @@ class World:
     """Everything in it. `run` until the job is over."""
 
     def __init__(
-        self, setting: Setting, start_state: State | None = None, trainers: Mapping[int, RealTrainer] | None = None
+        self,
+        setting: Setting,
+        start_state: State | None = None,
+        trainers: Mapping[int, RealTrainer] | None = None,
+        checks: Settings | None = None,
     ) -> None:
-        """`trainers`: of the first members, where something real is trained."""
+        """`trainers`: of the first members, where something real is trained, and may be checked."""
         self.setting = setting
         self.agenda = Agenda()
         self.chance = random.Random(setting.seed + 1)
@@ -157,7 +162,8 @@ class World:
             start_state.name if start_state else None, setting.wishes, 0.3,
         )  # fmt: skip
         lines = {rank: Line(home.upload, home.upload) for rank, home in enumerate(setting.homes)}
-        self.desk = Desk(self.agenda, Rounds(plan, members, min_peers=setting.min_peers, lines=lines), start_state)
+        rounds = Rounds(plan, members, min_peers=setting.min_peers, lines=lines, checks=checks)
+        self.desk = Desk(self.agenda, rounds, start_state)
         self.desk.sees, self.desk.send = self._decided, self._order
         self.desk.set_roster, self.desk.dismiss = self._set_roster, self._dismiss
         self.lines.reported = self._reported

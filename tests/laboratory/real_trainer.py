@@ -13,6 +13,8 @@ from axonp2p.training.legs import (
     GoOn,
     LegDone,
     PutBack,
+    Redo,
+    Redone,
     TrainRound,
     Work,
     key_of,
@@ -26,8 +28,10 @@ from tests.laboratory.exchange_peer import EVALUATING_S
 class RealTrainer:
     """In the place of `FakeTrainer`. Legs are never cut short: all members must be as fast as each other."""
 
-    def __init__(self, task_file: Path, prepare: Prepare, step_s: float) -> None:
-        self._trainer = LocalTrainer(Task(task_file.parent, task_file.name), prepare)
+    def __init__(
+        self, task_file: Path, prepare: Prepare, step_s: float, kind: type[LocalTrainer] = LocalTrainer
+    ) -> None:
+        self._trainer = kind(Task(task_file.parent, task_file.name), prepare)
         self._step_s = step_s
         self._start: StartRound | None = None
         self._exchange = 0
@@ -53,6 +57,10 @@ class RealTrainer:
             case Evaluate(key, weights, shards):
                 metrics, samples = self._trainer.evaluate(weights, shards)
                 return [(EVALUATING_S, Evaluated(key, metrics, samples, 0.0))]
+            case Redo(order, start):
+                message = self._trainer.another().redo(order, start, lambda: True)
+                assert message
+                return [(order.steps * self._step_s, Redone(message))]
             case _:
                 raise AssertionError(f"nobody asks for {work} here")
         return []
@@ -67,5 +75,17 @@ class RealTrainer:
         seconds = leg.steps * self._step_s
         number, self._exchange = self._exchange, self._exchange + 1
         key = key_of(self._start)
-        done = LegDone(key, number, leg.difference, leg.steps, leg.samples, leg.loss, leg.flops, seconds, 0.0)
+        done = LegDone(
+            key,
+            number,
+            leg.difference,
+            leg.steps,
+            leg.samples,
+            leg.loss,
+            leg.flops,
+            seconds,
+            0.0,
+            leg.places,
+            self._trainer.why_no_marks,
+        )
         return [(seconds, done)]

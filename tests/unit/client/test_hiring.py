@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from axonp2p.client import hiring as hiring_module
 from axonp2p.client import promising
 from axonp2p.client.events import Event, PeerHired, PeerRefused, PeersFound, Reserved, RttMeasured
 from axonp2p.client.hiring import Hiring, Means, Wish
+from axonp2p.client.trust_book import TRUST_FILE, TrustBook
 from axonp2p.errors import AxonError, Busy, NobodyFits, Refused, TokenRefused, TrackerUnreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.messages import EndLease, LeaseEnded, TakeLease
@@ -104,12 +106,19 @@ class Search:
     """One job's hiring, and what was seen of it."""
 
     def __init__(
-        self, table: Table, wanted: int, at_least: int = 1, max_rtt_s: float = 5.0, here: bytes = b"", **need: Any
+        self,
+        table: Table,
+        wanted: int,
+        at_least: int = 1,
+        max_rtt_s: float = 5.0,
+        here: bytes = b"",
+        trust: Path = Path(":memory:"),
+        **need: Any,
     ) -> None:
         self.seen: list[Event] = []
         wish = Wish("digits-1", Need(**need), wanted, at_least, max_rtt_s)
         shared: Any = table
-        means = Means(CLIENT, shared, Position(random.Random(1), here), ManualClock())
+        means = Means(CLIENT, shared, Position(random.Random(1), here), ManualClock(), TrustBook(trust))
         self.hiring = Hiring(means, wish, self.seen.append)
 
     async def names(self) -> list[str]:
@@ -187,6 +196,19 @@ async def test_who_is_too_far_is_not_acquired(start_peer: Any) -> None:
     assert "1 too far (max-rtt 0 ms)" in caught.value.cause
     assert table.reserved == []
     assert search.all_of(RttMeasured)[0].too_far == ["otter"]
+
+
+async def test_who_was_convicted_of_false_work_is_passed_over(start_peer: Any, tmp_path: Path) -> None:
+    peer = await start_peer("otter", Daemon())
+    book = TrustBook(tmp_path / TRUST_FILE)
+    book.convict(peer.key.peer_id, "digits-0", "its steps", 1000.0)
+    table = Table([peer.row()])
+    with pytest.raises(NobodyFits) as caught:
+        await Search(table, wanted=1, trust=tmp_path / TRUST_FILE).names()
+    assert "1 convicted of false work, in an earlier job of yours" in caught.value.cause
+    assert table.reserved == []
+    book.pardon(peer.key.peer_id)
+    assert await Search(table, wanted=1, trust=tmp_path / TRUST_FILE).names() == ["otter"]
 
 
 async def test_a_second_look_finds_those_that_were_not_shown(start_peer: Any) -> None:

@@ -52,7 +52,7 @@ class Ear:
         self.lines: list[tuple[int, int, int]] = []
         self.left = asyncio.Event()
 
-    async def worker_said(self, rank: int, payload: memoryview) -> None:
+    async def worker_said(self, rank: int, payload: memoryview, signature: bytes) -> None:
         self.said.append(bytes(payload))
 
     def receipt_signed(self, rank: int, receipt: bytes) -> None: ...

@@ -18,6 +18,7 @@ from axonp2p.client.hiring import GRACE_S, Means, Wish
 from axonp2p.client.job_store import JobFolder, JobRecord, JobStore
 from axonp2p.client.kept_leases import keep_leases, kept_leases
 from axonp2p.client.manning import Manning
+from axonp2p.client.trust_book import TrustBook
 from axonp2p.errors import Busy, NobodyFits
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.messages import EndLease
@@ -55,7 +56,7 @@ class Life:
         self.account = JobAccount(self.folder, self.folder.read(), ManualClock(), self._hear)
         self.clock = ManualClock()
         shared: Any = table
-        means = Means(CLIENT, shared, Position(random.Random(1), b""), self.clock)
+        means = Means(CLIENT, shared, Position(random.Random(1), b""), self.clock, TrustBook(Path(":memory:")))
         wish = Wish("digits-1", Need(), 3, 2, 5.0)
         self.manning = Manning(means, wish, self.account, self.seen.append)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -41,6 +42,13 @@ def test_a_finished_round_is_one_line_of_pairs() -> None:
         " samples/s=210 bytes=310000 credits=0.00172 eta=31s"
     )
     assert dict(pair.split("=") for pair in line.split())["round"] == "3/20"
+
+
+def checked(outcome: str, convicted: Sequence[str] = ()) -> events.WorkChecked:
+    return events.WorkChecked(
+        peer="wren", by=["otter", "lynx"], round=2, first=8, last=16, outcome=outcome, distance=0.0, step=0.1,
+        convicted=list(convicted), flops=10,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -88,6 +96,22 @@ def test_a_finished_round_is_one_line_of_pairs() -> None:
             events.ValuesLate(round=2, values={"wren": 9, "otter": 4}),
             "round 3 went on without some values of otter, wren: they follow later",
         ),
+        (checked("passed"), ""),
+        (
+            checked("convicted", convicted=["wren"]),
+            "warning: wren's steps 9 to 16 of round 3 were done again by otter and lynx:"
+            " they do not lead where it said, and wren lied",
+        ),
+        (
+            checked("passed", convicted=["otter"]),
+            "warning: wren's steps 9 to 16 of round 3 were done again by otter and lynx:"
+            " they lead where it said, and otter lied",
+        ),
+        (
+            checked("withheld"),
+            "warning: wren did not hand over what otter and lynx needed to do wren's steps 9 to 16 of round 3 again",
+        ),
+        (events.ChecksOff(reason="a reason"), "warning: nobody's work is checked in this job: a reason"),
         (
             events.PeerLeftBehind(peer="wren", round=2, reason="paused: a game", left=3),
             "wren fell behind in round 3: paused: a game. The 3 others go on, until it has caught up.",

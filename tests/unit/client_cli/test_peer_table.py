@@ -38,8 +38,8 @@ def survey(*peers: SeenPeer, answers: list[SourceAnswer] | None = None, silent: 
 
 def test_a_line_a_peer_with_state_distance_age_and_sources() -> None:
     lines = survey_text(survey(peer()), wide=False).splitlines()
-    assert " ".join(lines[0].split()) == "peer id state rtt cores memory GFLOPS free GPU row from"
-    assert " ".join(lines[1].split()) == "otter oooooooo free 1.2 ms 4 8,192 MiB 40 2 of 2 - 4 min 1 2 dht"
+    assert " ".join(lines[0].split()) == "peer id state rtt cores memory GFLOPS free GPU trust row from"
+    assert " ".join(lines[1].split()) == "otter oooooooo free 1.2 ms 4 8,192 MiB 40 2 of 2 - new 4 min 1 2 dht"
     assert lines[2] == "1 peer, 1 free"
     assert any(line.startswith(f"1 = {ONE}") for line in lines)
     assert any(line.startswith(f"2 = {TWO}") for line in lines)

@@ -97,6 +97,18 @@ def test_every_key_is_read() -> None:
     )
 
 
+@pytest.mark.parametrize(("written", "share"), [('"auto"', 0.05), ('"off"', 0.0), ("0.2", 0.2)])
+def test_checks_are_a_share_or_a_word(written: str, share: float) -> None:
+    assert parse_spec(f'name = "x"\n[train]\nchecks = {written}', "job.toml").train.checks == share
+
+
+@pytest.mark.parametrize("written", ["0", "0.9", '"some"', "true"])
+def test_other_checks_are_refused(written: str) -> None:
+    message, fix = wrong(f'name = "x"\n[train]\nchecks = {written}')
+    assert "checks: expected" in message
+    assert fix in ('checks = "auto"', "checks = 0.05")
+
+
 def test_only_the_name_is_required() -> None:
     spec = parse_spec('name = "x"', "job.toml")
     assert spec == JobSpec(name="x")

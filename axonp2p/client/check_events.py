@@ -1,0 +1,35 @@
+"""The events of checks: whose work was done again by whom, and what came of it."""
+
+from __future__ import annotations
+
+from axonp2p.client.event import Event
+
+
+class WorkChecked(Event, frozen=True):
+    """Some local steps of a peer were done again by others, from what it had committed to."""
+
+    peer: str
+    by: list[str]
+    """In the order in which they were asked."""
+    round: int
+    """From 0."""
+    first: int
+    """How many steps of the round came before them."""
+    last: int
+    """After how many they end."""
+    outcome: str
+    """passed, convicted, unlike, undecided or withheld."""
+    distance: float
+    """Of what it said from where the first one was led, as a share of the movement; 0: equal to the bit."""
+    step: float
+    """What it would have made to leave one of the steps out, measured alike."""
+    convicted: list[str]
+    """Who lied: that peer, or one that was asked. They get no more receipts, and no more work from this client."""
+    flops: int
+    """Spent on it."""
+
+
+class ChecksOff(Event, frozen=True):
+    """The work of this job cannot be checked."""
+
+    reason: str

@@ -1,0 +1,128 @@
+"""Evidence of a conviction: what its peers signed, in a file that anybody can examine without any network. Pure.
+
+It holds the report in which a member committed to where its steps led, and what those said who did the steps again,
+each as it was said and signed. Whoever reads it comes to the judgement by the same rule as the client did.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+
+from axonp2p.errors import MalformedMessage
+from axonp2p.identity.keys import SIGNATURE_BYTES
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.ledger.said import Said, check_said
+from axonp2p.training.checking.commitments import claims_of
+from axonp2p.training.checking.opinions import MOST_OPINIONS, Claim, Judgement, Opinion, Outcome, judge
+from axonp2p.training.messages import RoundDone, SegmentRedone
+from axonp2p.transport.messages import Uuid
+from axonp2p.wire.codec import Message, decode, decode_as
+from axonp2p.wire.frame import HEADER_LIMIT, split_frame
+
+FRAME_LIMIT = HEADER_LIMIT + 64
+EVIDENCE_LIMIT = (MOST_OPINIONS + 1) * (FRAME_LIMIT + 1024) + 4096
+
+
+class SignedFrame(Message, frozen=True):
+    """Something that a peer's worker said, as it came."""
+
+    peer: PeerId
+    """Whose daemon signed it."""
+    name: Annotated[str, msgspec.Meta(max_length=64)]
+    """As the job knew it."""
+    reservation: Uuid
+    """Of its lease."""
+    frame: Annotated[bytes, msgspec.Meta(max_length=FRAME_LIMIT)]
+    """The bytes that were signed."""
+    signature: Annotated[bytes, msgspec.Meta(min_length=SIGNATURE_BYTES, max_length=SIGNATURE_BYTES)]
+    """For `axon/said/1`."""
+
+
+class Evidence(Message, frozen=True):
+    """That a peer has lied in a job."""
+
+    job: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    client: PeerId
+    """Whose job it was."""
+    accused: PeerId
+    """Who made the claim, or one of those who said that it is false."""
+    step: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    """Of the round, where the steps began."""
+    report: SignedFrame
+    """The claim: a `RoundDone`."""
+    opinions: Annotated[list[SignedFrame], msgspec.Meta(min_length=1, max_length=MOST_OPINIONS)]
+    """Where others were led: a `SegmentRedone` each, in the order in which they were asked."""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What evidence comes to."""
+
+    evidence: Evidence
+    round: int
+    first: int
+    last: int
+    judgement: Judgement
+    convicts: bool
+    """Whether it shows that the accused has lied."""
+
+
+def read_evidence(data: bytes) -> Evidence:
+    """The evidence in a file's bytes. Raises `MessageTooLarge` or `MalformedMessage`."""
+    return decode_as(data, Evidence, EVIDENCE_LIMIT)
+
+
+def examine(evidence: Evidence) -> Examined:
+    """Check every signature, and judge anew. Raises `BadSignature`, or `MalformedMessage` for what does not fit."""
+    for signed in (evidence.report, *evidence.opinions):
+        check_said(said_by(evidence.job, evidence.client, signed), signed.signature)
+    peers = [opinion.peer for opinion in evidence.opinions]
+    if len({evidence.report.peer, *peers}) != len(peers) + 1:
+        raise MalformedMessage("evidence in which a peer speaks twice, or about itself")
+    report = what_is_said(evidence.report.frame)
+    if not isinstance(report, RoundDone):
+        raise MalformedMessage("evidence without a claim")
+    claim = next((claim for claim in claims_of(report) if claim.start.step == evidence.step), None)
+    if claim is None:
+        raise MalformedMessage("evidence about steps that nobody committed to")
+    opinions = [Opinion(place, _opinion(signed, report, claim)) for place, signed in enumerate(evidence.opinions)]
+    if evidence.accused not in (evidence.report.peer, *peers):
+        raise MalformedMessage("evidence against a peer that says nothing in it")
+    judgement = judge(claim, opinions, more=False)
+    lied = {peers[place] for place in judgement.false_accusers}
+    if judgement.outcome is Outcome.CONVICTED:
+        lied.add(evidence.report.peer)
+    return Examined(
+        evidence, report.round, claim.start.step, claim.end.step, judgement, convicts=evidence.accused in lied
+    )
+
+
+def _opinion(signed: SignedFrame, report: RoundDone, claim: Claim) -> SegmentRedone:
+    told = what_is_said(signed.frame)
+    if not isinstance(told, SegmentRedone) or (told.round, told.attempt, told.step, told.start) != (
+        *(report.round, report.attempt),
+        *(claim.start.step, claim.start.name),
+    ):
+        raise MalformedMessage("evidence with an opinion about other steps")
+    return told
+
+
+def said_by(job: str, client: PeerId, signed: SignedFrame) -> Said:
+    """What its signature is over."""
+    return Said(
+        job=job,
+        reservation=signed.reservation,
+        client=client,
+        peer=signed.peer,
+        sha256=hashlib.sha256(signed.frame).digest(),
+    )
+
+
+def what_is_said(frame: bytes | memoryview) -> RoundDone | SegmentRedone:
+    """A frame that evidence can be made of. Raises `MalformedMessage` for anything else, `MessageTooLarge`."""
+    message: RoundDone | SegmentRedone = decode(split_frame(frame).header, RoundDone | SegmentRedone, HEADER_LIMIT)
+    return message

@@ -1,0 +1,119 @@
+"""What this client has found of the work of peers, over all its jobs: one SQLite file in its home.
+
+Only its own checks are in it, each with the job that it comes from. Nobody else's word enters, so nobody can praise
+its own keys or blacken others'.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from axonp2p.errors import SettingsError
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.training.checking.rates import PROBATION, Trust
+
+_TABLE = """CREATE TABLE IF NOT EXISTS keys (
+    peer TEXT PRIMARY KEY,
+    passed INTEGER NOT NULL DEFAULT 0,
+    checks INTEGER NOT NULL DEFAULT 0,
+    convicted_at REAL,
+    job TEXT NOT NULL DEFAULT '',
+    why TEXT NOT NULL DEFAULT ''
+) WITHOUT ROWID"""
+TRUST_FILE = "trust.db"
+"""In a client's home."""
+_BUSY_S = 10.0
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of one key."""
+
+    peer: PeerId
+    passed: int = 0
+    """Checks in a row that its work has passed."""
+    checks: int = 0
+    """All that came to an end."""
+    convicted_at: float | None = None
+    """Unix time; None: it is not."""
+    job: str = ""
+    """In which it was convicted."""
+    why: str = ""
+
+    @property
+    def trust(self) -> Trust:
+        """As `checking.rates` needs it; who was convicted is not hired at all."""
+        return Trust(self.passed)
+
+    @property
+    def in_words(self) -> str:
+        """For a table."""
+        if self.convicted_at is not None:
+            return "convicted"
+        if not self.checks:
+            return "new"
+        return f"{self.passed} passed" if self.passed >= PROBATION else f"{self.passed} of {PROBATION}"
+
+
+class TrustBook:
+    """One client's. Raises `SettingsError` when the file cannot be read or written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def known(self, peer: PeerId) -> Known:
+        """What is known of a key."""
+        return self.all().get(peer, Known(peer))
+
+    def all(self) -> dict[PeerId, Known]:
+        """Every key that was ever checked."""
+        with self._opened() as database:
+            rows = database.execute("SELECT peer, passed, checks, convicted_at, job, why FROM keys").fetchall()
+        return {row[0]: Known(*row) for row in rows}
+
+    def convicted(self) -> frozenset[PeerId]:
+        """Who is passed over."""
+        return frozenset(peer for peer, known in self.all().items() if known.convicted_at is not None)
+
+    def passed(self, peer: PeerId) -> None:
+        """A check found its work as it had said."""
+        self._change("UPDATE keys SET checks = checks + 1, passed = passed + 1 WHERE peer = ?", peer)
+
+    def doubted(self, peer: PeerId) -> None:
+        """A check came to no such end, or others did not find what it said of somebody: it begins anew."""
+        self._change("UPDATE keys SET checks = checks + 1, passed = 0 WHERE peer = ?", peer)
+
+    def convict(self, peer: PeerId, job: str, why: str, now: float) -> None:
+        """It lied in this job. `now` is Unix time. A conviction stays until `pardon`."""
+        self.doubted(peer)
+        self._change("UPDATE keys SET convicted_at = ?, job = ?, why = ? WHERE peer = ?", peer, now, job, why)
+
+    def pardon(self, peer: PeerId) -> bool:
+        """Forget all that is known of a key; whether anything was."""
+        with self._opened() as database:
+            return database.execute("DELETE FROM keys WHERE peer = ?", (peer,)).rowcount > 0
+
+    def _change(self, change: str, peer: PeerId, *values: object) -> None:
+        with self._opened() as database:
+            database.execute("INSERT INTO keys (peer) VALUES (?) ON CONFLICT DO NOTHING", (peer,))
+            database.execute(change, (*values, peer))
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            database = sqlite3.connect(self._path, timeout=_BUSY_S)
+            try:
+                with database:
+                    database.execute(_TABLE)
+                    yield database
+            finally:
+                database.close()
+        except (sqlite3.Error, OSError) as error:
+            raise SettingsError(
+                f"{self._path} cannot be used: {error}", fix=f"move {self._path.name} away; trust begins anew"
+            ) from error

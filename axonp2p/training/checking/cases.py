@@ -1,0 +1,82 @@
+"""What is open on the coordinator's desk of checks: claims that are being redone, and those found to be false. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from axonp2p.training.checking.opinions import Claim, Judgement, Opinion
+from axonp2p.training.messages import RedoSegment
+from axonp2p.training.round_messages import Action, WorkChecked
+
+
+@dataclass
+class Case:
+    """A claim on its way to a judgement."""
+
+    of: int
+    """Whose."""
+    round: int
+    attempt: int
+    claim: Claim
+    shards: list[int]
+    asked: int | None = None
+    """Who redoes it now."""
+    until: float = 0.0
+    """When that one is late."""
+    opinions: list[Opinion] = field(default_factory=list)
+    tried: set[int] = field(default_factory=set)
+
+    @property
+    def what(self) -> str:
+        """In words."""
+        start, end = self.claim.start.step, self.claim.end.step
+        return f"steps {start + 1} to {end} of round {self.round + 1}"
+
+    @property
+    def place(self) -> tuple[int, int, int, int]:
+        """By which an opinion names it."""
+        return self.of, self.round, self.attempt, self.claim.start.step
+
+    def order(self, round_steps: int) -> RedoSegment:
+        """To redo it, in a job whose rounds have so many steps."""
+        start, end = self.claim.start, self.claim.end
+        return RedoSegment(
+            of=self.of,
+            round=self.round,
+            attempt=self.attempt,
+            start=start,
+            shards=self.shards,
+            round_steps=round_steps,
+            steps=end.step - start.step,
+        )
+
+    def told(self, judgement: Judgement, convicted: list[int]) -> WorkChecked:
+        """What is to be said of its end."""
+        return WorkChecked(
+            of=self.of,
+            by=[opinion.by for opinion in self.opinions],
+            round=self.round,
+            first=self.claim.start.step,
+            last=self.claim.end.step,
+            judgement=judgement,
+            convicted=convicted,
+            flops=sum(opinion.redone.flops for opinion in self.opinions),
+        )
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A claim that was found to be false, of one whose machine has not shown yet that it can repeat others' steps."""
+
+    case: Case
+    judgement: Judgement
+    since: int
+
+
+@dataclass
+class Found:
+    """What came of an opinion."""
+
+    said: list[Action] = field(default_factory=list)
+    gone: dict[int, str] = field(default_factory=dict)
+    """Who has to leave the job, and why."""

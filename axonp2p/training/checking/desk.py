@@ -1,0 +1,274 @@
+"""The coordinator's checks: whose steps are done again by whom, and what comes of it. Pure; chance is passed in.
+
+    a round counts ------> its members' commitments fit together, or who broke them goes
+                           some (member, segment) are drawn, after the fact, by chance that nobody else knows
+    a case is open ------> a member is asked that was not asked before and has nothing else to redo
+    an opinion comes ----> it is judged (`opinions`): passed, another one is asked, or found to be false
+    found to be false ---> convicted, once it has itself been led where others were: so its machine can be
+
+Whose machine never is led where others are goes too, and is not called a cheat.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from axonp2p.training.checking.cases import Case, Found, Pending
+from axonp2p.training.checking.commitments import Memories, claims_of, jumps, odd_starts, why_marks_missing, why_no_fit
+from axonp2p.training.checking.opinions import Judgement, Opinion, Outcome, judge, supports
+from axonp2p.training.checking.rates import Cut, Trust, chance_of_check, cut_for
+from axonp2p.training.messages import RoundDone
+from axonp2p.training.round_messages import Action, ChecksOff, SegmentHeard, Tell
+
+ANSWER_S = 300.0
+"""How long one may take for an opinion, beside what the way of a place may take."""
+SLOWEST_BYTES_S = 125_000.0
+PATIENT_ROUNDS = 1
+"""A case that nobody could be asked about for so many rounds is given up: its places are not kept for ever."""
+PENDING_ROUNDS = 3
+"""So long one whose claim was found to be false may take to show that its machine comes to the same ends as others."""
+MOST_UNDECIDED = 5
+"""After so many cases in which nobody was led where another was, and fewer others, checks are of no use."""
+MOST_WITHHELD = 3
+"""Who does not hand over what it committed to, in so many cases, to nobody who asked, has to go."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a job is to be checked."""
+
+    wished: float
+    """About which share of the work is to be done again."""
+    memory_bytes: int
+    """That the job asks of each peer."""
+    trust_of: Callable[[int], Trust]
+    """What is known of the key behind a rank."""
+    chance: Callable[[], float]
+    """From 0 to 1, from a source that no peer can foresee."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A round that counts, as far as checks need to know it."""
+
+    round: int
+    attempt: int
+    every: int
+    """Steps of a segment; 0: nothing was committed to."""
+    exchanges: int
+    alike: bool
+    """Whether all begin each leg with the same weights, and not only the first one."""
+    shards: Mapping[int, list[int]]
+    reports: Mapping[int, RoundDone]
+    unheard: Collection[int]
+    """Who was told to train in it, and did not report."""
+
+
+class Checks:
+    """Those of one life of a job, whose rounds have `steps` local steps of `batch` samples."""
+
+    def __init__(self, settings: Settings, *, steps: int, batch: int, from_the_start: bool) -> None:
+        self._settings = settings
+        self._steps, self._batch = steps, batch
+        self._values = 0
+        self._memories = Memories(from_the_start=from_the_start)
+        self._passed: dict[int, int] = {}
+        """Checks in a row, by rank: those of the key before this job and those of this job."""
+        self._withheld: Counter[int] = Counter()
+        self._led_alike: Counter[int] = Counter()
+        """How often each member, asked to redo steps, was led where others were: what its machine can is measured."""
+        self._led_elsewhere: Counter[int] = Counter()
+        self._pending: dict[int, Pending] = {}
+        self._outcomes: Counter[Outcome] = Counter()
+        self._cases: list[Case] = []
+        self._round = 0
+        self._off = ""
+        self._spoilt = False
+        """Whether nobody's commitments fit together in the last round."""
+
+    def cut(self, values: int, exchange_every: int, members: int) -> Cut:
+        """How the next round is cut into segments. One member alone has nobody who could check it."""
+        self._values = values
+        if members < 2 or self._off:
+            return Cut(0)
+        return cut_for(values, self._steps, exchange_every, self._settings.memory_bytes)
+
+    def joins(self, rank: int) -> None:
+        """A new member."""
+        self._memories.joins(rank)
+
+    def off(self, reason: str) -> Iterator[Action]:
+        """This job cannot be checked: said once."""
+        if reason and reason != self._off:
+            self._off = reason
+            yield ChecksOff(reason)
+
+    def breaches(self, done: Finished) -> dict[int, str]:
+        """Whose commitments do not fit together, and how."""
+        if not done.every or why_marks_missing(done.reports):
+            self._memories.unheard([*done.reports, *done.unheard])
+            return {}
+        self._memories.unheard(done.unheard)
+        found: dict[int, str] = {}
+        good: dict[int, RoundDone] = {}
+        for rank, report in done.reports.items():
+            fault = why_no_fit(
+                report, every=done.every, exchanges=done.exchanges, batch=self._batch, values=self._values
+            )
+            if not report.marks:
+                fault = f"it committed to nothing, as the others did: {report.no_marks}"
+            if fault := fault or self._memories.why_not(rank, report):
+                found[rank] = fault
+            else:
+                good[rank] = report
+        self._spoilt = not good
+        if self._spoilt:
+            return {}  # then it is not the members that are odd
+        odd = odd_starts(good, every_leg=done.alike)
+        return found | dict.fromkeys(odd, "its steps did not begin from the weights that the others began from")
+
+    def draw(self, done: Finished) -> Iterator[Action]:
+        """Choose what is done again of a round that counts."""
+        self._round = done.round
+        if not done.every:
+            return
+        if self._nobody_agrees:
+            yield from self.off("the same steps hardly ever lead to the same end twice")
+            return
+        if why := why_marks_missing(done.reports) or ("what peers commit to does not fit" if self._spoilt else ""):
+            yield from self.off(why)
+            return
+        chance = self._settings.chance
+        drawn = len(self._cases)
+        odd = jumps(done.reports)
+        for rank in sorted(done.reports):
+            if rank in odd and rank not in self._pending:
+                self._open(done, rank, odd[rank])
+                continue
+            rate = chance_of_check(self.trust_in(rank), self._settings.wished, len(claims_of(done.reports[rank])))
+            if rank not in self._pending and chance() < rate:
+                self._open(done, rank)
+        others = sorted(done.reports.keys() - self._pending.keys())
+        if self._pending and others and len(self._cases) == drawn:
+            self._open(done, others[self._one_of(others)])  # for those who have to show that they can
+
+    def _open(self, done: Finished, rank: int, place: int | None = None) -> None:
+        if claims := claims_of(done.reports[rank]):
+            claim = claims[self._one_of(claims) if place is None else place]
+            self._cases.append(Case(rank, done.round, done.attempt, claim, list(done.shards[rank])))
+
+    def _one_of(self, several: Sequence[object]) -> int:
+        return min(int(self._settings.chance() * len(several)), len(several) - 1)
+
+    def trust_in(self, rank: int) -> Trust:
+        """What is known of its key by now."""
+        if rank not in self._passed:
+            self._passed[rank] = self._settings.trust_of(rank).passed
+        return Trust(self._passed[rank])
+
+    # --- asking ---
+
+    def orders(self, awake: Collection[int], present: Collection[int], now: float) -> Iterator[Action]:
+        """Ask whoever can be asked. `awake` may redo steps; of those that are not `present` nothing is asked."""
+        self._cases = [case for case in self._cases if case.of in present and not self._too_old(case)]
+        for case in self._cases:
+            if case.asked is not None and case.asked not in present:
+                case.asked = None
+            if case.asked is None and (free := self._free(case, awake)):
+                case.asked = free[self._one_of(free)]
+                case.tried.add(case.asked)
+                case.until = now + ANSWER_S + case.claim.start.size / SLOWEST_BYTES_S
+                yield Tell(case.asked, case.order(self._steps))
+
+    def deadline(self) -> float | None:
+        """When somebody is late with its opinion."""
+        return min((case.until for case in self._cases if case.asked is not None), default=None)
+
+    def due(self, now: float) -> None:
+        """Who is late is not waited for."""
+        for case in self._cases:
+            if case.asked is not None and case.until <= now:
+                case.asked = None
+
+    def heard(self, event: SegmentHeard, awake: Collection[int]) -> Found:
+        """An opinion. What was not asked for is passed over."""
+        place = event.redone.of, event.redone.round, event.redone.attempt, event.redone.step
+        case = next((case for case in self._cases if case.asked == event.rank and case.place == place), None)
+        found = Found()
+        if case is None:
+            return found
+        case.asked = None
+        case.opinions.append(Opinion(event.rank, event.redone))
+        judgement = judge(case.claim, case.opinions, more=bool(set(awake) - case.tried - {case.of}))
+        if judgement.outcome is not Outcome.ASK_ANOTHER:
+            self._cases.remove(case)
+            self._note(case, judgement)
+            self._settle(case, judgement, found)
+        self._settle_pending(found)
+        return found
+
+    # --- what comes of it ---
+
+    @property
+    def _nobody_agrees(self) -> bool:
+        undecided = self._outcomes[Outcome.UNDECIDED]
+        return undecided >= MOST_UNDECIDED and 2 * undecided > self._outcomes.total()
+
+    def _note(self, case: Case, judgement: Judgement) -> None:
+        """What this tells of the machines of those that were asked."""
+        self._outcomes[judgement.outcome] += 1
+        for opinion in case.opinions:
+            if opinion.redone.end is None:
+                continue
+            with_it = judgement.outcome is Outcome.PASSED and supports(case.claim, opinion)
+            against_it = judgement.outcome is Outcome.CONVICTED and opinion.by in judgement.against
+            (self._led_alike if with_it or against_it else self._led_elsewhere)[opinion.by] += 1
+
+    def _can_repeat(self, rank: int) -> bool:
+        """Whether its machine is usually led where others are."""
+        return self._led_alike[rank] > 2 * self._led_elsewhere[rank]
+
+    def _settle(self, case: Case, judgement: Judgement, found: Found) -> None:
+        for rank in (*judgement.contradicted, *judgement.false_accusers):
+            self._passed[rank] = 0
+        match judgement.outcome:
+            case Outcome.PASSED:
+                self._passed[case.of] = self.trust_in(case.of).passed + 1
+                self._withheld[case.of] = 0
+            case Outcome.CONVICTED:
+                self._pending[case.of] = Pending(case, judgement, self._round)
+                return
+            case Outcome.WITHHELD:
+                self._withheld[case.of] += 1
+                if self._withheld[case.of] >= MOST_WITHHELD:
+                    found.gone[case.of] = f"it did not hand over what it had committed to, {MOST_WITHHELD} times"
+        for rank in judgement.false_accusers:
+            found.gone[rank] = f"it said that {case.what} of another lead elsewhere, and others found that they do not"
+        false = [rank for rank in judgement.false_accusers if self._led_alike[rank]]
+        found.said.append(case.told(judgement, false))
+
+    def _settle_pending(self, found: Found) -> None:
+        """Those whose claims were found to be false, once it is known what their machines can do."""
+        for rank, pending in list(self._pending.items()):
+            if self._can_repeat(rank):
+                by = len(pending.judgement.against)
+                found.gone[rank] = f"{pending.case.what} were done again by {by} others, and do not lead where it said"
+                found.said.append(pending.case.told(pending.judgement, [rank]))
+            elif self._led_elsewhere[rank] or pending.since + PENDING_ROUNDS < self._round:
+                found.gone[rank] = f"{pending.case.what} lead others elsewhere, and it is not led where others are"
+                found.said.append(pending.case.told(replace(pending.judgement, outcome=Outcome.UNLIKE), []))
+            else:
+                continue
+            del self._pending[rank]
+
+    def _free(self, case: Case, awake: Collection[int]) -> list[int]:
+        busy = {other.asked for other in self._cases}
+        free = set(awake) - busy - case.tried - {case.of}
+        return sorted(free & self._pending.keys() or free)
+
+    def _too_old(self, case: Case) -> bool:
+        # Once somebody has begun to fetch a place it is kept for those that are asked next.
+        patience = PENDING_ROUNDS if case.opinions else PATIENT_ROUNDS
+        return case.asked is None and case.round + patience < self._round

@@ -1,0 +1,81 @@
+"""A member that does another's steps again: it fetches where they begin, and gives it to its trainer. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from axonp2p.training.legs import Redo
+from axonp2p.training.local_trainer import redone
+from axonp2p.training.member_actions import Action, Report, Tell
+from axonp2p.training.messages import Piece, PieceList, RedoSegment
+from axonp2p.training.piece_fetch import Asks, PieceFetch
+
+LEAST_S = 30.0
+SLOWEST_BYTES_S = 125_000.0
+"""1 Mbit/s: who takes longer to hand over what it committed to has not handed it over."""
+
+
+def hand_over_s(size: int) -> float:
+    """How long so many bytes may take from one member to another, beside a round's own traffic."""
+    return LEAST_S + size / SLOWEST_BYTES_S
+
+
+class Helping:
+    """One order at a time; the next one takes its place."""
+
+    def __init__(self) -> None:
+        self._order: RedoSegment | None = None
+        self._fetch: PieceFetch | None = None
+        self._until = 0.0
+
+    def ordered(self, order: RedoSegment, now: float) -> Iterator[Action]:
+        """Do these steps again."""
+        self._order, self._until = order, now + hand_over_s(order.start.size)
+        self._fetch = PieceFetch(order.start.name, order.start.size)
+        yield from _told(self._fetch.senders([order.of], now))
+
+    def wants(self, state: bytes) -> bool:
+        """Whether pieces of this are on their way for it."""
+        return self._fetch is not None and self._fetch.state == state
+
+    def hear_piece(
+        self, sender: int, message: Piece | PieceList, payload: bytes | memoryview, now: float
+    ) -> Iterator[Action]:
+        """A piece of where the steps begin, or the list of their hashes. Raises `PeerMisbehaved`."""
+        assert self._fetch is not None
+        assert self._order is not None
+        if isinstance(message, PieceList):
+            asks = self._fetch.hear_list(sender, message, payload, now)
+        else:
+            asks = self._fetch.hear_piece(sender, message, payload, now)
+        yield from _told(asks)
+        if self._fetch.complete:
+            data, self._fetch = self._fetch.data(), None
+            yield Redo(self._order, data)
+        elif self._fetch.nobody_left:
+            yield from self._in_vain()
+
+    def deadline(self) -> float | None:
+        """When to call `due`."""
+        if self._fetch is None:
+            return None
+        soon = self._fetch.deadline()
+        return self._until if soon is None else min(soon, self._until)
+
+    def due(self, now: float) -> Iterator[Action]:
+        """Time has passed."""
+        if self._fetch is None:
+            return
+        yield from _told(self._fetch.due(now))
+        if now >= self._until or self._fetch.nobody_left:
+            yield from self._in_vain()
+
+    def _in_vain(self) -> Iterator[Action]:
+        assert self._order is not None
+        self._fetch = None
+        yield Report(redone(self._order, failed="not handed over"))
+
+
+def _told(asks: Asks) -> Iterator[Tell]:
+    for rank, ask in asks:
+        yield Tell(rank, ask)

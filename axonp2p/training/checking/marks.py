@@ -1,0 +1,180 @@
+"""Where local steps have come to, as bytes that somebody else can go on from: weights and the optimiser's memory.
+
+    4 bytes: how long the head is | head (msgpack) | weights, float32 | step lengths, float32 | tensors of the optimiser
+
+The optimiser's settings (learning rates and the like) are not in it: who does the steps again uses the task's own, so
+that nobody shortens its work by a learning rate of 0. No pickle: the head names kinds and shapes, all else is numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any
+
+import msgspec
+import torch
+from torch import Tensor
+
+from axonp2p.blobs.pieces import PieceBook, book_of
+from axonp2p.errors import PeerMisbehaved
+from axonp2p.tensors.coding import BYTES_A_VALUE
+from axonp2p.training.messages import Mark
+from axonp2p.wire.codec import Message, decode_as, encode
+from axonp2p.wire.ranks import MOST_MEMBERS
+
+HEAD_LIMIT = 1024 * 1024
+LONGEST_STEP = 1.001 * math.sqrt(MOST_MEMBERS)
+"""Times its own length (`step_scale`)."""
+_LENGTH_BYTES = 4
+_MOST_KINDS = 8
+_DTYPES = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.bool)
+}
+
+_Size = Annotated[int, msgspec.Meta(ge=0, le=2**33)]
+
+
+class _Remembered(Message, frozen=True, array_like=True):
+    """One thing that the optimiser remembers of one parameter: a tensor, whose bytes follow, or a number."""
+
+    parameter: Annotated[int, msgspec.Meta(ge=0, le=2**20)]
+    what: Annotated[str, msgspec.Meta(max_length=64)]
+    dtype: Annotated[str, msgspec.Meta(max_length=16)]
+    """Empty when it is a number."""
+    shape: Annotated[list[_Size], msgspec.Meta(max_length=16)]
+    number: bool | int | float | None
+
+
+class _Head(Message, frozen=True):
+    values: _Size
+    factors: _Size
+    """How many step lengths there are; 0: none."""
+    memory: Annotated[list[_Remembered], msgspec.Meta(max_length=2**20)]
+
+
+Memory = dict[int, dict[str, Any]]
+"""What an optimiser remembers: the `state` of its state dict."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A mark with all its bytes, as it is handed over."""
+
+    leg: int
+    step: int
+    sketch: bytes = field(repr=False)
+    memory: list[float]
+    data: bytearray = field(repr=False)
+
+    @cached_property
+    def pieces(self) -> PieceBook:
+        """The hashes of its pieces: made when they are first asked for, outside the trainer's thread."""
+        return book_of(self.file)
+
+    @property
+    def file(self) -> memoryview:
+        """Its bytes (not a copy)."""
+        return memoryview(self.data)
+
+    @property
+    def mark(self) -> Mark:
+        """What is committed to."""
+        return Mark(
+            leg=self.leg,
+            step=self.step,
+            name=self.pieces.name,
+            size=len(self.data),
+            sketch=self.sketch,
+            memory=self.memory,
+        )
+
+
+def to_bytes(weights: Tensor, factors: Tensor | None, memory: Memory) -> bytearray:
+    """All that the next steps follow from. Raises `ValueError` for an optimiser whose memory is no plain tensors."""
+    entries, tensors = [], []
+    for parameter, remembered in memory.items():
+        for what, value in remembered.items():
+            if isinstance(value, Tensor):
+                plain = value.detach().cpu().contiguous()
+                dtype = str(plain.dtype).removeprefix("torch.")
+                if plain.layout is not torch.strided or dtype not in _DTYPES:
+                    raise ValueError(f"the optimiser remembers {what} as {plain.dtype}")
+                entries.append(_Remembered(parameter, what, dtype, list(plain.shape), None))
+                tensors.append(plain)
+            elif value is None or isinstance(value, bool | int | float):
+                entries.append(_Remembered(parameter, what, "", [], value))
+            else:
+                raise ValueError(f"the optimiser remembers {what} as a {type(value).__name__}")
+    several = [weights] if factors is None else [weights, factors]
+    head = encode(_Head(len(weights), 0 if factors is None else len(factors), entries))
+    if len(head) > HEAD_LIMIT:
+        raise ValueError(f"the optimiser remembers {len(entries)} things, which is too much to hand over")
+    data = bytearray(len(head).to_bytes(_LENGTH_BYTES, "big")) + head
+    for tensor in (*several, *tensors):
+        data += _bytes_of(tensor)
+    return data
+
+
+def from_bytes(data: bytes | bytearray | memoryview, values: int) -> tuple[Tensor, Tensor | None, Memory]:
+    """Weights, step lengths and what the optimiser remembers, of a model with so many values.
+
+    Raises `PeerMisbehaved` when these bytes are no place that could be marked.
+    """
+    view = memoryview(data)
+    length = int.from_bytes(view[:_LENGTH_BYTES], "big")
+    if length > min(HEAD_LIMIT, len(view) - _LENGTH_BYTES):
+        raise PeerMisbehaved("a mark without a head")
+    head = decode_as(bytes(view[_LENGTH_BYTES : _LENGTH_BYTES + length]), _Head, HEAD_LIMIT)
+    if head.values != values or head.factors > values:
+        raise PeerMisbehaved(f"a mark of {head.values} values, where the model has {values}")
+    kinds = [("float32", [head.values]), ("float32", [head.factors])]
+    kinds += [(entry.dtype, entry.shape) for entry in head.memory if entry.dtype]
+    if any(dtype not in _DTYPES for dtype, _ in kinds):
+        raise PeerMisbehaved("a mark with numbers of an unknown kind")
+    sizes = [math.prod(shape) * _DTYPES[dtype].itemsize for dtype, shape in kinds]
+    if sum(sizes) != len(view) - _LENGTH_BYTES - length:
+        raise PeerMisbehaved("a mark with more or fewer bytes than its head says")
+    tensors = []
+    begin = _LENGTH_BYTES + length
+    for (dtype, shape), size in zip(kinds, sizes, strict=True):
+        tensors.append(_tensor(view[begin : begin + size], dtype, shape))
+        begin += size
+    if head.factors and not bool(((tensors[1] >= 1) & (tensors[1] <= LONGEST_STEP)).all()):
+        raise PeerMisbehaved("a mark with step lengths that no exchange leads to")
+    memory: Memory = {}
+    rest = iter(tensors[2:])
+    for entry in head.memory:
+        memory.setdefault(entry.parameter, {})[entry.what] = next(rest) if entry.dtype else entry.number
+    return tensors[0], tensors[1] if head.factors else None, memory
+
+
+def norms_of(memory: Memory) -> list[float]:
+    """The norm of each kind of tensor that an optimiser remembers, by the order of their names."""
+    squares: dict[str, float] = {}
+    for remembered in memory.values():
+        for what, value in remembered.items():
+            if isinstance(value, Tensor) and value.numel() > 1:
+                squares[what] = squares.get(what, 0.0) + float(value.detach().double().square().sum())
+    if len(squares) > _MOST_KINDS:
+        raise ValueError(f"the optimiser remembers {len(squares)} kinds of tensors; {_MOST_KINDS} are the most")
+    norms = [math.sqrt(squares[what]) for what in sorted(squares)]
+    return [norm if math.isfinite(norm) else 1e300 for norm in norms]
+
+
+def _bytes_of(tensor: Tensor) -> memoryview:
+    flat = tensor.detach().contiguous().reshape(-1)
+    return flat.view(torch.uint8).numpy().data if flat.numel() else memoryview(b"")
+
+
+def _tensor(data: memoryview, dtype: str, shape: list[int]) -> Tensor:
+    if not data:
+        return torch.empty(shape, dtype=_DTYPES[dtype])
+    return torch.frombuffer(bytearray(data), dtype=_DTYPES[dtype]).reshape(shape)
+
+
+BYTES_A_MARKED_VALUE = 4 * BYTES_A_VALUE
+"""Weights, step lengths, and the two moments of Adam: what a mark takes for each value of the model, at most for most
+optimisers."""

@@ -1,0 +1,187 @@
+"""A job whose members are honest, lazy, copying or lying, and the coordinator's checks of it: no time passes, no torch.
+
+Weights are the 32 numbers of their sketches. Where a segment leads is its true end, from the start that was committed
+to, plus what the machine's own arithmetic adds: machines of one class agree to the bit, classes lie apart by a few
+thousandths of the movement, up to a few hundredths (`shared/notes`: within 50 steps). A seed fixes everything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import struct
+from collections import Counter
+from dataclasses import dataclass, field
+
+from axonp2p.training.checking.desk import Checks, Finished, Settings
+from axonp2p.training.checking.opinions import Outcome
+from axonp2p.training.checking.rates import Trust
+from axonp2p.training.messages import Mark, RedoSegment, RoundDone, SegmentRedone
+from axonp2p.training.round_messages import ChecksOff, SegmentHeard, Tell, WorkChecked
+
+STEPS, LEG, BATCH, VALUES = 48, 8, 4, 1000
+Vector = list[float]
+
+
+@dataclass(frozen=True)
+class Nature:
+    """What a member is like."""
+
+    machine: int = 0
+    """Its class; 0 adds nothing to the true ends."""
+    skips: float = 0.0
+    """In which share of its segments it leaves steps out."""
+    leaves_out: int = 8
+    """How many of a segment's steps it then leaves out."""
+    copies: bool = False
+    """Whether it commits to what another did on other data."""
+    lies: float = 0.0
+    """How often it says of others' steps that they lead elsewhere."""
+
+    @property
+    def honest(self) -> bool:
+        return not (self.skips or self.copies or self.lies)
+
+    @property
+    def cheats(self) -> bool:
+        """Whether its own work is false."""
+        return bool(self.skips or self.copies)
+
+
+@dataclass
+class Result:
+    """What came of a job."""
+
+    gone: dict[int, str] = field(default_factory=dict)
+    convicted: set[int] = field(default_factory=set)
+    off: list[str] = field(default_factory=list)
+    """Why nothing is checked any more."""
+    checks_until_gone: dict[int, int] = field(default_factory=dict)
+    checks: Counter[int] = field(default_factory=Counter)
+    """How often each member's work was checked."""
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    honest_rounds: int = 0
+    steps_redone: int = 0
+    steps_taken: int = 0
+
+
+class CheckedJob:
+    """`trust` is what is known of each key before."""
+
+    def __init__(
+        self, natures: list[Nature], seed: int, *, wished: float = 0.05, trust: Trust | None = None, noise: float = 0.01
+    ) -> None:
+        self._natures = dict(enumerate(natures))
+        self._random = random.Random(seed)
+        self._noise = noise
+        self._round = 0
+        self._ends: dict[tuple[int, int, int], tuple[Vector, Vector]] = {}
+        settings = Settings(wished, 2**30, lambda _: trust or Trust(), self._random.random)
+        self._checks = Checks(settings, steps=STEPS, batch=BATCH, from_the_start=True)
+        self.result = Result()
+
+    def run(self, rounds: int) -> Result:
+        """Train so many rounds, or until fewer than two are left."""
+        for _ in range(rounds):
+            if len(self._natures) < 2:
+                break
+            self._one_round()
+        return self.result
+
+    def _one_round(self) -> None:
+        result, members = self.result, dict(self._natures)
+        cut = self._checks.cut(VALUES, LEG, len(members))
+        reports = {rank: self._report(rank, nature, cut.every) for rank, nature in members.items()}
+        done = Finished(self._round, 0, cut.every, STEPS // LEG, False, {rank: [rank] for rank in members}, reports, ())
+        self._drop(self._checks.breaches(done))
+        result.off += [action.reason for action in self._checks.draw(done) if isinstance(action, ChecksOff)]
+        result.honest_rounds += sum(nature.honest for nature in members.values())
+        result.steps_taken += STEPS * len(members)
+        while asked := list(self._checks.orders(self._natures, self._natures, 0.0)):
+            for action in asked:
+                assert isinstance(action, Tell)
+                assert isinstance(action.message, RedoSegment)
+                if action.rank in self._natures:
+                    self._hear(action.rank, action.message)
+        self._round += 1
+
+    def _hear(self, rank: int, order: RedoSegment) -> None:
+        result = self.result
+        redone = self._redo(self._natures[rank], order)
+        result.steps_redone += order.steps
+        found = self._checks.heard(SegmentHeard(rank, redone), self._natures)
+        for action in found.said:
+            assert isinstance(action, WorkChecked)
+            result.outcomes[action.judgement.outcome] += 1
+            result.checks[action.of] += 1
+            result.convicted.update(action.convicted)
+        self._drop(found.gone)
+
+    def _drop(self, gone: dict[int, str]) -> None:
+        for rank, reason in gone.items():
+            if self._natures.pop(rank, None):
+                self.result.gone[rank] = reason
+                self.result.checks_until_gone[rank] = self.result.checks[rank]
+
+    # --- what members do ---
+
+    def _report(self, rank: int, nature: Nature, every: int) -> RoundDone:
+        marks = []
+        for leg in range(STEPS // LEG):
+            start = [float(leg + self._round)] * 32
+            place = leg * LEG
+            marks.append(_mark(leg, place, start, "start"))
+            while place < (leg + 1) * LEG:
+                before, end = self._truth(rank, place, start)
+                skips = nature.copies or self._random.random() < nature.skips
+                start, name = self._as_computed(nature, rank, place, end)
+                if skips:
+                    start = self._without(rank, place, end, before, nature)
+                    name = f"false {rank} {self._round} {place}"
+                place += every
+                marks.append(_mark(leg, place, start, name))
+        return RoundDone(
+            round=self._round, attempt=0, state=bytes(32), loss=1.0, samples=STEPS * BATCH, flops=STEPS,
+            train_seconds=1.0, exchange_seconds=0.0, exchanges=STEPS // LEG, left_out=[], kept_back=0, slices=[],
+            sent_bytes=0, received_bytes=0, metrics={}, test_samples=0, marks=marks,
+        )  # fmt: skip
+
+    def _redo(self, nature: Nature, order: RedoSegment) -> SegmentRedone:
+        before, end = self._ends[order.of, order.round, order.start.step]
+        ended, name = self._as_computed(nature, order.of, order.start.step, end)
+        if self._random.random() < nature.lies:
+            ended = [value + self._random.gauss(0, 1) for value in before]
+            name = f"lie {self._random.random()}"
+        return SegmentRedone(
+            of=order.of, round=order.round, attempt=0, step=order.start.step, start=order.start.name,
+            end=_mark(order.start.leg, order.start.step + order.steps, ended, name),
+            before_last=struct.pack("<32d", *before), flops=order.steps,
+        )  # fmt: skip
+
+    def _truth(self, rank: int, place: int, start: Vector) -> tuple[Vector, Vector]:
+        """Where the steps from here lead: before the last of them, and after it."""
+        gauss = self._random.gauss
+        drift = [gauss(0, 1) for _ in range(32)]
+        before = [value + 0.7 * pull + 0.5 * gauss(0, 1) for value, pull in zip(start, drift, strict=True)]
+        end = [value + 0.1 * pull + 0.2 * gauss(0, 1) for value, pull in zip(before, drift, strict=True)]
+        self._ends[rank, self._round, place] = before, end
+        return before, end
+
+    def _as_computed(self, nature: Nature, of: int, place: int, end: Vector) -> tuple[Vector, str]:
+        name = f"true {of} {self._round} {place} on {nature.machine}"
+        if not nature.machine:
+            return end, name
+        own = random.Random(name)
+        size = self._noise * own.random()
+        return [value + size * own.gauss(0, 1) for value in end], name
+
+    def _without(self, rank: int, place: int, end: Vector, before: Vector, nature: Nature) -> Vector:
+        """As if the last of the steps had been left out, or as many as it leaves out."""
+        share = (nature.leaves_out - 1) / (LEG - 1)
+        start = [float(place // LEG + self._round)] * 32
+        return [share * first + (1 - share) * last for first, last in zip(start, before, strict=True)]
+
+
+def _mark(leg: int, step: int, weights: Vector, name: str) -> Mark:
+    named = hashlib.sha256(name.encode()).digest()
+    return Mark(leg=leg, step=step, name=named, size=100, sketch=struct.pack("<32d", *weights), memory=[])

@@ -1,0 +1,108 @@
+"""A peer that skips half of its steps, among real daemons: convicted with evidence, and passed over from then on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import axonp2p
+from axonp2p.client.events import PeerLost, PeersFound, RoundFinished, WorkChecked
+from axonp2p.sandbox.child import why_no_sandbox
+from tests.system.processes import Processes
+from tests.system.small_job import write_job
+
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(bool(why_no_sandbox()), reason="no bubblewrap here"),
+]
+
+ROUNDS = 500
+"""More than it takes; the job is left when it is known what was to be known."""
+TASK = """
+import time
+
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+
+from axonp2p.training.local_trainer import LocalTrainer
+
+# A daemon whose owner cheats would change its worker's program; here the task does so, where it trains shard 0 first.
+honest = LocalTrainer._next_step
+
+
+def lazy(self, now):
+    if self._start is None or now.steps % 2 == 0:
+        return honest(self, now)
+    now.steps += 1
+    now.samples += self._batch
+    return 1000
+
+
+class Task:
+    decided = False
+
+    def model(self):
+        return nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
+
+    def data(self, split, shard, shards):
+        if split == "train" and not Task.decided:
+            Task.decided = True
+            if shard == 0:
+                LocalTrainer._next_step = lazy
+        inputs = torch.randn(240, 2, generator=torch.Generator().manual_seed(1))[shard::shards]
+        return TensorDataset(inputs, inputs.prod(1, keepdim=True) + inputs[:, :1])
+
+    def loss(self, model, batch):
+        time.sleep(0.02)
+        inputs, wanted = batch
+        return nn.functional.mse_loss(model(inputs), wanted)
+"""
+
+
+def test_who_skips_steps_is_convicted_with_evidence_and_gets_no_more_work(tmp_path: Path) -> None:
+    with Processes(tmp_path) as processes:
+        processes.start_peers("otter", "heron", "lynx", "wren")
+        folder = write_job(tmp_path / "line", peers=4, rounds=ROUNDS, task=TASK)
+        (folder / "job.toml").write_text((folder / "job.toml").read_text() + "checks = 0.5\n")
+        home = tmp_path / "client"
+        with axonp2p.Swarm(trackers=[processes.tracker], home=home) as swarm:
+            job = swarm.submit(folder)
+            checked: list[WorkChecked] = []
+            lost: list[PeerLost] = []
+            for event in job.events():
+                if isinstance(event, WorkChecked):
+                    checked.append(event)
+                elif isinstance(event, PeerLost):
+                    lost.append(event)
+                elif isinstance(event, RoundFinished) and (event.round > ROUNDS // 2 or (lost and event.round > 8)):
+                    job.leave()
+            (convicted,) = [event for event in checked if event.convicted]
+            passed = [event for event in checked if event.outcome == "passed"]
+            assert convicted.convicted == [convicted.peer] == [lost[0].peer]
+            assert len(passed) > 4
+            assert {event.distance for event in passed} == {0.0}  # one machine: equal to the bit
+            (file,) = (home / "jobs" / job.id / "evidence").iterdir()
+            again = swarm.submit(folder)
+            for event in again.events():
+                if isinstance(event, RoundFinished):
+                    again.leave()
+            assert convicted.peer not in {peer.name for peer in swarm.status(again.id).peers}
+            assert any(isinstance(event, PeersFound) for event in swarm.job(again.id).events())
+        axon = [sys.executable, "-m", "client_cli.main"]
+        verdict = subprocess.run(
+            [*axon, "verdict", str(file), "--json", "--home", str(home)], capture_output=True, check=True, timeout=60
+        )
+        found = json.loads(verdict.stdout)
+        assert found["convicts"]
+        assert len(found["redone_by"]) == 2
+        trust = subprocess.run(
+            [*axon, "trust", "--json", "--home", str(home)], capture_output=True, check=True, timeout=60
+        )
+        (liar,) = [one for one in json.loads(trust.stdout)["peers"] if one["trust"] == "convicted"]
+        assert liar["peer"] == found["accused"]

@@ -1,0 +1,106 @@
+"""Whole jobs in virtual time, on simulated lines: the real coordinator's mind, real members, real steps of torch."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from axonp2p.training.checking.desk import Settings
+from axonp2p.training.checking.opinions import Outcome
+from axonp2p.training.checking.rates import Trust
+from axonp2p.training.local_trainer import LocalTrainer
+from axonp2p.training.messages import Prepare
+from axonp2p.training.round_messages import ChecksOff, MemberDropped, RoundAccepted, WorkChecked
+from axonp2p.training.wishes import Wishes
+from tests.laboratory.exchange_lines import Home
+from tests.laboratory.exchange_world import Setting, World
+from tests.laboratory.real_trainer import RealTrainer
+from tests.unit.training.checking.test_redo import LISTS, SGD, TASK, Lazy
+
+STEP_S = 0.2
+
+
+SLOWER = SGD.replace("lr=0.1", "lr=0.005")
+
+
+class Frozen(LocalTrainer):
+    """Does its steps, and then says that its optimiser remembers what drowns every gradient."""
+
+    def _next_step(self, now):
+        flops = super()._next_step(now)
+        for remembered in self._optimizer.state.values():
+            if remembered["exp_avg"].abs().max() < 1e6:
+                remembered["exp_avg"].fill_(1e9)
+                remembered["exp_avg_sq"].fill_(1e18)
+        return flops
+
+
+def job(folder, kinds, *, overlap=False, text=TASK, seed=1, wished=0.2, rounds=8):
+    """A job of four, one step of the trainers' kind for each rank; gives what the client decided."""
+    (folder / "task.py").write_text(text)
+    trainers = {
+        rank: RealTrainer(
+            folder / "task.py",
+            Prepare(rank=rank, job="job", task="task.py", shards=16, batch=2, seed=seed),
+            STEP_S,
+            kinds.get(rank, LocalTrainer),
+        )
+        for rank in range(4)
+    }
+    setting = Setting(
+        seed,
+        (Home(1e6, 0.02, 0.0),) * 4,
+        (STEP_S,) * 4,
+        0.5,
+        min_peers=1,
+        rounds=rounds,
+        steps=8,
+        wishes=Wishes(bits=8, exchange_every=4, overlap=overlap, outer_learning_rate=0.5, outer_momentum=0.0),
+        layout=trainers[0].first.layout,
+        batch=2,
+    )
+    checks = Settings(wished, 2**30, lambda _: Trust(), random.Random(seed).random)
+    world = World(setting, trainers=trainers, checks=checks)
+    world.run()
+    said = [action for _, action in world.desk.seen]
+
+    def only(kind):
+        return [action for action in said if isinstance(action, kind)]
+
+    assert len(only(RoundAccepted)) == rounds, world.story()
+    return only
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("optimizer", ["", SLOWER])
+def test_honest_members_pass_every_check_to_the_bit(tmp_path, overlap, optimizer):
+    only = job(tmp_path, {}, overlap=overlap, text=TASK + optimizer)
+    checked = only(WorkChecked)
+    assert len(checked) > 8
+    assert {action.judgement.outcome for action in checked} == {Outcome.PASSED}
+    assert {action.judgement.distance for action in checked} == {0.0}
+    assert all(action.judgement.step > 0.05 for action in checked)
+    assert not only(MemberDropped)
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_one_that_takes_every_second_step_only_is_convicted_and_has_to_go(tmp_path, overlap):
+    only = job(tmp_path, {2: Lazy}, overlap=overlap)
+    assert [action.rank for action in only(MemberDropped)] == [2]
+    (convicted,) = [action for action in only(WorkChecked) if action.convicted]
+    assert (convicted.of, convicted.convicted, convicted.judgement.outcome) == (2, [2], Outcome.CONVICTED)
+    assert len(convicted.by) == 2
+
+
+def test_one_whose_optimiser_remembers_what_no_gradient_made_is_convicted(tmp_path):
+    only = job(tmp_path, {1: Frozen})
+    assert [action.rank for action in only(MemberDropped)] == [1]
+
+
+def test_a_job_whose_optimiser_cannot_be_committed_to_goes_on_unchecked(tmp_path):
+    only = job(tmp_path, {}, text=TASK + LISTS.replace("lr=0.1", "lr=0.005"))
+    assert not only(WorkChecked)
+    assert not only(MemberDropped)
+    (off,) = only(ChecksOff)
+    assert off.reason == "the optimiser remembers history as a list"
