@@ -75,7 +75,7 @@ class Terms:
 
     @property
     def fewest(self) -> int:
-        """A mean of fewer members than this is not handed out: half of all, the owner included, or what a rule needs."""
+        """A mean of fewer members is not handed out: half of all, the owner included, or what a rule needs."""
         return max((len(self.members) + 1) // 2, self.rule.least_members)
 
     def parts_of(self, owner: int) -> dict[int, int]:
