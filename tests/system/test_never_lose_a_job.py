@@ -17,7 +17,16 @@ from pathlib import Path
 import pytest
 
 import axonp2p
-from axonp2p.client.events import Event, JobLeft, PeersAwaited, RoundFinished, RoundsLost, StateFound
+from axonp2p.client.events import (
+    Event,
+    JobLeft,
+    PeerLeftBehind,
+    PeerLost,
+    PeersAwaited,
+    RoundFinished,
+    RoundsLost,
+    StateFound,
+)
 from axonp2p.client.files import read_metrics
 from axonp2p.client.job_store import JobFolder, JobStore
 from axonp2p.errors import NobodyFits
@@ -98,6 +107,10 @@ class Client:
             process.kill()
             process.wait()
 
+    def jobs(self) -> list[JobFolder]:
+        """All of them."""
+        return [JobStore(self.home).find(record.id) for record in JobStore(self.home).records()]
+
     def job(self) -> JobFolder | None:
         """The newest one that is not over."""
         store = JobStore(self.home)
@@ -135,6 +148,16 @@ def weights_of(job: JobFolder) -> str:
     return hashlib.sha256(job.model.read_bytes()).hexdigest()
 
 
+def same_peers_all_along(events: list[Event]) -> bool:
+    """Whether both peers were there from the first round to the last, with what their optimisers remember.
+
+    A machine that is busy for ten seconds may lose one; what the job comes to then is another thing than it was.
+    """
+    lives = [event for event in events if isinstance(event, StateFound)]
+    lost = any(isinstance(event, PeerLost | PeerLeftBehind) for event in events)
+    return not lost and all(len(life.waiting) == 2 for life in lives)
+
+
 def test_a_client_killed_at_twenty_moments_comes_to_the_same_weights(tmp_path: Path) -> None:
     chance = random.Random(6)
     source = write(tmp_path / "line")
@@ -142,7 +165,8 @@ def test_a_client_killed_at_twenty_moments_comes_to_the_same_weights(tmp_path: P
         processes.start_peers("otter", "heron")
         calm = Client(tmp_path / "calm", processes.tracker)
         assert calm.run("submit", str(source)) == 0, calm.said
-        (expected,) = (weights_of(JobStore(calm.home).find(record.id)) for record in JobStore(calm.home).records())
+        (undisturbed,) = calm.jobs()
+        assert same_peers_all_along(the_books(undisturbed))
 
         shaken = Client(tmp_path / "shaken", processes.tracker)
         kills, waited = 0, 0
@@ -153,13 +177,16 @@ def test_a_client_killed_at_twenty_moments_comes_to_the_same_weights(tmp_path: P
             kills += code == -signal.SIGKILL
             # The slot of a client that died while it hired may look taken for a moment.
             assert code in (0, -signal.SIGKILL, NobodyFits.exit_code), shaken.said
-        for record in JobStore(shaken.home).records():
-            job = JobStore(shaken.home).find(record.id)
+        compared = 0
+        for job in shaken.jobs():
             events = the_books(job)
             waited += sum(bool(event.waiting) for event in events if isinstance(event, StateFound))
             assert len({peer.name for peer in job.read().peers}) == 2
-            assert weights_of(job) == expected
             assert not list(job.path.glob("states/*"))
+            if same_peers_all_along(events):
+                assert weights_of(job) == weights_of(undisturbed)
+                compared += 1
+        assert compared
         assert waited > MOMENTS // 4  # most of the others were killed before they had begun to train
         for name in ("otter", "heron"):
             assert "Traceback" not in processes.output(name)

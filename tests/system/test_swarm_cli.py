@@ -99,7 +99,7 @@ def test_a_mistake_in_the_task_comes_back_as_the_users_own_traceback(person: Per
 
 
 def test_ctrl_c_without_a_terminal_leaves_the_job_to_be_resumed(person: Person) -> None:
-    person.write_job("long", rounds="300")
+    person.write_job("long", rounds="100")
     process = person.begin("submit", "long")
     assert process.stdout
     for line in process.stdout:
@@ -114,7 +114,7 @@ def test_ctrl_c_without_a_terminal_leaves_the_job_to_be_resumed(person: Person) 
     assert job["round"] >= 4
     answer = person.ask("resume", job["id"])
     assert answer["state"] == "finished"
-    assert person.ask("status", job["id"])["round"] == 300
+    assert person.ask("status", job["id"])["round"] == 100
 
 
 def test_ctrl_c_on_a_terminal_asks(person: Person) -> None:
