@@ -140,6 +140,14 @@ class TrackerSettings(_Section, frozen=True):
     """Mbit/s of all that it carries together; 0: no limit."""
     relay_hourly_mb: int = 4096
     """MiB that it carries to and from one peer in an hour, and the same for one caller; 0: no limit."""
+    hosted_jobs: int = 4
+    """How many jobs of clients that went away it holds at once; 0: none."""
+    hosted_jobs_of_one: int = 2
+    """How many of those may be of one client, or come from one IP address."""
+    hosted_disk_mb: int = 4096
+    """Disk for each of them in MiB: bundle, states, weights."""
+    hosted_days: float = 14.0
+    """Days for which one may run, and again for which it is kept when it is over."""
 
 
 class Settings(_Section, frozen=True):

@@ -56,6 +56,7 @@ def status_text(job: dict[str, Any], command: Callable[..., str]) -> str:
         "bytes": f"{bytes_text(job['wire_bytes'])} on the wire",
         "credits": credits_text(sum(job["credits"].values())),
         "tracker": job["tracker"],
+        "host": job.get("hosted", ""),
         "from": job["folder"],
         "kept in": job["kept_in"],
     }

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 import msgspec
 
+from axonp2p.client.hosted_mark import read_mark
 from axonp2p.client.job_store import JobFolder, JobRecord
 from axonp2p.client.job_wishes import JobWish, say
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.jobs.spec import JobSpec
 from client_cli.context import Context
+from client_cli.hosted import stop_at_host
 
 LOOK_S = 0.2
 
 
-def stop(folder: JobFolder, wish: JobWish, context: Context) -> tuple[JobRecord, bool]:
+def stop(folder: JobFolder, wish: JobWish, context: Context, trackers: Sequence[str] = ()) -> tuple[JobRecord, bool]:
     """Have the program that works on the job stop, and wait until it has; what the job is then, and whether one did.
 
     Ctrl-C ends only the waiting. Where no program works on the job, its peers are told that they need not wait.
     """
+    if read_mark(folder):
+        return stop_at_host(folder, wish, context, trackers)
     working = folder.is_held()
     if working:
         say(folder.path, wish)

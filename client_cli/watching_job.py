@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 
+from axonp2p.client.event_tail import EventTail
 from axonp2p.client.events import JobFinished, as_line
 from axonp2p.client.job_store import JobFolder
 from axonp2p.errors import JobFailed
@@ -13,7 +15,7 @@ from axonp2p.jobs.lifecycle import JobState
 from client_cli.context import Context
 from client_cli.event_text import summary
 from client_cli.progress import progress_on
-from client_cli.report.folder_view import EventTail, FolderView
+from client_cli.report.folder_view import FolderView
 from client_cli.report.folding import end_line
 from client_cli.report.serving import served
 from client_cli.report.standing import View, standing
@@ -21,10 +23,12 @@ from client_cli.report.standing import View, standing
 LOOK_S = 0.3
 
 
-def watch(folder: JobFolder, context: Context, *, page: str, in_browser: bool) -> int:
+def watch(
+    folder: JobFolder, context: Context, *, page: str, in_browser: bool, check: Callable[[], None] = lambda: None
+) -> int:
     """Show the job until it is over; gives the exit code. Its page stays longer, until Ctrl-C, where one can be typed.
 
-    With JSON each event is a line.
+    With JSON each event is a line. `check` is called again and again, and raises when the folder is followed no more.
     """
     view, tail = FolderView(folder, ours=False), EventTail(folder)
     with progress_on(None if context.as_json else sys.stdout) as progress, ExitStack() as stack:
@@ -34,6 +38,7 @@ def watch(folder: JobFolder, context: Context, *, page: str, in_browser: bool) -
             if in_browser:
                 _open(address)
         while True:
+            check()
             seen = view.look()
             for event in tail.fresh():
                 if context.as_json:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, Busy, SettingsError
+from axonp2p.hosting.keeper import Keeper
+from axonp2p.hosting.limits import limits_of as host_limits_of
+from axonp2p.hosting.server import HostServer
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.logs import get_logger
@@ -65,6 +68,9 @@ class Tracker:
                 fix=f"[tracker] announce-every: {LEAST_AGAIN_S:.0f} to {MOST_AGAIN_S:.0f}",
             )
         relay_limits = limits_of(settings.relay_mbit, settings.relay_hourly_mb)
+        host_limits = host_limits_of(
+            settings.hosted_jobs, settings.hosted_jobs_of_one, settings.hosted_disk_mb, settings.hosted_days
+        )
         self._listen = parse_listen(settings.listen)
         self._public = split_host_port(settings.public_address) if settings.public_address else None
         self._others = [str(PinnedAddress.parse(text)) for text in settings.trackers]
@@ -96,8 +102,12 @@ class Tracker:
         self._certificate = make_certificate(self.key, home / "certificate.pem")
         shared.says_of_log = self.watcher.says_of
         logs = LogRoutes(self._log, lambda: self.watcher.watched)
-        extra = [shared.add_routes, self._prober.add_routes, logs.add_routes]
-        self._relay = RelayDoor(RelayServer(relay_limits, clock) if settings.relay else None, "this tracker")
+        self.hosting = Keeper(home / "hosted", host_limits, clock)
+        host = HostServer(self.key.peer_id, self.hosting)
+        extra = [shared.add_routes, self._prober.add_routes, logs.add_routes, host.add_routes]
+        relay = RelayServer(relay_limits, clock) if settings.relay else None
+        self._relay = RelayDoor(relay, "this tracker", host)
+        metrics.watch_hosting(lambda: self.hosting.running)
         if self._relay.server:
             metrics.watch_relay(self._relay.server.admission)
         app = routes.application(metrics, self._limit, [*extra, self._relay.add_to])
@@ -122,6 +132,9 @@ class Tracker:
         host, port = self._public or (reachable_host(host), port)
         address = PinnedAddress(host, port, self._certificate.fingerprint)
         self._share(address, name)
+        # Their processes ask this tracker first, which listens by now.
+        self.hosting.trackers = lambda: [str(address), *(other.address for other in self._joined().book.living())]
+        await self.hosting.start()
         log.info("tracker listens", at=address.host_port, rows=rows, receipts=receipts)
         return address
 
@@ -136,6 +149,7 @@ class Tracker:
         self.ledger.on_news = relay.nudge
         tasks = {"sweeper": self._sweep_again_and_again(), "synchronisation": sync.run(), "receipt relay": relay.run()}
         tasks["log watcher"] = self.watcher.run()
+        tasks["hosting"] = self.hosting.run()
         if self._relay.server:
             tasks["relay"] = self._relay.server.run()
         self._tasks = [asyncio.create_task(work, name=name) for name, work in tasks.items()]
@@ -158,6 +172,7 @@ class Tracker:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._relay.stop()
         await self._listener.stop()
+        await self.hosting.stop()
         await self._prober.stop()
         await self._database.close()
 

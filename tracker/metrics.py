@@ -55,6 +55,10 @@ class Metrics:
         ):
             Gauge(name, text, registry=self.registry).set_function(read)
 
+    def watch_hosting(self, running: Callable[[], float]) -> None:
+        """Read this too."""
+        Gauge("axon_hosted_jobs", "Hosted jobs on which a process works", registry=self.registry).set_function(running)
+
     def answered(self, path: str, status: int, seconds: float) -> None:
         """A request for `path` was answered after so many seconds. `path` must be one of few: each is remembered."""
         times = self._seconds_of.get(path)

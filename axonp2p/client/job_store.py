@@ -263,6 +263,14 @@ class JobStore:
         """Whether there is a folder of that very name."""
         return (self._jobs / job).exists()
 
+    def has_record(self, job: str) -> bool:
+        """Whether that folder has a job.json by now."""
+        return (self._jobs / job / "job.json").exists()
+
+    def place_of(self, job: str) -> JobFolder:
+        """Where the folder of a job with that id is, or will be."""
+        return JobFolder(self._jobs / job)
+
     def find(self, job: str) -> JobFolder:
         """The folder of a job by its id, or by the beginning of it when that is clear. Raises `NotFound`."""
         names = [path.name for path in self._folders()]

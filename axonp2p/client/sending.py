@@ -17,7 +17,7 @@ from axonp2p.client.bundle_events import BundleProgress, PeerHelped, PieceWrong
 from axonp2p.client.event import Event
 from axonp2p.client.lease import BlobNews, Lease
 from axonp2p.clock import Clock
-from axonp2p.errors import JobFileWrong, MalformedMessage, PeerMisbehaved, Refused, Unreachable
+from axonp2p.errors import MalformedMessage, PeerMisbehaved, Refused, Unreachable
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.logs import get_logger
 
@@ -96,7 +96,7 @@ class Sending:
             number = self._seeding.next(rank, now) if joined else None
             if number is not None:
                 self._say_who_is_helped(rank, taker)
-                piece = await asyncio.to_thread(self._read, number)
+                piece = await asyncio.to_thread(self._bundle.piece, number)
                 self.sent_bytes += len(piece)
                 await taker.lease.give(BlobPiece(blob=self._blob.name, number=number), piece, bulk=True)
                 continue
@@ -107,19 +107,6 @@ class Sending:
                     await taker.news.wait()
             except TimeoutError:
                 continue
-
-    def _read(self, number: int) -> bytes:
-        place = self._blob.place(number)
-        source = self._bundle.files[place.file].source
-        try:
-            with source.open("rb") as file:
-                file.seek(place.offset)
-                piece = file.read(place.length)
-        except OSError as error:
-            raise JobFileWrong(f"{source} cannot be read: {error.strerror}") from error
-        if not self._blob.fits(number, piece):
-            raise JobFileWrong(f"{source} changed while it was sent", fix="submit again")
-        return piece
 
     # --- what peers say ---
 

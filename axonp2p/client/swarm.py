@@ -13,11 +13,13 @@ joins the client's parts.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import secrets
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
@@ -26,15 +28,21 @@ from axonp2p.client.credit_history import History, Pending, ask_history, pending
 from axonp2p.client.event_feed import EventFeed
 from axonp2p.client.events import JobSubmitted
 from axonp2p.client.hiring import Means
+from axonp2p.client.hosted_jobs import HostedJobs
+from axonp2p.client.hosted_mark import HostedMark, read_mark, write_mark
+from axonp2p.client.hosts import hand_over
 from axonp2p.client.job import Job
 from axonp2p.client.job_run import JobRun
 from axonp2p.client.job_store import JobFolder, JobRecord, JobStore
 from axonp2p.client.looking import Credits, SeenPeer, Survey, ask_credits, survey_peers
 from axonp2p.client.loop_thread import LoopThread
+from axonp2p.client.new_job import new_record
 from axonp2p.client.table_home import TableHome
 from axonp2p.client.trackers import nobody_known, which_trackers
 from axonp2p.clock import SystemClock
 from axonp2p.errors import AlreadyRunning, JobFailed, JobFileWrong
+from axonp2p.hosting.job_key import job_key
+from axonp2p.hosting.messages import HostedWish
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.bundle import Bundle, collect
@@ -61,6 +69,7 @@ class Swarm:
         self._store = JobStore(self.home)
         self._loop = LoopThread()
         self._running: dict[str, tuple[JobRun, EventFeed]] = {}
+        self._following: list[concurrent.futures.Future[None]] = []
         self._means: Means | None = None
         self._table_home: TableHome | None = None
 
@@ -74,6 +83,8 @@ class Swarm:
 
     def close(self) -> None:
         """Leave the jobs that run, and end the loop. Harmless when it is called twice."""
+        for following in self._following:
+            following.cancel()
         waiting = [(run, feed) for run, feed in self._running.values() if not feed.over]
         for run, _ in waiting:
             self._loop.soon(run.leave)
@@ -94,26 +105,63 @@ class Swarm:
 
         Returns once the folder is read and copied. What happens then comes from `job.events()`.
         """
-        means, source = self._get_means(), Path(folder).expanduser().absolute()
-        spec = read_spec(source)
-        if peers is not None:
-            spec = with_peers(spec, peers)
-        bundle = collect(source, spec)
-        now = self._clock.now()
-        record = JobRecord(
-            id=self._fresh_id(spec.name),
-            name=spec.name,
-            folder=str(source),
-            spec=msgspec.to_builtins(spec),
-            state=JobState.WAITING,
-            created=now,
-            updated=now,
-            peers_wanted=spec.need.peers,
-            rounds=spec.train.rounds,
-        )
-        kept = self._store.create(record)
-        kept.keep_bundle([(file.path, file.source) for file in bundle.files])
+        means = self._get_means()
+        kept, record, spec = self._write_down(folder, peers)
         return self._start(means, kept, record, spec)
+
+    def hand_over(self, folder: str | Path, peers: int | None = None) -> Job:
+        """The same, but a tracker carries the job on, and this computer may be switched off once this returns.
+
+        `attach` follows it, here or on another computer with the same key. Raises `Refused` or `TrackerUnreachable`
+        when no tracker takes it; what was written down is gone then.
+        """
+        means = self._get_means()
+        kept, record, spec = self._write_down(folder, peers)
+        try:
+            mark = self._loop.call(hand_over(means, record.id, _kept_bundle(kept, spec), peers or 0))
+        except BaseException:
+            shutil.rmtree(kept.path)
+            raise
+        write_mark(kept, mark)
+        return Job(kept, EventFeed.of([]))
+
+    def attach(self, job: str) -> Job:
+        """A job that a tracker carries on, by its id or the beginning of it: its folder here becomes a copy.
+
+        `job.events()` tells all from its beginning on; `job.fetch` waits for its end. Raises `NotFound`.
+        """
+        means, hosted = self._get_means(), self._hosted()
+        folder = self._loop.call(hosted.find(job))
+        feed = EventFeed()
+        following = self._loop.start(ended_in(feed, hosted.follow(folder, feed.put)))
+        self._following.append(following)
+
+        def tell(wish: HostedWish) -> Callable[[], None]:
+            return lambda: self._loop.call(HostedJobs(means, self._store).tell(folder, wish))
+
+        return Job(folder, feed, pause=tell("pause"), leave=tell("leave"), cancel=tell("cancel"))
+
+    def look_at_host(self, job: str, *, result: bool = False) -> HostedMark:
+        """Copy what is new of such a job, once; with `result`, what it came to, when it is over."""
+        hosted = self._hosted()
+        folder = self._loop.call(hosted.find(job))
+        return self._loop.call(hosted.look(folder, result=result))
+
+    def tell_host(self, job: str, wish: HostedWish) -> None:
+        """Have such a job paused, left, cancelled or resumed at its host."""
+        hosted = self._hosted()
+        self._loop.call(hosted.tell(self._loop.call(hosted.find(job)), wish))
+
+    def take_back(self, job: str) -> Job:
+        """Go on here with a job that a tracker carried on, from where it is; only where its bundle is."""
+        hosted = self._hosted()
+        folder = self._loop.call(hosted.find(job))
+        self._loop.call(hosted.take_back(folder))
+        return self.resume(folder.path.name)
+
+    def find_hosted(self) -> list[str]:
+        """Copy what is new of all jobs that the known trackers carry on; which trackers could not be asked, and why."""
+        return self._loop.call(self._hosted().find_all())
 
     def resume(self, job: str) -> Job:
         """Go on with a job that was left, failed or interrupted, from its kept rounds, with other peers."""
@@ -165,10 +213,13 @@ class Swarm:
 
         Raises `LogForked` when that tracker's log is known to be false.
         """
-        means = self._get_means()
+        means, names = self._get_means(), self.names()
+        # A host signs for each job with the job's own key, and what it owes is owed by this client.
+        hosted = [record.id for record in self._store.records() if read_mark(self._store.place_of(record.id))]
+        names |= {job_key(means.key, one).peer_id: one for one in hosted}
         job_id = self._store.find(job).path.name if job else ""
         lines, client = means.table.trackers, means.key.peer_id
-        return self._loop.call(ask_credits(lines, self.home, client, self.names(), job_id, keys))
+        return self._loop.call(ask_credits(lines, self.home, client, names, job_id, keys))
 
     def history(self, key: PeerId = "", *, most: int = 0, prove: bool = False) -> History:
         """The receipts of a key (this client's own when none is named) that a tracker's log has, each checked.
@@ -188,6 +239,20 @@ class Swarm:
         return {peer.peer: peer.name for record in self._store.records() for peer in record.peers}
 
     # --- how it works ---
+
+    def _write_down(self, folder: str | Path, peers: int | None) -> tuple[JobFolder, JobRecord, JobSpec]:
+        source = Path(folder).expanduser().absolute()
+        spec = read_spec(source)
+        if peers is not None:
+            spec = with_peers(spec, peers)
+        bundle = collect(source, spec)
+        record = new_record(self._fresh_id(spec.name), spec, str(source), self._clock.now())
+        kept = self._store.create(record)
+        kept.keep_bundle([(file.path, file.source) for file in bundle.files])
+        return kept, record, spec
+
+    def _hosted(self) -> HostedJobs:
+        return HostedJobs(self._get_means(), self._store)
 
     def _fresh_id(self, name: str) -> str:
         while self._store.has(job := f"{name}-{secrets.token_hex(2)}"):
@@ -224,18 +289,7 @@ class Swarm:
         )
         self._running[record.id] = (run, feed)
 
-        async def supervised() -> None:
-            error: BaseException | None = None
-            try:
-                await run.run()
-            except BaseException as caught:  # handed to whoever reads the events
-                error = caught
-                if isinstance(caught, asyncio.CancelledError):
-                    raise
-            finally:
-                feed.end(error)
-
-        self._loop.start(supervised())
+        self._loop.start(ended_in(feed, run.run()))
         return self._handle(folder, run, feed)
 
     def _handle(self, folder: JobFolder, run: JobRun, feed: EventFeed) -> Job:
@@ -246,6 +300,19 @@ class Swarm:
             leave=lambda: None if feed.over else self._loop.soon(run.leave),
             cancel=lambda: None if feed.over else self._loop.soon(run.cancel),
         )
+
+
+async def ended_in(feed: EventFeed, work: Coroutine[Any, Any, None]) -> None:
+    """Do the work; `feed` ends as it does."""
+    error: BaseException | None = None
+    try:
+        await work
+    except BaseException as caught:  # handed to whoever reads the events
+        error = caught
+        if isinstance(caught, asyncio.CancelledError):
+            raise
+    finally:
+        feed.end(error)
 
 
 def _kept_bundle(folder: JobFolder, spec: JobSpec) -> Bundle:

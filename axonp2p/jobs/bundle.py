@@ -45,6 +45,20 @@ class Bundle:
         """What a peer is told of them before the pieces come."""
         return Blob(Manifest(files=[BlobFile(path=f.path, size=f.size, hashes=f.hashes) for f in self.files]))
 
+    def piece(self, number: int) -> bytes:
+        """A piece, read from the disk. Raises `JobFileWrong` when its file cannot be read, or is another by now."""
+        place = self.blob.place(number)
+        source = self.files[place.file].source
+        try:
+            with source.open("rb") as file:
+                file.seek(place.offset)
+                piece = file.read(place.length)
+        except OSError as error:
+            raise JobFileWrong(f"{source} cannot be read: {error.strerror}") from error
+        if not self.blob.fits(number, piece):
+            raise JobFileWrong(f"{source} changed while it was sent", fix="submit again")
+        return piece
+
 
 def collect(folder: Path, spec: JobSpec, *, limit: int = BUNDLE_LIMIT) -> Bundle:
     """Find and hash the files that `spec` names in `folder`; it reads them all, so not on the event loop.

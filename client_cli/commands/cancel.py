@@ -7,26 +7,30 @@ from pathlib import Path
 import click
 
 from client_cli.options import common
+from client_cli.options import trackers as trackers_option
 
 
 @click.command("cancel")
 @click.argument("job")
+@trackers_option
 @common
-def command(job: str, home: Path | None, as_json: bool) -> None:
+def command(job: str, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
     """Stop JOB at once and for good: its peers are given back, and the states to go on from are removed.
 
-    It works from any terminal of this computer, on a job that runs and on one that was paused or interrupted.
+    It works from any terminal of this computer, on a job that runs and on one that was paused or interrupted;
+    and on a job that a tracker carries on.
     """
     from axonp2p.client.job_wishes import JobWish
     from axonp2p.errors import JobFailed
     from axonp2p.jobs.lifecycle import JobState
     from client_cli.context import Context
+    from client_cli.hosted import looked_at
     from client_cli.job_text import job_data
     from client_cli.other_program import change, stop
 
     context = Context.of(home, as_json)
-    folder = context.jobs().find(job)
-    record, _ = stop(folder, JobWish.CANCEL, context)
+    folder = looked_at(job, context, trackers)
+    record, _ = stop(folder, JobWish.CANCEL, context, trackers)
     if record.state == JobState.FINISHED:
         raise JobFailed(f"{record.id} has finished", fix=context.command("fetch", record.id, "-o", "OUT"))
     if record.state != JobState.CANCELLED:

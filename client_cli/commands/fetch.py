@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from client_cli.options import common
+from client_cli.options import trackers as trackers_option
 
 
 @click.command("fetch")
@@ -14,16 +15,22 @@ from client_cli.options import common
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for what JOB made."
 )
+@trackers_option
 @common
-def command(job: str, out: Path, home: Path | None, as_json: bool) -> None:
-    """Copy the weights, the metrics and every peer's log of a finished JOB into a folder."""
+def command(job: str, out: Path, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
+    """Copy the weights, the metrics and every peer's log of a finished JOB into a folder.
+
+    Those of a job that a tracker carried on come from there, on any computer with the same key.
+    """
     from axonp2p.plain_text import columns
     from client_cli.context import Context
+    from client_cli.hosted import looked_at
     from client_cli.render import bytes_text
 
     context = Context.of(home, as_json)
-    with context.swarm() as swarm:
-        found = swarm.job(job)
+    name = looked_at(job, context, trackers, result=True).path.name
+    with context.swarm(trackers) as swarm:
+        found = swarm.job(name)
         folder = found.fetch(out)
     files = {str(path.relative_to(folder)): path.stat().st_size for path in sorted(folder.rglob("*")) if path.is_file()}
     table = columns(["file", "size"], [[name, bytes_text(size)] for name, size in files.items()], right=(1,))

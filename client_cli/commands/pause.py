@@ -7,28 +7,33 @@ from pathlib import Path
 import click
 
 from client_cli.options import common
+from client_cli.options import trackers as trackers_option
 
 
 @click.command("pause")
 @click.argument("job")
 @click.option("--now", is_flag=True, help="Do not wait for the end of the round that runs.")
+@trackers_option
 @common
-def command(job: str, now: bool, home: Path | None, as_json: bool) -> None:
+def command(job: str, now: bool, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
     """Stop JOB after the round that runs, keeping all that is done; axon resume goes on with it.
 
-    Its peers are given back. It works from any terminal of this computer; the program that ran the job ends.
+    Its peers are given back. It works from any terminal of this computer; the program that ran the job ends. A job that
+    a tracker carries on is paused there.
     """
+    from axonp2p.client.hosted_mark import is_at_work
     from axonp2p.client.job_wishes import JobWish
     from axonp2p.plain_text import plural
     from client_cli.context import Context
+    from client_cli.hosted import looked_at
     from client_cli.job_text import job_data
     from client_cli.other_program import stop
 
     context = Context.of(home, as_json)
-    folder = context.jobs().find(job)
-    if folder.is_held():
+    folder = looked_at(job, context, trackers)
+    if is_at_work(folder):
         context.say(f"{folder.path.name} stops {'now' if now else 'after this round'} ...")
-    record, worked = stop(folder, JobWish.LEAVE if now else JobWish.PAUSE, context)
+    record, worked = stop(folder, JobWish.LEAVE if now else JobWish.PAUSE, context, trackers)
     kept = plural(record.kept_round, "round")
     if record.state == "left":
         text = f"Paused {record.id} after {kept}." if worked else f"No program worked on {record.id}; {kept} are kept."

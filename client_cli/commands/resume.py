@@ -14,18 +14,34 @@ from client_cli.options import trackers as trackers_option
 
 @click.command("resume")
 @click.argument("job")
+@click.option("--here", is_flag=True, help="Take a job that a tracker carries on back to this computer.")
 @trackers_option
 @page_option
 @tensorboard_option
 @common
 def command(
-    job: str, trackers: tuple[str, ...], page: str, tensorboard: Path | None, home: Path | None, as_json: bool
+    job: str,
+    here: bool,
+    trackers: tuple[str, ...],
+    page: str,
+    tensorboard: Path | None,
+    home: Path | None,
+    as_json: bool,
 ) -> int:
-    """Go on with JOB, which was left or interrupted or failed, from the last round that was kept."""
+    """Go on with JOB, which was left or interrupted or failed, from the last round that was kept.
+
+    A job that a tracker carries on goes on there, and axon watch shows it; or here, with --here, on the computer that
+    submitted it.
+    """
     from client_cli.context import Context
     from client_cli.following import follow
+    from client_cli.hosted import is_hosted, resume_at_host
     from client_cli.report.beside import Wishes
 
     context = Context.of(home, as_json)
+    hosted = is_hosted(job, context, trackers)
+    if hosted and not here:
+        return resume_at_host(job, context, trackers)
     with context.swarm(trackers) as swarm:
-        return follow(swarm.resume(job), context, Wishes(page, tensorboard))
+        going_on = swarm.take_back(job) if hosted else swarm.resume(job)
+        return follow(going_on, context, Wishes(page, tensorboard))

@@ -7,17 +7,21 @@ from pathlib import Path
 import click
 
 from client_cli.options import common
+from client_cli.options import trackers as trackers_option
 
 
 @click.command("status")
 @click.argument("job")
+@trackers_option
 @common
-def command(job: str, home: Path | None, as_json: bool) -> None:
-    """How far JOB is (the beginning of its id is enough)."""
+def command(job: str, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
+    """How far JOB is (the beginning of its id is enough); one that a tracker carries on is asked for there."""
+    from axonp2p.client.hosted_mark import is_at_work
     from client_cli.context import Context
+    from client_cli.hosted import hosted_data, looked_at
     from client_cli.job_text import job_data, status_text
 
     context = Context.of(home, as_json)
-    folder = context.jobs().find(job)
-    seen = job_data(folder.read(), at_work=folder.is_held()) | {"kept_in": str(folder.path)}
+    folder = looked_at(job, context, trackers)
+    seen = job_data(folder.read(), at_work=is_at_work(folder)) | {"kept_in": str(folder.path)} | hosted_data(folder)
     context.answer(status_text(seen, context.command), seen)

@@ -15,6 +15,7 @@ from client_cli.options import trackers as trackers_option
 @click.command("submit")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--peers", type=click.IntRange(1, 64), help="How many peers, instead of what job.toml says.")
+@click.option("--detach", is_flag=True, help="A tracker carries the job on: this computer may be switched off.")
 @trackers_option
 @page_option
 @tensorboard_option
@@ -22,6 +23,7 @@ from client_cli.options import trackers as trackers_option
 def command(
     folder: Path,
     peers: int | None,
+    detach: bool,
     trackers: tuple[str, ...],
     page: str,
     tensorboard: Path | None,
@@ -32,11 +34,19 @@ def command(
 
     Ctrl-C asks whether to leave the job (axon resume goes on with it), to cancel it, or to go on; where nobody can be
     asked it is left. Its page shows it meanwhile (not with --json); its report is written when it ends.
+
+    With --detach this ends once a tracker has the job: axon watch shows it, here or on another computer with the same
+    key, and axon fetch brings what came of it.
     """
+    if detach and tensorboard:
+        raise click.UsageError("--tensorboard goes with axon report for a job that is handed over")
     from client_cli.context import Context
     from client_cli.following import follow
+    from client_cli.hosted import handed_over
     from client_cli.report.beside import Wishes
 
     context = Context.of(home, as_json)
     with context.swarm(trackers) as swarm:
+        if detach:
+            return handed_over(swarm.hand_over(folder, peers=peers), context)
         return follow(swarm.submit(folder, peers=peers), context, Wishes(page, tensorboard))

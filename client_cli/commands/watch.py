@@ -8,20 +8,25 @@ import click
 
 from client_cli.options import common
 from client_cli.options import page as page_option
+from client_cli.options import trackers as trackers_option
 
 
 @click.command("watch")
 @click.argument("job")
 @click.option("--open", "in_browser", is_flag=True, help="Open the page in the browser.")
+@trackers_option
 @page_option
 @common
-def command(job: str, in_browser: bool, page: str, home: Path | None, as_json: bool) -> int:
+def command(job: str, in_browser: bool, trackers: tuple[str, ...], page: str, home: Path | None, as_json: bool) -> int:
     """Show JOB, which another terminal works on or which is over: its page in the browser, its events here.
 
-    Ctrl-C ends the watching, not the job. With --json each event is a line, and there is no page.
+    A job that a tracker carries on (axon submit --detach) is found from any computer with the same key. Ctrl-C ends
+    the watching, not the job. With --json each event is a line, and there is no page.
     """
     from client_cli.context import Context
+    from client_cli.hosted import following_host
     from client_cli.watching_job import watch
 
     context = Context.of(home, as_json)
-    return watch(context.jobs().find(job), context, page=page, in_browser=in_browser)
+    with following_host(job, context, trackers) as (folder, check):
+        return watch(folder, context, page=page, in_browser=in_browser, check=check)

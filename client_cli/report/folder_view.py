@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterator
 
-import msgspec
-
-from axonp2p.client.events import Event, from_line
+from axonp2p.client.event_tail import EventTail
+from axonp2p.client.events import Event
+from axonp2p.client.hosted_mark import is_at_work
 from axonp2p.client.job_store import JobFolder
 from axonp2p.jobs.lifecycle import is_over
 from client_cli.report.folding import fold
@@ -20,28 +19,6 @@ ASK_AGAIN_S = 5.0
 
 Trace = tuple[int, int, bool]
 """Changes when the folder says something else."""
-
-
-class EventTail:
-    """The events of a job's file, as they are added to it."""
-
-    def __init__(self, folder: JobFolder) -> None:
-        self._file = folder.events
-        self._offset = 0
-
-    def fresh(self) -> Iterator[Event]:
-        """What came since the last call. A line that is not whole yet waits for the next one."""
-        try:
-            with self._file.open("rb") as file:
-                file.seek(self._offset)
-                text = file.read()
-        except FileNotFoundError:
-            return
-        whole = text[: text.rfind(b"\n") + 1]
-        self._offset += len(whole)
-        for line in whole.splitlines():
-            with contextlib.suppress(msgspec.DecodeError):
-                yield from_line(line)
 
 
 class FolderView:
@@ -80,5 +57,5 @@ class FolderView:
         if self._ours:
             return True
         if time.monotonic() - self._asked >= ASK_AGAIN_S:
-            self._held, self._asked = self._folder.is_held(), time.monotonic()
+            self._held, self._asked = is_at_work(self._folder), time.monotonic()
         return self._held

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import signal
 import subprocess
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -70,6 +72,14 @@ class Network:
     def heal(self) -> None:
         """The halves reach each other again."""
         _run("ip", "netns", "exec", self._router, "sh", "-c", _forward(True))
+
+    def switch_off(self, half: str) -> None:
+        """All machines of that half lose their power: their processes are killed, and the half is gone."""
+        name = f"{self._name}-{half}"
+        for pid in _run("ip", "netns", "pids", name).stdout.split():
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        _run("ip", "netns", "delete", name)
 
     def _make_half(self, half: str, number: int) -> None:
         name, net = f"{self._name}-{half}", f"10.91.{number}"

@@ -10,11 +10,12 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from axonp2p.client.event_tail import EventTail
 from axonp2p.client.events import PeerResumed
 from axonp2p.errors import JobFailed, PortTaken, SettingsError
 from client_cli.report import server
 from client_cli.report.beside import Wishes, beside
-from client_cli.report.folder_view import EventTail, FolderView
+from client_cli.report.folder_view import FolderView
 from client_cli.report.server import JobPage
 from tests.laboratory.paper_job import STATES, PaperJob
 

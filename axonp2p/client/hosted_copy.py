@@ -1,0 +1,171 @@
+"""A hosted job's folder here, kept equal to the one at its host, so that all that reads folders works as ever.
+
+The record is written last, and one that says that the job is over only when the host says that nothing works on it any
+more: who sees the end in job.json then finds everything else as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from axonp2p.client.checkpoints import Checkpoint
+from axonp2p.client.files import not_writable
+from axonp2p.client.hosted_mark import HostedMark, write_mark
+from axonp2p.client.job_store import JobFolder, JobRecord
+from axonp2p.clock import Clock
+from axonp2p.errors import AlreadyRunning, MalformedMessage, NotFound, PeerMisbehaved, SettingsError
+from axonp2p.files import locked, put_in_place, write_whole
+from axonp2p.hosting.caller import HostLine
+from axonp2p.hosting.folder_files import GROWING_LIMIT, MODEL, STATES, Kind, kind_of, to_copy
+from axonp2p.hosting.hosted_folder import seen_on_disk
+from axonp2p.hosting.messages import FolderFile
+from axonp2p.jobs.lifecycle import is_over
+
+TURN_S = 0.2
+
+
+class HostedCopy:
+    """One job's. `result`: once it is over, its weights are copied too, or the states to go on from."""
+
+    def __init__(self, folder: JobFolder, line: HostLine, clock: Clock, *, result: bool) -> None:
+        self._folder = folder
+        self._line = line
+        self._clock = clock
+        self._result = result
+        self._record = b""
+
+    async def look(self) -> HostedMark:
+        """Copy what is new; how the job stands there now.
+
+        Raises what asking raises, `PeerMisbehaved` for what is not what it should be, or `SettingsError` of the disk.
+        """
+        async with self._turn():
+            try:
+                return await self._look()
+            except OSError as error:
+                raise not_writable(self._folder.path, error) from error
+
+    async def _look(self) -> HostedMark:
+        folder, job = self._folder, self._folder.path.name
+        state, record = await self._line.folder(job, self._record)
+        self._record = record or self._record
+        there = _opened(self._record, job)
+        here = {file.name: known for file in state.files if (known := _here(folder.path, file.name))}
+        for file in to_copy(state.files, here, result=self._result and not state.at_work):
+            if kind_of(file.name) is Kind.GROWING:
+                await self._grow(file)
+            else:
+                await self._fetch(file, there)
+        if there is not None and not (state.at_work and is_over(there.state)):
+            folder.write(msgspec.structs.replace(there, folder=self._submitted_from(there)), lasting=not state.at_work)
+        mark = HostedMark(
+            tracker=str(self._line.host.address),
+            host=self._line.host.peer,
+            at_work=state.at_work,
+            trouble=state.trouble,
+            asked=self._clock.now(),
+        )
+        write_mark(folder, mark)
+        return mark
+
+    async def _grow(self, file: FolderFile) -> None:
+        path, job = self._folder.path / file.name, self._folder.path.name
+        here = path.read_bytes() if path.exists() else b""
+        hasher, length = hashlib.sha256(here), len(here)
+        while length <= GROWING_LIMIT:
+            before = hasher.digest() if length else b""
+            begins, part = await self._line.part(job, file.name, length, before)
+            if begins != length:  # it was written anew there
+                write_whole(path, b"")
+                hasher, length = hashlib.sha256(), 0
+            path.parent.mkdir(exist_ok=True)
+            with path.open("ab") as growing:
+                growing.write(part)
+            hasher.update(part)
+            length += len(part)
+            if not part or length >= file.size:
+                return
+
+    async def _fetch(self, file: FolderFile, record: JobRecord | None) -> None:
+        path, job = self._folder.path / file.name, self._folder.path.name
+        path.parent.mkdir(exist_ok=True, mode=0o700)
+        arriving = path.with_name(f".{path.name}.part")
+        length = _size(arriving) or 0
+        if length > file.size:
+            arriving.unlink()
+            length = 0
+        if file.size - length > shutil.disk_usage(path.parent).free:
+            raise SettingsError(f"the disk has no room for {file.size:,} bytes of {path}", fix="free some space")
+        while length < file.size:
+            _, part = await self._line.part(job, file.name, length)
+            if not part or length + len(part) > file.size:
+                arriving.unlink(missing_ok=True)
+                raise MalformedMessage(f"{self._line.host.called} gives other bytes of {file.name} than it has named")
+            with arriving.open("ab") as growing:
+                growing.write(part)
+            length += len(part)
+        if not await asyncio.to_thread(_is_right, arriving, file.name, record):
+            arriving.unlink()
+            raise PeerMisbehaved(f"{self._line.host.called} gives a {file.name} that does not have its hash")
+        await asyncio.to_thread(put_in_place, arriving, path)
+
+    def _submitted_from(self, there: JobRecord) -> str:
+        """The host does not know."""
+        try:
+            return self._folder.read().folder
+        except (NotFound, SettingsError):
+            return there.folder
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """While no other program of this computer copies into the same folder."""
+        while True:
+            try:
+                with locked(self._folder.path / ".copying", "another program copies this job", fix=""):
+                    yield
+                    return
+            except AlreadyRunning:
+                await asyncio.sleep(TURN_S)
+
+
+def _opened(record: bytes, job: str) -> JobRecord | None:
+    """None while there is none."""
+    if not record:
+        return None
+    try:
+        opened = msgspec.json.decode(record, type=JobRecord)
+    except msgspec.DecodeError as error:
+        raise MalformedMessage(f"what the host gives as the record of {job} is none: {error}") from error
+    if opened.id != job:
+        raise MalformedMessage(f"the host gives the record of another job for {job}")
+    return opened
+
+
+def _is_right(arriving: Path, name: str, record: JobRecord | None) -> bool:
+    if name == MODEL:
+        with arriving.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        return record is not None and found == record.model_sha256
+    rounds, _, state = name.removeprefix(f"{STATES}/").removesuffix(".safetensors").partition("-")
+    return Checkpoint(arriving, int(rounds), bytes.fromhex(state)).fits()
+
+
+def _here(folder: Path, name: str) -> FolderFile | None:
+    try:
+        return seen_on_disk(folder, name)
+    except FileNotFoundError:
+        return None
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None

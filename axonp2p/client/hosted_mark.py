@@ -1,0 +1,64 @@
+"""Which host carries a job on: written in the job's folder here, so that every command knows whom to ask."""
+
+from __future__ import annotations
+
+import msgspec
+
+from axonp2p.client.files import not_writable
+from axonp2p.client.job_store import JobFolder
+from axonp2p.errors import SettingsError
+from axonp2p.files import write_whole
+from axonp2p.hosting.host import Host
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.transport.address import PinnedAddress
+
+FILE_NAME = "hosted.json"
+
+
+class HostedMark(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole of hosted.json. The folder beside it is a copy of the one at the host, as old as `asked` says."""
+
+    tracker: str
+    """The host's address."""
+    host: PeerId
+    at_work: bool = True
+    """Whether a process worked on it there."""
+    trouble: str = ""
+    """Why the host has given it up."""
+    asked: float = 0.0
+    """When it last told, Unix seconds; 0: never."""
+
+    @property
+    def place(self) -> Host:
+        """Where to ask. Raises `SettingsError`."""
+        return Host(PinnedAddress.parse(self.tracker), self.host)
+
+
+def read_mark(folder: JobFolder) -> HostedMark | None:
+    """Who hosts it; None for a job of this computer. Raises `SettingsError`."""
+    path = folder.path / FILE_NAME
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=HostedMark)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from error
+
+
+def write_mark(folder: JobFolder, mark: HostedMark) -> None:
+    """Replace it. Raises `SettingsError`."""
+    try:
+        write_whole(folder.path / FILE_NAME, msgspec.json.format(msgspec.json.encode(mark), indent=2) + b"\n")
+    except OSError as error:
+        raise not_writable(folder.path, error) from error
+
+
+def remove_mark(folder: JobFolder) -> None:
+    """It is a job of this computer from now on."""
+    (folder.path / FILE_NAME).unlink(missing_ok=True)
+
+
+def is_at_work(folder: JobFolder) -> bool:
+    """Whether some program works on the job: here, or at its host as far as that has told."""
+    mark = read_mark(folder)
+    return folder.is_held() if mark is None else mark.at_work

@@ -1,0 +1,117 @@
+"""The process in which a host carries a client's job on: `axon resume` without a terminal, for one job.
+
+`axonp2p.hosting.process` starts it, as `python -m axonp2p.client.hosted_run HOME JOB --tracker ADDRESS ...`. It obeys
+words on its stdin, and ends at once, as if killed, when that is closed: then nobody cares for it any more. Its exit
+code is 0 when the job's folder says how it ended, whether well or not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from axonp2p.client.events import JobEndedBadly
+from axonp2p.client.job import Job
+from axonp2p.client.job_store import ErrorRecord, JobFolder
+from axonp2p.client.job_wishes import JobWish
+from axonp2p.client.new_job import new_record
+from axonp2p.client.swarm import Swarm
+from axonp2p.clock import SystemClock
+from axonp2p.console import run_program
+from axonp2p.errors import AxonError, JobFailed
+from axonp2p.jobs.lifecycle import JobState, is_over
+from axonp2p.jobs.spec import read_spec, with_peers
+from axonp2p.logs import configure_logs
+
+NICE = 10
+"""The host's own work comes first."""
+ORPHAN_EXIT = 3
+
+
+def main() -> int:
+    """Carry the job on to its end, or write down how it ended."""
+    told = _arguments()
+    folder = JobFolder(told.home / "jobs" / told.job)
+    configure_logs(level="warning")
+    if told.end_as:
+        return run_program(lambda: end_as(folder, JobState(told.end_as), told.why, told.peers), debug=False)
+    os.nice(NICE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (told.most_bytes, told.most_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    return run_program(lambda: carry_on(folder, told.home, told.trackers, told.peers), debug=False)
+
+
+def carry_on(folder: JobFolder, home: Path, trackers: list[str], peers: int) -> int:
+    """The whole of a life. Raises what kept the job from beginning."""
+    begin(folder, peers)
+    with Swarm(trackers, home=home) as swarm:
+        job = swarm.resume(folder.path.name)
+        threading.Thread(target=_obey, args=[job], name="words", daemon=True).start()
+        with suppress(AxonError):  # it stands in the folder
+            job.wait()
+    return 0 if is_over(folder.read().state) else JobFailed.exit_code
+
+
+def begin(folder: JobFolder, peers: int) -> None:
+    """Write the record of a job of which there is only the bundle. Raises `JobFileWrong`."""
+    if not (folder.path / "job.json").exists():
+        spec = read_spec(folder.bundle)
+        spec = with_peers(spec, peers) if peers else spec
+        folder.write(new_record(folder.path.name, spec, spec.name, SystemClock().now()), lasting=True)
+
+
+def end_as(folder: JobFolder, state: JobState, why: str, peers: int) -> int:
+    """Write down how a job on which nobody works any more has ended."""
+    now = SystemClock().now()
+    begin(folder, peers)
+    with folder.held():
+        record = folder.read()
+        if record.state is JobState.FINISHED or (is_over(record.state) and state is not JobState.CANCELLED):
+            return 0
+        error = ErrorRecord(code=JobFailed.code, message=why, fix=f"axon resume {record.id}")
+        failed = state is JobState.FAILED
+        changes = {"state": state, "updated": now, "waits_for": [], "error": error if failed else record.error}
+        folder.write(msgspec.structs.replace(record, **changes), lasting=True)
+        if failed:
+            event = JobEndedBadly(job=record.id, code=error.code, message=why, cause="", fix=error.fix)
+            folder.add_event(msgspec.structs.replace(event, at=now))
+        if state is JobState.CANCELLED:
+            folder.checkpoints(1).remove_all()
+    return 0
+
+
+def _obey(job: Job) -> None:
+    """What the job's owner wants, word by word; and the end, when the host is gone."""
+    words: dict[str, Callable[[], None]] = {
+        JobWish.PAUSE: job.pause,
+        JobWish.LEAVE: job.leave,
+        JobWish.CANCEL: job.cancel,
+    }
+    for line in sys.stdin:
+        if act := words.get(line.strip()):
+            act()
+    os._exit(ORPHAN_EXIT)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="hosted_run", description="Carry a client's job on.")
+    parser.add_argument("home", type=Path)
+    parser.add_argument("job")
+    parser.add_argument("--tracker", dest="trackers", action="append", default=[])
+    parser.add_argument("--peers", type=int, default=0)
+    parser.add_argument("--most-bytes", type=int, default=2**62)
+    parser.add_argument("--end-as", choices=["left", "cancelled", "failed"], default="")
+    parser.add_argument("--why", default="")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

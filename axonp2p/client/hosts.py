@@ -1,0 +1,119 @@
+"""Which of the known trackers carry jobs on, and which jobs of this client they hold."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from axonp2p.client.hiring import Means
+from axonp2p.client.hosted_mark import HostedMark
+from axonp2p.errors import AxonError, JobFileWrong, Refused, TrackerUnreachable, Unreachable
+from axonp2p.hosting.caller import HostLine, ask_offer
+from axonp2p.hosting.host import Host
+from axonp2p.hosting.job_key import job_key
+from axonp2p.hosting.messages import HostedJob, HostJob, HostOffer
+from axonp2p.jobs.bundle import Bundle
+from axonp2p.logs import get_logger
+from axonp2p.table.tracker_lines import reason_of
+from axonp2p.transport.http_caller import HttpCaller
+
+log = get_logger(__name__)
+
+WITHIN_S = 8.0
+"""A tracker that takes longer to say what it hosts is passed over."""
+TRIES = 3
+"""How often a bundle is gone on with at a host after its line was cut."""
+
+
+@dataclass(frozen=True)
+class FoundJob:
+    """A job of this client at a host."""
+
+    host: Host
+    job: HostedJob
+
+
+@dataclass(frozen=True)
+class Found:
+    """All that was found, and who could not be asked."""
+
+    jobs: list[FoundJob]
+    silent: list[str]
+    """Each with its reason."""
+
+
+async def find_jobs(means: Means) -> Found:
+    """Ask every known tracker, side by side."""
+    offers, silent = await _offers(means)
+    jobs: list[FoundJob] = []
+
+    async def ask(host: Host) -> None:
+        try:
+            async with asyncio.timeout(WITHIN_S), await HostLine.open(means.key, host) as line:
+                jobs.extend(FoundJob(host, job) for job in await line.jobs())
+        except (AxonError, TimeoutError) as error:
+            silent.append(f"{host.called}: {error.in_a_line if isinstance(error, AxonError) else 'it is too slow'}")
+
+    await asyncio.gather(*(ask(host) for host, _ in offers))
+    return Found(jobs, silent)
+
+
+async def hand_over(
+    means: Means, job: str, bundle: Bundle, peers: int, sent: Callable[[int], None] = lambda size: None
+) -> HostedMark:
+    """Give the job to the first tracker that takes it, those with room before the others; where it is now.
+
+    `peers`: instead of what the job's file says; 0: as it says. `sent` hears of each piece. Raises `Refused` or
+    `TrackerUnreachable` naming why each tracker did not take it, and `JobFileWrong` when a file has changed.
+    """
+    offers, reasons = await _offers(means)
+    asked = HostJob(job=job, blob=bundle.blob.name, key=job_key(means.key, job).seed, peers=peers)
+    for host, _ in sorted(offers, key=lambda found: not found[1].free):
+        try:
+            await _give(means, host, asked, bundle, sent)
+        except JobFileWrong:
+            raise
+        except AxonError as error:
+            reasons.append(f"{host.called}: {error.in_a_line}")
+        else:
+            return HostedMark(tracker=str(host.address), host=host.peer)
+    kind = Refused if offers else TrackerUnreachable
+    raise kind(
+        "no tracker carries the job on",
+        cause="; ".join(reasons) or "none is known",
+        fix="name another with --tracker, or submit it without --detach and leave this computer on",
+    )
+
+
+async def _give(means: Means, host: Host, asked: HostJob, bundle: Bundle, sent: Callable[[int], None]) -> None:
+    for tries_left in reversed(range(TRIES)):
+        try:
+            async with await HostLine.open(means.key, host) as line:
+                await line.hand_over(asked, bundle.blob, bundle.piece, sent)
+            return
+        except Unreachable as error:
+            if not tries_left:
+                raise
+            log.info("cut off from the host, which keeps what it has", host=host.called, reason=error.in_a_line)
+
+
+async def _offers(means: Means) -> tuple[list[tuple[Host, HostOffer]], list[str]]:
+    """What each tracker offers, those that are asked first before others; and why some offer nothing."""
+    trackers = means.table.trackers
+    silent: list[str] = []
+
+    async def ask(line: HttpCaller) -> tuple[Host, HostOffer] | None:
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                offer = await trackers.ask(line, ask_offer)
+        except TimeoutError:
+            silent.append(f"{line.called}: it does not answer")
+        except AxonError as error:
+            silent.append(reason_of(line, error))
+        else:
+            return Host(line.address, offer.host), offer
+        return None
+
+    found = await asyncio.gather(*(ask(line) for line in trackers.in_order()))
+    return [one for one in found if one], silent

@@ -1,0 +1,80 @@
+"""Which files of a job's folder travel between a host and a client, and how each of them changes (pure).
+
+The names come from the other side, and become paths: none is taken that this file does not know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+from axonp2p.errors import MalformedMessage
+from axonp2p.hosting.messages import FolderFile
+
+RECORD = "job.json"
+EVENTS = "events.jsonl"
+METRICS = "metrics.csv"
+MODEL = "model.safetensors"
+LOGS = "logs"
+STATES = "states"
+
+RECORD_LIMIT = 2**20
+"""Bytes of job.json: it travels in one frame."""
+GROWING_LIMIT = 64 * 2**20
+"""Bytes of a file that is looked at while it grows; what is beyond them stays at the host."""
+FIXED_LIMIT = 2**40
+
+_LOG = re.compile(rf"{LOGS}/[A-Za-z0-9_-][A-Za-z0-9._-]{{0,63}}\.log", re.ASCII)
+_STATE = re.compile(rf"{STATES}/[0-9]{{6,9}}-[0-9a-f]{{64}}\.safetensors", re.ASCII)
+
+
+class Kind(StrEnum):
+    """How a file changes."""
+
+    GROWING = "growing"
+    """Lines are added at its end; seldom it is written anew."""
+    FIXED = "fixed"
+    """It is there when it is whole, and does not change."""
+
+
+def kind_of(name: str) -> Kind | None:
+    """How the file of that name changes; None when no such file travels."""
+    if name in (EVENTS, METRICS) or _LOG.fullmatch(name):
+        return Kind.GROWING
+    if name == MODEL or _STATE.fullmatch(name):
+        return Kind.FIXED
+    return None
+
+
+def check_listing(files: Iterable[FolderFile]) -> None:
+    """Raise `MalformedMessage` for a file that cannot be one of a job's folder."""
+    seen: set[str] = set()
+    for file in files:
+        kind = kind_of(file.name)
+        if kind is None:
+            raise MalformedMessage(f"a job's folder has no file {file.name!r}")
+        if file.name in seen:
+            raise MalformedMessage(f"a job's folder has {file.name!r} twice")
+        if file.size > (GROWING_LIMIT if kind is Kind.GROWING else FIXED_LIMIT):
+            raise MalformedMessage(f"a job's folder has a {file.name} of {file.size} bytes")
+        seen.add(file.name)
+
+
+def to_copy(there: Iterable[FolderFile], here: Mapping[str, FolderFile], *, result: bool) -> list[FolderFile]:
+    """Which files to fetch, in this order; `here` has those that are on this disk, by name.
+
+    What grows is fetched whenever its size or its end differs, what is large and fixed only with the `result`: the
+    weights, or the states to go on from as long as there are none.
+    """
+    files = list(there)
+    has_model = any(file.name == MODEL for file in files)
+
+    def is_wanted(file: FolderFile) -> bool:
+        fits = kind_of(file.name) is Kind.GROWING or (result and (file.name == MODEL) == has_model)
+        return fits and here.get(file.name) != file
+
+    def small_first(file: FolderFile) -> tuple[bool, bool, str]:
+        return kind_of(file.name) is Kind.FIXED, file.name != EVENTS, file.name
+
+    return sorted(filter(is_wanted, files), key=small_first)

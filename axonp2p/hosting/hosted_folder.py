@@ -1,0 +1,239 @@
+"""A hosted job on the host's disk.
+
+    HOSTED/<owner>/<job>/
+      hosted.json        whose it is, since when, and how it stands (`HostedRecord`)
+      manifest           the bundle's, so that pieces that come after a cut find their place
+      work.log           what its process said that nobody else heard
+      home/              the home of a client that has this one job
+        client.key       the job's own key
+        jobs/<job>/      as at a client's: bundle/, job.json, events.jsonl, ...
+
+A door: methods block on the disk. Names that come from others are checked by `folder_files` before they become paths.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from axonp2p.blobs.manifest import Blob, read_manifest
+from axonp2p.errors import AxonError, LimitReached, Refused
+from axonp2p.files import replacing, write_whole
+from axonp2p.hosting.admission import Held
+from axonp2p.hosting.folder_files import (
+    EVENTS,
+    GROWING_LIMIT,
+    LOGS,
+    METRICS,
+    MODEL,
+    RECORD,
+    RECORD_LIMIT,
+    STATES,
+    Kind,
+    kind_of,
+)
+from axonp2p.hosting.messages import LAST_BYTES, MOST_FOLDER_FILES, FolderFile
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.jobs.lifecycle import JobState, is_over
+from axonp2p.wire.frame import PAYLOAD_LIMIT
+
+KEPT_FREE_BYTES = 256 * 2**20
+"""No job gets the last of the host's disk, whatever the limits say."""
+
+_JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+
+
+class HostedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole of hosted.json. Times are Unix seconds."""
+
+    job: str
+    owner: PeerId
+    source: str
+    """The IP address (or IPv6 household) that it came from."""
+    blob: str
+    """The bundle's name, as hexadecimal digits."""
+    peers: int
+    """How many, instead of what job.toml says; 0: as it says."""
+    began: float
+    arrived: bool = False
+    over_since: float = 0.0
+    fetched: bool = False
+    """Its owner has what came of it."""
+    trouble: str = ""
+    """Why the host gave it up."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What the host reads of a job.json: where the job is, and no more."""
+
+    state: JobState
+    round: int
+
+    @property
+    def over(self) -> bool:
+        """Whether no process is to work on it."""
+        return is_over(self.state)
+
+
+class HostedFolder:
+    """One hosted job's folder."""
+
+    def __init__(self, hosted: Path, owner: PeerId, job: str) -> None:
+        """Raises `Refused` for an id that cannot name a folder."""
+        if not _JOB.fullmatch(job):
+            raise Refused("that is no job's id")
+        self.path = hosted / owner / job
+        self.home = self.path / "home"
+        self.job = self.home / "jobs" / job
+        self.bundle = self.job / "bundle"
+        self.log = self.path / "work.log"
+        self._record = self.path / "hosted.json"
+        self._manifest = self.path / "manifest"
+
+    def make(self, record: HostedRecord, blob: Blob, key_seed: bytes) -> None:
+        """Make it, for its owner alone. Raises `LimitReached` when the disk takes it not."""
+        self.remove()  # what a crash left of it before it had a record
+        try:
+            self.path.mkdir(mode=0o700, parents=True)
+            if blob.size + KEPT_FREE_BYTES > shutil.disk_usage(self.path).free:
+                raise LimitReached(f"this host's disk has no room for {blob.size // 2**20} MiB")
+            self.bundle.mkdir(parents=True)
+            descriptor = os.open(self.home / "client.key", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(key_seed.hex() + "\n")
+            write_whole(self._manifest, blob.encoded)
+            self.write(record)
+        except LimitReached:
+            self.remove()
+            raise
+        except OSError as error:
+            self.remove()
+            raise LimitReached(f"this host cannot write the job: {error.strerror}") from error
+
+    def read(self) -> HostedRecord | None:
+        """Its record; None when there is none that can be read."""
+        try:
+            return msgspec.json.decode(self._record.read_bytes(), type=HostedRecord)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def write(self, record: HostedRecord) -> None:
+        """Replace its record."""
+        with replacing(self._record, lasting=True) as file:
+            file.write(msgspec.json.encode(record) + b"\n")
+
+    def blob(self, record: HostedRecord) -> Blob | None:
+        """The bundle's manifest; None when it cannot be read."""
+        try:
+            return read_manifest(self._manifest.read_bytes(), bytes.fromhex(record.blob))
+        except (OSError, ValueError, AxonError):
+            return None
+
+    def progress(self) -> Progress | None:
+        """How far the job is; None before its process has written anything."""
+        try:
+            return msgspec.json.decode((self.job / RECORD).read_bytes(), type=Progress)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def held(self, record: HostedRecord) -> Held:
+        """The same for `admission`."""
+        progress = self.progress() if record.over_since else None
+        cancelled = progress is not None and progress.state is JobState.CANCELLED
+        return Held(
+            owner=record.owner,
+            job=record.job,
+            source=record.source,
+            began=record.began,
+            arrived=record.arrived,
+            over_since=record.over_since,
+            may_go=bool(record.over_since) and (record.fetched or cancelled),
+        )
+
+    def bytes_used(self) -> int:
+        """What all its files take."""
+        used = 0
+        for folder, _, files in os.walk(self.path):
+            for file in files:
+                with suppress(OSError):  # it was replaced meanwhile
+                    used += (Path(folder) / file).lstat().st_size
+        return used
+
+    def remove(self) -> None:
+        """Forget it all."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        with suppress(OSError):
+            self.path.parent.rmdir()  # when it was the owner's last one
+
+    # --- what its owner may copy ---
+
+    def record_bytes(self) -> bytes:
+        """job.json; empty when there is none."""
+        try:
+            with (self.job / RECORD).open("rb") as file:
+                content = file.read(RECORD_LIMIT + 1)
+        except OSError:
+            return b""
+        return content if len(content) <= RECORD_LIMIT else b""
+
+    def listing(self) -> list[FolderFile]:
+        """All files that travel, but job.json."""
+        names = [EVENTS, METRICS, MODEL]
+        names += sorted(f"{LOGS}/{path.name}" for path in self.job.glob(f"{LOGS}/*.log"))
+        names += sorted(f"{STATES}/{path.name}" for path in self.job.glob(f"{STATES}/*.safetensors"))
+        found = []
+        for name in names:
+            with suppress(OSError):
+                found.append(seen_on_disk(self.job, name))
+        return found[:MOST_FOLDER_FILES]
+
+    def part(self, name: str, offset: int, before: bytes) -> tuple[int, bytes]:
+        """Bytes of that file from `offset` on; from 0 on when those before it do not hash to `before`.
+
+        Raises `Refused` when there is no such file.
+        """
+        kind = kind_of(name)
+        if kind is None:
+            raise Refused("no such file travels")
+        most = GROWING_LIMIT if kind is Kind.GROWING else 2**62
+        try:
+            with os.fdopen(os.open(self.job / name, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+                if before and kind is Kind.GROWING and not _begins_with(file.read(min(offset, most)), offset, before):
+                    offset = 0
+                file.seek(offset)
+                return offset, file.read(max(0, min(PAYLOAD_LIMIT, most - offset)))
+        except OSError as error:
+            raise Refused(f"there is no {name} now") from error
+
+
+def seen_on_disk(folder: Path, name: str) -> FolderFile:
+    """A file that travels, as it is in a job's folder, at either side. Raises `OSError` when there is none."""
+    with (folder / name).open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if kind_of(name) is not Kind.GROWING:
+            return FolderFile(name=name, size=size)
+        size = min(size, GROWING_LIMIT)
+        file.seek(max(0, size - LAST_BYTES))
+        return FolderFile(name=name, size=size, last=hashlib.sha256(file.read(min(size, LAST_BYTES))).digest())
+
+
+def _begins_with(content: bytes, length: int, digest: bytes) -> bool:
+    return len(content) == length and hashlib.sha256(content).digest() == digest
+
+
+def all_folders(hosted: Path) -> list[tuple[HostedFolder, HostedRecord]]:
+    """All that lie there and can be read."""
+    found = []
+    for path in sorted(hosted.glob("*/*/hosted.json")):
+        folder = HostedFolder(hosted, path.parent.parent.name, path.parent.name)
+        if record := folder.read():
+            found.append((folder, record))
+    return found

@@ -1,0 +1,139 @@
+"""All jobs that a host holds: taken in, cared for over restarts of the host, and forgotten in time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from axonp2p.blobs.manifest import Blob
+from axonp2p.clock import Clock
+from axonp2p.errors import Refused
+from axonp2p.hosting.admission import Applicant, Held, admit, give_way, why_forgotten
+from axonp2p.hosting.hosted_folder import HostedFolder, HostedRecord, all_folders
+from axonp2p.hosting.limits import HostLimits
+from axonp2p.hosting.messages import HostJob
+from axonp2p.hosting.process import Orders, Program
+from axonp2p.hosting.tending import Tending
+from axonp2p.identity.peer_id import PeerId, short
+from axonp2p.jobs.bundle import admit as admit_bundle
+from axonp2p.logs import get_logger
+
+log = get_logger(__name__)
+
+LOOK_EVERY_S = 20.0
+"""How often it is looked how much disk each job takes, and which are to be forgotten."""
+
+
+class Keeper:
+    """The jobs in the folder `hosted`. `start()` it, let `run()` run, `stop()` it at the end."""
+
+    def __init__(self, hosted: Path, limits: HostLimits, clock: Clock, program: Program | None = None) -> None:
+        self.limits = limits
+        self.trackers: Callable[[], Sequence[str]] = lambda: ()
+        """Gives the addresses that the jobs' processes are told, the best first."""
+        self._program = program or Program()
+        self._hosted = hosted
+        self._clock = clock
+        self._jobs: dict[tuple[PeerId, str], Tending] = {}
+        self._turn = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Go on with all that is not over."""
+        for folder, record in await asyncio.to_thread(all_folders, self._hosted):
+            tending = self._jobs[record.owner, record.job] = self._tending(folder, record)
+            if record.arrived and not record.over_since:
+                tending.begin()
+
+    async def run(self) -> None:
+        """Look after them, until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            await self.look()
+
+    async def stop(self) -> None:
+        """End all processes; their jobs go on when the host is started again."""
+        await asyncio.gather(*(tending.stop() for tending in self._jobs.values()))
+
+    @property
+    def running(self) -> int:
+        """How many jobs a process works on."""
+        return sum(tending.at_work for tending in self._jobs.values())
+
+    async def free(self) -> int:
+        """For how many jobs there is room."""
+        held = await self._held()
+        return max(0, self.limits.jobs - len(held) + len(give_way(held)))
+
+    def of(self, owner: PeerId) -> list[Tending]:
+        """The jobs of one client whose bundles are whole."""
+        return [one for (whose, _), one in self._jobs.items() if whose == owner and one.record.arrived]
+
+    def find(self, owner: PeerId, job: str) -> Tending:
+        """One of them. Raises `Refused`."""
+        tending = self._jobs.get((owner, job))
+        if tending is None or not tending.record.arrived:
+            raise Refused(f"this host holds no job {job} of yours", fix="axon jobs")
+        return tending
+
+    async def take(self, owner: PeerId, source: str, asked: HostJob, blob: Blob) -> Tending:
+        """Make room for a job whose bundle is to come, or find what has come of it.
+
+        Raises `Refused`, `LimitReached`, `Busy`, `MalformedMessage` or `MessageTooLarge` with why it may not come.
+        """
+        async with self._turn:  # two that come at once must not both have the last place
+            known = self._jobs.get((owner, asked.job))
+            if known is not None:
+                if known.record.blob != asked.blob.hex() or known.record.peers != asked.peers:
+                    raise Refused(f"this host holds another job {asked.job} of yours", fix="submit it again")
+                return known
+            admit_bundle(blob, self.limits.disk_bytes)
+            for one in admit(Applicant(owner, asked.job, source, blob.size), await self._held(), self.limits):
+                await self._forget(self._jobs[one.owner, one.job], "another job takes its place")
+            folder = HostedFolder(self._hosted, owner, asked.job)
+            record = HostedRecord(
+                job=asked.job,
+                owner=owner,
+                source=source,
+                blob=asked.blob.hex(),
+                peers=asked.peers,
+                began=self._clock.now(),
+            )
+            await asyncio.to_thread(folder.make, record, blob, asked.key)
+            tending = self._jobs[owner, asked.job] = self._tending(folder, record)
+            log.info("job comes to be hosted", job=asked.job, owner=short(owner), mib=blob.size // 2**20)
+            return tending
+
+    async def look(self) -> None:
+        """Forget what has its time behind it, and give up what takes too much."""
+        now = self._clock.now()
+        for tending in list(self._jobs.values()):
+            held = await asyncio.to_thread(tending.folder.held, tending.record)
+            if why := why_forgotten(held, self.limits, now):
+                await self._forget(tending, why)
+            elif tending.at_work and await asyncio.to_thread(tending.folder.bytes_used) > self.limits.disk_bytes:
+                await tending.give_up(f"it takes more than the {self.limits.disk_bytes // 2**20} MiB that a job may")
+
+    async def forget(self, tending: Tending, why: str) -> None:
+        """It was no use."""
+        async with self._turn:
+            await self._forget(tending, why)
+
+    async def _forget(self, tending: Tending, why: str) -> None:
+        record = tending.record
+        log.info("hosted job forgotten", job=record.job, owner=short(record.owner), reason=why)
+        self._jobs.pop((record.owner, record.job), None)
+        await tending.stop()
+        with suppress(OSError):
+            await asyncio.to_thread(tending.folder.remove)
+
+    async def _held(self) -> list[Held]:
+        tended = list(self._jobs.values())
+        return await asyncio.to_thread(lambda: [one.folder.held(one.record) for one in tended])
+
+    def _tending(self, folder: HostedFolder, record: HostedRecord) -> Tending:
+        return Tending(folder, record, self._clock, self._orders, self._program)
+
+    def _orders(self, record: HostedRecord) -> Orders:
+        return Orders(record.job, record.peers, self.limits.disk_bytes, self.trackers())

@@ -1,0 +1,143 @@
+"""The host's side of the conversation: sessions of clients that hand jobs over, look at them, copy them, steer them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import Any
+
+from aiohttp import web
+
+from axonp2p.blobs.manifest import Blob, as_bits, read_manifest
+from axonp2p.blobs.messages import BlobHave, BlobPiece
+from axonp2p.blobs.store import PieceStore
+from axonp2p.errors import Busy, JobFileWrong, LimitReached, MalformedMessage, Refused, Unreachable
+from axonp2p.hosting.caller import HOSTING_PATH
+from axonp2p.hosting.keeper import Keeper
+from axonp2p.hosting.messages import (
+    MOST_HOSTED,
+    AskFolder,
+    AskJobs,
+    AskPart,
+    FilePart,
+    FolderState,
+    HostAsk,
+    HostedJob,
+    HostedJobs,
+    HostJob,
+    HostOffer,
+    JobHosted,
+    JobTold,
+    TellJob,
+)
+from axonp2p.hosting.tending import Tending
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.jobs.spec import read_spec, with_peers
+from axonp2p.transport.address import source_of
+from axonp2p.transport.http_replies import reply
+from axonp2p.transport.session import Session
+
+SILENT_S = 120.0
+"""A client that says nothing for so long is gone."""
+
+
+class HostServer:
+    """Serves the jobs of one `Keeper`, under the key `host`."""
+
+    asks: Any = HostAsk
+    """With one of these a session begins that is for it."""
+
+    def __init__(self, host: PeerId, keeper: Keeper) -> None:
+        self._host = host
+        self._keeper = keeper
+
+    def add_routes(self, app: web.Application) -> None:
+        """GET /v1/hosting."""
+        app.router.add_get(HOSTING_PATH, self._offer)
+
+    async def _offer(self, request: web.Request) -> web.Response:
+        limits = self._keeper.limits
+        disk_mb, days = limits.disk_bytes // 2**20, limits.keep_s / 86400
+        free = await self._keeper.free()
+        return reply(HostOffer(host=self._host, jobs=limits.jobs, free=free, disk_mb=disk_mb, days=days))
+
+    async def serve(self, session: Session, message: HostAsk, payload: memoryview) -> None:
+        """Answer this, and all that follows on the session. Raises what is to be told as a refusal."""
+        while True:
+            if payload and not isinstance(message, HostJob):
+                raise MalformedMessage(f"a {type(message).__name__} has no payload")
+            try:
+                await self._answer(session, message, payload)
+                async with asyncio.timeout(SILENT_S):
+                    message, payload = await session.receive(HostAsk)
+            except (Unreachable, TimeoutError):
+                return
+
+    async def _answer(self, session: Session, message: HostAsk, payload: memoryview) -> None:
+        owner = session.peer
+        match message:
+            case HostJob():
+                await self._take(session, message, bytes(payload))
+            case AskJobs():
+                jobs = [HostedJob(job=one.record.job, at_work=one.at_work) for one in self._keeper.of(owner)]
+                await session.send(HostedJobs(jobs=jobs[:MOST_HOSTED]))
+            case AskFolder(job=job, record=known):
+                await self._tell_folder(session, self._keeper.find(owner, job), known)
+            case AskPart(job=job):
+                folder = self._keeper.find(owner, job).folder
+                offset, part = await asyncio.to_thread(folder.part, message.name, message.offset, message.before)
+                await session.send(FilePart(offset=offset), part, bulk=True)
+            case TellJob(job=job, wish=wish):
+                await self._keeper.find(owner, job).tell(wish)
+                await session.send(JobTold(job=job))
+
+    async def _tell_folder(self, session: Session, tending: Tending, known: bytes) -> None:
+        at_work = tending.at_work  # before the files: what is told of a job that is over is all of it
+        folder = tending.folder
+        files, record = await asyncio.to_thread(lambda: (folder.listing(), folder.record_bytes()))
+        if hashlib.sha256(record).digest() == known:
+            record = b""
+        state = FolderState(job=tending.record.job, at_work=at_work, trouble=tending.record.trouble, files=files)
+        await session.send(state, record)
+
+    async def _take(self, session: Session, asked: HostJob, manifest: bytes) -> None:
+        blob = await asyncio.to_thread(read_manifest, manifest, asked.blob)
+        tending = await self._keeper.take(session.peer, source_of(session.address), asked, blob)
+        if tending.arriving.locked():
+            raise Busy("this job comes on another session just now")
+        async with tending.arriving:
+            if not tending.record.arrived:
+                await self._receive(session, tending, blob)
+                await self._check(tending)
+                await tending.arrived()
+                tending.begin()
+            else:
+                have = as_bits(range(blob.count), blob.count)
+                await session.send(BlobHave(blob=blob.name, pieces=have))
+        await session.send(JobHosted(job=asked.job))
+
+    async def _receive(self, session: Session, tending: Tending, blob: Blob) -> None:
+        store = PieceStore(tending.folder.bundle, blob)
+        try:
+            await asyncio.to_thread(store.make)
+            held = await asyncio.to_thread(store.held)
+            await session.send(BlobHave(blob=blob.name, pieces=as_bits(held, blob.count)))
+            for number in sorted(set(range(blob.count)) - held):
+                async with asyncio.timeout(SILENT_S):
+                    message, piece = await session.receive(BlobPiece)
+                if (message.blob, message.number) != (blob.name, number) or not blob.fits(number, piece):
+                    raise MalformedMessage(f"piece {number} of the bundle is not what its manifest says")
+                await asyncio.to_thread(store.write, number, piece)
+        except OSError as error:
+            raise LimitReached(f"this host cannot write the bundle: {error.strerror}") from error
+
+    async def _check(self, tending: Tending) -> None:
+        """Raise `Refused`, and forget it, when what came is no job."""
+        record = tending.record
+        try:
+            spec = await asyncio.to_thread(read_spec, tending.folder.bundle)
+            if record.peers:
+                with_peers(spec, record.peers)
+        except JobFileWrong as error:
+            await self._keeper.forget(tending, "it is no job")
+            raise Refused(f"that is no job: {error.message}") from error

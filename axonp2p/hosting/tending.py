@@ -1,0 +1,147 @@
+"""One hosted job in the host's care: its process is started, again when it dies, and told what its owner wants."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from axonp2p.clock import Clock
+from axonp2p.hosting.hosted_folder import HostedFolder, HostedRecord, Progress
+from axonp2p.hosting.lives import GiveUp, Lives
+from axonp2p.hosting.messages import HostedWish
+from axonp2p.hosting.process import EndAs, Orders, Process, Program
+from axonp2p.identity.peer_id import short
+from axonp2p.logs import get_logger
+
+log = get_logger(__name__)
+
+SAID_BYTES = 500
+"""Of the end of a process's log, for its owner."""
+
+
+class Tending:
+    """One job. `begin()` it when its bundle is whole."""
+
+    def __init__(
+        self,
+        folder: HostedFolder,
+        record: HostedRecord,
+        clock: Clock,
+        orders: Callable[[HostedRecord], Orders],
+        program: Program,
+    ) -> None:
+        self.folder = folder
+        self.record = record
+        self.arriving = asyncio.Lock()
+        """Held by the session on which its bundle comes."""
+        self._clock = clock
+        self._orders = orders
+        self._program = program
+        self._process: Process | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._ending = False
+
+    @property
+    def at_work(self) -> bool:
+        """Whether a process works on it, or is about to."""
+        return self._ending or (self._task is not None and not self._task.done())
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process that works on it now."""
+        return self._process.pid if self._process else None
+
+    async def arrived(self) -> None:
+        """Its bundle is whole."""
+        await self._change(arrived=True)
+
+    def begin(self) -> None:
+        """Care for it from now on. Harmless when somebody does."""
+        if not self.at_work:
+            self._task = asyncio.create_task(self._tend(), name=f"hosted {self.record.job}")
+
+    async def tell(self, wish: HostedWish) -> None:
+        """What its owner wants of it."""
+        if wish == "fetched":
+            await self._change(fetched=True)
+        elif wish == "resume":
+            progress = await asyncio.to_thread(self.folder.progress)
+            if progress is None or progress.state not in ("finished", "cancelled"):
+                self.begin()
+        elif self._process:
+            self._process.say(wish)
+        elif wish == "cancel" or self.at_work:
+            await self._stop_as("cancelled" if wish == "cancel" else "left", "")
+
+    async def give_up(self, why: str) -> None:
+        """It goes on no more, and says so."""
+        log.warning("hosted job given up", job=self.record.job, owner=short(self.record.owner), reason=why)
+        await self._change(trouble=why)
+        await self._stop_as("failed", why)
+
+    async def stop(self) -> None:
+        """The host stops: the process is killed, and the job is left as it is."""
+        task = self._task
+        if task is not None and task is not asyncio.current_task():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _tend(self) -> None:
+        lives = Lives()
+        await self._change(over_since=0.0, trouble="", fetched=False)
+        while True:
+            progress = await self._live()
+            if progress is not None and progress.over:
+                log.info("hosted job over", job=self.record.job, state=progress.state, rounds=progress.round)
+                await self._change(over_since=self._clock.now())
+                return
+            next_step = lives.died(progress.round if progress else 0)
+            said = await asyncio.to_thread(self._last_words)
+            log.warning("hosted job's process died", job=self.record.job, said=said)
+            if isinstance(next_step, GiveUp):
+                why = f"its process at the host died {next_step.deaths} times in a row{': ' if said else ''}{said}"
+                await self.give_up(why)
+                return
+            await asyncio.sleep(next_step.wait_s)
+
+    async def _live(self) -> Progress | None:
+        """One life of its process; how far the job is then."""
+        try:
+            self._process = process = await self._program.start(self.folder, self._orders(self.record))
+        except OSError as error:
+            log.error("no process can be started", job=self.record.job, reason=error.strerror)
+            return await asyncio.to_thread(self.folder.progress)
+        try:
+            await process.wait()
+        finally:
+            self._process = None
+            await process.kill()
+        return await asyncio.to_thread(self.folder.progress)
+
+    async def _stop_as(self, state: EndAs, why: str) -> None:
+        """No process works on it any more; it is written down as that."""
+        self._ending = True
+        try:
+            await self.stop()
+            if not await self._program.end_as(self.folder, self._orders(self.record), state, why):
+                log.warning("hosted job's end not written down", job=self.record.job)
+            await self._change(over_since=self._clock.now())
+        finally:
+            self._ending = False
+
+    async def _change(self, **fields: object) -> None:
+        self.record = msgspec.structs.replace(self.record, **fields)
+        try:
+            await asyncio.to_thread(self.folder.write, self.record)
+        except OSError as error:
+            log.error("hosted job not written down", job=self.record.job, reason=error.strerror)
+
+    def _last_words(self) -> str:
+        try:
+            text = self.folder.log.read_bytes()[-4 * SAID_BYTES :].decode(errors="replace")
+        except OSError:
+            return ""
+        lines = [line for line in text.splitlines() if line.strip()]
+        return lines[-1][:SAID_BYTES] if lines else ""

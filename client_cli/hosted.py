@@ -1,0 +1,144 @@
+"""Jobs that a tracker carries on, for commands that know only folders: the folder here is made a copy of that one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from axonp2p.client.hosted_mark import read_mark
+from axonp2p.client.job_store import JobFolder, JobRecord
+from axonp2p.client.trackers import which_trackers
+from axonp2p.errors import AxonError, NotFound, Unreachable
+from axonp2p.jobs.lifecycle import is_over
+from axonp2p.settings import read_settings
+from client_cli.context import Context
+from client_cli.render import age_text
+
+if TYPE_CHECKING:
+    from axonp2p.client.job import Job
+    from axonp2p.client.job_wishes import JobWish
+    from axonp2p.hosting.messages import HostedWish
+
+LOOK_S = 0.5
+_WISHES: dict[str, HostedWish] = {"pause": "pause", "leave": "leave", "cancel": "cancel"}
+"""`JobWish` as hosts know them."""
+
+
+def looked_at(job: str, context: Context, trackers: Sequence[str], *, result: bool = False) -> JobFolder:
+    """The folder of a job as it is now: its own, or what its host has told this moment.
+
+    A host that does not answer is no error where the folder was copied before, unless the `result` is wanted. Raises
+    `NotFound`.
+    """
+    here = _here(job, context)
+    if here is not None and (read_mark(here) is None or (result and here.model.exists())):
+        return here
+    if here is None and not _may_be_elsewhere(context, trackers):
+        return context.jobs().find(job)  # raises
+    with context.swarm(trackers) as swarm:
+        try:
+            swarm.look_at_host(job if here is None else here.path.name, result=result)
+        except Unreachable as error:
+            if here is None or result:
+                raise
+            context.say(f"{error.in_a_line}: this is what it told last")
+    return here or context.jobs().find(job)
+
+
+@contextmanager
+def following_host(
+    job: str, context: Context, trackers: Sequence[str]
+) -> Iterator[tuple[JobFolder, Callable[[], None]]]:
+    """The same; while inside, the folder of a hosted job follows what happens there.
+
+    The second thing given raises `Unreachable` once the host has not answered for long.
+    """
+    folder = looked_at(job, context, trackers)
+    if read_mark(folder) is None:
+        yield folder, lambda: None
+        return
+    with context.swarm(trackers) as swarm:
+        attached = swarm.attach(folder.path.name)
+
+        def check() -> None:
+            try:
+                attached.wait(0)
+            except AxonError:
+                if not is_over(folder.read().state):  # else it is what the job ended with, which is shown as its end
+                    raise
+
+        yield folder, check
+
+
+def is_hosted(job: str, context: Context, trackers: Sequence[str]) -> bool:
+    """Whether a tracker carries the job on. Raises `NotFound` when there is no such job at all."""
+    return read_mark(looked_at(job, context, trackers)) is not None
+
+
+def resume_at_host(job: str, context: Context, trackers: Sequence[str]) -> int:
+    """Have the host go on with the job; gives the exit code."""
+    with context.swarm(trackers) as swarm:
+        swarm.tell_host(job, "resume")
+    folder = looked_at(job, context, trackers)
+    mark = read_mark(folder)
+    where = mark.place.called if mark else ""
+    name = folder.path.name
+    context.answer(
+        f"{name} goes on at {where}.  See it: {context.command('watch', name)}",
+        {"job": name, "state": "resumed"} | hosted_data(folder),
+    )
+    return 0
+
+
+def stop_at_host(folder: JobFolder, wish: JobWish, context: Context, trackers: Sequence[str]) -> tuple[JobRecord, bool]:
+    """Have the host stop the job, and wait until it has; what the job is then, and whether a process worked on it."""
+    job = folder.path.name
+    with context.swarm(trackers) as swarm:
+        working = swarm.look_at_host(job).at_work
+        if working or wish == "cancel":
+            swarm.tell_host(job, _WISHES[wish])
+        while swarm.look_at_host(job).at_work:
+            time.sleep(LOOK_S)
+    return folder.read(), working
+
+
+def handed_over(job: Job, context: Context) -> int:
+    """Tell that a tracker has the job now; gives the exit code."""
+    folder = JobFolder(job.folder)
+    mark = read_mark(folder)
+    assert mark is not None
+    lines = [
+        f"{mark.place.called} carries {job.id} on. You may switch this computer off.",
+        "See it, here or on another computer with the same key (client.key in your home):",
+        f"  {context.command('watch', job.id)}",
+        f"  {context.command('fetch', job.id, '-o', 'OUT')}      when it is done",
+    ]
+    context.answer("\n".join(lines), {"job": job.id, "state": "handed over"} | hosted_data(folder))
+    return 0
+
+
+def hosted_data(folder: JobFolder) -> dict[str, Any]:
+    """Who carries the job on, for text and JSON; empty for a job of this computer."""
+    mark = read_mark(folder)
+    if mark is None:
+        return {}
+    asked = f", asked {age_text(time.time() - mark.asked)} ago" if mark.asked else ""
+    trouble = f"; given up: {mark.trouble}" if mark.trouble else ""
+    return {"hosted": f"{mark.place.address.host_port}{asked}{trouble}", "hosted_at": mark.tracker}
+
+
+def _here(job: str, context: Context) -> JobFolder | None:
+    try:
+        return context.jobs().find(job)
+    except NotFound:
+        return None
+
+
+def _may_be_elsewhere(context: Context, trackers: Sequence[str]) -> bool:
+    """Without a key nothing was ever handed over, and without a tracker there is nobody to ask."""
+    if not (context.home / "client.key").exists():
+        return False
+    remembered = (context.home / "trackers.json").exists()
+    return remembered or bool(which_trackers(trackers, read_settings(context.home), context.home))

@@ -1,0 +1,210 @@
+"""A tracker carries a job on: its client is switched off, the tracker killed, and another computer has the weights."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from axonp2p.client.events import JobFinished, JobSubmitted, RoundFinished, StateFound
+from axonp2p.client.job_store import JobFolder, JobStore
+from axonp2p.errors import NotFound
+from axonp2p.jobs.lifecycle import JobState
+from axonp2p.sandbox.child import why_no_sandbox
+from tests.lab.swarm import NOT_ON_THE_LAN
+from tests.system.network import Network, why_not
+from tests.system.processes import Processes
+from tests.system.small_job import write_job
+
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(bool(why_no_sandbox()), reason="no bubblewrap here"),
+]
+
+PATIENCE_S = 60.0
+NO_NETWORK = why_not()
+
+
+class Computer:
+    """A home, and `axon` on it."""
+
+    def __init__(self, home: Path, tracker: str, inside: Sequence[str] = ()) -> None:
+        self.home = home
+        self._tracker = tracker
+        self._inside = inside
+
+    def command(self, *words: str) -> list[str]:
+        options = ["--home", str(self.home), "--tracker", self._tracker]
+        return [*self._inside, sys.executable, "-m", "client_cli.main", *words, *options]
+
+    def ask(self, *words: str) -> dict[str, Any]:
+        done = subprocess.run(self.command(*words, "--json"), capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
+    def fails(self, *words: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(self.command(*words), capture_output=True, text=True, timeout=120)
+        assert done.returncode != 0
+        return done
+
+    def at(self, home: Path) -> Computer:
+        """Another one that knows the same tracker."""
+        return Computer(home, self._tracker, self._inside)
+
+    def watch(self, job: str) -> subprocess.Popen[str]:
+        """Its events, a line each."""
+        return subprocess.Popen(self.command("watch", job, "--json"), stdout=subprocess.PIPE, text=True)
+
+    def folder(self, job: str) -> JobFolder:
+        return JobStore(self.home).find(job)
+
+    def has_the_key_of(self, other: Computer) -> None:
+        self.home.mkdir()
+        shutil.copy(other.home / "client.key", self.home)
+
+
+def until(what: Callable[[], object], why: str) -> None:
+    began = time.monotonic()
+    while not what():
+        assert time.monotonic() - began < PATIENCE_S, why
+        time.sleep(0.1)
+
+
+def processes_of(hosted: Path) -> list[psutil.Process]:
+    """Those that work on hosted jobs in there."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if "axonp2p.client.hosted_run" in words and any(str(hosted) in word for word in words):
+            found.append(process)
+    return found
+
+
+def finished_well(folder: JobFolder, rounds: int) -> None:
+    record = folder.read()
+    assert record.state is JobState.FINISHED
+    assert hashlib.sha256(folder.model.read_bytes()).hexdigest() == record.model_sha256
+    events = folder.read_events()
+    assert [event.round for event in events if isinstance(event, RoundFinished)] == list(range(rounds))
+    assert isinstance(events[-1], JobFinished)
+
+
+def test_the_client_goes_and_the_host_dies_and_the_job_goes_on(tmp_path: Path) -> None:
+    source = write_job(tmp_path / "line", peers=2, least=2, rounds=20, pause=0.05)
+    with Processes(tmp_path) as processes:
+        processes.start_peers("otter", "heron")
+        hosted = tmp_path / "tracker" / "hosted"
+        laptop = Computer(tmp_path / "laptop", processes.tracker)
+        other = Computer(tmp_path / "other", processes.tracker)
+        told = laptop.ask("submit", str(source), "--detach")
+        job = told["job"]
+        assert told["hosted_at"] == processes.tracker
+        other.has_the_key_of(laptop)
+        shutil.rmtree(laptop.home)
+        shutil.rmtree(source)
+
+        until(lambda: other.ask("status", job[:-2])["round"] >= 3, "it does not come to round 3")
+        assert other.ask("status", job)["state"] == "training"
+        (process,) = processes_of(hosted)
+        processes.kill("tracker")
+        until(lambda: not psutil.pid_exists(process.pid), "its process outlives the tracker")
+        processes.start_tracker("tracker")
+        with other.watch(job) as watching:
+            assert watching.stdout is not None
+            events = [json.loads(line)["event"] for line in watching.stdout]
+        assert events.count("round_finished") == 20
+        assert events[-1] == "job_finished"
+        fetched = other.ask("fetch", job, "-o", str(tmp_path / "out"))
+        assert {"model.safetensors", "metrics.csv", "events.jsonl"} <= set(fetched["files"])
+        folder = other.folder(job)
+        finished_well(folder, 20)
+        (found,) = (event for event in folder.read_events() if isinstance(event, StateFound))
+        assert sorted(found.waiting) == ["heron", "otter"]
+        assert [one["state"] for one in other.ask("jobs", "--hosted")["jobs"]] == ["finished"]
+        owed = other.ask("credits")["balances"]
+        assert sum(one["owed"] for one in owed if one["name"] == job) > 0
+        assert not processes_of(hosted)
+        for name in ("tracker", "otter", "heron"):
+            assert "Traceback" not in processes.output(name)
+
+
+def test_a_hosted_job_is_steered_from_afar_and_another_taken_back(tmp_path: Path) -> None:
+    source = write_job(tmp_path / "line", peers=1, rounds=1000, pause=0.02)
+    with Processes(tmp_path) as processes:
+        processes.start_peers("otter")
+        hosted = tmp_path / "tracker" / "hosted"
+        laptop = Computer(tmp_path / "laptop", processes.tracker)
+        job = laptop.ask("submit", str(source), "--detach")["job"]
+        until(lambda: laptop.ask("status", job)["round"] >= 2, "no round")
+        paused = laptop.ask("pause", job)
+        assert paused["state"] == "left"
+        assert paused["round"] == paused["kept_round"] >= 2
+        assert laptop.ask("resume", job)["state"] == "resumed"
+        until(lambda: laptop.ask("status", job)["round"] > paused["round"], "it does not go on")
+        (process,) = processes_of(hosted)
+        process.kill()  # and is started again
+        before = laptop.ask("status", job)["round"]
+        until(lambda: laptop.ask("status", job)["round"] > before + 1, "it does not come back")
+        assert laptop.ask("cancel", job)["state"] == "cancelled"
+        until(lambda: not processes_of(hosted), "its process is left")
+        # At once there is room for another, also at the peer.
+        _is_taken_back(laptop, write_job(tmp_path / "next", peers=1, rounds=25, pause=0.04), tmp_path)
+
+
+def _is_taken_back(laptop: Computer, source: Path, base: Path) -> None:
+    job = laptop.ask("submit", str(source), "--detach")["job"]
+    stranger = laptop.at(base / "stranger")
+    assert stranger.fails("status", job).returncode == NotFound.exit_code
+    other = laptop.at(base / "other")
+    other.has_the_key_of(laptop)
+    until(lambda: laptop.ask("status", job)["round"] >= 2, "no round")
+    assert "is not on this computer" in other.fails("resume", job, "--here").stderr
+    assert laptop.ask("resume", job, "--here")["state"] == "finished"
+    folder = laptop.folder(job)
+    finished_well(folder, 25)
+    lives = [event for event in folder.read_events() if isinstance(event, JobSubmitted)]
+    assert lives[-1].resumed_from_round >= 2
+    assert not processes_of(base)
+
+
+@pytest.mark.skipif(bool(NO_NETWORK), reason=NO_NETWORK or "-")
+def test_the_clients_network_is_gone_in_round_3_and_another_machine_fetches_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in NOT_ON_THE_LAN.items():
+        monkeypatch.setenv(name, value)
+    source = write_job(tmp_path / "line", peers=2, least=2, rounds=12, pause=0.05)
+    with Network() as network, Processes(tmp_path, first_tracker="") as processes:
+        here, away = network.inside("left"), network.inside("right")
+        processes.start_tracker("tracker", listen=f"{network.host('left', 0)}:7070", inside=here)
+        for number, name in enumerate(("otter", "heron"), 1):
+            processes.start_peers(name, listen=f"{network.host('left', number)}:7071", inside=here)
+        laptop = Computer(tmp_path / "laptop", processes.tracker, away)
+        other = Computer(tmp_path / "other", processes.tracker, here)
+        job = laptop.ask("submit", str(source), "--detach")["job"]
+        other.has_the_key_of(laptop)
+        with laptop.watch(job) as watching:
+            assert watching.stdout is not None
+            for line in watching.stdout:
+                event = json.loads(line)
+                if event["event"] == "round_finished" and event["round"] >= 2:
+                    break
+            network.switch_off("right")
+        shutil.rmtree(laptop.home)
+        assert not os.path.exists(f"/run/netns/{away[-1]}")
+        with other.watch(job) as watching:
+            assert watching.wait(120) == 0
+        other.ask("fetch", job, "-o", str(tmp_path / "out"))
+        finished_well(other.folder(job), 12)

@@ -1,0 +1,96 @@
+"""The process in which a host carries a job on, as far as it needs no swarm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from axonp2p.blobs.manifest import Blob, BlobFile, Manifest
+from axonp2p.client.events import JobEndedBadly
+from axonp2p.client.hosted_run import begin, end_as
+from axonp2p.client.job_store import JobFolder
+from axonp2p.errors import JobFileWrong
+from axonp2p.hosting.hosted_folder import HostedFolder, HostedRecord
+from axonp2p.hosting.process import JobProcess, Orders, Program
+from axonp2p.jobs.lifecycle import JobState
+from tests.fakes import NOW, key_of
+
+ADA = key_of("ada")
+JOB = "line-7f3a"
+
+
+def write_bundle(bundle: Path) -> None:
+    bundle.mkdir(parents=True)
+    (bundle / "task.py").write_text("class Task: pass\n")
+    (bundle / "job.toml").write_text('name = "line"\n[need]\npeers = 3\n[train]\nrounds = 7\n')
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> JobFolder:
+    write_bundle(tmp_path / JOB / "bundle")
+    return JobFolder(tmp_path / JOB)
+
+
+def test_the_record_is_made_of_the_bundle_alone_and_once(folder: JobFolder) -> None:
+    begin(folder, peers=2)
+    record = folder.read()
+    assert (record.id, record.name, record.state) == (JOB, "line", JobState.WAITING)
+    assert (record.rounds, record.peers_wanted, record.spec["need"]["peers"]) == (7, 2, 2)
+    (folder.bundle / "job.toml").write_text("nonsense")
+    begin(folder, peers=2)
+    assert folder.read() == record
+
+
+def test_a_bundle_that_is_no_job_is_told(folder: JobFolder) -> None:
+    (folder.bundle / "job.toml").write_text("nonsense")
+    with pytest.raises(JobFileWrong):
+        begin(folder, peers=0)
+
+
+def test_a_job_that_was_given_up_says_why(folder: JobFolder) -> None:
+    end_as(folder, JobState.FAILED, "it died five times", peers=0)
+    record = folder.read()
+    assert record.state is JobState.FAILED
+    assert record.error is not None
+    assert record.error.message == "it died five times"
+    (event,) = folder.read_events()
+    assert isinstance(event, JobEndedBadly)
+    assert event.at > 0
+
+
+def test_what_is_over_stays_what_it_is(folder: JobFolder) -> None:
+    for first, then, last in (("left", "failed", "left"), ("left", "cancelled", "cancelled")):
+        end_as(folder, JobState(first), "", peers=0)
+        end_as(folder, JobState(then), "", peers=0)
+        assert folder.read().state == last
+    (folder.path / "job.json").unlink()
+    begin(folder, peers=0)
+
+
+async def test_the_real_process_writes_it_down(tmp_path: Path) -> None:
+    hosted = HostedFolder(tmp_path, ADA.peer_id, JOB)
+    blob = Blob(Manifest(files=[BlobFile(path="task.py", size=0, hashes=b"")]))
+    hosted.make(HostedRecord(job=JOB, owner=ADA.peer_id, source="here", blob="", peers=0, began=NOW), blob, ADA.seed)
+    hosted.bundle.rmdir()
+    write_bundle(hosted.bundle)
+    orders = Orders(JOB, 0, 2**20, [])
+    assert await Program().end_as(hosted, orders, "failed", "no luck"), hosted.log.read_text()
+    progress = hosted.progress()
+    assert progress is not None
+    assert progress.state is JobState.FAILED
+
+
+async def test_a_process_without_a_tracker_says_so_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AXON_CLIENT_LAN", "false")
+    hosted = HostedFolder(tmp_path, ADA.peer_id, JOB)
+    blob = Blob(Manifest(files=[BlobFile(path="task.py", size=0, hashes=b"")]))
+    hosted.make(HostedRecord(job=JOB, owner=ADA.peer_id, source="here", blob="", peers=0, began=NOW), blob, ADA.seed)
+    hosted.bundle.rmdir()
+    write_bundle(hosted.bundle)
+    process = await JobProcess.start(hosted, Orders(JOB, 0, 2**20, []))
+    try:
+        assert await process.wait() == 9
+    finally:
+        await process.kill()
+    assert "no tracker is known" in hosted.log.read_text()

@@ -1,0 +1,79 @@
+"""Commands about jobs that a tracker carries on, as far as no tracker answers."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import axonp2p
+from axonp2p.client.hosted_mark import HostedMark, write_mark
+from axonp2p.client.job_store import JobFolder, JobStore
+from axonp2p.client.new_job import new_record
+from axonp2p.errors import NotFound, TrackerUnreachable, Unreachable
+from axonp2p.identity.key_file import load_or_create_key
+from axonp2p.jobs.spec import JobSpec
+from client_cli.context import Context
+from client_cli.hosted import hosted_data, looked_at
+from client_cli.job_text import job_data, status_text
+from tests.fakes import NOW, key_of
+
+DEAD = "https://127.0.0.1:1#" + "a" * 52
+JOB = "line-7f3a"
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    return Context.of(tmp_path / "home", as_json=False)
+
+
+@pytest.fixture
+def folder(context: Context) -> JobFolder:
+    """A job that was handed over."""
+    created = JobStore(context.home).create(new_record(JOB, JobSpec(name="line"), "/home/ada/line", NOW))
+    write_mark(created, HostedMark(tracker=DEAD, host=key_of("host").peer_id))
+    return created
+
+
+def test_without_a_key_nobody_is_asked(context: Context) -> None:
+    with pytest.raises(NotFound, match="there is no one job line"):
+        looked_at("line", context, [DEAD])
+
+
+def test_with_a_key_trackers_are_asked_and_what_they_said_is_told(context: Context) -> None:
+    load_or_create_key(context.home / "client.key")
+    with pytest.raises(NotFound, match="there is no one job line") as error:
+        looked_at("line", context, [DEAD])
+    assert "no tracker that answers carries it on" in error.value.cause
+    assert "127.0.0.1:1" in error.value.cause
+
+
+def test_a_host_that_is_away_leaves_what_it_told_last(
+    context: Context, folder: JobFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert looked_at("line", context, [DEAD]).path == folder.path
+    assert "this is what it told last" in capsys.readouterr().out
+    with pytest.raises(Unreachable):
+        looked_at("line", context, [DEAD], result=True)
+    folder.model.write_bytes(b"weights")
+    assert looked_at("line", context, [DEAD], result=True).path == folder.path
+
+
+def test_status_says_who_carries_it_on(context: Context, folder: JobFolder) -> None:
+    seen = job_data(folder.read(), at_work=True) | {"kept_in": str(folder.path)} | hosted_data(folder)
+    assert seen["hosted_at"] == DEAD
+    assert "host       127.0.0.1:1" in status_text(seen, context.command)
+
+
+def test_a_job_that_nobody_takes_is_not_kept(tmp_path: Path) -> None:
+    source = tmp_path / "job"
+    source.mkdir()
+    (source / "task.py").write_text("class Task: pass\n")
+    (source / "job.toml").write_text('name = "line"\n')
+    with axonp2p.Swarm([DEAD], home=tmp_path / "home") as swarm:
+        with pytest.raises(TrackerUnreachable, match="no tracker carries the job on"):
+            swarm.hand_over(source)
+        assert swarm.jobs() == []
+    assert not list((tmp_path / "home" / "jobs").iterdir())
+    shutil.rmtree(source)

@@ -1,0 +1,234 @@
+"""A client hands a job over, goes, comes back, and steers it: word by word, over real sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from axonp2p.errors import AxonError, Busy, LimitReached, MalformedMessage, PeerMisbehaved, Refused, Unreachable
+from axonp2p.hosting.caller import ask_offer
+from axonp2p.hosting.folder_files import EVENTS
+from axonp2p.hosting.job_key import job_key
+from axonp2p.hosting.limits import HostLimits
+from axonp2p.hosting.messages import HostJob
+from axonp2p.identity.key_file import load_or_create_key
+from axonp2p.jobs.bundle import Bundle
+from axonp2p.jobs.lifecycle import JobState
+from axonp2p.transport.http_caller import HttpCaller
+from tests.fakes import NOW
+from tests.unit.hosting.conftest import ADA, BOB, HOST, JOB, Hosting, write_bundle
+
+
+async def test_a_job_is_handed_over_whole_with_a_key_of_its_own(hosting: Hosting, bundle: Bundle) -> None:
+    assert sum(await hosting.give(bundle)) == bundle.size
+    process = await hosting.process()
+    assert process.orders.job == JOB
+    assert process.orders.trackers == ["https://tracker"]
+    folder = process.folder.path
+    for file in bundle.files:
+        assert (folder / "bundle" / file.path).read_bytes() == file.source.read_bytes()
+    key = load_or_create_key(folder.parent.parent / "client.key")
+    assert key.seed == job_key(ADA, JOB).seed != ADA.seed
+
+
+async def test_what_it_offers_is_told(hosting: Hosting, bundle: Bundle) -> None:
+    async with HttpCaller(hosting.place.address, called="host") as caller:
+        offer = await ask_offer(caller)
+        assert (offer.host, offer.jobs, offer.free, offer.disk_mb, offer.days) == (HOST.peer_id, 3, 3, 1, 14)
+        await hosting.give(bundle)
+        assert (await ask_offer(caller)).free == 2
+
+
+async def test_after_a_cut_only_what_is_missing_is_sent(hosting: Hosting, bundle: Bundle) -> None:
+    def read_two(number: int) -> bytes:
+        if number == 2:
+            raise Unreachable("the laptop was closed")
+        return bundle.piece(number)
+
+    asked = HostJob(job=JOB, blob=bundle.blob.name, key=job_key(ADA, JOB).seed)
+    with pytest.raises(Unreachable):
+        async with await hosting.line() as line:
+            await line.hand_over(asked, bundle.blob, read_two, lambda size: None)
+    assert not hosting.keeper.of(ADA.peer_id)
+    while True:  # until the host has heard of the cut
+        try:
+            sent = await hosting.give(bundle)
+            break
+        except Busy:
+            await asyncio.sleep(0.01)
+    assert 0 < sum(sent) < bundle.size
+    assert len(hosting.keeper.of(ADA.peer_id)) == 1
+    assert await hosting.give(bundle) == []  # the same again is no second job
+
+
+async def test_a_wrong_piece_is_refused(hosting: Hosting, bundle: Bundle) -> None:
+    asked = HostJob(job=JOB, blob=bundle.blob.name, key=job_key(ADA, JOB).seed)
+    with pytest.raises(PeerMisbehaved):
+        async with await hosting.line() as line:
+            await line.hand_over(asked, bundle.blob, lambda number: bytes(len(bundle.piece(number))), lambda size: None)
+    assert not hosting.stage.processes
+
+
+async def test_what_is_no_job_is_not_kept(hosting: Hosting, tmp_path: Path) -> None:
+    bundle = write_bundle(tmp_path / "odd")
+    (tmp_path / "odd" / "job.toml").write_text("nonsense = 1\n")
+    hashed = dataclasses.replace(bundle.files[0], size=13, hashes=hash_of(b"nonsense = 1\n"))
+    with pytest.raises(Refused, match="that is no job"):
+        await hosting.give(Bundle([hashed, *bundle.files[1:]]))
+    assert await hosting.keeper.free() == 3
+    assert not list((hosting.home / "hosted").glob("*/*"))
+
+
+def hash_of(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()
+
+
+async def test_names_that_lead_out_of_the_folder_are_refused(hosting: Hosting, bundle: Bundle) -> None:
+    evil = [*bundle.files[:-1], dataclasses.replace(bundle.files[-1], path="../../../../escaped")]
+    with pytest.raises(MalformedMessage):
+        await hosting.give(Bundle(evil))
+    assert not list(hosting.home.rglob("escaped"))
+
+
+async def test_limits_hold(hosting: Hosting, bundle: Bundle, tmp_path: Path) -> None:
+    with pytest.raises(AxonError, match="at most 1"):
+        await hosting.give(write_bundle(tmp_path / "large", b"x" * 2**20))
+    await hosting.give(bundle, job="line-0001")
+    await hosting.give(bundle, job="line-0002")
+    with pytest.raises(Busy, match="2 jobs of yours"):
+        await hosting.give(bundle, job="line-0003")
+    with pytest.raises(Busy, match="2 jobs of yours"):  # the same address
+        await hosting.give(bundle, BOB)
+
+
+async def test_a_host_that_holds_none_says_so(hosting: Hosting, bundle: Bundle) -> None:
+    hosting.keeper.limits = HostLimits(jobs=0)
+    with pytest.raises(Refused, match="carries no jobs on"):
+        await hosting.give(bundle)
+
+
+async def test_nobody_sees_the_jobs_of_others(hosting: Hosting, bundle: Bundle) -> None:
+    await hosting.give(bundle)
+    async with await hosting.line(BOB) as line:
+        assert await line.jobs() == []
+        with pytest.raises(Refused, match="holds no job"):
+            await line.folder(JOB, b"")
+    for ask in ("part", "tell"):
+        async with await hosting.line(BOB) as line:
+            with pytest.raises(Refused, match="holds no job"):
+                await (line.part(JOB, EVENTS, 0) if ask == "part" else line.tell(JOB, "cancel"))
+
+
+async def test_the_folder_is_read_in_parts(hosting: Hosting, bundle: Bundle) -> None:
+    await hosting.give(bundle)
+    process = await hosting.process()
+    process.folder.events.write_bytes(b"one\ntwo\n")
+    async with await hosting.line() as line:
+        assert [(one.job, one.at_work) for one in await line.jobs()] == [(JOB, True)]
+        state, record = await line.folder(JOB, b"")
+        assert state.at_work
+        assert [(file.name, file.size) for file in state.files] == [(EVENTS, 8)]
+        assert record == (process.folder.path / "job.json").read_bytes()
+        assert (await line.folder(JOB, record))[1] == b""
+        assert await line.part(JOB, EVENTS, 4, hash_of(b"one\n")) == (4, b"two\n")
+        assert await line.part(JOB, EVENTS, 4, hash_of(b"eno\n")) == (0, b"one\ntwo\n")
+        assert await line.part(JOB, EVENTS, 8, hash_of(b"one\ntwo\n")) == (8, b"")
+        with pytest.raises(Refused, match="no such file travels"):
+            await line.part(JOB, "leases.json", 0)
+
+
+async def test_wishes_reach_the_process(hosting: Hosting, bundle: Bundle) -> None:
+    await hosting.give(bundle)
+    process = await hosting.process()
+    async with await hosting.line() as line:
+        await line.tell(JOB, "pause")
+        assert process.said == ["pause"]
+        process.become(JobState.LEFT)
+        process.over.set()
+        await hosting.nobody_works()
+        await line.tell(JOB, "resume")
+        again = await hosting.process(1)
+        assert (await line.folder(JOB, b""))[0].at_work
+        await line.tell(JOB, "cancel")
+        assert again.said == ["cancel"]
+
+
+async def test_a_job_without_a_process_can_be_cancelled_too(hosting: Hosting, bundle: Bundle) -> None:
+    await hosting.give(bundle)
+    process = await hosting.process()
+    process.become(JobState.LEFT)
+    process.over.set()
+    async with await hosting.line() as line:
+        await hosting.nobody_works()
+        await line.tell(JOB, "cancel")
+    assert hosting.stage.ended == [("cancelled", "")]
+
+
+async def test_a_process_that_dies_is_started_again(hosting: Hosting, bundle: Bundle) -> None:
+    await hosting.give(bundle)
+    (await hosting.process()).over.set()  # killed: its folder says that it trains
+    assert await hosting.process(1)
+    async with await hosting.line() as line:
+        assert (await line.folder(JOB, b""))[0].at_work
+
+
+async def test_a_host_that_was_killed_goes_on(hosting: Hosting, bundle: Bundle) -> None:
+    await hosting.give(bundle)
+    await hosting.process()
+    await hosting.stop()
+    await hosting.start()
+    assert await hosting.process(1)
+    async with await hosting.line() as line:
+        assert (await line.folder(JOB, b""))[0].at_work
+
+
+async def test_what_is_over_stays_over_and_gives_way_once_fetched(hosting: Hosting, bundle: Bundle) -> None:
+    for number in range(2):
+        await hosting.give(bundle, job=f"line-{number:04}")
+        process = await hosting.process(number)
+        process.become(JobState.FINISHED)
+        process.over.set()
+    await hosting.nobody_works()
+    await hosting.stop()
+    await hosting.start()
+    assert hosting.keeper.running == 0
+    with pytest.raises(Busy):
+        await hosting.give(bundle)
+    async with await hosting.line() as line:
+        await line.tell("line-0001", "fetched")
+    await hosting.give(bundle)
+    async with await hosting.line() as line:
+        assert {one.job for one in await line.jobs()} == {"line-0000", JOB}
+
+
+async def test_the_host_looks_after_disk_and_days(hosting: Hosting, bundle: Bundle) -> None:
+    await hosting.give(bundle)
+    process = await hosting.process()
+    await hosting.keeper.look()
+    assert hosting.keeper.running == 1
+    process.folder.events.write_bytes(b"x" * 2**20)
+    await hosting.keeper.look()
+    ((state, why),) = hosting.stage.ended
+    assert state == "failed"
+    assert "more than the 1 MiB" in why
+    async with await hosting.line() as line:
+        found, _ = await line.folder(JOB, b"")
+        assert not found.at_work
+        assert found.trouble == why
+    hosting.clock.time = NOW + 15 * 86400
+    await hosting.keeper.look()
+    assert hosting.keeper.of(ADA.peer_id) == []
+    assert not list((hosting.home / "hosted").glob("*"))
+
+
+async def test_a_bundle_that_the_disk_has_no_room_for(
+    hosting: Hosting, bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("axonp2p.hosting.hosted_folder.KEPT_FREE_BYTES", 2**60)
+    with pytest.raises(LimitReached, match="no room"):
+        await hosting.give(bundle)
+    assert await hosting.keeper.free() == 3
