@@ -220,7 +220,7 @@ class Swarm:
         means = self._get_means()
         job_id = self._store.find(job).path.name if job else ""
         lines, client = means.table.trackers, means.key.peer_id
-        return self._loop.call(ask_credits(lines, self.home, client, names, job_id, keys))
+        return self._loop.call(ask_credits(lines, self.home, client, self.names(), job_id, keys))
 
     def history(self, key: PeerId = "", *, most: int = 0, prove: bool = False) -> History:
         """The receipts of a key (this client's own when none is named) that a tracker's log has, each checked.
