@@ -91,6 +91,9 @@ class CheckedJob:
     def _one_round(self) -> None:
         result, members = self.result, dict(self._natures)
         cut = self._checks.cut(VALUES, LEG, len(members))
+        if not cut.every:
+            self._round += 1
+            return  # nothing is committed to, so nothing can be checked
         reports = {rank: self._report(rank, nature, cut.every) for rank, nature in members.items()}
         done = Finished(self._round, 0, cut.every, STEPS // LEG, False, {rank: [rank] for rank in members}, reports, ())
         self._drop(self._checks.breaches(done))

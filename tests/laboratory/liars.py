@@ -39,7 +39,7 @@ def sign_flip(honest: Tensor, own: Tensor, chance: torch.Generator) -> Tensor:
 
 def noise(honest: Tensor, own: Tensor, chance: torch.Generator) -> Tensor:
     loud = torch.randn(own.shape, generator=chance)
-    return loud * (LOUD * own.norm() / loud.norm())
+    return loud * float(LOUD * own.norm() / loud.norm())
 
 
 def scaled(honest: Tensor, own: Tensor, chance: torch.Generator) -> Tensor:
@@ -56,7 +56,7 @@ def inner_product(honest: Tensor, own: Tensor, chance: torch.Generator) -> Tenso
 
 def hidden(honest: Tensor, own: Tensor, chance: torch.Generator) -> Tensor:
     mean = honest.mean(0)
-    return mean * (1 - (honest - mean).norm(dim=1).mean() / mean.norm())
+    return mean * float(1 - (honest - mean).norm(dim=1).mean() / mean.norm())
 
 
 ATTACKS: dict[str, Attack] = {

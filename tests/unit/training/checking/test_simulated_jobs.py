@@ -1,4 +1,4 @@
-"""Jobs with cheats, over many seeds. `scripts/simulate_checks` plays more of them."""
+"""Jobs with cheats, over many seeds."""
 
 from __future__ import annotations
 
