@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import axonp2p
-from axonp2p.client.events import JobFinished, RoundFinished
+from axonp2p.client.events import Event, JobFinished, PeerLost, RoundFinished
 from axonp2p.client.job import Job
 from axonp2p.sandbox.child import why_no_sandbox
 from tests.system.network import Network, why_not
@@ -23,8 +23,6 @@ pytestmark = pytest.mark.timeout(600)
 
 PEERS = ["otter", "heron", "lynx", "wren", "vole", "swift", "newt", "tern", "hare", "robin", "mole", "crane"]
 NO_NETWORK = why_not()
-OWED = 3 * 12
-"""Receipts of one job: of each peer one a round."""
 PATIENCE_S = 60.0
 """How long a loaded machine may take for what takes a few seconds on a quiet one."""
 
@@ -70,6 +68,11 @@ def arrived(swarm: axonp2p.Swarm, jobs: Sequence[Job]) -> list[int]:
     return [swarm.credits(job.id).receipts for job in jobs]
 
 
+def owed(events: Sequence[Event]) -> int:
+    """Receipts of a job: of each peer one for each round that it was in."""
+    return sum(len(event.peers) for event in events if isinstance(event, RoundFinished))
+
+
 def begun(job: Job) -> None:
     """Follow the job until it trains."""
     for event in job.events():
@@ -90,14 +93,18 @@ def test_no_job_fails_while_the_trackers_die_one_by_one_and_one_comes_back_empty
         with axonp2p.Swarm(trackers=trackers, home=tmp_path / "client") as swarm:
             jobs = []
             for number, victim in enumerate([*processes.trackers, ""], 1):
-                jobs.append(swarm.submit(write_job(tmp_path / f"job-{number}", peers=3, rounds=12, pause=0.1, least=3)))
+                jobs.append(swarm.submit(write_job(tmp_path / f"job-{number}", peers=3, rounds=12, pause=0.1, least=2)))
                 begun(jobs[-1])
                 if victim:
                     processes.kill(victim)
+            receipts = []
             for job in jobs:
                 events = list(job.events())
                 assert isinstance(events[-1], JobFinished), events[-1]
-                assert not events[-1].lost
+                # A machine that is busy for seconds may lose a peer; no tracker's death does.
+                assert all("no sign of life" in event.reason for event in events if isinstance(event, PeerLost))
+                receipts.append(owed(events))
+                assert receipts[-1] >= 2 * 12
 
             processes.empty("two")
             processes.start_tracker("two")
@@ -108,9 +115,10 @@ def test_no_job_fails_while_the_trackers_die_one_by_one_and_one_comes_back_empty
         processes.start_tracker("three")
         with axonp2p.Swarm(trackers=[processes.trackers["two"]], home=tmp_path / "client") as swarm:
             # A peer waits a minute for the tracker that gave a reservation before it tells another one.
-            until(lambda: arrived(swarm, jobs[2:]) == [OWED, OWED], "receipts are missing", 240)
+            until(lambda: arrived(swarm, jobs[2:]) == receipts[2:], "receipts are missing", 240)
             # What the second one alone had taken in the second before it died went with its database.
-            assert all(OWED - 12 <= count <= OWED for count in arrived(swarm, jobs[:2]))
+            for due, count in zip(receipts, arrived(swarm, jobs[:2]), strict=False):
+                assert due - 12 <= count <= due
 
 
 @pytest.mark.skipif(bool(NO_NETWORK), reason=NO_NETWORK or "network namespaces can be had")
