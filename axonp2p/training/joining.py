@@ -12,11 +12,11 @@ from axonp2p.tensors.coding import BYTES_A_VALUE
 from axonp2p.training.exchange.terms import terms_of
 from axonp2p.training.followed_rounds import FollowedRounds
 from axonp2p.training.legs import exchanges_of
-from axonp2p.training.member_actions import Action, NotTaken, Report, Tell
+from axonp2p.training.member_actions import Action, NotTaken, Report, tell_each
 from axonp2p.training.messages import AdoptState, Piece, PieceList, SlicePart, StartRound, StateAdopted
 from axonp2p.training.outer_optimizer import State, state_from_file, state_values
 from axonp2p.training.own_round import Lasting
-from axonp2p.training.piece_fetch import Asks, PieceFetch
+from axonp2p.training.piece_fetch import PieceFetch
 
 MOST_KEPT = 4
 """States: as much may lie here of results that cannot be applied yet."""
@@ -74,11 +74,7 @@ class Joining:
         """A piece of the state, or the list of their hashes. Raises `PeerMisbehaved`."""
         if self._fetch is None:
             return
-        if isinstance(message, PieceList):
-            asks = self._fetch.hear_list(sender, message, payload, now)
-        else:
-            asks = self._fetch.hear_piece(sender, message, payload, now)
-        yield from _told(asks)
+        yield from tell_each(self._fetch.hear(sender, message, payload, now))
         if self._fetch.complete:
             before = self._rounds.newest
             base, self._fetch = state_from_file(self._fetch.data(), self._lasting.layout), None
@@ -92,7 +88,7 @@ class Joining:
     def due(self, now: float) -> Iterator[Action]:
         """Time has passed."""
         if self._fetch:
-            yield from _told(self._fetch.due(now))
+            yield from tell_each(self._fetch.due(now))
 
     def _get_base(self, senders: Iterable[int], now: float) -> Iterator[Action]:
         """Fetch what is missing from these members, unless it is here."""
@@ -104,15 +100,10 @@ class Joining:
         else:
             if self._fetch is None or self._fetch.state != base:
                 self._fetch = PieceFetch(base, self._bytes)
-            yield from _told(self._fetch.senders([rank for rank in senders if rank != self._lasting.rank], now))
+            yield from tell_each(self._fetch.senders([rank for rank in senders if rank != self._lasting.rank], now))
 
     def _where(self, before: State | None) -> Iterator[Action]:
         """Say where this member stands when that has changed."""
         newest = self._rounds.newest
         if newest is not None and newest is not before:
             yield Report(StateAdopted(state=newest.name))
-
-
-def _told(asks: Asks) -> Iterator[Tell]:
-    for rank, ask in asks:
-        yield Tell(rank, ask)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from axonp2p.errors import PeerMisbehaved
@@ -39,6 +40,12 @@ class NotTaken:
 
     sender: int
     error: PeerMisbehaved
+
+
+def tell_each(what: Iterable[tuple[int, BetweenMembers]]) -> Iterator[Tell]:
+    """Say to each rank what is for it."""
+    for rank, message in what:
+        yield Tell(rank, message)
 
 
 Action = Report | Tell | Unsay | NotTaken | Work

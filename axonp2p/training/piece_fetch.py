@@ -92,6 +92,12 @@ class PieceFetch:
         self._drop(rank)
         return self._asks(now)
 
+    def hear(self, sender: int, message: Piece | PieceList, payload: bytes | memoryview, now: float) -> Asks:
+        """Either of the next two."""
+        if isinstance(message, PieceList):
+            return self.hear_list(sender, message, payload, now)
+        return self.hear_piece(sender, message, payload, now)
+
     def hear_list(self, sender: int, message: PieceList, payload: bytes | memoryview, now: float) -> Asks:
         """A list of hashes came. Raises `PeerMisbehaved`: unasked, or not of this state."""
         if message.state != self.state:

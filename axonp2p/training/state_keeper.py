@@ -118,10 +118,7 @@ class StateKeeper:
         if fetch is None:
             return  # it crossed the last one on its way
         try:
-            if isinstance(message, PieceList):
-                self._say(fetch.hear_list(rank, message, payload, now))
-            else:
-                self._say(fetch.hear_piece(rank, message, payload, now))
+            self._say(fetch.hear(rank, message, payload, now))
         finally:
             self._stirred.set()
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from axonp2p.training.legs import Redo
 from axonp2p.training.local_trainer import redone
-from axonp2p.training.member_actions import Action, Report, Tell
+from axonp2p.training.member_actions import Action, Report, tell_each
 from axonp2p.training.messages import Piece, PieceList, RedoSegment
-from axonp2p.training.piece_fetch import Asks, PieceFetch
+from axonp2p.training.piece_fetch import PieceFetch
 
 LEAST_S = 30.0
 SLOWEST_BYTES_S = 125_000.0
@@ -32,7 +32,7 @@ class Helping:
         """Do these steps again."""
         self._order, self._until = order, now + hand_over_s(order.start.size)
         self._fetch = PieceFetch(order.start.name, order.start.size)
-        yield from _told(self._fetch.senders([order.of], now))
+        yield from tell_each(self._fetch.senders([order.of], now))
 
     def wants(self, state: bytes) -> bool:
         """Whether pieces of this are on their way for it."""
@@ -44,11 +44,7 @@ class Helping:
         """A piece of where the steps begin, or the list of their hashes. Raises `PeerMisbehaved`."""
         assert self._fetch is not None
         assert self._order is not None
-        if isinstance(message, PieceList):
-            asks = self._fetch.hear_list(sender, message, payload, now)
-        else:
-            asks = self._fetch.hear_piece(sender, message, payload, now)
-        yield from _told(asks)
+        yield from tell_each(self._fetch.hear(sender, message, payload, now))
         if self._fetch.complete:
             data, self._fetch = self._fetch.data(), None
             yield Redo(self._order, data)
@@ -66,7 +62,7 @@ class Helping:
         """Time has passed."""
         if self._fetch is None:
             return
-        yield from _told(self._fetch.due(now))
+        yield from tell_each(self._fetch.due(now))
         if now >= self._until or self._fetch.nobody_left:
             yield from self._in_vain()
 
@@ -74,8 +70,3 @@ class Helping:
         assert self._order is not None
         self._fetch = None
         yield Report(redone(self._order, failed="not handed over"))
-
-
-def _told(asks: Asks) -> Iterator[Tell]:
-    for rank, ask in asks:
-        yield Tell(rank, ask)

@@ -13,22 +13,8 @@ from axonp2p.training.local_trainer import LocalTrainer, Verdict
 from axonp2p.training.messages import Prepare, RedoSegment
 from axonp2p.training.task import Task
 from tests.unit.training.member_swarm import start_round
+from tests.unit.training.test_local_trainer import TASK
 
-TASK = """
-import torch
-from torch import nn
-from torch.utils.data import TensorDataset
-
-class Task:
-    def model(self):
-        return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 1))
-    def data(self, split, shard, shards):
-        points = torch.randn(40, 4)
-        return TensorDataset(points[shard::shards], points.sum(1, keepdim=True)[shard::shards])
-    def loss(self, model, batch):
-        points, sums = batch
-        return nn.functional.mse_loss(model(points), sums)
-"""
 SGD = "    def optimizer(self, model):\n        return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)\n"
 LISTS = """
     def optimizer(self, model):
