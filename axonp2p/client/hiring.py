@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from axonp2p.client.events import Event, PeerHired, PeerRefused, PeersFound, Reserved, RttMeasured
 from axonp2p.client.lease import Lease
@@ -64,6 +65,23 @@ class Means:
     """Where this client stands in the network, as its measurements tell."""
     clock: Clock
     trust: TrustBook
+
+
+async def anybody(means: Means, wish: Wish) -> Sight:
+    """All peers of the wished-for kind that the table shows, those too that are taken."""
+    need = as_map(Need(kind=wish.need.kind, also_taken=True))
+    return await means.table.find(need, MOST_CANDIDATES, enough=MOST_CANDIDATES)
+
+
+async def none_left_alone(takings: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Take several leases at once. Cancelled midway, it returns when nobody can say yes unheard any more."""
+    tasks = [asyncio.create_task(taking) for taking in takings]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Hiring:
@@ -138,9 +156,8 @@ class Hiring:
 
     async def _look_at_the_others(self) -> None:
         """For the error: what do those lack that the table did not even show?"""
-        anybody = as_map(Need(kind=self._wish.need.kind, also_taken=True))
         try:
-            sight = await self._means.table.find(anybody, MOST_CANDIDATES, enough=MOST_CANDIDATES)
+            sight = await anybody(self._means, self._wish)
         except AxonError:
             return  # then it is said without them
         self._shortlist.worth_measuring([other for seen in sight.rows if (other := self._candidate(seen))])
@@ -208,14 +225,7 @@ class Hiring:
                 await self._measure_some(missing)
                 continue
             promises = await self._promises(chosen)
-            tasks = [asyncio.create_task(self._lease(candidate, promises[candidate.peer])) for candidate in chosen]
-            try:
-                await asyncio.gather(*tasks)
-            finally:
-                # Cancelled midway: who has said yes by then is in `hired`, who has not must not say it unheard.
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+            await none_left_alone(self._lease(candidate, promises[candidate.peer]) for candidate in chosen)
 
     async def _promises(self, chosen: list[Candidate]) -> dict[PeerId, Promise | AxonError]:
         promises = await self._desk.promises([self._seen[candidate.peer] for candidate in chosen])

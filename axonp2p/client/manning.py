@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from axonp2p.client.account import JobAccount
 from axonp2p.client.events import Event, PeersAwaited
-from axonp2p.client.hiring import Hiring, Means, Wish, wanted_of
+from axonp2p.client.hiring import Hiring, Means, Wish, anybody, none_left_alone, wanted_of
 from axonp2p.client.job_store import PeerRecord
 from axonp2p.client.kept_leases import KeptLease, kept_leases
 from axonp2p.client.lease import Lease
@@ -21,8 +21,6 @@ from axonp2p.client.taking import take_lease
 from axonp2p.errors import AxonError, NobodyFits, Unreachable
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
-from axonp2p.peers.capability import Need, as_map
-from axonp2p.peers.selection import MOST_CANDIDATES
 from axonp2p.plain_text import plural
 from axonp2p.table.records import Row
 
@@ -55,14 +53,7 @@ class Manning:
             await self._take_again(missing, rows)
 
     async def _take_again(self, kept: Sequence[KeptLease], rows: Mapping[PeerId, Row]) -> None:
-        tasks = [asyncio.create_task(self._take_one_again(one, rows)) for one in kept]
-        try:
-            await asyncio.gather(*tasks)
-        finally:
-            # Cancelled midway: who has said yes by then is in `leases`, who has not must not say it unheard.
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        await none_left_alone(self._take_one_again(one, rows) for one in kept)
 
     async def fill(self, seconds: float) -> None:
         """Hire until there are as many as the job wants, or after so many seconds as it needs at least.
@@ -137,9 +128,8 @@ class Manning:
 
     async def _rows_now(self) -> dict[PeerId, Row]:
         """Of all peers that the table shows: one that was started again may listen elsewhere."""
-        anybody = as_map(Need(kind=self._wish.need.kind, also_taken=True))
         try:
-            sight = await self._means.table.find(anybody, MOST_CANDIDATES, enough=MOST_CANDIDATES)
+            sight = await anybody(self._means, self._wish)
         except AxonError:
             return {}
         return {seen.row.peer: seen.row for seen in sight.rows}
