@@ -43,7 +43,8 @@ class JobLife:
         self._sending = Sending(bundle, means.clock, account.tell)
         self._began = means.clock.monotonic()
         self._coordinator: Coordinator | None = None
-        self._leaving = False
+        self.leaving = False
+        """Whether it was told to leave."""
 
     @property
     def trains(self) -> bool:
@@ -52,7 +53,7 @@ class JobLife:
 
     def leave(self) -> None:
         """End the training soon, keeping the accepted rounds; at once when it begins."""
-        self._leaving = True
+        self.leaving = True
         if self._coordinator:
             self._coordinator.leave()
 
@@ -136,10 +137,10 @@ class JobLife:
     async def _send_bundle(self, crew: LeasedCrew, ranks: list[int]) -> None:
         """To those of these whose workers lack it."""
         self._account.enter(JobState.SENDING)
-        began = self._means.clock.monotonic()
         lacking = [rank for rank in ranks if not crew.leases[rank].taken.waited]
         if not lacking:
             return
+        began = self._means.clock.monotonic()
         crew.introduce()
         answers = await asyncio.gather(*(self._sending.deliver(rank, crew.leases[rank]) for rank in lacking))
         for rank, reason in zip(lacking, answers, strict=True):
@@ -187,7 +188,7 @@ class JobLife:
         crew.work_for(coordinator)
         self._account.enter(JobState.TRAINING)
         self._coordinator = coordinator
-        if self._leaving:
+        if self.leaving:
             coordinator.leave()
         end = JobEnd(self._books, coordinator, tally, office, narrator)
         try:
@@ -200,7 +201,7 @@ class JobLife:
             async with self._replacing(crew, coordinator):
                 standing = await coordinator.train()
         except JobFailed as error:
-            may_wait = self._account.record.round and self._spec.need.wait and not self._leaving
+            may_wait = self._account.record.round and self._spec.need.wait and not self.leaving
             if not (coordinator.too_few and may_wait):
                 raise await end.failed(error) from error
             await coordinator.keep_last(KEEP_S)

@@ -25,7 +25,6 @@ class JobRun:
         self._account = account
         self._life = JobLife(means, account, spec, bundle)
         self._task: asyncio.Task[None] | None = None
-        self._leaving = False
         self._cancelling = False
 
     async def run(self) -> None:
@@ -35,7 +34,7 @@ class JobRun:
         with folder.held():
             listening = asyncio.create_task(listen(folder.path, self._wished), name="wishes")
             try:
-                last = self._stopped() if self._leaving or self._cancelling else await self._life.live()
+                last = self._stopped() if self._life.leaving or self._cancelling else await self._life.live()
             except asyncio.CancelledError:
                 last = self._stopped()
             except AxonError as error:
@@ -64,16 +63,15 @@ class JobRun:
 
     def leave(self) -> None:
         """Stop soon, keeping the accepted rounds. Without effect once all rounds are trained."""
-        if self._leaving or self._cancelling:
+        if self._life.leaving or self._cancelling:
             return
-        self._leaving = True
         self._life.leave()
         if self._task and not self._life.trains:
             self._task.cancel()
 
     def pause(self) -> None:
         """Stop after the round that runs, keeping it too."""
-        if self._life.trains and not self._leaving:
+        if self._life.trains and not self._life.leaving:
             self._life.pause()
         else:
             self.leave()
@@ -90,7 +88,7 @@ class JobRun:
     # --- ends without training ---
 
     def _stopped(self) -> Event:
-        if self._leaving and not self._cancelling:
+        if self._life.leaving and not self._cancelling:
             return self._left()
         self._account.enter(JobState.CANCELLED, kept_round=0, kept_state="")
         self._life.keep_nothing()
