@@ -13,7 +13,7 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, translated
 from axonp2p.transport.handshake import SESSION_PATH, answer_challenge, check_welcome
 from axonp2p.transport.http_client import open_client
-from axonp2p.transport.session import CLOSE_S, HEARTBEAT_S, Session
+from axonp2p.transport.session import CLOSE_S, Session
 from axonp2p.transport.tls import client_context
 from axonp2p.transport.ways import Way, Whereabouts, patience, ways_to
 from axonp2p.wire.frame import FRAME_LIMIT
@@ -63,7 +63,6 @@ async def _open(client: aiohttp.ClientSession, way: Way, key: PrivateKey, peer: 
         ssl=client_context(verified=False),
         autoping=False,
         compress=0,
-        heartbeat=HEARTBEAT_S,
         max_msg_size=FRAME_LIMIT + 1,
         timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
     )

@@ -1,13 +1,15 @@
 """What this room asks of the kernel, of asyncio and of aiohttp for one line, and what the kernel says of it (a door).
 
-Two of aiohttp's attributes are not public. Its version is fixed in setup.cfg, and a test notices when they go.
+Three of aiohttp's attributes are not public. Its version is fixed in setup.cfg, and a test notices when they go.
 """
 
 from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from aiohttp import ClientWebSocketResponse, web
 
@@ -36,6 +38,15 @@ def tune(line: ClientWebSocketResponse | web.WebSocketResponse) -> None:
     if plain is not None and hasattr(socket, "TCP_NOTSENT_LOWAT"):
         with suppress(OSError):  # a line that is already gone is noticed by whoever reads it
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+
+
+def notice_arrivals(line: ClientWebSocketResponse | web.WebSocketResponse, hear: Callable[[], None]) -> None:
+    """Have `hear` called for every few bytes that arrive: a long message is a sign of life before it is whole."""
+    writer = line._writer
+    assert writer is not None
+    protocol: Any = writer.transport.get_protocol()
+    assert hasattr(protocol, "_data_received_cb")
+    protocol._data_received_cb = hear
 
 
 def read_tcp_state(plain: socket.socket) -> TcpState | None:

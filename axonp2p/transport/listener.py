@@ -23,7 +23,7 @@ from axonp2p.transport.handshake import SESSION_PATH, check_hello, make_challeng
 from axonp2p.transport.http_replies import ANSWERED, errors_as_refusals
 from axonp2p.transport.messages import HANDSHAKE_LIMIT, NONCE_BYTES, Welcome, refusal_of
 from axonp2p.transport.relay.inner import EarlyBytes, RelayedTransport
-from axonp2p.transport.session import CLOSE_S, HEARTBEAT_S, Session
+from axonp2p.transport.session import CLOSE_S, Session
 from axonp2p.wire.codec import encode
 from axonp2p.wire.frame import FRAME_LIMIT
 
@@ -148,9 +148,7 @@ class Listener:
         """
         address = request.remote or ""
         async with self._one_more_handshake(address):
-            line = web.WebSocketResponse(
-                timeout=CLOSE_S, autoping=False, heartbeat=HEARTBEAT_S, compress=False, max_msg_size=FRAME_LIMIT + 1
-            )
+            line = web.WebSocketResponse(timeout=CLOSE_S, autoping=False, compress=False, max_msg_size=FRAME_LIMIT + 1)
             if not line.can_prepare(request):
                 raise MalformedMessage("only a WebSocket can become a session")
             try:

@@ -2,8 +2,9 @@
 
 Three things run beside the application. The *reader* always reads, so that signs of life are heard however slowly
 the application takes its messages. The *ticker* says every few seconds, and whenever it matters, how much our
-application has taken (`window`); it travels as a WebSocket PONG, which needs no answer. aiohttp's heartbeat is the
-judge: a line on which nothing at all arrives for about ten seconds is dead.
+application has taken (`window`); it travels as a WebSocket PONG, which needs no answer. The *watch* looks every few
+seconds whether anything has arrived; a line on which it finds nothing several times in a row is dead. It counts looks,
+not seconds: a program that stood still itself for long has not read what arrived meanwhile, and looks for it once.
 
 Words go before bulk. Each of the two has its own order, bulk never fills the whole window, and little that is on its
 way to the other side lies here (`line_tuning`), so a word waits for one large frame at most.
@@ -23,7 +24,7 @@ from aiohttp import ClientWebSocketResponse, WebSocketError, WSCloseCode, WSMsgT
 from axonp2p.errors import AxonError, MalformedMessage, MessageTooLarge, PeerMisbehaved, Unreachable
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
-from axonp2p.transport.line_tuning import read_tcp_state, tune
+from axonp2p.transport.line_tuning import notice_arrivals, read_tcp_state, tune
 from axonp2p.transport.messages import Refusal, error_of, refusal_of
 from axonp2p.transport.tcp_state import TcpState
 from axonp2p.transport.window import ReceiveWindow, SendWindow
@@ -34,8 +35,10 @@ WebSocket = ClientWebSocketResponse | web.WebSocketResponse
 
 TICK_S = 3.0
 """How often each side gives a sign of life, in seconds."""
-HEARTBEAT_S = 6.5
-"""aiohttp asks after so much silence, and gives up after half as much again: dead after ten seconds."""
+LOOK_S = 2.5
+"""How often the watch looks, in seconds."""
+SILENT_LOOKS = 4
+"""So often in a row nothing has arrived before a line is dead: ten seconds."""
 CLOSE_S = 2.0
 """How long a close waits for the other side to agree, in seconds."""
 SMALL_BYTES = 16 * 1024
@@ -77,8 +80,12 @@ class Session:
         self._writing = asyncio.Lock()
         self._room = asyncio.Event()
         self._tick = asyncio.Event()
+        self._heard = False
+        self._silent_looks = 0
+        notice_arrivals(line, self._hear)
         self._reader = asyncio.create_task(self._read())
         self._ticker = asyncio.create_task(self._tell())
+        self._watch = asyncio.get_running_loop().call_later(LOOK_S, self._look)
 
     # --- what the application uses ---
 
@@ -178,7 +185,7 @@ class Session:
         self._cut()
         await self._free()
 
-    # --- the tasks beside it ---
+    # --- what runs beside it ---
 
     async def _read(self) -> None:
         try:
@@ -204,6 +211,12 @@ class Session:
                     await self._line.close(code=WSCloseCode.POLICY_VIOLATION)
         except NETWORK_ERRORS as error:
             self.failure = self._loss(error)
+        except asyncio.CancelledError:
+            if self._silent_looks < SILENT_LOOKS:
+                raise
+            self.failure = Unreachable(
+                f"the session with {self.called} was lost", cause="no sign of life for ten seconds"
+            )
         finally:
             self._end()
         self._cut()
@@ -217,6 +230,17 @@ class Session:
             self._tick.clear()
             with suppress(Unreachable):
                 await self._write(self._line.pong, self._arrivals.word())
+
+    def _hear(self) -> None:
+        self._heard = True
+
+    def _look(self) -> None:
+        self._silent_looks = 0 if self._heard else self._silent_looks + 1
+        self._heard = False
+        if self._silent_looks < SILENT_LOOKS:
+            self._watch = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+        else:
+            self._reader.cancel()
 
     # --- how it works ---
 
@@ -239,11 +263,7 @@ class Session:
         if isinstance(error, WebSocketError):
             kind = MessageTooLarge if error.code == WSCloseCode.MESSAGE_TOO_BIG else MalformedMessage
             return kind(f"{self.called} breaks the WebSocket protocol", cause=str(error))
-        cause = "it hung up"
-        if isinstance(error, TimeoutError):
-            cause = "no sign of life for ten seconds"
-        elif error is not None:
-            cause = plain_words(error)
+        cause = "it hung up" if error is None else plain_words(error)
         return Unreachable(f"the session with {self.called} was lost", cause=cause)
 
     def _why(self) -> AxonError:
@@ -255,6 +275,7 @@ class Session:
             self.ended.set()
             self._room.set()
             self._ticker.cancel()
+            self._watch.cancel()
             self._queue.put_nowait(None)
 
     def _cut(self) -> None:

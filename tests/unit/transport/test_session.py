@@ -178,8 +178,7 @@ async def test_many_senders_at_once_keep_their_own_order(hosts) -> None:
 
 async def test_a_slow_reader_stops_the_sender_and_does_not_look_dead(hosts, monkeypatch) -> None:
     monkeypatch.setattr(session, "TICK_S", 0.02)
-    monkeypatch.setattr(dialer, "HEARTBEAT_S", 0.1)
-    monkeypatch.setattr("axonp2p.transport.listener.HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(session, "LOOK_S", 0.03)
     read_on = asyncio.Event()
 
     async def serve(other: Session) -> None:
@@ -194,7 +193,7 @@ async def test_a_slow_reader_stops_the_sender_and_does_not_look_dead(hosts, monk
             await line.send(Bulk(number=number), bytes(PAYLOAD_LIMIT))
 
     flooding = asyncio.create_task(flood())
-    with pytest.raises(TimeoutError):  # several heartbeats pass
+    with pytest.raises(TimeoutError):  # it is looked for signs of life many times
         await asyncio.wait_for(asyncio.shield(flooding), 0.5)
     assert 3 * PAYLOAD_LIMIT <= line.sent_bytes <= WINDOW_BYTES
     assert not line.closed
@@ -382,7 +381,32 @@ async def test_a_listener_that_stops_ends_its_sessions(hosts) -> None:
 
 
 async def test_a_line_on_which_nothing_arrives_is_dead(hosts, monkeypatch) -> None:
-    monkeypatch.setattr(dialer, "HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(session, "LOOK_S", 0.03)
+    line = await (await dumb(hosts)).dial()
+    with pytest.raises(Unreachable) as caught:
+        await line.receive(Word)
+    assert caught.value.cause == "no sign of life for ten seconds"
+    await line.close()
+
+
+async def test_looks_are_counted_from_the_last_bytes_on(hosts, monkeypatch) -> None:
+    monkeypatch.setattr(session, "LOOK_S", 3600)
+    line = await (await hosts.start(echo)).dial()
+    for _ in range(3):
+        await line.send(Word(text="hello"))
+        await line.receive(Word)
+        for _ in range(session.SILENT_LOOKS):  # the first of them finds the word
+            line._look()
+        await asyncio.sleep(0)
+        assert not line.closed
+    line._look()
+    await line.ended.wait()
+    assert line.failure.cause == "no sign of life for ten seconds"
+    await line.close()
+
+
+async def dumb(hosts):
+    """A listener whose sessions never give a sign of life."""
     host = hosts.make()
 
     async def freeze(request: web.Request) -> web.StreamResponse:
@@ -395,11 +419,7 @@ async def test_a_line_on_which_nothing_arrives_is_dead(hosts, monkeypatch) -> No
 
     host.app.router.add_get(handshake.SESSION_PATH, freeze)
     await host.listener.start("127.0.0.1", 0)
-    line = await host.dial()
-    with pytest.raises(Unreachable) as caught:
-        await line.receive(Word)
-    assert caught.value.cause == "no sign of life for ten seconds"
-    await line.close()
+    return host
 
 
 async def test_closing_twice_and_from_two_sides_is_harmless(hosts) -> None:
