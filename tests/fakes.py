@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from axonp2p.client.disk_work import DiskWork, Work
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.receipt import DoublySigned, Receipt, accept
@@ -27,6 +28,13 @@ class ManualClock:
 
     def monotonic(self) -> float:
         return self.time
+
+
+class AtOnce(DiskWork):
+    """What is to be written is written when the call returns."""
+
+    def do(self, work: Work) -> None:
+        work()
 
 
 def key_of(name: str) -> PrivateKey:

@@ -1,16 +1,20 @@
 """What a job has come to so far: kept in its folder, told as events.
 
 Everything that a person may learn of a running job goes through `tell`, and all that must outlive the program through
-`change`; so events, job.json and metrics.csv never disagree.
+`change`; so events, job.json and metrics.csv never disagree. Both go to the disk in their order, behind the caller's
+back (`DiskWork`), and an event is shown once it is there, with all that was to be there before it.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from axonp2p.client.disk_work import DiskWork
 from axonp2p.client.events import (
     BundleProgress,
     Event,
@@ -29,8 +33,17 @@ from axonp2p.jobs.lifecycle import JobState, step
 class JobAccount:
     """One job's record, and the ear of whoever watches it."""
 
-    def __init__(self, folder: JobFolder, record: JobRecord, clock: Clock, watch: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        folder: JobFolder,
+        record: JobRecord,
+        clock: Clock,
+        watch: Callable[[Event], None],
+        disk: DiskWork | None = None,
+    ) -> None:
+        """`watch` is called by the thread that writes."""
         self.folder = folder
+        self.disk = disk or DiskWork()
         self.record = record
         self._clock = clock
         self._watch = watch
@@ -44,13 +57,25 @@ class JobAccount:
         if not event.at:
             event = msgspec.structs.replace(event, at=self._clock.now())
         if not isinstance(event, RoundProgress | BundleProgress):
-            self.folder.add_event(event)
-        self._watch(event)
+            self.disk.do(partial(self.folder.add_event, event))
+        self.disk.do(partial(self._watch, event))
 
     def change(self, *, lasting: bool = False, **fields: Any) -> None:
-        """Replace fields of the record and write it down; `lasting`: a power cut does not undo it."""
+        """Replace fields of the record, and have it written down; `lasting`: a power cut does not undo it.
+
+        Raises what the disk refused earlier.
+        """
         self.record = msgspec.structs.replace(self.record, updated=self._clock.now(), **fields)
-        self.folder.write(self.record, lasting=lasting)
+        self.disk.do(partial(self.folder.write, self.record, lasting=lasting))
+
+    def afterwards(self, act: Callable[[], None]) -> None:
+        """Call this in the running loop once all is on the disk that was to be there by now."""
+        loop = asyncio.get_running_loop()
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(act)
+
+        self.disk.do(wake)
 
     def enter(self, state: JobState, **fields: Any) -> None:
         """Take a step in the job's life, if it is not there yet."""

@@ -8,6 +8,7 @@ a program died, and one that is not was never told as done.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from axonp2p.client.account import JobAccount
 from axonp2p.client.checkpoints import Checkpoint, Checkpoints
@@ -42,20 +43,19 @@ class Books:
         else:
             self._add(ahead, kept, credits)
         if state:
-            self.checkpoints.forget_old(round + 1)
+            account.disk.do(partial(self.checkpoints.forget_old, round + 1))
 
     def _add(self, ahead: AheadRound, kept: dict[str, object], credits: dict[str, float]) -> None:
         event, account = ahead.finished, self.account
-        account.folder.add_metrics(
-            {
-                "round": event.round + 1,
-                "loss": event.loss,
-                **held_out(event.metrics),
-                "samples": event.samples,
-                "seconds": round(event.seconds, 4),
-                "bytes": ahead.round_bytes,
-            }
-        )
+        line = {
+            "round": event.round + 1,
+            "loss": event.loss,
+            **held_out(event.metrics),
+            "samples": event.samples,
+            "seconds": round(event.seconds, 4),
+            "bytes": ahead.round_bytes,
+        }
+        account.disk.do(partial(account.folder.add_metrics, line))
         account.change(
             lasting=True,
             round=event.round + 1,
@@ -87,13 +87,14 @@ class Books:
             self.book(ahead.finished.round, good.state, account.record.credits, account.record.receipts)
         account.change(kept_round=good.rounds if good else 0, kept_state=good.state.hex() if good else "")
         self._tell_the_last()
+        account.disk.finish()
         return good
 
     def go_on(self, rounds: int, waiting: list[str]) -> None:
         """The job goes on from the state after so many rounds, which those peers hold."""
         account = self.account
         if (lost := account.record.round) > rounds:
-            account.folder.keep_metrics(rounds)
+            account.disk.do(partial(account.folder.keep_metrics, rounds))
             account.change(lasting=True, round=rounds, ahead=None)
             account.tell(RoundsLost(first=rounds, last=lost - 1))
         elif account.record.round == rounds:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 from axonp2p.client.account import JobAccount
 from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import WorkChecked as WorkCheckedEvent
 from axonp2p.client.evidence import FRAME_LIMIT, Evidence, SignedFrame, said_by, what_is_said
-from axonp2p.client.trust_book import TrustBook
+from axonp2p.client.trust_book import Known, TrustBook
 from axonp2p.clock import Clock
 from axonp2p.errors import MessageTooLarge
 from axonp2p.identity.peer_id import PeerId
@@ -34,6 +36,7 @@ class CheckedWork:
 
     def __init__(self, book: TrustBook, crew: LeasedCrew, account: JobAccount, client: PeerId, clock: Clock) -> None:
         self._book = book
+        self._known = book.all()
         self._client = client
         self._signed: dict[int, deque[SignedFrame]] = {}
         self._crew = crew
@@ -49,7 +52,7 @@ class CheckedWork:
         return Settings(
             wished=spec.train.checks,
             memory_bytes=spec.need.memory * 2**20,
-            trust_of=lambda rank: self._book.known(self._crew.leases[rank].row.peer).trust,
+            trust_of=lambda rank: self._known.get(self._peer(rank), Known(self._peer(rank))).trust,
             chance=chance or random.SystemRandom().random,
         )
 
@@ -86,19 +89,28 @@ class CheckedWork:
         )
         self._account.tell(event)
         if judgement.outcome is Outcome.PASSED:
-            self._book.passed(self._peer(checked.of))
+            self._write(partial(self._book.passed, self._peer(checked.of)))
         elif checked.of not in checked.convicted:
-            self._book.doubted(self._peer(checked.of))
+            self._write(partial(self._book.doubted, self._peer(checked.of)))
         for rank in (*judgement.contradicted, *judgement.false_accusers):
             if rank not in checked.convicted:
-                self._book.doubted(self._peer(rank))
+                self._write(partial(self._book.doubted, self._peer(rank)))
         self.liars.update(checked.convicted)
         for rank in checked.convicted:
             which = f"steps {event.first + 1} to {event.last} of round {event.round + 1}"
             why = f"its {which}" if rank == checked.of else f"what it said of {which} of {event.peer}"
             log.warning("convicted", peer=self._name(rank), job=self._account.record.id, why=why)
-            self._book.convict(self._peer(rank), self._account.record.id, why, self._clock.now())
+            now, job = self._clock.now(), self._account.record.id
+            self._write(partial(self._book.convict, self._peer(rank), job, why, now))
             self._keep_evidence(rank, checked)
+
+    def _write(self, change: Callable[[], None]) -> None:
+        """In the book of trust, and read it again."""
+        self._account.disk.do(change)
+        self._account.disk.do(self._read)
+
+    def _read(self) -> None:
+        self._known = self._book.all()
 
     def _keep_evidence(self, rank: int, checked: WorkChecked) -> None:
         """In the job's folder, as far as its peers have signed."""
@@ -116,11 +128,8 @@ class CheckedWork:
             report=report,
             opinions=signed,
         )
-        folder = self._account.folder.path / "evidence"
-        folder.mkdir(exist_ok=True)
-        path = folder / f"{self._name(rank)}-round-{checked.round + 1}.evidence"
-        path.write_bytes(encode(evidence))
-        log.warning("evidence is kept", file=str(path))
+        name = f"{self._name(rank)}-round-{checked.round + 1}.evidence"
+        self._account.disk.do(partial(_keep, self._account.folder.path / "evidence" / name, encode(evidence)))
 
     def _frame(self, rank: int, fits: Callable[[RoundDone | SegmentRedone], bool]) -> SignedFrame | None:
         kept = self._signed.get(rank, ())
@@ -138,3 +147,9 @@ def _is_about(said: RoundDone | SegmentRedone, checked: WorkChecked) -> bool:
         *(checked.of, checked.round),
         checked.first,
     )
+
+
+def _keep(path: Path, evidence: bytes) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(evidence)
+    log.warning("evidence is kept", file=str(path))

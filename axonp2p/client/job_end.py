@@ -62,6 +62,7 @@ class JobEnd:
             arriving.unlink(missing_ok=True)
             settling.cancel()
         self._account.enter(JobState.FINISHED, model_sha256=sha256.hex(), kept_state="")
+        await self._account.disk.finished()
         self._books.checkpoints.remove_all()
         record, now = self._account.record, clock.monotonic()
         return JobFinished(

@@ -63,8 +63,8 @@ class JobLife:
             self._coordinator.pause()
 
     def keep_nothing(self) -> None:
-        """Remove the states that are kept."""
-        self._books.checkpoints.remove_all()
+        """Have the states removed that are kept."""
+        self._account.disk.do(self._books.checkpoints.remove_all)
 
     async def live(self) -> Event:
         """From the search for peers to the last receipt; how it ended. Raises the error that the job fails with."""
@@ -181,6 +181,7 @@ class JobLife:
             crew,
             self._means.clock,
             narrator.show,
+            written=self._account.disk.finished,
             shelf=self._books.checkpoints,
             start_state=self._start_state,
             on_disk=plan.start_state,

@@ -34,9 +34,9 @@ class JobRun:
         with folder.held():
             listening = asyncio.create_task(listen(folder.path, self._wished), name="wishes")
             try:
-                last = self._stopped() if self._life.leaving or self._cancelling else await self._life.live()
-            except asyncio.CancelledError:
-                last = self._stopped()
+                self._account.tell(await self._live())
+                self._task = None  # there is nothing left to interrupt
+                await self._account.disk.finished()
             except AxonError as error:
                 self._failed(error)
                 raise
@@ -49,7 +49,13 @@ class JobRun:
                 raise
             finally:
                 listening.cancel()
-            self._account.tell(last)
+                await self._account.disk.close()
+
+    async def _live(self) -> Event:
+        try:
+            return self._stopped() if self._life.leaving or self._cancelling else await self._life.live()
+        except asyncio.CancelledError:
+            return self._stopped()
 
     def _wished(self, wish: JobWish) -> None:
         """Another program of this client says so."""
@@ -103,6 +109,7 @@ class JobRun:
         code, message, cause, fix = error.code, error.message, error.cause, error.fix
         shown = ErrorRecord(code=code, message=message, cause=cause, fix=fix)
         job = self._account.record.id
+        self._account.disk.try_again()
         with contextlib.suppress(OSError):  # the disk may be what failed
             self._account.enter(JobState.FAILED, error=shown)
             self._account.tell(JobEndedBadly(job=job, code=code, message=message, cause=cause, fix=fix))

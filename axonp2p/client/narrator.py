@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import msgspec
 
@@ -211,7 +212,7 @@ class Narrator:
         written = self._crew.write_receipts({rank: done for rank, done in reports.items() if rank not in liars})
         # Written down before they are sent: no number is given twice, and none is left out.
         self._books.book(number, state, self._tally.credits(), self._tally.receipts.keep())
-        self._crew.ask_signatures(written)
+        self._account.afterwards(partial(self._crew.ask_signatures, written))
 
     def _dense_bytes(self, reports: Mapping[int, RoundDone]) -> int:
         """What data-parallel training would have exchanged for as many steps as a member took in the mean."""

@@ -28,8 +28,16 @@ class Attempt:
     """
 
     def __init__(
-        self, round: int, number: int, state: bytes, started: float, choice: Choice, listeners: Iterable[int]
+        self,
+        round: int,
+        number: int,
+        state: bytes,
+        started: float,
+        choice: Choice,
+        listeners: Iterable[int],
+        stalls: int = 0,
     ) -> None:
+        """`stalls`: how often in a row nobody got any further before, and nobody could be blamed."""
         self.round = round
         self.number = number
         self.state = state
@@ -50,6 +58,7 @@ class Attempt:
         """When all had reported the same state."""
         self.spoilt = False
         """Whether it must not count, even if those that are left agree."""
+        self._slack = 2.0**stalls
         self._steps = dict.fromkeys(self.members, 0)
         self._last_news = started
         self._not_before = -math.inf
@@ -208,10 +217,10 @@ class Attempt:
     def _silence_allowed(self, learnt: Learnt, patience: Patience, transfer_s: float, *, known_who: bool) -> float:
         usual = learnt.silence(known_who=known_who)
         if usual is not None:
-            return usual
+            return usual if known_who else usual * self._slack
         if not all(self._steps.values()) and not self.finished:
             return patience.first_round_s
-        return max(LEAST_STALL_S, STALL_FACTOR * self.silence, transfer_s)
+        return max(LEAST_STALL_S, STALL_FACTOR * self.silence, transfer_s) * self._slack
 
     def never_ends(self, first: int) -> JobFailed:
         """The error to give up with when it is not the first that stalls."""

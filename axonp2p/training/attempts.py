@@ -31,7 +31,11 @@ from axonp2p.training.round_messages import (
 )
 
 MOST_STALLS = 2
-"""How often a round may be redone because nobody finished it and nobody can be blamed."""
+STUCK_S = 600.0
+"""A job is given up when nobody finishes a round, and nobody can be blamed, more often and for longer than this.
+
+Peers that all answer, and are all too slow, are most likely on a machine or behind a line that is busy for a while.
+"""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,8 @@ class Attempts:
         self._attempt: Attempt | None = None
         self._shards: dict[int, list[int]] = {}
         self._stalls = 0
+        self._round_began = 0.0
+        self._stuck = False
         self._model = (0, 0)
         self._keeping = Keeping(job.plan.keep_every, job.plan.rounds)
         self.trained = False
@@ -115,7 +121,7 @@ class Attempts:
 
     def why_give_up(self) -> AxonError | None:
         """When rounds do not end."""
-        stuck = self._attempt and self._stalls > MOST_STALLS and not self._roll.too_few
+        stuck = self._attempt and self._stuck and not self._roll.too_few
         return self._attempt.never_ends(self._job.plan.first_attempt) if self._attempt and stuck else None
 
     # --- time ---
@@ -150,6 +156,7 @@ class Attempts:
         roll.leave_behind(late, until)
         if not late:
             self._stalls += 1
+            self._stuck = self._stalls > MOST_STALLS and now - self._round_began >= STUCK_S
             roll.unsettled = "no peer finished it in time"
 
     def cut(self, pairs: dict[Pair, str]) -> None:
@@ -242,6 +249,7 @@ class Attempts:
             self.trained = True
             self._job.say(Trained(state, list(self._roll.members)))
         elif self._roll.all_stay():
+            self._round_began = now
             self._start(round, self._job.plan.first_attempt, state, now)
 
     def _start(self, round: int, number: int, state: bytes, now: float) -> None:
@@ -265,7 +273,7 @@ class Attempts:
             self._learnt.terms_changed()
         if changed:
             job.say(Chosen(round, choice))
-        self._attempt = Attempt(round, number, state, now, choice, following)
+        self._attempt = Attempt(round, number, state, now, choice, following, self._stalls)
         self._shards = assign(job.plan.shards, roll.members, before=self._shards)
         roll.tell_members()
         every = self._mark_every(choice.exchange_every)

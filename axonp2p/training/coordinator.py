@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import hashlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from axonp2p.clock import Clock
@@ -68,13 +68,14 @@ class Coordinator:
         clock: Clock,
         show: Callable[[Sight], None],
         *,
+        written: Callable[[], Awaitable[None]] | None = None,
         shelf: Shelf | None = None,
         start_state: Callable[[], bytes] | None = None,
         on_disk: bytes | None = None,
     ) -> None:
         """`start_state` reads the state that a resumed job may go on from, `on_disk` is its name.
 
-        On `shelf` are put those that it comes to.
+        On `shelf` are put those that it comes to. `written` returns when all that was shown is written down.
 
         Without a shelf the plan must not say that states are kept.
         """
@@ -82,6 +83,7 @@ class Coordinator:
         self._crew = crew
         self._clock = clock
         self._show = show
+        self._written = written
         self._start_state = start_state
         self._inbox = Inbox()
         self._training = True
@@ -275,6 +277,8 @@ class Coordinator:
                 if self._keeper:
                     self._keeper.booked()
                 self._show(action)
+                if self._written:
+                    await self._written()
             case _ if isinstance(action, Told):
                 self._show(action)
             case Trained(state=state, members=members):

@@ -11,7 +11,7 @@ from axonp2p.client import events
 from axonp2p.client.account import JobAccount
 from axonp2p.client.job_store import ErrorRecord, JobFolder, JobRecord, JobStore, PeerRecord
 from axonp2p.jobs.lifecycle import JobState
-from tests.fakes import ManualClock
+from tests.fakes import AtOnce, ManualClock
 
 NOON = 1_760_011_200.0
 """Of 9 October 2025, UTC."""
@@ -40,7 +40,7 @@ class PaperJob:
             created=began, updated=began, peers_wanted=4, rounds=rounds, tracker="lab.example:7070",
         )  # fmt: skip
         self.folder: JobFolder = JobStore(home).create(record)
-        self.account = JobAccount(self.folder, record, self.clock, lambda event: None)
+        self.account = JobAccount(self.folder, record, self.clock, lambda event: None, AtOnce())
         self.here: list[str] = []
         self.credits: dict[str, float] = {}
         self.wire_bytes = 0

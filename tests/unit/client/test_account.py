@@ -8,7 +8,7 @@ from axonp2p.client.account import JobAccount
 from axonp2p.client.events import Event, PeerResumed, RoundProgress
 from axonp2p.client.job_store import JobRecord, JobStore
 from axonp2p.jobs.lifecycle import JobState
-from tests.fakes import NOW, ManualClock
+from tests.fakes import NOW, AtOnce, ManualClock
 
 
 def test_every_event_says_when_it_happened(tmp_path: Path) -> None:
@@ -18,7 +18,7 @@ def test_every_event_says_when_it_happened(tmp_path: Path) -> None:
     )  # fmt: skip
     folder = JobStore(tmp_path).create(record)
     clock, seen = ManualClock(), list[Event]()
-    account = JobAccount(folder, record, clock, seen.append)
+    account = JobAccount(folder, record, clock, seen.append, AtOnce())
     account.tell(PeerResumed(peer="otter"))
     clock.time += 7
     account.tell(RoundProgress(round=0, rounds=20, fraction=0.5, loss=1.0, samples_per_second={}, eta_s=None))

@@ -18,7 +18,7 @@ from axonp2p.client.files import read_metrics
 from axonp2p.client.job_store import AheadRound, JobFolder, JobRecord, JobStore
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.training.checkpoint_file import Model
-from tests.fakes import ManualClock
+from tests.fakes import AtOnce, ManualClock
 from tests.unit.training.conversation import round_done
 
 MODEL = Model(10, 10)
@@ -49,7 +49,7 @@ class Life:
             store.create(new)
         self.folder: JobFolder = store.find("line-1")
         self.told: list[Event] = []
-        account = JobAccount(self.folder, self.folder.read(), ManualClock(), self._hear)
+        account = JobAccount(self.folder, self.folder.read(), ManualClock(), self._hear, AtOnce())
         self.books = Books(account, self.folder.checkpoints(most))
 
     def _hear(self, event: Event) -> None:

@@ -26,7 +26,7 @@ from axonp2p.peers.capability import Need
 from axonp2p.peers.coordinates import Position
 from axonp2p.table import reporting
 from axonp2p.transport.session import Session
-from tests.fakes import ManualClock
+from tests.fakes import AtOnce, ManualClock
 from tests.unit.client import conftest
 from tests.unit.client.conftest import TAKEN, Daemon
 from tests.unit.client.test_hiring import CLIENT, Table, report, reserve
@@ -53,7 +53,7 @@ class Life:
             store.create(record)
         self.folder: JobFolder = store.find("digits-1")
         self.seen: list[Event] = []
-        self.account = JobAccount(self.folder, self.folder.read(), ManualClock(), self._hear)
+        self.account = JobAccount(self.folder, self.folder.read(), ManualClock(), self._hear, AtOnce())
         self.clock = ManualClock()
         shared: Any = table
         means = Means(CLIENT, shared, Position(random.Random(1), b""), self.clock, TrustBook(Path(":memory:")))

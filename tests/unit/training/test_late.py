@@ -132,6 +132,24 @@ def test_when_it_cannot_be_told_who_holds_the_others_up_all_begin_again() -> Non
     assert set(started(said)) == {0, 1}
 
 
+def test_a_round_that_all_are_too_slow_for_is_given_twice_the_time_again_and_again_before_the_job_ends() -> None:
+    talk = Conversation(2, rounds=3)
+    talk.all_ready()
+    talk.hears(*(finished_steps(rank) for rank in range(2)))
+    talk.all_report(0, SECOND)
+    began, waited = talk.now, []
+    for attempt in range(7):
+        talk.hears(*(finished_steps(rank, round=1, attempt=attempt) for rank in range(2)))
+        since = talk.now
+        said = talk.waits()
+        waited.append(talk.now - since)
+        if not started(said):
+            break
+    assert waited == [10, 20, 40, 80, 160, 320]
+    assert talk.now - began > 600
+    assert "round 2 does not end, though it was begun 6 times" in error_in(said).message
+
+
 def test_who_cannot_be_done_without_is_given_more_time_for_a_minute_then_dropped_and_the_job_ends() -> None:
     talk = Conversation(2, min_peers=2)
     talk.all_ready()
