@@ -41,7 +41,8 @@ class LyingSwarm:
         self._attacks += 1
         self._liars = [f"other{self._attacks}-{number}" for number in range(self._count)]
         for name in self._liars:
-            self._processes.begin_peer(name, lies="" if attack == "none" else attack)
+            honest, lying = ("peer_daemon.main",), ("tests.laboratory.lying_daemon", attack)
+            self._processes.begin_peer(name, program=honest if attack == "none" else lying)
         for name in self._liars:
             self._processes.wait_for_peer(name)
 

@@ -90,16 +90,13 @@ class Processes:
         listen: str = "127.0.0.1:0",
         inside: Sequence[str] = (),
         lent: Sequence[str] = _LENT,
-        lies: str = "",
+        program: Sequence[str] = ("peer_daemon.main",),
     ) -> None:
-        """Start one, and wait for nothing. `lent` are its options on what it lends, `lies` an attack of its workers."""
+        """Start one, and wait for nothing. `lent` are options on what it lends, `program` is a daemon and its words."""
         told = [word for address in self.trackers.values() for word in ("--tracker", address)]
         (self._base / name / "ready").unlink(missing_ok=True)  # of one that was killed
         options = [*told, "--home", str(self._base / name), "--listen", listen, "--name", name, *lent]
-        if lies:
-            self._start(name, "tests.laboratory.lying_daemon", [lies, "run", *options], inside)
-        else:
-            self._start(name, "peer_daemon.main", ["run", *options], inside)
+        self._start(name, program[0], [*program[1:], "run", *options], inside)
 
     def wait_for_peer(self, name: str) -> None:
         """Until a tracker knows it."""

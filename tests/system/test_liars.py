@@ -30,7 +30,7 @@ LEARNT, WRONG = 0.1, 1.0
 def swarm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[axonp2p.Swarm]:
     base = tmp_path_factory.mktemp("liars")
     with Processes(base) as running:
-        running.begin_peer("mink", lies="scaled")
+        running.begin_peer("mink", program=("tests.laboratory.lying_daemon", "scaled"))
         running.start_peers(*HONEST)
         running.wait_for_peer("mink")
         with axonp2p.Swarm(trackers=[running.tracker], home=base / "client") as swarm:
