@@ -127,6 +127,11 @@ class StateKept:
 
 
 @dataclass(frozen=True)
+class StopChecking:
+    """The client goes: no check is waited for any longer."""
+
+
+@dataclass(frozen=True)
 class Tick:
     """Time has passed: said at `next_deadline()` or later."""
 
@@ -147,6 +152,7 @@ Event = (
     | MemberJoins
     | LineHeard
     | StateKept
+    | StopChecking
     | Tick
 )
 
@@ -276,6 +282,28 @@ class ChecksOff:
 
 
 @dataclass(frozen=True)
+class ChecksAwaited:
+    """All rounds are accepted; so many checks are waited for before the last one enters the books."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class ChecksUnended:
+    """The job ends although so many checks have not."""
+
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class HelpedSince:
+    """Operations that members spent on others' steps since they reported their last round: work of theirs too."""
+
+    flops: Mapping[int, int]
+
+
+@dataclass(frozen=True)
 class KeepState:
     """Fetch the state that this round led to, and put it on the disk; `StateKept` says that it is there."""
 
@@ -334,6 +362,9 @@ Action = (
     | RoundAccepted
     | WorkChecked
     | ChecksOff
+    | ChecksAwaited
+    | ChecksUnended
+    | HelpedSince
     | KeepState
     | RoundBooked
     | Trained

@@ -59,7 +59,7 @@ class Conversation:
             of=order.of, round=order.round, attempt=0, step=order.start.step, start=order.start.name,
             end=None if failed else mark(STEPS, end), before_last=struct.pack("<32d", *before), flops=7, failed=failed,
         )  # fmt: skip
-        return self.checks.heard(SegmentHeard(rank, redone), awake)
+        return self.checks.heard(SegmentHeard(rank, redone), awake, self.now)
 
 
 def without(done, breaches):
