@@ -165,7 +165,7 @@ class Narrator:
                 self._account.tell(PeerLeftBehind(peer=self._name(rank), round=number, reason=reason, left=left))
             case MemberDropped(rank=rank, reason=reason):
                 self._in_rounds.discard(rank)
-                self._crew.dismiss(rank)
+                self._crew.dismiss(rank, reason)
                 self._account.lost(rank, self._name(rank), reason, len(self._crew.present))
 
     def _chosen(self, number: int, choice: Choice) -> None:

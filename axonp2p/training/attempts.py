@@ -240,6 +240,7 @@ class Attempts:
             alike=not choice.overlap,
             shards=attempt.shards,
             reports=reports,
+            unsigned=attempt.unsigned,
             unheard=attempt.members - attempt.reports.keys(),
         )
 

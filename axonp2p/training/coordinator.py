@@ -104,8 +104,11 @@ class Coordinator:
 
     # --- what members say ---
 
-    async def heard(self, rank: int, payload: memoryview) -> None:
-        """A member's worker said something; waits while there is too much to deal with."""
+    async def heard(self, rank: int, payload: memoryview, *, signed: bool) -> None:
+        """A member's worker said something; waits while there is too much to deal with.
+
+        `signed`: whether its daemon has signed that, and the signature is good.
+        """
         try:
             frame = split_frame(payload)
             message = decode(frame.header, FromWorkerTraining, HEADER_LIMIT)
@@ -118,7 +121,7 @@ class Coordinator:
         elif isinstance(message, Piece | PieceList):
             await self._heard_piece(rank, message, frame.payload)
         else:
-            await self._put(word_of(rank, message))
+            await self._put(word_of(rank, message, signed=signed))
 
     async def _heard_piece(self, rank: int, message: Piece | PieceList, payload: memoryview) -> None:
         try:

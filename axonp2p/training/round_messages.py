@@ -43,6 +43,8 @@ class RoundReported:
 
     rank: int
     done: RoundDone
+    signed: bool
+    """Whether its daemon has signed that its worker said so."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class SegmentHeard:
 
     rank: int
     redone: SegmentRedone
+    signed: bool
+    """As above."""
 
 
 @dataclass(frozen=True)

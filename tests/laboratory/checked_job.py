@@ -102,7 +102,9 @@ class CheckedJob:
             self._round += 1
             return  # nothing is committed to, so nothing can be checked
         reports = {rank: self._report(rank, nature, cut.every) for rank, nature in members.items()}
-        done = Finished(self._round, 0, cut.every, STEPS // LEG, False, {rank: [rank] for rank in members}, reports, ())
+        done = Finished(
+            self._round, 0, cut.every, STEPS // LEG, False, {rank: [rank] for rank in members}, reports, (), ()
+        )
         self._drop(self._checks.breaches(done))
         result.off += [action.reason for action in self._checks.draw(done) if isinstance(action, ChecksOff)]
         result.honest_rounds += sum(nature.honest for nature in members.values())
@@ -124,7 +126,7 @@ class CheckedJob:
     def _hear(self, rank: int, order: RedoSegment) -> None:
         redone = self._redo(self._natures[rank], order)
         self.result.steps_redone += order.steps
-        self._settle(self._checks.heard(SegmentHeard(rank, redone), self._natures, 0.0))
+        self._settle(self._checks.heard(SegmentHeard(rank, redone, signed=True), self._natures, 0.0))
 
     def _settle(self, found: Found) -> None:
         result = self.result

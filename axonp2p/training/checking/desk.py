@@ -62,6 +62,8 @@ class Finished:
     """Whether all begin each leg with the same weights, and not only the first one."""
     shards: Mapping[int, list[int]]
     reports: Mapping[int, RoundDone]
+    unsigned: Collection[int]
+    """Whose reports could not be shown to anybody later: their daemons did not sign them."""
     unheard: Collection[int]
     """Who was told to train in it, and did not report."""
 
@@ -122,7 +124,9 @@ class Checks:
             fault = why_no_fit(
                 report, every=done.every, exchanges=done.exchanges, batch=self._batch, values=self._values
             )
-            if not report.marks:
+            if rank in done.unsigned:
+                fault = "its daemon did not sign what it reported"
+            elif not report.marks:
                 fault = f"it committed to nothing, as the others did: {report.no_marks}"
             if fault := fault or self._memories.why_not(rank, report):
                 found[rank] = fault
@@ -142,7 +146,7 @@ class Checks:
         if self._nobody_agrees:
             yield from self.off("the same steps hardly ever lead to the same end twice")
             return
-        if why := why_marks_missing(done.reports) or ("what peers commit to does not fit" if self._spoilt else ""):
+        if why := why_marks_missing(done.reports) or (self._why_spoilt(done) if self._spoilt else ""):
             yield from self.off(why)
             return
         chance = self._settings.chance
@@ -158,6 +162,10 @@ class Checks:
         others = sorted(done.reports.keys() - self._pending.keys())
         if self._pending and others and len(self._cases) == drawn:
             self._open(done, others[self._one_of(others)])  # for those who have to show that they can
+
+    def _why_spoilt(self, done: Finished) -> str:
+        unsigned = done.reports.keys() <= set(done.unsigned)
+        return "no peer's daemon signs reports" if unsigned else "what peers commit to does not fit"
 
     def _open(self, done: Finished, rank: int, place: int | None = None) -> None:
         if claims := claims_of(done.reports[rank]):
@@ -205,8 +213,11 @@ class Checks:
         if case is None:
             return found
         case.asked = None
-        case.opinions.append(Opinion(event.rank, event.redone))
+        if not event.signed:
+            found.gone[event.rank] = "it broke the protocol: its daemon did not sign what it said of others' steps"
+            return found
         found.taken = True
+        case.opinions.append(Opinion(event.rank, event.redone))
         if event.redone.end:
             self._answers.note(now - case.asked_at)
         more = bool(set(awake) - case.tried - {case.of}) and not (self._closing and case.withheld)

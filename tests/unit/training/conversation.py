@@ -45,7 +45,7 @@ class Conversation:
     def report(self, rank: int, round: int, state: bytes, attempt: int = 0, **more: Any) -> RoundReported:
         """Of a member of an attempt with all who are members now, if nothing else is said."""
         more = {"members": len(self.rounds.members)} | more
-        return RoundReported(rank, round_done(round, attempt, state, **more))
+        return RoundReported(rank, round_done(round, attempt, state, **more), signed=True)
 
     def all_report(self, round: int, state: bytes, attempt: int = 0) -> list[Action]:
         return self.hears(*(self.report(rank, round, state, attempt) for rank in list(self.rounds.members)))

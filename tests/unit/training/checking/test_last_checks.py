@@ -93,7 +93,7 @@ class Talk(Conversation):
         for rank in members:
             marks = marks_of(self.orders[rank], false=rank in cheats)
             done = round_done(round, 0, SECOND, members=len(members))
-            said = self.hears(RoundReported(rank, msgspec.structs.replace(done, marks=marks)))
+            said = self.hears(RoundReported(rank, msgspec.structs.replace(done, marks=marks), signed=True))
         return said
 
     def answers(self, rank: int, *, alone: bool = False, failed: str = "", after: float = 1.0) -> list[Action]:
@@ -106,7 +106,7 @@ class Talk(Conversation):
             end=None if failed else mark(order.start.leg, end, weight),
             before_last=b"" if failed else struct.pack("<32d", *[end - 1.0] * 32), flops=7, failed=failed,
         )  # fmt: skip
-        return self.hears(SegmentHeard(rank, redone), after=after)
+        return self.hears(SegmentHeard(rank, redone, signed=True), after=after)
 
     def all_answer(self, *, but: Collection[int] = ()) -> list[Action]:
         said: list[Action] = []
