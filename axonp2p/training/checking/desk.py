@@ -19,6 +19,7 @@ from axonp2p.training.checking.answering import IN_TURN, MOST_S, SLOWEST_BYTES_S
 from axonp2p.training.checking.cases import Case, Found, Pending
 from axonp2p.training.checking.commitments import Memories, claims_of, jumps, odd_starts, why_marks_missing, why_no_fit
 from axonp2p.training.checking.opinions import Judgement, Opinion, Outcome, judge, supports
+from axonp2p.training.checking.pace import MarkPace
 from axonp2p.training.checking.rates import Cut, Trust, chance_of_check, cut_for
 from axonp2p.training.messages import RoundDone
 from axonp2p.training.round_messages import Action, ChecksOff, SegmentHeard, Tell
@@ -75,6 +76,7 @@ class Checks:
         self._settings = settings
         self._steps, self._batch = steps, batch
         self._values = 0
+        self._pace = MarkPace(batch)
         self._memories = Memories(from_the_start=from_the_start)
         self._passed: dict[int, int] = {}
         """Checks in a row, by rank: those of the key before this job and those of this job."""
@@ -100,7 +102,9 @@ class Checks:
         self._values = values
         if members < 2 or self._off:
             return Cut(0)
-        return cut_for(values, self._steps, exchange_every, self._settings.memory_bytes)
+        leg = min(exchange_every, self._steps)
+        cut = cut_for(values, self._steps, exchange_every, self._settings.memory_bytes)
+        return replace(cut, every=self._pace.widen(cut.every, leg))
 
     def joins(self, rank: int) -> None:
         """A new member."""
@@ -141,6 +145,7 @@ class Checks:
     def draw(self, done: Finished) -> Iterator[Action]:
         """Choose what is done again of a round that counts."""
         self._round, self._last = done.round, done
+        self._pace.note(done.reports.values())
         if not done.every:
             return
         if self._nobody_agrees:
