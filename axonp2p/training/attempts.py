@@ -242,6 +242,8 @@ class Attempts:
             reports=reports,
             unsigned=attempt.unsigned,
             unheard=attempt.members - attempt.reports.keys(),
+            seconds=max(attempt.took().values()),
+            upload={rank: self._measured.upload(rank) for rank in reports},
         )
 
     def _begin_round(self, round: int, state: bytes, now: float) -> None:
