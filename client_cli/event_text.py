@@ -78,6 +78,10 @@ def line_of(event: events.Event) -> str:
             return f"round {event.round + 1} went on without some values of {_names(event.values)}: they follow later"
         case events.WorkChecked() if event.outcome != "passed" or event.convicted:
             return _checked_line(event)
+        case events.ChecksAwaited():
+            return f"all rounds are trained; waits for {plural(event.checks, 'check')} of the last one"
+        case events.ChecksUnended():
+            return f"{plural(event.checks, 'check')} of the last round did not end: {event.reason}"
         case events.ChecksOff():
             return f"warning: nobody's work is checked in this job: {event.reason}"
         case events.PeerLeftBehind():

@@ -76,7 +76,9 @@ class ClientSide:
                     await self._sign_receipt(message)
                 case FetchLog():
                     await self._send_log(read_log())
-                case EndLease():
+                case EndLease(reason=reason):
+                    if reason:
+                        log.warning("the client let this peer go", job=self._lease.job, reason=reason)
                     return
 
     async def _set_roster(self, roster: SetRoster, tell_worker: TellWorker) -> None:

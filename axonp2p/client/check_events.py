@@ -29,6 +29,19 @@ class WorkChecked(Event, frozen=True):
     """Spent on it."""
 
 
+class ChecksAwaited(Event, frozen=True):
+    """All rounds are trained; checks of the last one are waited for before it is paid for."""
+
+    checks: int
+
+
+class ChecksUnended(Event, frozen=True):
+    """The job ended although some checks had not."""
+
+    checks: int
+    reason: str
+
+
 class ChecksOff(Event, frozen=True):
     """The work of this job cannot be checked."""
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from axonp2p.client.account import JobAccount
 from axonp2p.client.crew import LeasedCrew
@@ -44,6 +46,10 @@ class CheckedWork:
         self._clock = clock
         self.liars: set[int] = set()
         """Ranks that were convicted in this job: what they told of their work is not paid for."""
+        self.unproven: set[tuple[int, int]] = set()
+        """Rounds, and ranks whose work in them was not handed over, or led others elsewhere."""
+        self.helped: Mapping[int, int] = {}
+        """Operations that ranks spent on others' steps after the last round that they reported."""
 
     def settings(self, spec: JobSpec, chance: Callable[[], float] | None = None) -> Settings | None:
         """How this job is checked; None when its author wants none of it. `chance` is the system's own otherwise."""
@@ -72,6 +78,17 @@ class CheckedWork:
         check_said(said_by(self._account.record.id, self._client, said), signature)
         self._signed.setdefault(rank, deque(maxlen=MOST_SIGNED)).append(said)
 
+    def to_be_paid(self, reports: Mapping[int, RoundDone], *, last: bool) -> dict[int, RoundDone]:
+        """The reports of a round whose members get receipts. In the last round nothing can be shown later any more."""
+        honest = {rank: report for rank, report in reports.items() if rank not in self.liars}
+        if not last:
+            return honest
+        return {
+            rank: msgspec.structs.replace(report, flops=report.flops + self.helped.get(rank, 0))
+            for rank, report in honest.items()
+            if (report.round, rank) not in self.unproven
+        }
+
     def show(self, checked: WorkChecked) -> None:
         """A check came to an end."""
         judgement = checked.judgement
@@ -96,6 +113,8 @@ class CheckedWork:
             if rank not in checked.convicted:
                 self._write(partial(self._book.doubted, self._peer(rank)))
         self.liars.update(checked.convicted)
+        if judgement.outcome in (Outcome.WITHHELD, Outcome.UNLIKE):
+            self.unproven.add((checked.round, checked.of))
         for rank in checked.convicted:
             which = f"steps {event.first + 1} to {event.last} of round {event.round + 1}"
             why = f"its {which}" if rank == checked.of else f"what it said of {which} of {event.peer}"

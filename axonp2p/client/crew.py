@@ -182,7 +182,7 @@ class LeasedCrew:
         if signature and self.signed:
             self.signed(rank, payload, signature)
         if self._coordinator:
-            await self._coordinator.heard(rank, payload)
+            await self._coordinator.heard(rank, payload, signed=bool(signature))
 
     def receipt_signed(self, rank: int, receipt: bytes) -> None:
         """`LeaseListener`."""
@@ -214,12 +214,12 @@ class LeasedCrew:
 
     # --- the end ---
 
-    def dismiss(self, rank: int) -> None:
-        """A peer is out of the job: its log is fetched, then its lease ended, in the background."""
+    def dismiss(self, rank: int, reason: str) -> None:
+        """A peer is out of the job: its log is fetched, then its lease ended, and it is told why, in the background."""
         self._dismissed.add(rank)
         self.write_down()
         self.fewer.set()
-        self._in_background(self._release(rank))
+        self._in_background(self._release(rank, reason))
 
     async def keep_logs(self) -> None:
         """Fetch the logs of all peers that were not released yet."""
@@ -240,13 +240,13 @@ class LeasedCrew:
         self._released.update(self.leases)
         await asyncio.gather(*(lease.end() for lease in self.leases.values()))
 
-    async def _release(self, rank: int) -> None:
+    async def _release(self, rank: int, reason: str) -> None:
         if rank in self._released:
             return
         self._released.add(rank)
         lost = self.leases[rank].hung_up
         await self._keep_log(rank)
-        await self.leases[rank].end()
+        await self.leases[rank].end(reason)
         if lost:
             await self._let_go(self.leases[rank])
         self._office.given_up(self.leases[rank])

@@ -14,7 +14,9 @@ from axonp2p.client.bundle_events import BundleProgress as BundleProgress
 from axonp2p.client.bundle_events import BundleSent as BundleSent
 from axonp2p.client.bundle_events import PeerHelped as PeerHelped
 from axonp2p.client.bundle_events import PieceWrong as PieceWrong
+from axonp2p.client.check_events import ChecksAwaited as ChecksAwaited
 from axonp2p.client.check_events import ChecksOff as ChecksOff
+from axonp2p.client.check_events import ChecksUnended as ChecksUnended
 from axonp2p.client.check_events import WorkChecked as WorkChecked
 from axonp2p.client.event import Event as Event
 from axonp2p.client.keeping_events import PeersAwaited as PeersAwaited
@@ -200,6 +202,8 @@ AnyEvent = (
     | ValuesLate
     | WorkChecked
     | ChecksOff
+    | ChecksAwaited
+    | ChecksUnended
     | PeerJoined
     | PeerLeftBehind
     | PeerLost

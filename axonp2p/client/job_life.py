@@ -145,7 +145,7 @@ class JobLife:
         answers = await asyncio.gather(*(self._sending.deliver(rank, crew.leases[rank]) for rank in lacking))
         for rank, reason in zip(lacking, answers, strict=True):
             if reason:
-                crew.dismiss(rank)
+                crew.dismiss(rank, reason)
                 self._account.lost(rank, crew.leases[rank].name, reason, len(crew.present))
         needed = self._spec.need.min_peers
         if len(crew.present) < needed:

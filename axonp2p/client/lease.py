@@ -44,6 +44,7 @@ from axonp2p.wire.codec import Message
 
 ANSWER_S = 30.0
 """How long a peer may take for a short answer. Nothing of a job's length is waited for with it."""
+LONGEST_REASON = 2000
 LONGEST_LOG = 4 * 1024 * 1024
 
 BlobNews = BlobHave | BlobGot | BlobLie
@@ -149,11 +150,14 @@ class Lease:
             return bytes(self._log) or self.log_tail.encode()
         return bytes(self._log)
 
-    async def end(self) -> None:
-        """Give the slot back and close. Raises nothing of the family; waits only shortly for the peer's word."""
+    async def end(self, reason: str = "") -> None:
+        """Give the slot back and close. Raises nothing of the family; waits only shortly for the peer's word.
+
+        `reason`: why the peer has to leave the job, if it has to.
+        """
         if not self._session.closed:
             with contextlib.suppress(AxonError):
-                await self._ask(EndLease(), LeaseEnded, seconds=5.0)
+                await self._ask(EndLease(reason=reason[:LONGEST_REASON]), LeaseEnded, seconds=5.0)
         self._lost("the lease was ended", tell=False)
         self._reading.cancel()
         await self._posting.stop()

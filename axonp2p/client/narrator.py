@@ -11,7 +11,9 @@ from axonp2p.client.books import Books
 from axonp2p.client.checked_work import CheckedWork
 from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import (
+    ChecksAwaited,
     ChecksOff,
+    ChecksUnended,
     ExchangeChosen,
     PeerHandedBack,
     PeerJoined,
@@ -33,11 +35,18 @@ from axonp2p.training.crew import RoundBegun, Sight
 from axonp2p.training.messages import RoundDone
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
+    ChecksAwaited as ChecksAreAwaited,
+)
+from axonp2p.training.round_messages import (
     ChecksOff as ChecksAreOff,
+)
+from axonp2p.training.round_messages import (
+    ChecksUnended as ChecksAreUnended,
 )
 from axonp2p.training.round_messages import (
     Chosen,
     GoesOn,
+    HelpedSince,
     JobGoesOn,
     JobWaits,
     MemberDropped,
@@ -139,6 +148,12 @@ class Narrator:
                 self._checked.show(sight)
             case ChecksAreOff(reason=reason):
                 self._account.tell(ChecksOff(reason=reason))
+            case ChecksAreAwaited(number=number):
+                self._account.tell(ChecksAwaited(checks=number))
+            case ChecksAreUnended(number=number, reason=reason):
+                self._account.tell(ChecksUnended(checks=number, reason=reason))
+            case HelpedSince(flops=flops):
+                self._checked.helped = flops
             case Chosen(round=number, choice=choice):
                 self._chosen(number, choice)
             case MemberJoined(rank=rank, round=number):
@@ -150,7 +165,7 @@ class Narrator:
                 self._account.tell(PeerLeftBehind(peer=self._name(rank), round=number, reason=reason, left=left))
             case MemberDropped(rank=rank, reason=reason):
                 self._in_rounds.discard(rank)
-                self._crew.dismiss(rank)
+                self._crew.dismiss(rank, reason)
                 self._account.lost(rank, self._name(rank), reason, len(self._crew.present))
 
     def _chosen(self, number: int, choice: Choice) -> None:
@@ -208,8 +223,8 @@ class Narrator:
         """The round is done for good: its peers are paid for it."""
         ahead = self._account.record.ahead
         reports = ahead.reports if ahead and ahead.finished.round == number else {}
-        liars = self._checked.liars
-        written = self._crew.write_receipts({rank: done for rank, done in reports.items() if rank not in liars})
+        last = number + 1 == self._plan.rounds
+        written = self._crew.write_receipts(self._checked.to_be_paid(reports, last=last))
         # Written down before they are sent: no number is given twice, and none is left out.
         self._books.book(number, state, self._tally.credits(), self._tally.receipts.keep())
         self._account.afterwards(partial(self._crew.ask_signatures, written))

@@ -208,6 +208,9 @@ class LogPart(Message, tag=True, frozen=True):
 class EndLease(Message, tag=True, frozen=True):
     """The client needs the peer no longer."""
 
+    reason: Text = ""
+    """Why the peer had to leave the job before its end; empty when it did not have to."""
+
 
 class LeaseEnded(Message, tag=True, frozen=True):
     """The slot is free again; worker and files are removed. The peer says it too when its owner ends the lease."""

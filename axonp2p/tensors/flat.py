@@ -39,7 +39,8 @@ def layout_of(model: nn.Module) -> Layout:
 
 def read(model: nn.Module, layout: Layout) -> Tensor:
     """A new vector with the model's values. Raises `ValueError` when the model has changed its shape."""
-    return torch.cat([tensor.detach().reshape(-1).to(torch.float32) for tensor in _tensors(model, layout)])
+    with torch.no_grad():
+        return torch.cat([tensor.reshape(-1).to(torch.float32) for tensor in _tensors(model, layout)])
 
 
 def write(vector: Tensor, model: nn.Module, layout: Layout) -> None:
@@ -67,7 +68,6 @@ def _tensors(model: nn.Module, layout: Layout) -> list[Tensor]:
 
 
 def _sections(model: nn.Module) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-    saved = model.state_dict(keep_vars=True)
     parameters: list[Tensor] = []
     for name, parameter in model.named_parameters():
         if is_lazy(parameter):
@@ -77,7 +77,9 @@ def _sections(model: nn.Module) -> tuple[list[Tensor], list[Tensor], list[Tensor
         parameters.append(parameter)
     floats: list[Tensor] = []
     integers: list[Tensor] = []
-    for name, buffer in model.named_buffers():
+    buffers = list(model.named_buffers())
+    saved = model.state_dict(keep_vars=True) if buffers else {}
+    for name, buffer in buffers:
         if name not in saved:
             continue
         if buffer.is_complex():

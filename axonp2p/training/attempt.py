@@ -54,6 +54,8 @@ class Attempt:
         """When each member had finished its local steps."""
         self.reported: dict[int, float] = {}
         self.reports: dict[int, RoundDone] = {}
+        self.unsigned: set[int] = set()
+        """Those of them whose daemons did not sign them."""
         self.agreed_at = math.inf
         """When all had reported the same state."""
         self.spoilt = False
@@ -122,6 +124,8 @@ class Attempt:
             if len(message.slices) != len(self.members):
                 return f"it reported {len(message.slices)} slices of {len(self.members)}"
             self.reported.setdefault(event.rank, now)
+            if isinstance(event, RoundReported) and not event.signed:
+                self.unsigned.add(event.rank)
             self._news(now)
         elif message.step <= self._steps[event.rank]:
             return ""

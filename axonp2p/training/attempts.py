@@ -14,6 +14,7 @@ from axonp2p.training.catching_up import COMES_S
 from axonp2p.training.checking.desk import Checks, Finished
 from axonp2p.training.deadlines import Learnt, Patience, transfer_s
 from axonp2p.training.keeping import Keeping
+from axonp2p.training.last_checks import LastChecks
 from axonp2p.training.links import Pair
 from axonp2p.training.measured import Measured
 from axonp2p.training.messages import RoundDone
@@ -27,7 +28,6 @@ from axonp2p.training.round_messages import (
     RoundRedone,
     RoundReported,
     SegmentHeard,
-    Trained,
 )
 
 MOST_STALLS = 2
@@ -66,6 +66,7 @@ class Attempts:
         self._stuck = False
         self._model = (0, 0)
         self._keeping = Keeping(job.plan.keep_every, job.plan.rounds)
+        self.last_checks = LastChecks(job.checks, job.roll, job.say)
         self.trained = False
         """Whether all rounds are accepted."""
 
@@ -90,8 +91,7 @@ class Attempts:
 
     def kept(self, state: bytes) -> None:
         """This state is on the client's disk: a round that waited for that may be accepted now."""
-        for action in self._keeping.kept(state):
-            self._job.say(action)
+        self.last_checks.book(self._keeping.kept(state))
 
     def heard(self, event: ProgressHeard | RoundReported, now: float) -> str:
         """A member's word of a round; gives what is wrong with it, if anything is."""
@@ -101,13 +101,13 @@ class Attempts:
             return self._attempt.too_early(event)
         return self._attempt.heard(event, self._job.plan.steps, now)
 
-    def segment(self, event: SegmentHeard) -> None:
+    def segment(self, event: SegmentHeard, now: float) -> None:
         """Steps of a member were done again by another."""
         if self._job.checks:
-            found = self._job.checks.heard(event, self._roll.awake & set(self._roll.members))
-            for action in found.said:
-                self._job.say(action)
-            self._roll.drop_all({rank: reason for rank, reason in found.gone.items() if rank in self._roll.present})
+            found = self._job.checks.heard(event, self._roll.awake & set(self._roll.members), now)
+            if found.taken and self._attempt and event.rank in self._attempt.reports:
+                self.last_checks.helped[event.rank] += event.redone.flops  # else it is in the report that comes
+            self.last_checks.settle(found)
 
     def ask_for_checks(self, now: float) -> None:
         """Have somebody do again what is to be done again."""
@@ -240,6 +240,7 @@ class Attempts:
             alike=not choice.overlap,
             shards=attempt.shards,
             reports=reports,
+            unsigned=attempt.unsigned,
             unheard=attempt.members - attempt.reports.keys(),
             seconds=max(attempt.took().values()),
             upload={rank: self._measured.upload(rank) for rank in reports},
@@ -249,7 +250,7 @@ class Attempts:
         self._job.blame.mistakes = Mistakes()
         if round >= self._job.plan.rounds:
             self.trained = True
-            self._job.say(Trained(state, list(self._roll.members)))
+            self.last_checks.begin(state, now)
         elif self._roll.all_stay():
             self._round_began = now
             self._start(round, self._job.plan.first_attempt, state, now)
@@ -275,6 +276,7 @@ class Attempts:
             self._learnt.terms_changed()
         if changed:
             job.say(Chosen(round, choice))
+        self.last_checks.helped.clear()
         self._attempt = Attempt(round, number, state, now, choice, following, self._stalls)
         self._shards = assign(job.plan.shards, roll.members, before=self._shards)
         roll.tell_members()

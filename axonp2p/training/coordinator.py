@@ -23,6 +23,7 @@ from axonp2p.training.file_parts import cut
 from axonp2p.training.inbox import Inbox
 from axonp2p.training.member_words import MemberWord, owners_word, word_of
 from axonp2p.training.messages import FilePart, FromWorkerTraining, Piece, PieceList, SendFile, StartRound
+from axonp2p.training.phases import Phase
 from axonp2p.training.round import Rounds
 from axonp2p.training.round_messages import (
     Action,
@@ -45,6 +46,7 @@ from axonp2p.training.round_messages import (
     SendStartState,
     SetMembers,
     StateKept,
+    StopChecking,
     Tell,
     Tick,
     Trained,
@@ -102,8 +104,11 @@ class Coordinator:
 
     # --- what members say ---
 
-    async def heard(self, rank: int, payload: memoryview) -> None:
-        """A member's worker said something; waits while there is too much to deal with."""
+    async def heard(self, rank: int, payload: memoryview, *, signed: bool) -> None:
+        """A member's worker said something; waits while there is too much to deal with.
+
+        `signed`: whether its daemon has signed that, and the signature is good.
+        """
         try:
             frame = split_frame(payload)
             message = decode(frame.header, FromWorkerTraining, HEADER_LIMIT)
@@ -116,7 +121,7 @@ class Coordinator:
         elif isinstance(message, Piece | PieceList):
             await self._heard_piece(rank, message, frame.payload)
         else:
-            await self._put(word_of(rank, message))
+            await self._put(word_of(rank, message, signed=signed))
 
     async def _heard_piece(self, rank: int, message: Piece | PieceList, payload: memoryview) -> None:
         try:
@@ -193,9 +198,12 @@ class Coordinator:
                     await self._carry_out(action)
                 if self._keeper and self._keeper.broken:
                     raise self._keeper.broken
-                if self._leaving or self._standing.trained:
+                # Once all rounds are accepted there is nothing to leave, only checks that need not be waited for.
+                checking = self._rounds.phase is Phase.CHECKING
+                if self._standing.trained or (self._leaving and not checking):
                     return self._standing
-                actions = self._rounds.heard(await self._next(), self._clock.monotonic())
+                event = StopChecking() if self._leaving else await self._next()
+                actions = self._rounds.heard(event, self._clock.monotonic())
         finally:
             self._training = False
             for task in self._feeding.values():

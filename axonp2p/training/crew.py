@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from axonp2p.training.round_messages import (
+    ChecksAwaited,
     ChecksOff,
+    ChecksUnended,
     Chosen,
     GoesOn,
+    HelpedSince,
     JobGoesOn,
     JobWaits,
     MemberDropped,
@@ -61,6 +64,9 @@ Told = (
     | RoundBooked
     | WorkChecked
     | ChecksOff
+    | ChecksAwaited
+    | ChecksUnended
+    | HelpedSince
 )
 """What is decided and only has to be shown."""
 

@@ -131,6 +131,8 @@ class LegDone:
     """What is committed to: where it began, where it came to on the way, and where it ended."""
     no_marks: str = ""
     """Why nothing could be committed to, although the round asks for it."""
+    mark_seconds: float = 0.0
+    """Of `seconds`, spent on that."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -24,7 +25,7 @@ from axonp2p.training.messages import Prepare, RedoSegment, SegmentRedone, Start
 from axonp2p.training.outer_optimizer import State, check_size, first_state
 from axonp2p.training.plan import batch_indices, seed_at, seed_for
 from axonp2p.training.step_scale import averaged_by
-from axonp2p.training.task import Task, seed_all
+from axonp2p.training.task import Task, seed_again, seed_all
 
 
 class Verdict(Enum):
@@ -54,6 +55,8 @@ class Leg:
     flops: int
     places: tuple[Place, ...] = ()
     """What is committed to: where it began, where it came to on the way, and where it ended."""
+    mark_seconds: float = 0.0
+    """Spent on that."""
 
 
 @dataclass
@@ -72,6 +75,7 @@ class _Round:
     samples: int = 0
     losses: float = 0.0
     """Their sum over the steps."""
+    mark_seconds: float = 0.0
 
 
 class LocalTrainer:
@@ -141,8 +145,7 @@ class LocalTrainer:
         verdict = Verdict.GO_ON
         while verdict is Verdict.GO_ON and now.steps - before.steps < most:
             if start.mark_every and (now.steps - before.steps) % start.mark_every == 0:
-                places += self._mark(now, factors)
-                self._draw_anew(now)
+                places += self._mark(now, factors, draws=True)
             flops += self._next_step(now)
             verdict = judge(now.steps, now.losses / now.steps, now.samples)
         if verdict is Verdict.ABANDON:
@@ -156,11 +159,14 @@ class LocalTrainer:
             raise TaskMistake("local steps", cause=cause)
         steps = now.steps - before.steps
         loss = (now.losses - before.losses) / steps
-        return Leg(difference, steps, now.samples - before.samples, loss, flops, tuple(places))
+        marking = now.mark_seconds - before.mark_seconds
+        return Leg(difference, steps, now.samples - before.samples, loss, flops, tuple(places), marking)
 
     def another(self) -> LocalTrainer:
         """One more for the same task, with a model and an optimiser of its own."""
-        return LocalTrainer(self._task, self._prepare)
+        other = LocalTrainer(self._task, self._prepare)
+        other._flops = self._flops  # steps of the same shape have as many operations
+        return other
 
     def redo(self, order: RedoSegment, data: memoryview, wanted: Callable[[], bool]) -> SegmentRedone | None:
         """Take another member's steps again, from what it committed to; None when they are not wanted any more.
@@ -177,6 +183,7 @@ class LocalTrainer:
             self._marking.remember(memory)
         self._model.train()
         self._factors = flat.parameters(factors, self._model, self.layout) if factors is not None else []
+        self._shards.forget_large()
         now = self._enter(order.round, order.round_steps, order.shards)
         now.legs, now.steps = start.leg + 1, start.step
         self._draw_anew(now)
@@ -213,11 +220,15 @@ class LocalTrainer:
 
     def _draw_anew(self, now: _Round) -> None:
         """Chance begins anew at each mark, so that whoever goes on from there draws the same."""
-        seed_all(seed_at(self._seed, now.round, now.shards, now.steps))
+        seed_again(seed_at(self._seed, now.round, now.shards, now.steps))
 
-    def _mark(self, now: _Round, factors: Tensor | None) -> list[Place]:
+    def _mark(self, now: _Round, factors: Tensor | None, *, draws: bool = False) -> list[Place]:
         """Commit to where the steps are; nothing when this optimiser cannot be committed to."""
+        began = time.perf_counter()
         place = self._marking.place(now.legs - 1, now.steps, flat.read(self._model, self.layout), factors)
+        if draws:
+            self._draw_anew(now)
+        now.mark_seconds += time.perf_counter() - began
         return [place] if place else []
 
     def _next_step(self, now: _Round) -> int:

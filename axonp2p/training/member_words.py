@@ -23,9 +23,9 @@ MemberWord = MemberReady | StateAdoptedBy | ProgressHeard | RoundReported | Segm
 
 
 def word_of(
-    rank: int, message: Prepared | StateAdopted | Progress | RoundDone | SegmentRedone | TaskFailed
+    rank: int, message: Prepared | StateAdopted | Progress | RoundDone | SegmentRedone | TaskFailed, *, signed: bool
 ) -> MemberWord:
-    """What a member's worker said."""
+    """What a member's worker said; `signed`: whether its daemon stands by it."""
     match message:
         case Prepared():
             return MemberReady(rank, message)
@@ -34,9 +34,9 @@ def word_of(
         case Progress():
             return ProgressHeard(rank, message)
         case RoundDone():
-            return RoundReported(rank, message)
+            return RoundReported(rank, message, signed)
         case SegmentRedone():
-            return SegmentHeard(rank, message)
+            return SegmentHeard(rank, message, signed)
         case TaskFailed():
             return MistakeReported(rank, message)
 

@@ -221,6 +221,8 @@ class RoundDone(Message, tag=True, frozen=True):
     """What the member commits to, in order, when it was told to."""
     no_marks: Annotated[str, msgspec.Meta(max_length=200)] = ""
     """Why it could commit to nothing although it was told to."""
+    mark_seconds: Seconds = 0.0
+    """Of `train_seconds`, spent on `marks`."""
 
 
 class RedoSegment(Message, tag=True, frozen=True):

@@ -68,6 +68,7 @@ class _Sums:
     """By owner, of each exchange, one after the other."""
     marks: list[Mark] = field(default_factory=list)
     no_marks: str = ""
+    mark_seconds: float = 0.0
 
     def add_leg(self, leg: LegDone) -> None:
         self.legs += 1
@@ -77,6 +78,7 @@ class _Sums:
         self.flops += leg.flops
         self.train_seconds += leg.seconds
         self.waited_seconds += leg.waited
+        self.mark_seconds += leg.mark_seconds
 
     def add_exchange(self, exchange: SliceExchange) -> None:
         self.left_out |= exchange.left_out
@@ -214,6 +216,7 @@ class OwnRound:
             test_samples=evaluated.samples,
             marks=[] if sums.no_marks else sums.marks,
             no_marks=sums.no_marks,
+            mark_seconds=sums.mark_seconds,
         )
 
     def _go_on(self, now: float) -> Iterator[Action]:

@@ -4,7 +4,8 @@ NEW         nobody was told anything
 PREPARING   every member loads the task and builds its model
 AGREEING    members whose state differs get it from another member
 TRAINING    rounds, attempt after attempt; one is accepted when all members report the same state
-TRAINED     every round is accepted
+CHECKING    every round is accepted; checks of the last one are waited for
+TRAINED     every round is accepted, and nothing is checked any more
 LEFT        too few members stay, their owners took the machines back; others may go on another day
 GIVEN_UP    the job cannot go on
 """
@@ -22,6 +23,7 @@ class Phase(Enum):
     PREPARING = "preparing"
     AGREEING = "agreeing"
     TRAINING = "training"
+    CHECKING = "checking"
     TRAINED = "trained"
     LEFT = "left"
     GIVEN_UP = "given up"
@@ -31,7 +33,8 @@ LEGAL: Mapping[Phase, frozenset[Phase]] = {
     Phase.NEW: frozenset({Phase.PREPARING}),
     Phase.PREPARING: frozenset({Phase.AGREEING, Phase.LEFT, Phase.GIVEN_UP}),
     Phase.AGREEING: frozenset({Phase.TRAINING, Phase.LEFT, Phase.GIVEN_UP}),
-    Phase.TRAINING: frozenset({Phase.TRAINED, Phase.LEFT, Phase.GIVEN_UP}),
+    Phase.TRAINING: frozenset({Phase.CHECKING, Phase.LEFT, Phase.GIVEN_UP}),
+    Phase.CHECKING: frozenset({Phase.TRAINED}),
     Phase.TRAINED: frozenset(),
     Phase.LEFT: frozenset(),
     Phase.GIVEN_UP: frozenset(),

@@ -42,6 +42,7 @@ from axonp2p.training.round_messages import (
     SegmentHeard,
     StateAdoptedBy,
     StateKept,
+    StopChecking,
     Tick,
 )
 
@@ -103,13 +104,17 @@ class Rounds:
                 self._roll.let_go(now, self._fetch_s())
                 if not self._roll.taken_back and not self._pauses.job_waits:
                     self._time_has_passed(self._pauses.clock(now))
+            case StopChecking():
+                self._attempts.last_checks.stop()
+            case MemberJoins() if self.phase is Phase.CHECKING:
+                pass  # there is nothing to do for it any more
             case MemberJoins():
                 self._joins(event, self._pauses.clock(now))
             case StateKept(state=state):
                 self._attempts.kept(state)
             case _ if isinstance(event, OwnersWord):
                 until = self._until(self._pauses.clock(now))
-                self._roll.owner_says(event, now, until, in_round=self.phase is Phase.TRAINING)
+                self._roll.owner_says(event, now, until, in_round=self.phase in (Phase.TRAINING, Phase.CHECKING))
             case _ if event.rank in self.present:
                 self._note(event, self._pauses.clock(now))
         return self._go_on(now)
@@ -125,9 +130,10 @@ class Rounds:
         deadlines = [self._pauses.owners_deadline(self.members, self._fetch_s())]
         if not self._pauses.job_waits:
             checks = self._checks.deadline() if self._checks else None
+            blame = self._blame.deadline(self.members, self._roll.awake)
             ours = min(
                 self._phase_deadline(),
-                self._blame.deadline(self.members, self._roll.awake),
+                math.inf if self.phase is Phase.CHECKING else blame,
                 math.inf if checks is None else checks,
             )
             deadlines.append(self._pauses.on_our_clock(ours))
@@ -157,7 +163,7 @@ class Rounds:
             case ProgressHeard(rank) | RoundReported(rank):
                 fault = self._attempts.heard(event, now)
             case SegmentHeard():
-                self._attempts.segment(event)
+                self._attempts.segment(event, now)
         if fault:
             self._roll.drop(rank, f"it broke the protocol: {fault}")
 
@@ -173,6 +179,8 @@ class Rounds:
     def _time_has_passed(self, now: float) -> None:
         if self._checks:
             self._checks.due(now)
+        if self.phase is Phase.CHECKING:
+            return
         deadline = self._blame.mistakes.deadline(self.members)
         if deadline is not None and deadline <= now:
             self._roll.drop_all(self._blame.mistakes.blamed(self.members))
@@ -207,6 +215,10 @@ class Rounds:
 
     def _step(self, now: float) -> bool:
         """Take one step if what was heard allows it; whether another one may follow."""
+        if self.phase is Phase.CHECKING:
+            if self._attempts.last_checks.step(now):
+                self._enter(Phase.TRAINED)
+            return False
         if self._roll.taken_back:
             self._enter(Phase.LEFT)
             self._said.append(Leave(self._roll.why_leave()))
@@ -225,7 +237,7 @@ class Rounds:
             return self._step_agreeing(now)
         again = self._attempts.step(now)
         if self._attempts.trained:
-            self._enter(Phase.TRAINED)
+            self._enter(Phase.CHECKING)
         return again
 
     def _step_preparing(self, now: float) -> bool:
@@ -249,7 +261,7 @@ class Rounds:
         self._enter(Phase.TRAINING)
         self._attempts.begin(self._beginning.first_round, state, model, now)
         if self._attempts.trained:
-            self._enter(Phase.TRAINED)
+            self._enter(Phase.CHECKING)
         return True
 
     def _speaks_of_the_past(self, rank: int) -> bool:
@@ -273,6 +285,8 @@ class Rounds:
         self.phase = advance(self.phase, phase)
 
     def _phase_deadline(self) -> float:
+        if self.phase is Phase.CHECKING:
+            return self._attempts.last_checks.deadline
         return self._attempts.deadline() if self.phase is Phase.TRAINING else self._beginning.deadline
 
     def _until(self, now: float) -> float:

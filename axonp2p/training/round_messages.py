@@ -43,6 +43,8 @@ class RoundReported:
 
     rank: int
     done: RoundDone
+    signed: bool
+    """Whether its daemon has signed that its worker said so."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class SegmentHeard:
 
     rank: int
     redone: SegmentRedone
+    signed: bool
+    """As above."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,11 @@ class StateKept:
 
 
 @dataclass(frozen=True)
+class StopChecking:
+    """The client goes: no check is waited for any longer."""
+
+
+@dataclass(frozen=True)
 class Tick:
     """Time has passed: said at `next_deadline()` or later."""
 
@@ -147,6 +156,7 @@ Event = (
     | MemberJoins
     | LineHeard
     | StateKept
+    | StopChecking
     | Tick
 )
 
@@ -276,6 +286,28 @@ class ChecksOff:
 
 
 @dataclass(frozen=True)
+class ChecksAwaited:
+    """All rounds are accepted; so many checks are waited for before the last one enters the books."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class ChecksUnended:
+    """The job ends although so many checks have not."""
+
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class HelpedSince:
+    """Operations that members spent on others' steps since they reported their last round: work of theirs too."""
+
+    flops: Mapping[int, int]
+
+
+@dataclass(frozen=True)
 class KeepState:
     """Fetch the state that this round led to, and put it on the disk; `StateKept` says that it is there."""
 
@@ -334,6 +366,9 @@ Action = (
     | RoundAccepted
     | WorkChecked
     | ChecksOff
+    | ChecksAwaited
+    | ChecksUnended
+    | HelpedSince
     | KeepState
     | RoundBooked
     | Trained

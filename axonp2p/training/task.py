@@ -9,6 +9,7 @@ import importlib.util
 import random
 import sys
 from collections.abc import Mapping, Sized
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,21 @@ def seed_all(seed: int) -> None:
     torch.manual_seed(seed)
     random.seed(seed)
     numpy.random.seed(seed % 2**32)
+
+
+def seed_again(seed: int) -> None:
+    """The same, often and in little time: `torch.manual_seed` asks all kinds of devices, which are not here."""
+    if _other_devices():
+        torch.manual_seed(seed)
+    else:
+        torch.default_generator.manual_seed(seed)
+    random.seed(seed)
+    numpy.random.seed(seed % 2**32)
+
+
+@cache
+def _other_devices() -> bool:
+    return torch.accelerator.is_available()
 
 
 def _make(folder: Path, file: str) -> Any:

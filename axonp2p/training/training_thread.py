@@ -40,6 +40,8 @@ from axonp2p.training.messages import StartRound
 from axonp2p.training.outer_optimizer import State
 
 PROGRESS_SECONDS = 0.5
+MOST_KEPT_VALUES = 4_000_000
+"""A model with which the steps of others are taken is kept for the next time while it is as small as this."""
 CLOSING_SECONDS = 5.0
 """How long a step may take to end when the worker does: Python ends badly while torch computes."""
 
@@ -75,6 +77,8 @@ class TrainingThread:
         self._exchange = 0
         self._stopped_at = self._next_progress = 0.0
         self._closing = False
+        self._helper: LocalTrainer | None = None
+        """Takes the steps of others, with a model of its own. Whatever goes wrong in it, the next one is a new one."""
         self._thread = threading.Thread(target=self._run, name="training", daemon=True)
 
     def open(self) -> None:
@@ -140,8 +144,10 @@ class TrainingThread:
     def _redo(self, trainer: LocalTrainer, work: Redo) -> None:
         """Between two legs, or while this member's own exchange is under way; its own model is not touched."""
         began = self._clock()
+        helper, self._helper = self._helper or trainer.another(), None
         try:
-            message = trainer.another().redo(work.order, work.start, lambda: not self._closing)
+            message = helper.redo(work.order, work.start, lambda: not self._closing)
+            self._helper = helper if helper.layout.values <= MOST_KEPT_VALUES else None
         except PeerMisbehaved as error:
             print(f"from member {work.order.of}, not taken: {error.message}", file=sys.stderr)
             message = redone(work.order, failed="other bytes")
@@ -198,6 +204,7 @@ class TrainingThread:
                 waited,
                 leg.places,
                 trainer.why_no_marks if start.mark_every else "",
+                leg.mark_seconds,
             )
         )
         self._exchange += 1

@@ -13,6 +13,7 @@ import struct
 from collections import Counter
 from dataclasses import dataclass, field
 
+from axonp2p.training.checking.cases import Found
 from axonp2p.training.checking.desk import Checks, Finished, Settings
 from axonp2p.training.checking.opinions import Outcome
 from axonp2p.training.checking.rates import Trust
@@ -35,6 +36,8 @@ class Nature:
     """How many of a segment's steps it then leaves out."""
     copies: bool = False
     """Whether it commits to what another did on other data."""
+    begins: int = 0
+    """The round in which it begins to cheat."""
     lies: float = 0.0
     """How often it says of others' steps that they lead elsewhere."""
 
@@ -86,6 +89,10 @@ class CheckedJob:
             if len(self._natures) < 2:
                 break
             self._one_round()
+        self._checks.close(0.0)
+        while self._checks.goes_on(self._natures, self._natures):
+            self._ask()
+        self._settle(self._checks.end())
         return self.result
 
     def _one_round(self) -> None:
@@ -96,24 +103,32 @@ class CheckedJob:
             return  # nothing is committed to, so nothing can be checked
         reports = {rank: self._report(rank, nature, cut.every) for rank, nature in members.items()}
         shards, upload = {rank: [rank] for rank in members}, dict.fromkeys(members, 1e9)
-        done = Finished(self._round, 0, cut.every, STEPS // LEG, False, shards, reports, (), 10.0, upload)
+        done = Finished(self._round, 0, cut.every, STEPS // LEG, False, shards, reports, (), (), 10.0, upload)
         self._drop(self._checks.breaches(done))
         result.off += [action.reason for action in self._checks.draw(done) if isinstance(action, ChecksOff)]
         result.honest_rounds += sum(nature.honest for nature in members.values())
         result.steps_taken += STEPS * len(members)
-        while asked := list(self._checks.orders(self._natures, self._natures, 0.0)):
-            for action in asked:
-                assert isinstance(action, Tell)
-                assert isinstance(action.message, RedoSegment)
-                if action.rank in self._natures:
-                    self._hear(action.rank, action.message)
+        while self._ask():
+            pass
         self._round += 1
 
+    def _ask(self) -> bool:
+        """All that can be asked are, and answer; whether there was anybody."""
+        asked = list(self._checks.orders(self._natures, self._natures, 0.0))
+        for action in asked:
+            assert isinstance(action, Tell)
+            assert isinstance(action.message, RedoSegment)
+            if action.rank in self._natures:
+                self._hear(action.rank, action.message)
+        return bool(asked)
+
     def _hear(self, rank: int, order: RedoSegment) -> None:
-        result = self.result
         redone = self._redo(self._natures[rank], order)
-        result.steps_redone += order.steps
-        found = self._checks.heard(SegmentHeard(rank, redone), self._natures)
+        self.result.steps_redone += order.steps
+        self._settle(self._checks.heard(SegmentHeard(rank, redone, signed=True), self._natures, 0.0))
+
+    def _settle(self, found: Found) -> None:
+        result = self.result
         for action in found.said:
             assert isinstance(action, WorkChecked)
             result.outcomes[action.judgement.outcome] += 1
@@ -138,6 +153,7 @@ class CheckedJob:
             while place < (leg + 1) * LEG:
                 before, end = self._truth(rank, place, start)
                 skips = nature.copies or self._random.random() < nature.skips
+                skips = skips and self._round >= nature.begins
                 start, name = self._as_computed(nature, rank, place, end)
                 if skips:
                     start = self._without(rank, place, end, before, nature)

@@ -65,7 +65,7 @@ class Desk:
         parts = split_frame(frame)
         message: FromWorkerTraining = decode(parts.header, FromWorkerTraining, HEADER_LIMIT)
         if not isinstance(message, FilePart | Piece | PieceList) and rank not in self.gone:
-            self.happened(word_of(rank, message))
+            self.happened(word_of(rank, message, signed=True))
 
     def happened(self, event: Event) -> None:
         self._inbox.append(event)

@@ -21,6 +21,7 @@ class Case:
     shards: list[int]
     asked: int | None = None
     """Who redoes it now."""
+    asked_at: float = 0.0
     until: float = 0.0
     """When that one is late."""
     opinions: list[Opinion] = field(default_factory=list)
@@ -31,6 +32,12 @@ class Case:
         """In words."""
         start, end = self.claim.start.step, self.claim.end.step
         return f"steps {start + 1} to {end} of round {self.round + 1}"
+
+    @property
+    def withheld(self) -> bool:
+        """Whether what it begins from was handed over to none of two or more."""
+        failed = [opinion.redone.failed for opinion in self.opinions]
+        return len(failed) > 1 and all(reason and reason != "cannot be done" for reason in failed)
 
     @property
     def place(self) -> tuple[int, int, int, int]:
@@ -80,3 +87,5 @@ class Found:
     said: list[Action] = field(default_factory=list)
     gone: dict[int, str] = field(default_factory=dict)
     """Who has to leave the job, and why."""
+    taken: bool = False
+    """Whether somebody had asked for it."""

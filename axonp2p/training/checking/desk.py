@@ -15,16 +15,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from axonp2p.training.checking.answering import IN_TURN, MOST_S, SLOWEST_BYTES_S, AnswerTimes
 from axonp2p.training.checking.cases import Case, Found, Pending
 from axonp2p.training.checking.commitments import Memories, claims_of, jumps, odd_starts, why_marks_missing, why_no_fit
 from axonp2p.training.checking.opinions import Judgement, Opinion, Outcome, judge, supports
+from axonp2p.training.checking.pace import MarkPace
 from axonp2p.training.checking.rates import Cut, Trust, chance_of_check, cut_for
 from axonp2p.training.messages import RoundDone
 from axonp2p.training.round_messages import Action, ChecksOff, SegmentHeard, Tell
 
-ANSWER_S = 300.0
-"""How long one may take for an opinion, beside what the way of a place may take."""
-SLOWEST_BYTES_S = 125_000.0
 PATIENT_ROUNDS = 1
 """A case that nobody could be asked about for so many rounds is given up: its places are not kept for ever."""
 PENDING_ROUNDS = 3
@@ -33,6 +32,8 @@ MOST_UNDECIDED = 5
 """After so many cases in which nobody was led where another was, and fewer others, checks are of no use."""
 MOST_WITHHELD = 3
 """Who does not hand over what it committed to, in so many cases, to nobody who asked, has to go."""
+MOST_SHOWN = 2
+"""After the last round: about the steps of so many others one is asked whose claim was found to be false."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class Finished:
     """Whether all begin each leg with the same weights, and not only the first one."""
     shards: Mapping[int, list[int]]
     reports: Mapping[int, RoundDone]
+    unsigned: Collection[int]
+    """Whose reports could not be shown to anybody later: their daemons did not sign them."""
     unheard: Collection[int]
     """Who was told to train in it, and did not report."""
     seconds: float
@@ -77,6 +80,7 @@ class Checks:
         self._settings = settings
         self._steps, self._batch = steps, batch
         self._values = 0
+        self._pace = MarkPace(batch)
         self._memories = Memories(from_the_start=from_the_start)
         self._passed: dict[int, int] = {}
         """Checks in a row, by rank: those of the key before this job and those of this job."""
@@ -88,6 +92,11 @@ class Checks:
         self._outcomes: Counter[Outcome] = Counter()
         self._cases: list[Case] = []
         self._round = 0
+        self._last: Finished | None = None
+        self._answers = AnswerTimes()
+        self._closing = False
+        self._shown: Counter[int] = Counter()
+        """How many cases were opened after the last round for one that has to show what its machine can."""
         self._off = ""
         self._spoilt = False
         """Whether nobody's commitments fit together in the last round."""
@@ -97,7 +106,9 @@ class Checks:
         self._values = values
         if members < 2 or self._off:
             return Cut(0)
-        return cut_for(values, self._steps, exchange_every, self._settings.memory_bytes)
+        leg = min(exchange_every, self._steps)
+        cut = cut_for(values, self._steps, exchange_every, self._settings.memory_bytes)
+        return replace(cut, every=self._pace.widen(cut.every, leg))
 
     def joins(self, rank: int) -> None:
         """A new member."""
@@ -121,7 +132,9 @@ class Checks:
             fault = why_no_fit(
                 report, every=done.every, exchanges=done.exchanges, batch=self._batch, values=self._values
             )
-            if not report.marks:
+            if rank in done.unsigned:
+                fault = "its daemon did not sign what it reported"
+            elif not report.marks:
                 fault = f"it committed to nothing, as the others did: {report.no_marks}"
             if fault := fault or self._memories.why_not(rank, report):
                 found[rank] = fault
@@ -135,13 +148,14 @@ class Checks:
 
     def draw(self, done: Finished) -> Iterator[Action]:
         """Choose what is done again of a round that counts."""
-        self._round = done.round
+        self._round, self._last = done.round, done
+        self._pace.note(done.reports.values())
         if not done.every:
             return
         if self._nobody_agrees:
             yield from self.off("the same steps hardly ever lead to the same end twice")
             return
-        if why := why_marks_missing(done.reports) or ("what peers commit to does not fit" if self._spoilt else ""):
+        if why := why_marks_missing(done.reports) or (self._why_spoilt(done) if self._spoilt else ""):
             yield from self.off(why)
             return
         chance = self._settings.chance
@@ -156,6 +170,10 @@ class Checks:
         others = sorted(done.reports.keys() - self._pending.keys())
         if self._pending and others and len(self._cases) == drawn:
             self._open(done, others[self._one_of(others)])  # for those who have to show that they can
+
+    def _why_spoilt(self, done: Finished) -> str:
+        unsigned = done.reports.keys() <= set(done.unsigned)
+        return "no peer's daemon signs reports" if unsigned else "what peers commit to does not fit"
 
     def _rate(self, done: Finished, rank: int) -> float:
         claims = claims_of(done.reports[rank])
@@ -181,14 +199,14 @@ class Checks:
 
     def orders(self, awake: Collection[int], present: Collection[int], now: float) -> Iterator[Action]:
         """Ask whoever can be asked. `awake` may redo steps; of those that are not `present` nothing is asked."""
-        self._cases = [case for case in self._cases if case.of in present and not self._too_old(case)]
+        self._forget_old(present)
         for case in self._cases:
             if case.asked is not None and case.asked not in present:
                 case.asked = None
             if case.asked is None and (free := self._free(case, awake)):
                 case.asked = free[self._one_of(free)]
                 case.tried.add(case.asked)
-                case.until = now + ANSWER_S + case.claim.start.size / SLOWEST_BYTES_S
+                case.asked_at, case.until = now, now + self._may_take(case)
                 yield Tell(case.asked, case.order(self._steps))
 
     def deadline(self) -> float | None:
@@ -201,7 +219,7 @@ class Checks:
             if case.asked is not None and case.until <= now:
                 case.asked = None
 
-    def heard(self, event: SegmentHeard, awake: Collection[int]) -> Found:
+    def heard(self, event: SegmentHeard, awake: Collection[int], now: float) -> Found:
         """An opinion. What was not asked for is passed over."""
         place = event.redone.of, event.redone.round, event.redone.attempt, event.redone.step
         case = next((case for case in self._cases if case.asked == event.rank and case.place == place), None)
@@ -209,8 +227,15 @@ class Checks:
         if case is None:
             return found
         case.asked = None
+        if not event.signed:
+            found.gone[event.rank] = "it broke the protocol: its daemon did not sign what it said of others' steps"
+            return found
+        found.taken = True
         case.opinions.append(Opinion(event.rank, event.redone))
-        judgement = judge(case.claim, case.opinions, more=bool(set(awake) - case.tried - {case.of}))
+        if event.redone.end:
+            self._answers.note(now - case.asked_at)
+        more = bool(set(awake) - case.tried - {case.of}) and not (self._closing and case.withheld)
+        judgement = judge(case.claim, case.opinions, more=more)
         if judgement.outcome is not Outcome.ASK_ANOTHER:
             self._cases.remove(case)
             self._note(case, judgement)
@@ -266,16 +291,71 @@ class Checks:
                 found.gone[rank] = f"{pending.case.what} were done again by {by} others, and do not lead where it said"
                 found.said.append(pending.case.told(pending.judgement, [rank]))
             elif self._led_elsewhere[rank] or pending.since + PENDING_ROUNDS < self._round:
-                found.gone[rank] = f"{pending.case.what} lead others elsewhere, and it is not led where others are"
-                found.said.append(pending.case.told(replace(pending.judgement, outcome=Outcome.UNLIKE), []))
+                self._unlike(rank, pending, found)
             else:
                 continue
             del self._pending[rank]
+
+    def _unlike(self, rank: int, pending: Pending, found: Found) -> None:
+        found.gone[rank] = f"{pending.case.what} lead others elsewhere, and it is not led where others are"
+        found.said.append(pending.case.told(replace(pending.judgement, outcome=Outcome.UNLIKE), []))
+
+    # --- after the last round ---
+
+    @property
+    def open_cases(self) -> int:
+        """How many claims are not judged yet, or have come to nothing yet."""
+        return len(self._cases) + len(self._pending)
+
+    def close(self, now: float) -> float:
+        """No other round comes; for how many seconds open cases are worth waiting for."""
+        self._closing = True
+        for case in self._cases:
+            case.until = min(case.until, now + self._may_take(case))
+        disputed = [pending.case for pending in self._pending.values()]
+        return IN_TURN * max((self._may_take(case) for case in [*self._cases, *disputed]), default=0.0)
+
+    def goes_on(self, awake: Collection[int], present: Collection[int]) -> bool:
+        """Whether more can come of it. Opens cases for those that have to show that their machines can."""
+        self._forget_old(present)
+        for rank in sorted(self._pending.keys() & set(awake)):
+            could = (case.asked == rank or rank not in {case.of, *case.tried} for case in self._cases)
+            if not any(could):
+                self._open_for(rank, present)
+        return any(
+            bool(self._free(case, awake)) if case.asked is None else case.asked in present
+            for case in self._cases
+            if case.of in present
+        )
+
+    def end(self) -> Found:
+        """Nobody is waited for any longer: whose claim was found to be false has not shown what its machine can."""
+        found = Found()
+        for rank, pending in self._pending.items():
+            self._unlike(rank, pending, found)
+        self._pending.clear()
+        return found
+
+    def _open_for(self, rank: int, present: Collection[int]) -> None:
+        others = [other for other in present if other not in self._pending and other != rank]
+        if self._last and self._shown[rank] < MOST_SHOWN:
+            claimed = sorted(other for other in others if other in self._last.reports)
+            if claimed:
+                self._shown[rank] += 1
+                self._open(self._last, claimed[self._one_of(claimed)])
+
+    def _may_take(self, case: Case) -> float:
+        """Seconds for an opinion."""
+        size = case.claim.start.size
+        return self._answers.at_the_end(size) if self._closing else MOST_S + size / SLOWEST_BYTES_S
 
     def _free(self, case: Case, awake: Collection[int]) -> list[int]:
         busy = {other.asked for other in self._cases}
         free = set(awake) - busy - case.tried - {case.of}
         return sorted(free & self._pending.keys() or free)
+
+    def _forget_old(self, present: Collection[int]) -> None:
+        self._cases = [case for case in self._cases if case.of in present and not self._too_old(case)]
 
     def _too_old(self, case: Case) -> bool:
         # Once somebody has begun to fetch a place it is kept for those that are asked next.

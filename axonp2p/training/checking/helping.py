@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from axonp2p.training.checking.answering import hand_over_s
 from axonp2p.training.legs import Redo
 from axonp2p.training.local_trainer import redone
 from axonp2p.training.member_actions import Action, Report, tell_each
 from axonp2p.training.messages import Piece, PieceList, RedoSegment
 from axonp2p.training.piece_fetch import PieceFetch
-
-LEAST_S = 30.0
-SLOWEST_BYTES_S = 125_000.0
-"""1 Mbit/s: who takes longer to hand over what it committed to has not handed it over."""
-
-
-def hand_over_s(size: int) -> float:
-    """How long so many bytes may take from one member to another, beside a round's own traffic."""
-    return LEAST_S + size / SLOWEST_BYTES_S
 
 
 class Helping:

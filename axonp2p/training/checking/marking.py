@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, optim
 
 from axonp2p.tensors.flat import Layout
@@ -39,7 +40,8 @@ class Marking:
             return None
         memory: Memory = self._optimizer.state_dict()["state"]
         try:
-            data, norms = to_bytes(weights, factors, memory), norms_of(memory)
+            with torch.no_grad():
+                data, norms = to_bytes(weights, factors, memory)
         except ValueError as error:
             self.why_not = str(error)[:200]
             return None
@@ -47,7 +49,11 @@ class Marking:
 
     def fits(self, mark: Mark, weights: Tensor, memory: Memory) -> bool:
         """Whether what was handed over is what the rest of the mark says of it."""
-        return same_vector(self.sketch(weights), mark.sketch) and same_memory(norms_of(memory), mark.memory)
+        try:
+            norms = norms_of(memory)
+        except ValueError:
+            return False
+        return same_vector(self.sketch(weights), mark.sketch) and same_memory(norms, mark.memory)
 
     def remember(self, memory: Memory) -> None:
         """The optimiser goes on with what another one remembers, and its own settings."""

@@ -9,6 +9,7 @@ that nobody shortens its work by a learning rate of 0. No pickle: the head names
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
@@ -29,10 +30,14 @@ LONGEST_STEP = 1.001 * math.sqrt(MOST_MEMBERS)
 """Times its own length (`step_scale`)."""
 _LENGTH_BYTES = 4
 _MOST_KINDS = 8
+_SMALL = 2**14
+_PORTION = 2**20
+"""Values."""
 _DTYPES = {
     str(dtype).removeprefix("torch."): dtype
     for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.bool)
 }
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 _Size = Annotated[int, msgspec.Meta(ge=0, le=2**33)]
 
@@ -92,15 +97,21 @@ class Place:
         )
 
 
-def to_bytes(weights: Tensor, factors: Tensor | None, memory: Memory) -> bytearray:
-    """All that the next steps follow from. Raises `ValueError` for an optimiser whose memory is no plain tensors."""
-    entries, tensors = [], []
-    for parameter, remembered in memory.items():
-        for what, value in remembered.items():
+def to_bytes(weights: Tensor, factors: Tensor | None, memory: Memory) -> tuple[bytearray, list[float]]:
+    """All that the next steps follow from, and the norms of what the optimiser remembers.
+
+    Raises `ValueError` for an optimiser whose memory is no plain tensors.
+    """
+    entries: list[_Remembered] = []
+    flats = [weights] if factors is None else [weights, factors]
+    norms: list[float] = []
+    for what, values in _kinds(memory).items():
+        tensors = []
+        for parameter, value in values:
             if isinstance(value, Tensor):
-                plain = value.detach().cpu().contiguous()
-                dtype = str(plain.dtype).removeprefix("torch.")
-                if plain.layout is not torch.strided or dtype not in _DTYPES:
+                plain = value if value.is_cpu else value.cpu()
+                dtype = _NAMES.get(plain.dtype)
+                if plain.layout is not torch.strided or dtype is None:
                     raise ValueError(f"the optimiser remembers {what} as {plain.dtype}")
                 entries.append(_Remembered(parameter, what, dtype, list(plain.shape), None))
                 tensors.append(plain)
@@ -108,14 +119,15 @@ def to_bytes(weights: Tensor, factors: Tensor | None, memory: Memory) -> bytearr
                 entries.append(_Remembered(parameter, what, "", [], value))
             else:
                 raise ValueError(f"the optimiser remembers {what} as a {type(value).__name__}")
-    several = [weights] if factors is None else [weights, factors]
+        joined = list(_joined(tensors))
+        flats += joined
+        norms += _norm(tensors, joined)
+    _check_kinds(norms)
     head = encode(_Head(len(weights), 0 if factors is None else len(factors), entries))
     if len(head) > HEAD_LIMIT:
         raise ValueError(f"the optimiser remembers {len(entries)} things, which is too much to hand over")
-    data = bytearray(len(head).to_bytes(_LENGTH_BYTES, "big")) + head
-    for tensor in (*several, *tensors):
-        data += _bytes_of(tensor)
-    return data
+    length = len(head).to_bytes(_LENGTH_BYTES, "big")
+    return bytearray().join([length, head, *map(_bytes_of, flats)]), norms
 
 
 def from_bytes(data: bytes | bytearray | memoryview, values: int) -> tuple[Tensor, Tensor | None, Memory]:
@@ -153,20 +165,55 @@ def from_bytes(data: bytes | bytearray | memoryview, values: int) -> tuple[Tenso
 
 def norms_of(memory: Memory) -> list[float]:
     """The norm of each kind of tensor that an optimiser remembers, by the order of their names."""
-    squares: dict[str, float] = {}
-    for remembered in memory.values():
-        for what, value in remembered.items():
-            if isinstance(value, Tensor) and value.numel() > 1:
-                squares[what] = squares.get(what, 0.0) + float(value.detach().double().square().sum())
-    if len(squares) > _MOST_KINDS:
-        raise ValueError(f"the optimiser remembers {len(squares)} kinds of tensors; {_MOST_KINDS} are the most")
-    norms = [math.sqrt(squares[what]) for what in sorted(squares)]
-    return [norm if math.isfinite(norm) else 1e300 for norm in norms]
+    norms: list[float] = []
+    for values in _kinds(memory).values():
+        tensors = [value for _, value in values if isinstance(value, Tensor)]
+        norms += _norm(tensors, _joined(tensors))
+    _check_kinds(norms)
+    return norms
 
 
-def _bytes_of(tensor: Tensor) -> memoryview:
-    flat = tensor.detach().contiguous().reshape(-1)
-    return flat.view(torch.uint8).numpy().data if flat.numel() else memoryview(b"")
+def _kinds(memory: Memory) -> dict[str, list[tuple[int, Any]]]:
+    """Everything remembered, by what it is and then by parameter: in the same order wherever it was put together."""
+    kinds: dict[str, list[tuple[int, Any]]] = {}
+    for parameter in sorted(memory):
+        for what, value in memory[parameter].items():
+            kinds.setdefault(what, []).append((parameter, value))
+    return dict(sorted(kinds.items()))
+
+
+def _check_kinds(norms: list[float]) -> None:
+    if len(norms) > _MOST_KINDS:
+        raise ValueError(f"the optimiser remembers {len(norms)} kinds of tensors; {_MOST_KINDS} are the most")
+
+
+def _norm(tensors: Sequence[Tensor], joined: Iterable[Tensor]) -> list[float]:
+    """Of one kind, whose tensors are `joined`; nothing for counters, of which each tensor is one number."""
+    if all(tensor.numel() == 1 for tensor in tensors):
+        return []
+    # A portion at a time in 64 bits: for all of them there would be no memory.
+    portions = (part.double() for flat in joined for part in flat.split(_PORTION))
+    norm = math.sqrt(sum(float(torch.dot(part, part)) for part in portions))
+    return [norm if math.isfinite(norm) else 1e300]
+
+
+def _joined(tensors: Iterable[Tensor]) -> Iterator[Tensor]:
+    """These, flat and in order, small ones as one: a call for each would cost more than their bytes."""
+    small: list[Tensor] = []
+    for tensor in tensors:
+        if small and (tensor.numel() > _SMALL or tensor.dtype != small[0].dtype):
+            yield torch.cat(small)
+            small = []
+        if tensor.numel() > _SMALL:
+            yield tensor.reshape(-1)
+        else:
+            small.append(tensor.reshape(-1))
+    if small:
+        yield torch.cat(small)
+
+
+def _bytes_of(flat: Tensor) -> memoryview:
+    return flat.contiguous().view(torch.uint8).numpy().data if flat.numel() else memoryview(b"")
 
 
 def _tensor(data: memoryview, dtype: str, shape: list[int]) -> Tensor:

@@ -8,7 +8,7 @@ share of how far they moved, is known to about a quarter from 256 bytes each. Th
 from __future__ import annotations
 
 import numpy
-import numpy.typing
+import torch
 from torch import Tensor
 
 NUMBERS = 32
@@ -24,15 +24,16 @@ class Sketcher:
         # Bit generators' streams never change between versions of numpy, unlike what is made from them.
         words = numpy.random.PCG64(seed).random_raw(-(-values // 64))
         bits = numpy.unpackbits(numpy.asarray(words, dtype="<u8").view(numpy.uint8), bitorder="little")
-        self._signs = (1 - 2 * bits[:values].astype(numpy.int8)).astype(numpy.int8)
+        self._signs = torch.from_numpy((1 - 2 * bits[:values].astype(numpy.int8)).astype(numpy.int8))
 
     def of(self, vector: Tensor) -> bytes:
         """The sketch of a float32 vector."""
-        plain = vector.detach().numpy()
-        sums = numpy.zeros(NUMBERS)
+        plain = vector.detach()
+        sums = torch.zeros(NUMBERS, dtype=torch.float64)
         for begin in range(0, self._values, _PORTION):
-            signed = plain[begin : begin + _PORTION].astype(numpy.float64)
-            signed *= self._signs[begin : begin + _PORTION]
-            missing = -len(signed) % NUMBERS
-            sums += numpy.pad(signed, (0, missing)).reshape(-1, NUMBERS).sum(0)
-        return sums.astype("<f8").tobytes()
+            # Signs change nothing of a value but its sign, so 32 bits are enough for that.
+            signed = plain[begin : begin + _PORTION] * self._signs[begin : begin + _PORTION]
+            whole = len(signed) // NUMBERS * NUMBERS
+            sums += signed[:whole].view(-1, NUMBERS).sum(0, dtype=torch.float64)
+            sums[: len(signed) - whole] += signed[whole:]
+        return sums.numpy().astype("<f8").tobytes()

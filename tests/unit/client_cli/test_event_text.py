@@ -111,6 +111,11 @@ def checked(outcome: str, convicted: Sequence[str] = ()) -> events.WorkChecked:
             checked("withheld"),
             "warning: wren did not hand over what otter and lynx needed to do wren's steps 9 to 16 of round 3 again",
         ),
+        (events.ChecksAwaited(checks=1), "all rounds are trained; waits for 1 check of the last one"),
+        (
+            events.ChecksUnended(checks=2, reason="they took too long"),
+            "2 checks of the last round did not end: they took too long",
+        ),
         (events.ChecksOff(reason="a reason"), "warning: nobody's work is checked in this job: a reason"),
         (
             events.PeerLeftBehind(peer="wren", round=2, reason="paused: a game", left=3),

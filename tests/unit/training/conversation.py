@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from axonp2p.training.checking.desk import Settings
 from axonp2p.training.messages import Prepared, Progress, RoundDone, StartRound, TaskFailed
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round import Rounds
@@ -30,11 +31,13 @@ STEPS = 10
 class Conversation:
     """A round machine, and a clock that only the test moves."""
 
-    def __init__(self, members: int = 3, *, rounds: int = 2, min_peers: int = 1, **plan: Any) -> None:
+    def __init__(
+        self, members: int = 3, *, rounds: int = 2, min_peers: int = 1, checks: Settings | None = None, **plan: Any
+    ) -> None:
         self.now = 0.0
         names = {rank: NAMES[rank] for rank in range(members)}
         job = TrainPlan("digits-1", "task.py", 4, rounds, STEPS, batch=8, seed=1, **plan)
-        self.rounds = Rounds(job, names, min_peers=min_peers)
+        self.rounds = Rounds(job, names, min_peers=min_peers, checks=checks)
 
     def begin(self) -> list[Action]:
         return self.rounds.begin(self.now)
@@ -42,7 +45,7 @@ class Conversation:
     def report(self, rank: int, round: int, state: bytes, attempt: int = 0, **more: Any) -> RoundReported:
         """Of a member of an attempt with all who are members now, if nothing else is said."""
         more = {"members": len(self.rounds.members)} | more
-        return RoundReported(rank, round_done(round, attempt, state, **more))
+        return RoundReported(rank, round_done(round, attempt, state, **more), signed=True)
 
     def all_report(self, round: int, state: bytes, attempt: int = 0) -> list[Action]:
         return self.hears(*(self.report(rank, round, state, attempt) for rank in list(self.rounds.members)))

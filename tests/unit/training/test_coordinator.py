@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import struct
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from axonp2p.blobs.pieces import book_of
 from axonp2p.errors import JobFailed, SettingsError, TaskMistake
 from axonp2p.jobs.messages import HandBack, WorkerPaused, WorkerResumed
+from axonp2p.training.checking.desk import Settings
+from axonp2p.training.checking.rates import Trust
 from axonp2p.training.checkpoint_file import Model
 from axonp2p.training.coordinator import Coordinator
 from axonp2p.training.crew import RoundBegun, Standing
@@ -23,9 +27,11 @@ from axonp2p.training.messages import (
     AdoptState,
     AskPieces,
     FilePart,
+    Mark,
     Prepare,
     Prepared,
     Progress,
+    RedoSegment,
     SendFile,
     StartRound,
     StateAdopted,
@@ -36,6 +42,8 @@ from axonp2p.training.pieces import serve_pieces
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round import Rounds
 from axonp2p.training.round_messages import (
+    ChecksAwaited,
+    ChecksUnended,
     Chosen,
     JobGoesOn,
     JobWaits,
@@ -50,6 +58,7 @@ from axonp2p.training.round_messages import (
     RoundBooked,
 )
 from axonp2p.training.state_keeper import Arriving, Shelf
+from axonp2p.training.wishes import Wishes
 from axonp2p.wire.codec import Message, decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 from tests.fakes import ManualClock
@@ -68,7 +77,14 @@ class Crew:
     """Members that do what they are told; a test may change what one of them answers."""
 
     def __init__(
-        self, members: int = 2, *, rounds: int = 3, start: Path | None = None, shelf: Shelf | None = None, **plan: Any
+        self,
+        members: int = 2,
+        *,
+        rounds: int = 3,
+        start: Path | None = None,
+        shelf: Shelf | None = None,
+        checks: Settings | None = None,
+        **plan: Any,
     ) -> None:
         self.told: list[tuple[int, Any]] = []
         self.members: list[list[int]] = []
@@ -78,7 +94,7 @@ class Crew:
         names = {rank: f"peer-{rank}" for rank in range(members)}
         job = TrainPlan("line-1", "task.py", plan.pop("shards", members), rounds, 5, batch=8, seed=1, **plan)
         read = start.read_bytes if start else None
-        rounds = Rounds(job, names)
+        rounds = Rounds(job, names, checks=checks)
         self.coordinator = Coordinator(rounds, self, ManualClock(), self.seen.append, shelf=shelf, start_state=read)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -98,7 +114,7 @@ class Crew:
             await self.say(rank, StateAdopted(state=part.sha256))
 
     async def say(self, rank: int, message: Message, payload: bytes | memoryview = b"") -> None:
-        await self.coordinator.heard(rank, memoryview(pack_frame(message, payload)))
+        await self.coordinator.heard(rank, memoryview(pack_frame(message, payload)), signed=True)
 
     async def _answer(self, rank: int, told: Any) -> None:
         if self.instead and (answer := self.instead(rank, told)):
@@ -159,7 +175,9 @@ async def test_rubbish_costs_a_member_its_place() -> None:
 
     def instead(rank: int, told: Any) -> Message | None:
         if rank == 1 and isinstance(told, Prepare):
-            crew._tasks.append(asyncio.create_task(crew.coordinator.heard(1, memoryview(b"\0\0\0\1\xc1"))))
+            crew._tasks.append(
+                asyncio.create_task(crew.coordinator.heard(1, memoryview(b"\0\0\0\1\xc1"), signed=False))
+            )
             return Progress(round=0, attempt=0, step=1, loss=1.0, samples=8)
         return None
 
@@ -210,6 +228,35 @@ async def test_leaving_ends_with_what_is_accepted(tmp_path: Path) -> None:
     assert not standing.trained
     assert 2 <= standing.round < 1000
     assert standing.state is not None
+
+
+def marked(rank: int, told: Any) -> Message | None:
+    """What one says whose last round is to be checked; it does no steps of others."""
+    if not isinstance(told, StartRound):
+        return None
+    sketch = struct.pack("<32d", *range(32))
+    marks = [Mark(leg=0, step=step, name=bytes(32), size=1, sketch=sketch, memory=[]) for step in (0, 5)]
+    done = round_done(told.round, told.attempt, after(told.state), members=len(told.members))
+    return msgspec.structs.replace(done, samples=40, marks=marks)
+
+
+@pytest.mark.parametrize("leave", [Coordinator.leave, Coordinator.pause])
+async def test_who_leaves_while_the_last_round_is_checked_has_a_job_that_is_trained(
+    leave: Callable[[Coordinator], None],
+) -> None:
+    checks = Settings(1.0, 2**30, lambda _: Trust(), lambda: 0.0)
+    crew = Crew(rounds=1, checks=checks, wishes=Wishes(exchange_every=5, overlap=False))
+
+    def instead(rank: int, told: Any) -> Message | None:
+        if isinstance(told, RedoSegment) or leave is Coordinator.pause:
+            leave(crew.coordinator)
+        return marked(rank, told)
+
+    crew.instead = instead
+    standing = await crew.train()
+    assert standing == Standing(1, after(FIRST), [0, 1], trained=True)
+    told = [sight for sight in crew.seen if isinstance(sight, ChecksAwaited | ChecksUnended)]
+    assert told == [ChecksAwaited(2), ChecksUnended(2, "the client went")]
 
 
 async def test_leaving_before_the_first_round_keeps_nothing() -> None:

@@ -284,9 +284,9 @@ def test_reports_of_earlier_attempts_are_passed_over() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        RoundReported(1, round_done(1, 0, SECOND)),
-        RoundReported(1, round_done(0, 1, SECOND)),
-        RoundReported(1, round_done(0, 0, SECOND, members=2)),
+        RoundReported(1, round_done(1, 0, SECOND), signed=True),
+        RoundReported(1, round_done(0, 1, SECOND), signed=True),
+        RoundReported(1, round_done(0, 0, SECOND, members=2), signed=True),
         finished_steps(1, round=5),
         StateAdoptedBy(1, OTHER),
         LinkBroken(1, 63, "never heard of"),

@@ -11,7 +11,14 @@ from axonp2p.training.checking.opinions import Outcome
 from axonp2p.training.checking.rates import Trust
 from axonp2p.training.local_trainer import LocalTrainer
 from axonp2p.training.messages import Prepare
-from axonp2p.training.round_messages import ChecksOff, MemberDropped, RoundAccepted, WorkChecked
+from axonp2p.training.round_messages import (
+    ChecksOff,
+    ChecksUnended,
+    MemberDropped,
+    RoundAccepted,
+    Trained,
+    WorkChecked,
+)
 from axonp2p.training.wishes import Wishes
 from tests.laboratory.exchange_lines import Home
 from tests.laboratory.exchange_world import Setting, World
@@ -91,6 +98,15 @@ def test_one_that_takes_every_second_step_only_is_convicted_and_has_to_go(tmp_pa
     (convicted,) = [action for action in only(WorkChecked) if action.convicted]
     assert (convicted.of, convicted.convicted, convicted.judgement.outcome) == (2, [2], Outcome.CONVICTED)
     assert len(convicted.by) == 2
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_one_that_cheats_in_the_only_round_of_a_job_is_convicted_before_the_job_ends(tmp_path, seed):
+    only = job(tmp_path, {2: Lazy}, rounds=1, wished=0.5, seed=seed)
+    assert [action.rank for action in only(MemberDropped)] == [2]
+    assert [action.convicted for action in only(WorkChecked) if action.convicted] == [[2]]
+    assert [action.members for action in only(Trained)] == [[0, 1, 3]]
+    assert not only(ChecksUnended)
 
 
 def test_one_whose_optimiser_remembers_what_no_gradient_made_is_convicted(tmp_path):

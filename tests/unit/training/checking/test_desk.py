@@ -44,8 +44,9 @@ class Conversation:
         self.checks = Checks(settings, steps=STEPS, batch=BATCH, from_the_start=True)
         assert self.checks.cut(1000, STEPS, 5).every == STEPS
 
-    def finish(self, reports, round=0, unheard=()):
-        done = Finished(round, 0, STEPS, 1, True, {rank: [rank] for rank in reports}, reports, unheard, 10.0, FAST)
+    def finish(self, reports, round=0, unheard=(), unsigned=()):
+        shards = {rank: [rank] for rank in reports}
+        done = Finished(round, 0, STEPS, 1, True, shards, reports, unsigned, unheard, 10.0, FAST)
         breaches = self.checks.breaches(done)
         said = list(self.checks.draw(without(done, breaches)))
         return breaches, said
@@ -55,12 +56,12 @@ class Conversation:
         assert all(isinstance(action, Tell) for action in said)
         return {action.rank: action.message for action in said}
 
-    def answers(self, rank, order, end=END, before=BEFORE, failed="", awake=EVERYBODY):
+    def answers(self, rank, order, end=END, before=BEFORE, failed="", awake=EVERYBODY, signed=True):
         redone = SegmentRedone(
             of=order.of, round=order.round, attempt=0, step=order.start.step, start=order.start.name,
             end=None if failed else mark(STEPS, end), before_last=struct.pack("<32d", *before), flops=7, failed=failed,
         )  # fmt: skip
-        return self.checks.heard(SegmentHeard(rank, redone), awake)
+        return self.checks.heard(SegmentHeard(rank, redone, signed), awake, self.now)
 
 
 def without(done, breaches):
@@ -161,7 +162,7 @@ def test_a_trusted_key_is_hardly_checked():
     settings = Settings(0.05, 2**30, lambda _: Trust(passed=100), lambda: 0.5)
     checks = Checks(settings, steps=STEPS, batch=BATCH, from_the_start=True)
     checks.cut(1000, STEPS, 5)
-    done = Finished(0, 0, STEPS, 1, True, {rank: [rank] for rank in range(5)}, everybody(), (), 10.0, FAST)
+    done = Finished(0, 0, STEPS, 1, True, {rank: [rank] for rank in range(5)}, everybody(), (), (), 10.0, FAST)
     assert not checks.breaches(done)
     assert not list(checks.draw(done))
     assert not list(checks.orders(EVERYBODY, EVERYBODY, 0.0))
@@ -197,6 +198,25 @@ def test_commitments_that_do_not_fit_together(odd, why):
     assert breaches == {3: why}
 
 
+def test_whose_daemon_does_not_sign_what_it_reports_has_to_go():
+    breaches, _ = Conversation().finish(everybody(), unsigned=[1])
+    assert breaches == {1: "its daemon did not sign what it reported"}
+
+
+def test_where_no_daemon_signs_nobody_has_to_go_and_nothing_is_checked():
+    assert Conversation().finish(everybody(), unsigned=EVERYBODY) == ({}, [ChecksOff("no peer's daemon signs reports")])
+
+
+def test_what_is_said_of_the_steps_of_others_without_a_signature_counts_for_nothing():
+    desk = Conversation()
+    desk.finish(everybody())
+    rank, order = next(iter(desk.asks().items()))
+    found = desk.answers(rank, order, end=FALSE, signed=False)
+    assert found.gone == {rank: "it broke the protocol: its daemon did not sign what it said of others' steps"}
+    assert not found.said
+    assert order.of in {again.of for again in desk.asks(awake=EVERYBODY - {rank}).values()}  # somebody else is asked
+
+
 def test_what_an_optimiser_remembers_goes_on_from_round_to_round():
     desk = Conversation(sure=0.01)
 
@@ -216,7 +236,7 @@ def test_where_an_optimiser_comes_to_remember_far_more_is_looked_at_for_certain(
     checks.cut(1000, STEPS, 5)
     usual = {rank: report(marks=[mark(0, START), mark(8, END, memory=[1.0])]) for rank in range(4)}
     reports = usual | {4: report(marks=[mark(0, START), mark(8, END, memory=[1e9])])}
-    done = Finished(0, 0, STEPS, 1, True, {rank: [rank] for rank in range(5)}, reports, (), 10.0, FAST)
+    done = Finished(0, 0, STEPS, 1, True, {rank: [rank] for rank in range(5)}, reports, (), (), 10.0, FAST)
     assert not checks.breaches(done)
     assert not list(checks.draw(done))
     (asked,) = checks.orders(EVERYBODY, EVERYBODY, 0.0)

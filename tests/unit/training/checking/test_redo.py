@@ -85,6 +85,22 @@ def test_every_segment_of_a_round_comes_out_the_same_to_the_bit_elsewhere(tmp_pa
     assert redone == 4
 
 
+def test_who_has_redone_steps_before_comes_to_the_same_ends(tmp_path):
+    """Members keep one model for the steps of others."""
+    made, start = trainer(tmp_path), order()
+    helper = made.another()
+    for leg in legs(made, start):
+        for again, data, end in reversed(list(segments(start, leg.places))):
+            assert helper.redo(again, data, lambda: True).end == end
+            helper.redo(again, data, lambda: False)  # not wanted after its first step
+    assert helper._flops is made._flops
+
+
+def test_what_marks_take_is_told(tmp_path):
+    marked, plain = (next(legs(trainer(tmp_path), order(mark_every=every))) for every in (4, 0))
+    assert marked.mark_seconds > plain.mark_seconds == 0
+
+
 def test_marks_stand_at_the_start_of_a_leg_on_the_way_and_at_its_end(tmp_path):
     made = trainer(tmp_path)
     found = [

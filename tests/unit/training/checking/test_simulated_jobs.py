@@ -41,6 +41,14 @@ def test_who_sends_the_work_of_another_is_convicted_by_the_first_check():
         assert result.checks_until_gone == {6: 1}
 
 
+@pytest.mark.parametrize("rounds", [1, 6])
+def test_who_cheats_in_the_last_round_only_is_convicted_before_the_job_ends(rounds):
+    for seed in range(10):
+        lazy = Nature(machine=1, skips=1.0, begins=rounds - 1)
+        result = CheckedJob([*HONEST[:5], lazy, *HONEST[5:7]], seed, wished=0.2).run(rounds)
+        assert result.convicted == set(result.gone) == {5}, (seed, result.gone)
+
+
 @pytest.mark.parametrize("lies", [0.2, 1.0])
 def test_who_accuses_falsely_convicts_nobody_but_itself(lies):
     caught = 0
