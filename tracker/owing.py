@@ -106,8 +106,8 @@ class Owing:
             f"this reservation may cost up to {total - waiting:,.2f} credits; with up to {waiting:,.2f} promised"
             f" already, {owed:,.2f} owed and {earned:,.2f} earned its client could come to owe"
             f" {owed - earned + total:,.2f}, and this tracker lets it owe no more than {allowed}",
-            fix="reserve less, wait until reservations of yours are over, lend a machine with the same key to earn"
-            " credits, or ask another tracker",
+            fix="reserve fewer peers, or for less time (reserve under [need] in job.toml); wait until reservations are"
+            " over; or lend a machine with the same key to earn credits",
         )
 
 
