@@ -20,12 +20,12 @@ from axonp2p.logs import get_logger
 from axonp2p.table.tracker_lines import TrackerLines, reason_of
 from axonp2p.transport.http_caller import HttpCaller
 from peer_daemon.control.status import LogNow
-from peer_daemon.proofs import ANY, EVERY_S, NEWEST, SETTLED_AFTER_S, Proofs
+from peer_daemon.proofs import ANY, NEWEST, SETTLED_AFTER_S, Proofs
 from peer_daemon.receipts_book import Confirmed, ReceiptsBook
 
 log = get_logger(__name__)
 
-FIRST_AFTER_S = 30.0
+LOOKS_WHETHER_DUE_S = 10.0
 _LONGEST_REASON = 300
 
 
@@ -53,11 +53,10 @@ class LogLooker:
 
     async def run(self) -> None:
         """Look whenever it is due, until cancelled."""
-        await asyncio.sleep(FIRST_AFTER_S)
         while True:
+            await asyncio.sleep(LOOKS_WHETHER_DUE_S)
             if self._proofs.is_due(self._clock.now(), self._book.earnings.acknowledged):
                 await self.look()
-            await asyncio.sleep(EVERY_S / 10)
 
     async def look(self) -> None:
         """Look at one tracker: the first that answers."""
