@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from axonp2p.errors import AxonError, BadSignature, Busy, TooOften
 from axonp2p.ledger.balances import credits_of
 from axonp2p.ledger.ledger_client import hand_in
+from axonp2p.ledger.log_client import inclusion
+from axonp2p.ledger.log_messages import InclusionTold
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines
+from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.wire.envelope import encode_signed
 from peer_daemon.leases import Lease
 from peer_daemon.log_looker import LogLooker
@@ -124,6 +128,35 @@ async def test_a_log_that_was_rewritten_is_named_also_after_a_restart(peer: Peer
         restarted.book.close()
         await restarted.lines.close()
         await again.stop()
+
+
+@pytest.mark.parametrize(
+    ("answer", "proved", "wrong"),
+    [
+        (BadSignature("tracker lab does not prove\nthat it has the receipt"), 2, "a receipt of job-1 is not proved"),
+        (Busy("too much waits to be stored"), 2, ""),
+        (TooOften("that is more than your share"), 2, ""),
+    ],
+)
+async def test_a_false_proof_is_told_at_once_and_a_busy_tracker_is_no_liar(
+    peer: Peer, lab: Running, monkeypatch: pytest.MonkeyPatch, answer: AxonError, proved: int, wrong: str
+):
+    asked: list[bytes] = []
+
+    async def proves_two(line: HttpCaller, entry: bytes) -> InclusionTold:
+        asked.append(entry)
+        if len(asked) > proved:
+            raise answer
+        return await inclusion(line, entry)
+
+    await peer.earns(lab, 50)
+    monkeypatch.setattr("peer_daemon.log_looker.inclusion", proves_two)
+    await peer.looker.look()
+    (found,) = peer.proofs.told().logs
+    assert found.proved == proved
+    assert found.wrong.startswith(wrong)
+    assert bool(found.wrong) == bool(wrong)
+    assert "\n" not in found.wrong
 
 
 async def test_when_no_tracker_answers_that_is_said_and_nothing_else(peer: Peer, lab: Running):
