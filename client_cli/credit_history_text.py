@@ -1,10 +1,10 @@
-"""A key's receipts as a table and as CSV. Pure."""
+"""Receipts of some keys as a table and as CSV. Pure."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from axonp2p.client.credit_history import History, HistoryLine, Pending
@@ -21,7 +21,7 @@ CSV_COLUMNS = (
 
 def history_table(history: History, names: Mapping[PeerId, str]) -> str:
     """A line a receipt, the newest first."""
-    rows = [_cells(line, history.key, names) for line in history.lines]
+    rows = [_cells(line, history.keys, names) for line in history.lines]
     heads = ["entry", "when (UTC)", "job", "round", "earned from / owed to", "credits", "work"]
     table = columns(heads, rows, right=(0, 3, 5, 6)) if rows else "no receipt yet"
     return f"{table}\n{history.tracker}: log of {history.head.size:,} entries, root {history.head.root.hex()[:16]}"
@@ -65,9 +65,9 @@ def history_row(line: HistoryLine) -> dict[str, object]:
     }
 
 
-def _cells(line: HistoryLine, key: PeerId, names: Mapping[PeerId, str]) -> list[str]:
+def _cells(line: HistoryLine, keys: Sequence[PeerId], names: Mapping[PeerId, str]) -> list[str]:
     receipt = line.receipt
-    earned = receipt.peer == key
+    earned = receipt.peer in keys
     other = receipt.client if earned else receipt.peer
     amount = credits_text(credits_of(receipt.flops)) if line.counts else "void"
     return [

@@ -22,4 +22,8 @@ def credits_table(credits: Credits) -> str:
         for balance in credits.balances
     ]
     table = columns(["who", "id", "earned", "owed", "work", "receipts"], rows, right=(2, 3, 4, 5))
-    return f"{table}\nsum of {plural(credits.receipts, 'receipt')} at {credits.tracker}"
+    text = f"{table}\nsum of {plural(credits.receipts, 'receipt')} at {credits.tracker}"
+    if credits.hosted:
+        by_job = ", ".join(f"{one.name} {credits_text(one.owed)}" for one in credits.hosted)
+        text += f"\nyours includes what hosts signed for: {by_job} owed"
+    return text

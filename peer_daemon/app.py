@@ -44,6 +44,7 @@ from peer_daemon.leases import Leases
 from peer_daemon.lend_settings import wishes_to_lend
 from peer_daemon.lending import Lending
 from peer_daemon.line_watch import LineWatch
+from peer_daemon.log_looker import LogLooker
 from peer_daemon.offer import capability_of, name_of
 from peer_daemon.own_row import OwnRow, lasting_row
 from peer_daemon.own_tokens import OwnTokens
@@ -52,6 +53,7 @@ from peer_daemon.pace import BYTES_A_MBIT, Pace
 from peer_daemon.place import Place
 from peer_daemon.port_mapping import port_mapping
 from peer_daemon.presence import Parts, Presence
+from peer_daemon.proofs import Proofs
 from peer_daemon.questions import Questions
 from peer_daemon.receipts_book import ReceiptsBook
 from peer_daemon.receipts_courier import ReceiptsCourier
@@ -115,6 +117,7 @@ class Peer:
             lent,
             self._clock,
             network=self._presence.network,
+            ledger=self._proofs.told,
             announce=self._offer_changed,
         )
         port = await self._open()
@@ -178,6 +181,7 @@ class Peer:
             tokens = OwnTokens(self._key, self._lending)
             leases.trust(self._key.peer_id)
         self._book = ReceiptsBook(self._home / "receipts.db", self._key, clock)
+        self._proofs = Proofs()
         lasting = lasting_row(
             self._key.peer_id, self._name, certificate.fingerprint, issues_tokens=settings.issue_tokens
         )
@@ -246,6 +250,7 @@ class Peer:
         return Parts(
             announcer=Announcer(lines, Rota(lines.health, self._chance), self._rows, clock, hearers),
             courier=ReceiptsCourier(self._book, lines, self._key.peer_id, clock),
+            looker=LogLooker(self._home, self._book, lines, self._key.peer_id, clock, self._chance, self._proofs),
             news=TrackerNews(
                 lines, self._home / "trackers.json", clock, self._leases.trust, dht.offer if dht else None
             ),

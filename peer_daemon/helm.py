@@ -14,6 +14,7 @@ from axonp2p.settings import PeerSettings
 from peer_daemon.control.status import (
     HistoryTold,
     JobNow,
+    LedgerNow,
     LimitsAsked,
     LimitsNow,
     MachineNow,
@@ -40,7 +41,9 @@ class Myself:
 
 
 class Helm:
-    """One daemon's. `settings_changed` puts new settings into force; `network` says how the peer is to be found."""
+    """One daemon's. `settings_changed` puts new settings into force; `network` says how the peer is to be found,
+    `ledger` what trackers have proved of its receipts.
+    """
 
     def __init__(
         self,
@@ -50,6 +53,7 @@ class Helm:
         steward: Steward,
         earnings: Earnings,
         network: Callable[[], NetworkNow],
+        ledger: Callable[[], LedgerNow],
         settings_changed: Callable[[PeerSettings], None],
     ) -> None:
         self._myself = myself
@@ -58,6 +62,7 @@ class Helm:
         self._steward = steward
         self._earnings = earnings
         self._network = network
+        self._ledger = ledger
         self._settings_changed = settings_changed
         self.page = ""
         """Address of the status page, once it is open."""
@@ -84,6 +89,7 @@ class Helm:
             credits=self._earnings.credits(now),
             done=self._earnings.done(),
             network=network,
+            ledger=self._ledger(),
             page=self.page,
         )
 

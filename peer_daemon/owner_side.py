@@ -16,7 +16,7 @@ from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.settings import PeerSettings
 from axonp2p.transport.address import split_host_port
 from peer_daemon.control.server import ControlDoor
-from peer_daemon.control.status import NetworkNow
+from peer_daemon.control.status import LedgerNow, NetworkNow
 from peer_daemon.helm import Helm, Myself
 from peer_daemon.history.book import History
 from peer_daemon.idle.policy import IdlePolicy
@@ -50,7 +50,9 @@ class Lent:
 
 
 class OwnerSide:
-    """One daemon's. `announce` lets others hear that the offer changed; `network` says how the peer is to be found."""
+    """One daemon's. `announce` lets others hear that the offer changed; `network` says how the peer is to be found,
+    `ledger` what trackers have proved of its receipts.
+    """
 
     def __init__(
         self,
@@ -61,6 +63,7 @@ class OwnerSide:
         clock: Clock,
         *,
         network: Callable[[], NetworkNow],
+        ledger: Callable[[], LedgerNow],
         announce: Callable[[], Awaitable[None]],
     ) -> None:
         """`peer` is id and name. Raises `SettingsError` for wishes that cannot be meant."""
@@ -81,7 +84,7 @@ class OwnerSide:
         self.steward = Steward(self._minded, lent.lending.lasting.refuses)
         myself = Myself(home, peer[1], peer[0], lent.machine, clock)
         self._helm = Helm(
-            myself, settings, self._minded, self.steward, lent.book.earnings, network, self._settings_changed
+            myself, settings, self._minded, self.steward, lent.book.earnings, network, ledger, self._settings_changed
         )
         self._door = ControlDoor(self._helm, home / "control.sock")
         self._page = StatusPage(self._helm, settings.page, home / TOKEN_FILE) if settings.page else None

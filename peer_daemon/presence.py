@@ -24,6 +24,7 @@ from peer_daemon.dht_side import DhtSide
 from peer_daemon.dial_back import DialBackAsker
 from peer_daemon.lan_side import LanSide
 from peer_daemon.leases import Leases
+from peer_daemon.log_looker import LogLooker
 from peer_daemon.port_mapping import PortMapping
 from peer_daemon.receipts_courier import ReceiptsCourier
 from peer_daemon.relay_side import RelaySide
@@ -40,6 +41,7 @@ class Parts:
 
     announcer: Announcer
     courier: ReceiptsCourier
+    looker: LogLooker
     news: TrackerNews
     dht: DhtSide | None = None
     standing: Standing | None = None
@@ -53,7 +55,7 @@ class Parts:
     def tasks(self) -> list[Coroutine[Any, Any, None]]:
         """What each of them does for as long as the peer runs."""
         late = (self.dht, self.lan, self.relays, self.asker, self.mapping, self.carrying)
-        return [self.announcer.run(), self.courier.run(), *(part.run() for part in late if part)]
+        return [self.announcer.run(), self.courier.run(), self.looker.run(), *(part.run() for part in late if part)]
 
 
 class Presence:

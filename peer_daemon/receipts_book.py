@@ -72,6 +72,16 @@ class Waiting:
     """Of its reservation; empty when it is not known any more."""
 
 
+@dataclass(frozen=True)
+class Confirmed:
+    """A receipt that a tracker acknowledged."""
+
+    job: str
+    signed_at: int
+    entry: bytes
+    """As it stands in the trackers' logs."""
+
+
 def check_receipt(receipt: Receipt, lease: Lease, last: int) -> None:
     """Raise `Refused` unless `receipt` is the next after number `last` for the work under `lease` (pure)."""
     for what, said, right in (
@@ -171,11 +181,28 @@ class ReceiptsBook:
                     "DELETE FROM tokens WHERE reservation NOT IN"
                     " (SELECT reservation FROM receipts WHERE kept = 0 AND refused = '')"
                 )
-            for counts, at, flops in new:
+            for counts, at, job, flops in new:
                 if counts:
-                    self.earnings.confirmed(flops)
+                    self.earnings.confirmed(job, flops)
                 else:
-                    self.earnings.refused(at, flops)
+                    self.earnings.refused(at, job, flops)
+
+    def some_confirmed(self, newest: int, chances: Iterable[float]) -> list[Confirmed]:
+        """Receipts that a tracker acknowledged: so many of the newest, and for each of `chances` (0 to 1) one of all.
+
+        Each once. Raises `SettingsError` when the file cannot be read.
+        """
+        found: dict[int, Confirmed] = {}
+        with self._alone():
+            highest = self._database.execute("SELECT max(rowid) AS highest FROM receipts").fetchone()["highest"] or 0
+            for at_most, count in [(highest, newest), *((1 + int(chance * highest), 1) for chance in chances)]:
+                rows = self._database.execute(
+                    "SELECT rowid, job, signed_at, doubly FROM receipts WHERE kept = 1 AND rowid <= ?"
+                    " ORDER BY rowid DESC LIMIT ?",
+                    [at_most, count],
+                )
+                found |= {row["rowid"]: Confirmed(row["job"], row["signed_at"], row["doubly"]) for row in rows}
+        return list(found.values())
 
     def close(self) -> None:
         """Close the file."""
@@ -190,8 +217,8 @@ class ReceiptsBook:
             except sqlite3.Error as error:
                 raise SettingsError("cannot keep receipts in receipts.db", cause=str(error)) from error
 
-    def _heard(self, one: Waiting, tracker: PeerId, refusal: str | None) -> tuple[bool, int, int] | None:
-        """Note what `tracker` said of a receipt. When that settles it: whether it counts, when it was signed, FLOPs."""
+    def _heard(self, one: Waiting, tracker: PeerId, refusal: str | None) -> tuple[bool, int, str, int] | None:
+        """Note what `tracker` said of a receipt. When that settles it: whether it counts, when signed, job, FLOPs."""
         what = [one.reservation, one.number]
         reason = refusal[:500] or "refused" if refusal is not None else ""
         if refusal is not None and tracker != one.issuer:
@@ -199,19 +226,23 @@ class ReceiptsBook:
             return None
         settled = self._database.execute(
             "UPDATE receipts SET kept = ?, refused = ? WHERE reservation = ? AND number = ?"
-            " AND kept = 0 AND refused = '' RETURNING signed_at, flops",
+            " AND kept = 0 AND refused = '' RETURNING signed_at, job, flops",
             [refusal is None, reason, *what],
         ).fetchall()
-        return (refusal is None, settled[0]["signed_at"], settled[0]["flops"]) if settled else None
+        if not settled:
+            return None
+        return refusal is None, settled[0]["signed_at"], settled[0]["job"], settled[0]["flops"]
 
     def _add_up(self) -> None:
-        rows = self._database.execute("SELECT signed_at, job, flops, samples, kept, refused FROM receipts")
+        rows = self._database.execute(
+            "SELECT signed_at, job, flops, samples, kept, refused FROM receipts ORDER BY signed_at"
+        )
         for row in rows:
             self.earnings.signed(row["signed_at"], row["job"], row["flops"], row["samples"])
             if row["kept"]:
-                self.earnings.confirmed(row["flops"])
+                self.earnings.confirmed(row["job"], row["flops"])
             elif row["refused"]:
-                self.earnings.refused(row["signed_at"], row["flops"])
+                self.earnings.refused(row["signed_at"], row["job"], row["flops"])
 
     def _sign(self, envelope: bytes, signed: Signed[Receipt], receipt: Receipt, lease: Lease) -> bytes:
         same = self._database.execute(

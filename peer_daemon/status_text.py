@@ -7,7 +7,7 @@ from datetime import datetime
 
 from axonp2p.plain_text import plural
 from peer_daemon.control.status import Carried, JobNow, LimitsNow, MachineNow, NetworkNow, Status
-from peer_daemon.page.words import WORDS, credit, mebibytes
+from peer_daemon.page.words import WORDS, credit, mebibytes, proof
 
 Local = Callable[[float], datetime]
 """From Unix seconds to what the clock on the wall shows."""
@@ -31,6 +31,7 @@ def status_text(status: Status, local: Local) -> str:
         ("machine", _machine_text(status.machine)),
         ("limits", f"{_size_text(status)}, {_when_text(status.limits)}"),
         ("credits", _credits_text(status)),
+        *(("ledger", text) for text in _ledger_texts(status, local)),
         ("network", _network_text(status.network)),
     ]
     if status.page:
@@ -129,6 +130,15 @@ def _credits_text(status: Status) -> str:
         f"{credit(earned.today)} today, {credit(earned.confirmed)} confirmed in all,"
         f" {credit(earned.pending)} wait for a tracker"
     )
+
+
+def _ledger_texts(status: Status, local: Local) -> list[str]:
+    """What the last looks at trackers' logs gave; nothing before the first."""
+    ledger = status.ledger
+    told = [f"{one.tracker} at {when(one.at, status.now, local)}: {proof(one)}" for one in ledger.logs]
+    if ledger.silent:
+        told.insert(0, f"nothing could be checked at {when(ledger.silent_at, status.now, local)}: {ledger.silent}")
+    return told
 
 
 def _network_text(network: NetworkNow) -> str:

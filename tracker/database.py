@@ -190,7 +190,7 @@ def _make_tables(database: sqlite_utils.Database, version: int) -> None:
         tokens = table("tokens")
         tokens.create(
             {"uuid": str, "issuer": str, "client": str, "source": str, "wish": bytes, "expires": int}
-            | {"payload": bytes, "signature": bytes, "used": int},
+            | {"payload": bytes, "signature": bytes, "used": int, "promised": bytes},
             pk="uuid",
             not_null={"used"},
             defaults={"used": 0},
@@ -198,7 +198,10 @@ def _make_tables(database: sqlite_utils.Database, version: int) -> None:
         )
         if "used" not in tokens.columns_dict:
             tokens.add_column("used", int, not_null_default=0)
+        if "promised" not in tokens.columns_dict:
+            tokens.add_column("promised", bytes)
         tokens.create_index(["source", "expires"], if_not_exists=True)
+        tokens.create_index(["client", "expires"], if_not_exists=True)
         make_ledger_tables(database)
         database.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
+import msgspec
 import sqlite_utils
 
 from axonp2p.errors import AxonError, Refused
@@ -23,13 +25,24 @@ from tracker.admission import (
     wish_of,
 )
 from tracker.database import Database
-from tracker.owing import ANY_AMOUNT, Owing
+from tracker.owing import ANY_AMOUNT, RECEIPTS_COME_WITHIN_S, Owing, PeerPromise, promises_of
 from tracker.table_index import TableIndex
 
 log = get_logger(__name__)
 
 KEPT_AFTER_END_S = 7 * 24 * 3600
 """How long after its end a reservation is remembered for late receipts; one with receipts is kept for good."""
+
+
+@dataclass(frozen=True)
+class _Wished:
+    """A token that was asked for, not given yet."""
+
+    token: Token
+    wish: bytes
+    promised: list[PeerPromise]
+    trouble: AxonError | None
+    """Why it cannot be given, but to who has it already."""
 
 
 class Issuer:
@@ -58,11 +71,9 @@ class Issuer:
         request = open_signed(signed, ReserveRequest)
         check_request_time(request, now)
         # What speaks against a new token does not matter to who has one already and asks again.
+        offers = {peer: self._index.offer_of(peer, now) for peer in request.peers}
         try:
-            check_peers(request, lambda peer: self._index.offer_of(peer, now))
-            offers = [self._index.offer_of(peer, now) for peer in request.peers]
-            balance = self._balance_of(signed.signer)
-            self._owing.check(balance, [offer for offer in offers if offer is not None], request.seconds)
+            check_peers(request, offers.get)
             trouble: AxonError | None = None
         except Refused as error:
             trouble = error
@@ -76,28 +87,34 @@ class Issuer:
             not_before=int(now),
             expires=int(now) + request.seconds,
         )
-        wish = wish_of(request)
-        return await self._database.write(lambda database: self._store(database, token, wish, trouble, now))
+        wished = _Wished(token, wish_of(request), promises_of(token, offers.get), trouble)
+        return await self._database.write(lambda database: self._store(database, wished, now))
 
-    def _store(
-        self, database: sqlite_utils.Database, token: Token, wish: bytes, trouble: AxonError | None, now: float
-    ) -> Signed[Token]:
+    def _store(self, database: sqlite_utils.Database, wished: _Wished, now: float) -> Signed[Token]:
+        token = wished.token
         found = database.execute(
             "SELECT client, wish, expires, issuer, payload, signature FROM tokens WHERE uuid = ?", [token.uuid]
         ).fetchone()
         if found:
-            check_same_wish(IssuedToken(*found[:3]), token.client, wish, now)
+            check_same_wish(IssuedToken(*found[:3]), token.client, wished.wish, now)
             return Signed(signer=found[3], payload=found[4], signature=found[5])
-        if trouble is not None:
-            raise trouble
+        if wished.trouble is not None:
+            raise wished.trouble
+        if not self._owing.is_open:
+            # Here, where one comes after the other: two at once must not both be the last that is allowed.
+            promised = _promised(database, token.client, now)
+            self._owing.check(self._balance_of(token.client), promised, wished.promised, now)
         source = source_of(token.client_address)
         held = "SELECT count(*) FROM tokens WHERE source = ? AND expires > ?"
         check_reservations(database.execute(held, [source, now]).fetchone()[0])
         signed = sign(self._key, token)
         database.execute(
-            "INSERT INTO tokens (uuid, issuer, client, source, wish, expires, payload, signature)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            [token.uuid, token.issuer, token.client, source, wish, token.expires, signed.payload, signed.signature],
+            "INSERT INTO tokens (uuid, issuer, client, source, wish, expires, payload, signature, promised)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                *(token.uuid, token.issuer, token.client, source, wished.wish, token.expires),
+                *(signed.payload, signed.signature, msgspec.msgpack.encode(wished.promised)),
+            ],
         )
         log.info("token issued", client=short(token.client), peers=len(token.peers), until=token.expires)
         return signed
@@ -109,3 +126,12 @@ class Issuer:
                 "DELETE FROM tokens WHERE expires <= ? AND used = 0", [now - KEPT_AFTER_END_S]
             )
         )
+
+
+def _promised(database: sqlite_utils.Database, client: PeerId, now: float) -> list[PeerPromise]:
+    """What this tracker promised to a client and may still be worked on, or was until just now."""
+    found = database.execute(
+        "SELECT promised FROM tokens WHERE client = ? AND expires > ? AND promised IS NOT NULL",
+        [client, now - RECEIPTS_COME_WITHIN_S],
+    )
+    return [one for (kept,) in found.fetchall() for one in msgspec.msgpack.decode(kept, type=list[PeerPromise])]

@@ -1,20 +1,72 @@
 """What a client may owe before this tracker reserves no more peers for it (pure).
 
 What a reservation may cost is not known before its work is done: at most what its peers can compute in its time. So a
-client is refused when it could end up owing more than it may, and is told all the numbers.
+client is refused when it could end up owing more than it may, by what it owes, what was promised to it and is not over,
+and what it asks for; and is told all the numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+
+import msgspec
 
 from axonp2p.errors import Refused, SettingsError
+from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.balances import credits_of
 from axonp2p.ledger.receipt import Balance
 from axonp2p.peers.capability import Capability
+from axonp2p.reservation.token import Token
 
 OPEN, LIMITED, EARNED = "open", "limited", "earned"
+RECEIPTS_COME_WITHIN_S = 600.0
+"""Work of longer ago is in the ledger; what was done since may be on its way, and counts as if it all were."""
+
+
+class PeerPromise(msgspec.Struct, frozen=True):
+    """One peer, reserved for a client; as it was when the reservation was given. Times are Unix seconds."""
+
+    peer: PeerId
+    gflops: float
+    """Of each of its slots."""
+    slots: int
+    began: float
+    expires: float
+
+
+def promises_of(token: Token, offer_of: Callable[[PeerId], Capability | None]) -> list[PeerPromise]:
+    """What a token promises, by what its peers offer at that moment."""
+    return [
+        PeerPromise(peer, offer.gflops, max(1, offer.slots), token.not_before, token.expires)
+        for peer in token.peers
+        if (offer := offer_of(peer)) is not None
+    ]
+
+
+def may_cost(promises: Iterable[PeerPromise], now: float) -> float:
+    """Credits that these promises to one client may still add to what it owes: an estimate that is never too small.
+
+    As long as peers are no faster than they say, and receipts come in time.
+    """
+    since = now - RECEIPTS_COME_WITHIN_S
+    flops = 0.0
+    for _, group in groupby(sorted(promises, key=lambda one: one.peer), key=lambda one: one.peer):
+        of_peer = list(group)
+        slots, gflops = max(one.slots for one in of_peer), max(one.gflops for one in of_peer)
+        flops += gflops * 1e9 * _slot_seconds([(max(since, one.began), one.expires) for one in of_peer], slots)
+    return credits_of(round(flops))
+
+
+def _slot_seconds(spans: Iterable[tuple[float, float]], slots: int) -> float:
+    """For how long slots can be at work in all: however many promises overlap, no more of them than there are."""
+    changes = sorted(change for began, ended in spans if began < ended for change in ((began, 1), (ended, -1)))
+    total, promised, last = 0.0, 0, 0.0
+    for at, change in changes:
+        total += min(promised, slots) * (at - last)
+        promised, last = promised + change, at
+    return total
 
 
 @dataclass(frozen=True)
@@ -33,20 +85,29 @@ class Owing:
                 fix='[tracker] owing: "open", "limited" (with owing-credits) or "earned"',
             )
 
-    def check(self, balance: Balance, offers: Iterable[Capability], seconds: float) -> None:
-        """Raise `Refused` when work of these peers for so long could make a client with this balance owe too much."""
-        if self.rule == OPEN:
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody is ever refused."""
+        return self.rule == OPEN
+
+    def check(
+        self, balance: Balance, promised: Sequence[PeerPromise], asked: Sequence[PeerPromise], now: float
+    ) -> None:
+        """Raise `Refused` when the work `asked` for, beside what is `promised`, could make its client owe too much."""
+        if self.is_open:
             return
-        cost = credits_of(round(sum(offer.gflops for offer in offers) * 1e9 * seconds))
+        waiting, total = may_cost(promised, now), may_cost([*promised, *asked], now)
         owed, earned = credits_of(balance.owed_flops), credits_of(balance.earned_flops)
         most = self.most if self.rule == LIMITED else 0.0
-        if owed - earned + cost <= most:
+        if owed - earned + total <= most:
             return
         allowed = f"{most:,.2f} credits more than it earned" if self.rule == LIMITED else "what it earned"
         raise Refused(
-            f"this reservation may cost up to {cost:,.2f} credits; with {owed:,.2f} owed and {earned:,.2f} earned its"
-            f" client would owe {owed - earned + cost:,.2f}, and this tracker lets it owe no more than {allowed}",
-            fix="lend a machine with the same key to earn credits, reserve less, or ask another tracker",
+            f"this reservation may cost up to {total - waiting:,.2f} credits; with up to {waiting:,.2f} promised"
+            f" already, {owed:,.2f} owed and {earned:,.2f} earned its client could come to owe"
+            f" {owed - earned + total:,.2f}, and this tracker lets it owe no more than {allowed}",
+            fix="reserve fewer peers, or for less time (reserve under [need] in job.toml); wait until reservations are"
+            " over; or lend a machine with the same key to earn credits",
         )
 
 

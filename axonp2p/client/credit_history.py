@@ -1,14 +1,16 @@
-"""The receipts of a key as a tracker's log has them, each checked; and those of this client that are not there yet."""
+"""Receipts about some keys as a tracker's log has them, each checked; and this client's that are not there yet."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from axonp2p.client.job_store import JobRecord
-from axonp2p.errors import LogForked, NotFound
+from axonp2p.client.own_keys import keys_with_receipts
+from axonp2p.errors import BadSignature, LogForked, MalformedMessage, NotFound, PeerMisbehaved
 from axonp2p.identity.peer_id import PeerId, public_key_of, short
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.ledger.balances import credits_of
@@ -45,10 +47,10 @@ class HistoryLine:
 
 @dataclass(frozen=True)
 class History:
-    """What a tracker's log has about a key."""
+    """What a tracker's log has about some keys: one, or all that are one client's."""
 
     tracker: str
-    key: PeerId
+    keys: list[PeerId]
     head: TreeHead
     lines: list[HistoryLine]
     """The newest first."""
@@ -78,29 +80,41 @@ def read_key(text: str) -> PeerId:
     return text
 
 
-def pending_of(records: Iterable[JobRecord]) -> Pending:
-    """Of jobs that are under way or may be resumed; at the end of a job what was not signed is void."""
+def pending_of(records: Iterable[JobRecord], keys: Collection[PeerId]) -> Pending:
+    """Of jobs that are under way or may be resumed; at the end of a job what was not signed is void.
+
+    `keys` are this client's: what a host says of a job counts as far as the job's own key has signed it.
+    """
     ended = (JobState.FINISHED, JobState.CANCELLED)
     waiting = [data for record in records if record.state not in ended for one in record.receipts for data in one.open]
-    receipts = [open_receipt(decode_as(data, Signed[Receipt], _SIGNED_LIMIT)) for data in waiting]
+    receipts = [receipt for data in waiting if (receipt := _opened(data)) is not None and receipt.client in keys]
     return Pending(len(receipts), sum(receipt.flops for receipt in receipts))
 
 
-async def ask_history(trackers: TrackerLines, home: Path, key: PeerId, *, most: int, prove: bool) -> History:
-    """The newest `most` receipts about `key` (0: all), with `prove` as a credit proof too.
+def _opened(data: bytes) -> Receipt | None:
+    try:
+        return open_receipt(decode_as(data, Signed[Receipt], _SIGNED_LIMIT))
+    except PeerMisbehaved:
+        return None
+
+
+async def ask_history(trackers: TrackerLines, home: Path, keys: Sequence[PeerId], *, most: int, prove: bool) -> History:
+    """The newest `most` receipts about any of `keys` (0: all), with `prove` as a credit proof too.
 
     Raises `LogForked` when the tracker's log is known to be false, and what asking raises.
     """
-    caller, told = await trackers.first(lambda caller: _ask(caller, key, most, prove))
-    signed, included = told
+    caller, told = await trackers.first(lambda caller: _ask(caller, keys, most, prove))
+    used, signed, included = told
     head = open_head(signed)
     await compare_heads(caller, home)
     opened = [(one.number, decode_as(one.entry, DoublySigned, DOUBLY_SIGNED_LIMIT)) for one in included]
     receipts = [(number, doubly.receipt.payload, open_doubly_signed(doubly)) for number, doubly in opened]
+    if any(not {receipt.client, receipt.peer} & set(used) for _, _, receipt in receipts):
+        raise MalformedMessage(f"{caller.called} tells receipts about others than was asked")
     counted = counting((receipt, payload) for _, payload, receipt in receipts)
     lines = [HistoryLine(number, receipt, payload in counted) for number, payload, receipt in receipts]
-    proof = encode(CreditProof(key=key, head=signed, receipts=included[::-1])) if prove else b""
-    return History(caller.called, key, head, lines, proof)
+    proof = encode(CreditProof(keys=used, head=signed, receipts=included[::-1])) if prove else b""
+    return History(caller.called, used, head, lines, proof)
 
 
 async def compare_heads(caller: HttpCaller, home: Path) -> None:
@@ -115,10 +129,46 @@ async def compare_heads(caller: HttpCaller, home: Path) -> None:
         )
 
 
-async def _ask(caller: HttpCaller, key: PeerId, most: int, prove: bool) -> tuple[Signed[TreeHead], list[Included]]:
-    told = await history(caller, key, prove=prove)
-    head, found = told.head, list(told.entries)
-    while told.entries and (not most or len(found) < most) and found[-1].number:
-        told = await history(caller, key, found[-1].number, open_head(head).size, prove=prove)
-        found += told.entries
-    return head, found[: most or None]
+_Told = tuple[list[PeerId], Signed[TreeHead], list[Included]]
+
+
+async def _ask(caller: HttpCaller, keys: Sequence[PeerId], most: int, prove: bool) -> _Told:
+    """Which of the keys have receipts (the first one in any case), the head of the log, and the newest first."""
+    used = await keys_with_receipts(caller, keys)
+    signed: Signed[TreeHead] | None = None
+    found: dict[int, Included] = {}
+    for key in used:
+        signed = await _ask_one(caller, key, signed, found, most, prove)
+    assert signed is not None, "there is a key at least"
+    newest = sorted(found.values(), key=lambda one: -one.number)
+    return used, signed, newest[: most or None]
+
+
+async def _ask_one(
+    caller: HttpCaller, key: PeerId, signed: Signed[TreeHead] | None, found: dict[int, Included], most: int, prove: bool
+) -> Signed[TreeHead]:
+    """Add the newest `most` of a key to `found`, all by one head: `signed`, or the one that is given."""
+    before = count = 0
+    while not (most and count >= most):
+        size = open_head(signed).size if signed else 0
+        if signed and not size:
+            break  # a log without entries
+        told = await history(caller, key, before, size, prove=prove)
+        if signed and _tree(told.head) != _tree(signed):
+            raise BadSignature(f"{caller.called} tells parts of two logs as one")
+        signed = signed or told.head
+        numbers = [one.number for one in told.entries]
+        if any(later >= earlier for earlier, later in pairwise([before or open_head(signed).size, *numbers])):
+            raise MalformedMessage(f"{caller.called} does not tell its entries in their order")
+        found |= {one.number: one for one in told.entries}
+        count += len(numbers)
+        if not numbers or not numbers[-1]:
+            break
+        before = numbers[-1]
+    assert signed is not None, "it was asked once at least"
+    return signed
+
+
+def _tree(signed: Signed[TreeHead]) -> tuple[str, str, int, bytes]:
+    head = open_head(signed)
+    return head.tracker, head.log, head.size, head.root

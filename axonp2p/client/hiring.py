@@ -21,6 +21,7 @@ from axonp2p.peers.capability import Need, as_map, read_capability
 from axonp2p.peers.coordinates import Position, guess_between
 from axonp2p.peers.rtt import Target, measure
 from axonp2p.peers.selection import MOST_CANDIDATES, Candidate, Distance, Shortlist, how_many_to_ask, nearest_first
+from axonp2p.reservation.token import LONGEST_S
 from axonp2p.table.records import Row
 from axonp2p.table.reporting import Reporter
 from axonp2p.table.shared_table import SharedTable
@@ -43,6 +44,7 @@ class Wish:
     wanted: int
     at_least: int
     max_rtt_s: float
+    reserve_s: int = LONGEST_S
     without: frozenset[PeerId] = frozenset()
     """Peers that are not asked: they are in the job already, or failed it."""
     first_rank: int = 0
@@ -91,7 +93,7 @@ class Hiring:
         self._means = means
         self._wish = wish
         self._see = see
-        self._desk = PromiseDesk(means.key, means.table.trackers, means.clock, wish.need.kind)
+        self._desk = PromiseDesk(means.key, means.table.trackers, means.clock, wish.need.kind, wish.reserve_s)
         self._reporter = Reporter(means.key, means.table.trackers, means.clock)
         self._shortlist = Shortlist(wish.need, wish.max_rtt_s)
         self._unmeasured: list[Candidate] = []

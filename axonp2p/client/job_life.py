@@ -127,6 +127,7 @@ class JobLife:
             wanted=need.peers,
             at_least=need.min_peers,
             max_rtt_s=need.max_rtt / 1000,
+            reserve_s=need.reserve,
         )
 
     def _tell(self, event: Event) -> None:

@@ -9,12 +9,14 @@ from enum import StrEnum
 from pathlib import Path
 
 from axonp2p.client.credit_history import compare_heads
+from axonp2p.client.own_keys import YOU, keys_with_receipts
 from axonp2p.client.trust_book import Known
 from axonp2p.clock import Clock
 from axonp2p.errors import MalformedMessage
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.balances import credits_of
 from axonp2p.ledger.ledger_client import balances
+from axonp2p.ledger.receipt import MOST_BALANCES, Balances
 from axonp2p.peers.capability import Capability, Need, as_map, read_capability, why_not
 from axonp2p.peers.coordinates import Position, guess_between
 from axonp2p.peers.rtt import Target, measure
@@ -23,9 +25,8 @@ from axonp2p.table.records import LONGEST_LIFE_S, MOST_ROWS, Row
 from axonp2p.table.shared_table import SharedTable
 from axonp2p.table.sightings import SeenRow, SourceAnswer
 from axonp2p.table.tracker_lines import TrackerLines
+from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
-
-MOST_KEYS = 200
 
 
 class PeerState(StrEnum):
@@ -102,6 +103,8 @@ class Credits:
     """How many receipts they are the sum of."""
     balances: list[Credit]
     """The largest earners first."""
+    hosted: list[Credit] = dataclasses.field(default_factory=list)
+    """What hosts signed for in this client's jobs, by the job: part of its own balance."""
 
 
 async def survey_peers(
@@ -164,31 +167,58 @@ def _seen_peer(seen: SeenRow, offer: Capability, distance: Distance | None, here
 async def ask_credits(
     trackers: TrackerLines,
     home: Path,
-    client: PeerId,
+    own: Mapping[PeerId, str],
     names: Mapping[PeerId, str],
     job: str,
     keys: Sequence[PeerId] = (),
 ) -> Credits:
-    """The balances of everyone in `job`, or of `keys`, or of this client and the peers in `names`."""
-    wanted = [] if job else list(keys or [client, *sorted(names)])[:MOST_KEYS]
-    caller, answer = await trackers.first(lambda caller: balances(caller, wanted, job))
+    """The balances of everyone in `job`, or of `keys`, or of this client and the peers in `names`.
+
+    `own` are this client's keys, its own first: unless they are asked for one by one, they are added up.
+    """
+
+    async def ask(caller: HttpCaller) -> Balances:
+        wanted = [] if job else list(keys or [*await keys_with_receipts(caller, [*own]), *sorted(names)])
+        return await balances(caller, wanted[:MOST_BALANCES], job)
+
+    caller, answer = await trackers.first(ask)
     await compare_heads(caller, home)
-    known = {client: "you", **names}
+    known = {**names, **own}
+    found = [
+        Credit(
+            name=known.get(balance.key, short(balance.key)),
+            key=balance.key,
+            earned=credits_of(balance.earned_flops),
+            owed=credits_of(balance.owed_flops),
+            earned_flops=balance.earned_flops,
+            owed_flops=balance.owed_flops,
+            receipts=balance.receipts,
+        )
+        for balance in answer.balances
+    ]
+    if keys:
+        return Credits(caller.called, answer.receipts, found)
+    mine = [one for one in found if one.key in own]
+    others = [one for one in found if one.key not in own]
+    shown = [*others, _added(next(iter(own)), mine)] if mine else others
     return Credits(
         tracker=caller.called,
         receipts=answer.receipts,
-        balances=[
-            Credit(
-                name=known.get(balance.key, short(balance.key)),
-                key=balance.key,
-                earned=credits_of(balance.earned_flops),
-                owed=credits_of(balance.owed_flops),
-                earned_flops=balance.earned_flops,
-                owed_flops=balance.owed_flops,
-                receipts=balance.receipts,
-            )
-            for balance in answer.balances
-        ],
+        balances=sorted(shown, key=lambda one: (-one.earned_flops, -one.owed_flops, one.key)),
+        hosted=[one for one in mine if one.name != YOU],
+    )
+
+
+def _added(client: PeerId, mine: Sequence[Credit]) -> Credit:
+    earned, owed = sum(one.earned_flops for one in mine), sum(one.owed_flops for one in mine)
+    return Credit(
+        name=YOU,
+        key=client,
+        earned=credits_of(earned),
+        owed=credits_of(owed),
+        earned_flops=earned,
+        owed_flops=owed,
+        receipts=sum(one.receipts for one in mine),
     )
 
 

@@ -12,7 +12,6 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.reservation.reserving import new_uuid, reserve
-from axonp2p.reservation.token import LONGEST_S
 from axonp2p.table.records import Row
 from axonp2p.table.sightings import SeenRow
 from axonp2p.table.tracker_lines import TrackerLines
@@ -29,13 +28,16 @@ _NO = (Unreachable, PeerMisbehaved, Refused)
 
 
 class PromiseDesk:
-    """Gets tokens for one client."""
+    """Gets tokens for one client, good for so many seconds."""
 
-    def __init__(self, key: PrivateKey, trackers: TrackerLines, clock: Clock, kind: str) -> None:
+    def __init__(self, key: PrivateKey, trackers: TrackerLines, clock: Clock, kind: str, seconds: int) -> None:
         self._key = key
         self._trackers = trackers
         self._clock = clock
         self._kind = kind
+        self._seconds = seconds
+        self._why_not: dict[PeerId, str] = {}
+        """What the last tracker said that refused a token for a peer."""
 
     async def promises(self, chosen: Sequence[SeenRow]) -> dict[PeerId, Promise | AxonError]:
         """A promise for each of the chosen peers, or why there is none. Raises nothing of the family."""
@@ -49,7 +51,8 @@ class PromiseDesk:
     async def of_the_peer(self, row: Row) -> Promise | AxonError:
         """A promise that the peer itself gives, or why it does not."""
         if not row.issues_tokens:
-            return Unreachable(f"peer {row.name}: {NOT_WILLING}")
+            why = self._why_not.get(row.peer, "")
+            return Unreachable(f"peer {row.name}: {NOT_WILLING}" + (f": {why}" if why else ""))
         failure: AxonError = Unreachable(f"peer {row.name} names no address")
         for way in ways_to(row):
             try:
@@ -67,7 +70,8 @@ class PromiseDesk:
             )
             return [dict.fromkeys(peers, promise)]
         except Refused as error:
-            # No single tracker knows them all: each is asked for those that it showed.
+            # Most often no single tracker knows them all: each is asked for those that it showed.
+            self._why_not |= dict.fromkeys(peers, error.in_a_line)
             log.debug("no tracker gives one token for all", reason=error.message)
             return await asyncio.gather(*(self._at(line, shown) for line, shown in self._by_tracker(chosen)))
         except (Unreachable, PeerMisbehaved) as error:
@@ -91,6 +95,8 @@ class PromiseDesk:
             promise = await self._trackers.ask(line, lambda caller: self._reserve(caller, peers))
         except _NO as error:
             log.debug("a tracker gives no token", tracker=line.called, peers=len(peers), reason=error.in_a_line)
+            if isinstance(error, Refused):
+                self._why_not |= dict.fromkeys(peers, error.in_a_line)
             if not isinstance(error, Refused) or len(peers) == 1:
                 return {}
             # One that cannot be reserved there shall not cost the others their token.
@@ -106,7 +112,7 @@ class PromiseDesk:
             peers,
             uuid=uuid,
             kinds=[self._kind],
-            seconds=LONGEST_S,
+            seconds=self._seconds,
             now=self._clock.now(),
             issuer=issuer,
         )

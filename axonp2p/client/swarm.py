@@ -29,7 +29,7 @@ from axonp2p.client.event_feed import EventFeed
 from axonp2p.client.events import JobSubmitted
 from axonp2p.client.hiring import Means
 from axonp2p.client.hosted_jobs import HostedJobs
-from axonp2p.client.hosted_mark import HostedMark, read_mark, write_mark
+from axonp2p.client.hosted_mark import HostedMark, write_mark
 from axonp2p.client.hosts import hand_over
 from axonp2p.client.job import Job
 from axonp2p.client.job_run import JobRun
@@ -37,12 +37,12 @@ from axonp2p.client.job_store import JobFolder, JobRecord, JobStore
 from axonp2p.client.looking import Credits, SeenPeer, Survey, ask_credits, survey_peers
 from axonp2p.client.loop_thread import LoopThread
 from axonp2p.client.new_job import new_record
+from axonp2p.client.own_keys import own_keys
 from axonp2p.client.table_home import TableHome
 from axonp2p.client.trackers import nobody_known, which_trackers
 from axonp2p.client.trust_book import TRUST_FILE, TrustBook
 from axonp2p.clock import SystemClock
 from axonp2p.errors import AlreadyRunning, JobFailed, JobFileWrong
-from axonp2p.hosting.job_key import job_key
 from axonp2p.hosting.messages import HostedWish
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import PeerId
@@ -219,31 +219,34 @@ class Swarm:
         """
         means = self._get_means()
         job_id = self._store.find(job).path.name if job else ""
-        lines, client = means.table.trackers, means.key.peer_id
-        return self._loop.call(ask_credits(lines, self.home, client, self.names(), job_id, keys))
+        asking = ask_credits(means.table.trackers, self.home, self._own_keys(), self._peer_names(), job_id, keys)
+        return self._loop.call(asking)
 
     def history(self, key: PeerId = "", *, most: int = 0, prove: bool = False) -> History:
-        """The receipts of a key (this client's own when none is named) that a tracker's log has, each checked.
+        """The receipts of a key (when none is named: all of this client's) that a tracker's log has, each checked.
 
         The newest `most`; 0 for all. With `prove` the history comes with its credit proof. Raises as `credits`.
         """
         means = self._get_means()
-        wanted = read_key(key) if key else means.key.peer_id
+        wanted = [read_key(key)] if key else [*self._own_keys()]
         return self._loop.call(ask_history(means.table.trackers, self.home, wanted, most=most, prove=prove))
 
     def pending(self) -> Pending:
-        """Work that this client accepted and that peers have not signed for yet."""
-        return pending_of(self._store.records())
+        """Work that this client, or a host for it, accepted and that peers have not signed for yet."""
+        return pending_of(self._store.records(), self._own_keys())
 
     def names(self) -> dict[PeerId, str]:
-        """The peers of this client's jobs, by the names that they had there, and the keys of its hosted jobs."""
-        key, records = self._get_means().key, self._store.records()
-        # A host signs for each job with the job's own key, and what it owes is owed by this client.
-        hosted = [record.id for record in records if read_mark(self._store.place_of(record.id))]
-        peers = {peer.peer: peer.name for record in records for peer in record.peers}
-        return peers | {job_key(key, one).peer_id: one for one in hosted}
+        """The peers of this client's jobs, by the names that they had there, and the keys that are its own."""
+        return self._peer_names() | self._own_keys()
 
     # --- how it works ---
+
+    def _own_keys(self) -> dict[PeerId, str]:
+        # A host signs for each job with the job's own key, and what it owes is owed by this client.
+        return own_keys(self._get_means().key, [record.id for record in self._store.records()])
+
+    def _peer_names(self) -> dict[PeerId, str]:
+        return {peer.peer: peer.name for record in self._store.records() for peer in record.peers}
 
     def _write_down(self, folder: str | Path, peers: int | None) -> tuple[JobFolder, JobRecord, JobSpec]:
         source = Path(folder).expanduser().absolute()

@@ -193,6 +193,9 @@ _NAME = _text(
     r"[A-Za-z0-9][A-Za-z0-9._-]{0,58}", "at most 59 letters, digits, dots and dashes, a letter or digit first", "my-job"
 )
 
+LONGEST_RESERVATION_S = 24 * 3600
+"""What trackers and peers allow."""
+
 COMPRESSIONS = ("auto", "none", "bf16", "8-bit", "4-bit", "2-bit", "1-bit")
 """How values travel between peers."""
 
@@ -207,6 +210,7 @@ SECTIONS: dict[str, dict[str, Rule]] = {
         "peers": _whole(1, MOST_MEMBERS, 4),
         "min-peers": _whole(1, MOST_MEMBERS, 1),
         "wait": _measured({"s": 1, "min": 60, "h": 3600, "d": 86400}, 0, 366 * 86400, '"5 min"'),
+        "reserve": _measured({"s": 1, "min": 60, "h": 3600}, 600, LONGEST_RESERVATION_S, '"24 h"'),
         "cores": _whole(1, 4096, 1),
         "memory": _measured(_MEMORY, 1, 2**30, '"1 GB"'),
         "gpu-memory": _measured(_MEMORY, 0, 2**30, '"8 GB"'),

@@ -12,7 +12,7 @@ import msgspec
 
 from axonp2p.errors import JobFileWrong
 from axonp2p.jobs.aggregation import Aggregation, Rule
-from axonp2p.jobs.job_file_keys import SECTIONS, Wrong, nearest, nearest_section
+from axonp2p.jobs.job_file_keys import LONGEST_RESERVATION_S, SECTIONS, Wrong, nearest, nearest_section
 from axonp2p.jobs.job_file_lines import line_of
 
 JOB_FILE = "job.toml"
@@ -27,6 +27,8 @@ class NeedSpec(msgspec.Struct, frozen=True, kw_only=True):
     """With fewer left the job cannot go on."""
     wait: int = 300
     """For how long it then looks for others before it fails, in seconds."""
+    reserve: int = LONGEST_RESERVATION_S
+    """For how long peers are reserved at a time, in seconds."""
     cores: int = 1
     memory: int = 1024
     """MiB."""
@@ -234,7 +236,7 @@ def need_in_words(words: Iterable[str], kind: str = "train") -> dict[str, Any]:
     return _as_query(kind, NeedSpec(**({"memory": 0} | checked)))
 
 
-_NO_NEED = ("peers", "min-peers", "max-rtt")
+_NO_NEED = ("peers", "min-peers", "wait", "reserve", "max-rtt")
 """Keys of `[need]` that are about the job's choice, not about what one peer offers."""
 
 

@@ -1,4 +1,4 @@
-"""A credit proof: the receipts of one key with their way to a head that a tracker signed (pure).
+"""A credit proof: the receipts of some keys with their way to a head that a tracker signed (pure).
 
 It is a file for others: docs/ledger.md describes every byte of it, and `scripts/verify_ledger` reads it with nothing of
 ours. Whoever has it knows that these receipts are in that log; that there are no others only the whole log can show.
@@ -20,8 +20,8 @@ from axonp2p.wire.envelope import Signed
 class CreditProof(Message, frozen=True):
     """The whole file."""
 
-    key: PeerId
-    """Whose receipts."""
+    keys: list[PeerId]
+    """Whose receipts: one key's, or a client's and those that hosts signed with for it."""
     head: Signed[TreeHead]
     """The log that they are in."""
     receipts: list[Included]

@@ -88,6 +88,12 @@ async def look_at_logs(callers: Sequence[HttpCaller], watched: WatchedLogs) -> l
     return [_looked(answer, watched) if isinstance(answer, _Heard) else answer for answer in answers]
 
 
+async def compare_head(signed: Signed[TreeHead], caller: HttpCaller, watched: WatchedLogs) -> None:
+    """Compare one more head that `caller`'s tracker showed. Raises what asking raises when it proves nothing."""
+    if wanted := watched.heard(signed):
+        watched.proved(wanted, await consistency(caller, *wanted.sizes))
+
+
 async def _ask(caller: HttpCaller) -> _Heard | Looked:
     try:
         told = await heads(caller)

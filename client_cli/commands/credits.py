@@ -30,8 +30,8 @@ def command(
     """What a tracker's ledger says of you and the peers of your jobs; with JOB, of that job alone.
 
     A credit is a cobblestone: 200 of them are a day of work at 1 GFLOPS, counted, not claimed. With --key, --csv or
-    --proof the receipts of one key are shown, each checked; the tracker's log is compared with what was seen of it
-    before.
+    --proof receipts are shown, each checked; the tracker's log is compared with what was seen of it before. What hosts
+    signed for in your jobs is yours.
     """
     import msgspec
 
@@ -50,11 +50,11 @@ def command(
             raise click.UsageError("JOB does not go with --key, --csv or --proof")
         history = swarm.history(key, most=0 if as_csv or proof else _SHOWN, prove=proof is not None)
         rows = [history_row(line) for line in history.lines]
-        data: dict[str, object] = {"key": history.key, "tracker": history.tracker, "entries": history.head.size}
+        data: dict[str, object] = {"keys": history.keys, "tracker": history.tracker, "entries": history.head.size}
         data |= {"root": history.head.root.hex(), "receipts": rows}
         text = history_csv(history) if as_csv else history_table(history, swarm.names())
         if not (as_csv or proof):
-            balances = swarm.credits(keys=[history.key])
+            balances = swarm.credits(keys=history.keys)
             data["balances"] = msgspec.to_builtins(balances.balances)
             text = f"{credits_table(balances)}\n\n{text}"
         if proof is not None:

@@ -68,6 +68,19 @@ class LimitsNow(Told, frozen=True, kw_only=True):
     """Percent."""
 
 
+class JobEarned(Told, frozen=True, kw_only=True):
+    """What one job has brought; what its tracker refused for ever counts nowhere."""
+
+    job: str
+    at: float
+    """When its last round was accepted."""
+    rounds: int
+    earned: float
+    """In cobblestones."""
+    pending: float
+    """The part of it that no tracker has acknowledged yet."""
+
+
 class CreditsNow(Told, frozen=True, kw_only=True):
     """In cobblestones."""
 
@@ -79,6 +92,34 @@ class CreditsNow(Told, frozen=True, kw_only=True):
     """Signed, but no tracker has acknowledged it yet."""
     days: list[float]
     """Of the last 30 days, oldest first, today last."""
+    jobs: list[JobEarned] = []
+    """The last ten, that of the newest receipt first."""
+
+
+class LogNow(Told, frozen=True, kw_only=True):
+    """What came of the last look at one tracker's log."""
+
+    tracker: str
+    """HOST:PORT."""
+    at: float
+    proved: int = 0
+    """Receipts of this peer, of those that were picked, that are proved to be in its log."""
+    entries: int = 0
+    """Of its log, under the head that it signed."""
+    counts: float = 0.0
+    """What its ledger says that this peer earned, in cobblestones."""
+    wrong: str = ""
+    """What it did not prove, or what is false about its log; empty when all is well."""
+
+
+class LedgerNow(Told, frozen=True, kw_only=True):
+    """Whether trackers have what this peer has earned, looked up now and then."""
+
+    logs: list[LogNow] = []
+    """One for each tracker that was looked at since the start, the last look first."""
+    silent: str = ""
+    """Why the last look found nothing out; empty when it did."""
+    silent_at: float = 0.0
 
 
 class DoneNow(Told, frozen=True, kw_only=True):
@@ -152,6 +193,7 @@ class Status(Told, frozen=True, kw_only=True):
     credits: CreditsNow
     done: DoneNow
     network: NetworkNow
+    ledger: LedgerNow = LedgerNow()
     page: str = ""
     """Address of the status page; empty when it is off."""
 

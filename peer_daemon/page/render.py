@@ -47,6 +47,7 @@ def _template() -> Template:
         "mebibytes": words.mebibytes,
         "credit": words.credit,
         "counted": words.counted,
+        "proof": words.proof,
         "arithmetic": words.arithmetic,
         "measured": words.measured,
         "yes_no": words.yes_no,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peer_daemon.control.status import State
+from peer_daemon.control.status import LogNow, State
 
 ABSENT = "-"
 WORDS: dict[State, str] = {
@@ -64,3 +64,13 @@ def measured(amount: float | None, unit: str) -> str:
 def yes_no(value: bool | None) -> str:
     """For readings that are so or not so."""
     return ABSENT if value is None else "yes" if value else "no"
+
+
+def proof(log: LogNow) -> str:
+    """What came of a look at a tracker's log, as one sentence after the tracker's name."""
+    if log.wrong:
+        return log.wrong
+    if not log.proved:
+        return "what was picked has not come there yet"
+    picked = "one receipt that was picked is" if log.proved == 1 else f"{log.proved} receipts that were picked are"
+    return f"{picked} proved to be in its log of {counted(log.entries, 'receipt')}"

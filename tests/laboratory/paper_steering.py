@@ -13,9 +13,12 @@ from peer_daemon.control.status import (
     DoneNow,
     HappeningTold,
     HistoryTold,
+    JobEarned,
     JobNow,
+    LedgerNow,
     LimitsAsked,
     LimitsNow,
+    LogNow,
     MachineNow,
     NetworkNow,
     SpanTold,
@@ -59,7 +62,15 @@ NETWORK = NetworkNow(
     dht_nodes=41,
 )
 DAYS = [4.0, 0, 11.5, 18.2, 22, 19.4, 3.1, 0, 0, 14.9, 21.3, 25.5, 19.8, 17, 8.2, 2.0, 16.4, 23.9, 28.1, 24.6]
-CREDITS = CreditsNow(today=31.2, confirmed=412.0, pending=6.4, days=[0.0] * 9 + DAYS + [31.2])
+JOBS = [
+    JobEarned(job="digits-7f3a", at=NOON - 40, rounds=14, earned=9.1, pending=6.4),
+    JobEarned(job="text-11c0", at=NOON - 3.9 * HOUR, rounds=71, earned=88.4, pending=0.0),
+    JobEarned(job="digits-02b6", at=NOON - 50 * HOUR, rounds=6, earned=3.7, pending=0.0),
+]
+CREDITS = CreditsNow(today=31.2, confirmed=412.0, pending=6.4, days=[0.0] * 9 + DAYS + [31.2], jobs=JOBS)
+PROVED = LogNow(tracker="lab.local:7070", at=NOON - 1200, proved=6, entries=88_123, counts=412.0)
+ALSO_PROVED = LogNow(tracker="attic.example:7070", at=NOON - 5.2 * HOUR, proved=6, entries=88_019, counts=409.1)
+LEDGER = LedgerNow(logs=[PROVED, ALSO_PROVED])
 DONE = DoneNow(jobs=3, rounds=91, samples=1_104_300, flops=2_740_000_000_000_000)
 
 TRAINING = Status(
@@ -77,6 +88,7 @@ TRAINING = Status(
     credits=CREDITS,
     done=DONE,
     network=NETWORK,
+    ledger=LEDGER,
 )
 
 

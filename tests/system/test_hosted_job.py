@@ -133,8 +133,16 @@ def test_the_client_goes_and_the_host_dies_and_the_job_goes_on(tmp_path: Path) -
         (found,) = (event for event in folder.read_events() if isinstance(event, StateFound))
         assert sorted(found.waiting) == ["heron", "otter"]
         assert [one["state"] for one in other.ask("jobs", "--hosted")["jobs"]] == ["finished"]
-        owed = other.ask("credits")["balances"]
-        assert sum(one["owed"] for one in owed if one["name"] == job) > 0
+        credits = other.ask("credits")
+        (at_host,) = credits["hosted"]
+        assert at_host["name"] == job
+        assert at_host["owed"] > 0
+        assert [one["owed"] for one in credits["balances"] if one["name"] == "you"] == [at_host["owed"]]
+        proved = other.ask("credits", "--proof", str(tmp_path / "proof"))["receipts"]
+        assert len(proved) >= at_host["receipts"]
+        verify = [sys.executable, Path(__file__).parents[2] / "scripts" / "verify_ledger", tmp_path / "proof"]
+        said = subprocess.run(verify, check=True, capture_output=True, text=True).stdout
+        assert said.startswith(f"{len(proved)} receipts")
         assert not processes_of(hosted)
         for name in ("tracker", "otter", "heron"):
             assert "Traceback" not in processes.output(name)

@@ -104,6 +104,10 @@ def test_while_the_owners_program_runs_the_job_stands_still_and_then_goes_on(tmp
             playing.kill()
         until(home, lambda status: status.state == "training", "it did not go on")
         finished(job)
+        (proved,) = until(home, lambda status: bool(status.ledger.logs), "no tracker proved anything").ledger.logs
+        assert proved.tracker in processes.tracker
+        assert proved.proved > 0
+        assert proved.wrong == ""
         assert "Traceback" not in processes.output("otter")
     events = events_of(person)
     assert [each["reason"] for each in named(events, "peer_paused")] == ["axon-game runs"]

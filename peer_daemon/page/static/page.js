@@ -108,9 +108,9 @@
   let known = "";
 
   function hear(event) {
-    const { state, why, sentence, until, jobs, limits, credits, findable, network } = JSON.parse(event.data);
+    const { state, why, sentence, until, jobs, limits, credits, findable, network, ledger } = JSON.parse(event.data);
     const work = jobs.map((job) => [job.job, job.round, job.frozen]);
-    const seen = [sentence, work, limits, credits, findable, network];
+    const seen = [sentence, work, limits, credits, findable, network, ledger];
     const news = JSON.stringify([state, why, until, document.hidden || seen]); // a hidden tab shows its title and icon
     if (news !== known) lookSoon();
     known = news;

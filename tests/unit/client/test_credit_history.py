@@ -9,17 +9,30 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from axonp2p.client.credit_history import History, Pending, ask_history, compare_heads, pending_of
+from axonp2p.client.job_store import JobRecord, Receipts
+from axonp2p.client.looking import ask_credits
+from axonp2p.client.own_keys import own_keys
 from axonp2p.errors import LogForked
+from axonp2p.hosting.job_key import job_key
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.jobs.lifecycle import JobState
 from axonp2p.ledger.balances import credits_of
+from axonp2p.ledger.credit_proof import CreditProof
+from axonp2p.ledger.ledger_client import hand_in
+from axonp2p.reservation.token import Token
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines
+from axonp2p.wire.codec import decode_as, encode
+from axonp2p.wire.envelope import open_signed, sign
 from client_cli.credit_history_text import history_csv, history_table, pending_text
-from tests.fakes import ManualClock, key_of
+from client_cli.credits_table import credits_table
+from tests.fakes import ManualClock, key_of, make_receipt, sign_both
 from tests.unit.tracker.conftest import Running, start_tracker
 from tests.unit.tracker.logs import ADA, BEN, CLIENT, paid, rewrite
 
@@ -34,13 +47,13 @@ async def lab(tmp_path: Path) -> AsyncIterator[Running]:
     await running.stop()
 
 
-async def history(lab: Running, home: Path, key: str, **changes: int | bool) -> History:
+async def history(lab: Running, home: Path, *keys: str, **changes: int | bool) -> History:
     lab.clock.time += 2
     health = TrackerHealth([str(lab.address)])
     lines = TrackerLines(health, ManualClock(), random.Random(1))
     try:
         usual: dict[str, int | bool] = {"most": 0, "prove": True}
-        return await ask_history(lines, home, key, **(usual | changes))  # type: ignore[arg-type]
+        return await ask_history(lines, home, keys, **(usual | changes))  # type: ignore[arg-type]
     finally:
         await lines.close()
 
@@ -76,6 +89,59 @@ async def test_the_history_is_whole_and_the_newest_first(lab: Running, tmp_path:
     rows = history_csv(found).splitlines()
     assert len(rows) == 131
     assert rows[1].startswith("0,2027-01-15T08:00:00+00:00,job-1,1,")
+
+
+async def by_host(lab: Running, key: PrivateKey, job: str, rounds: int) -> None:
+    """A host works on a job, with the job's own key."""
+    lab.clock.time += 1
+    await lab.announce(ADA, sequence=int(lab.clock.now()))
+    uuid = open_signed(await lab.reserve(job_key(key, job), ADA), Token).uuid
+    receipts = [make_receipt(job_key(key, job), ADA, uuid, number) for number in range(1, rounds + 1)]
+    kept = await hand_in(lab.caller, [sign_both(job_key(key, job), ADA, receipt) for receipt in receipts])
+    assert kept.new == rounds
+
+
+async def test_what_hosts_signed_for_is_in_history_balance_and_proof(lab: Running, tmp_path: Path):
+    jobs = [f"job-{number}" for number in range(210)]  # more than one question may name
+    own = own_keys(CLIENT, jobs)
+    await by_host(lab, CLIENT, "job-7", 105)
+    await paid(lab, ADA, rounds=3)
+    await by_host(lab, CLIENT, "job-209", 2)
+    await by_host(lab, key_of("somebody else"), "job-7", 4)
+    found = await history(lab, tmp_path, *own)
+    mine = [CLIENT.peer_id, job_key(CLIENT, "job-7").peer_id, job_key(CLIENT, "job-209").peer_id]
+    assert found.keys == mine
+    assert [line.number for line in found.lines] == list(range(109, -1, -1))
+    assert "to ada" in history_table(found, own | {ADA.peer_id: "ada"})
+    newest = await history(lab, tmp_path, *own, most=3, prove=False)
+    assert [line.number for line in newest.lines] == [109, 108, 107]
+    (tmp_path / "proof").write_bytes(found.proof)
+    code, said = verified(tmp_path / "proof", "--json")
+    assert code == 0, said
+    told = json.loads(said)
+    assert (told["keys"], told["receipts"], told["owed_flops"]) == (mine, 110, str(110 * 10**12))
+    assert "and 2 more keys" in verified(tmp_path / "proof")[1]
+
+    lab.clock.time += 2
+    lines = TrackerLines(TrackerHealth([str(lab.address)]), ManualClock(), random.Random(1))
+    try:
+        credits = await ask_credits(lines, tmp_path, own, {ADA.peer_id: "ada"}, "")
+    finally:
+        await lines.close()
+    assert [(one.name, one.owed_flops, one.receipts) for one in credits.balances if one.name == "you"] == [
+        ("you", 110 * 10**12, 110)
+    ]
+    assert [one.name for one in credits.balances] == ["ada", "you"]
+    assert {one.name: one.receipts for one in credits.hosted} == {"job-7": 105, "job-209": 2}
+    assert "what hosts signed for: job-7" in credits_table(credits)
+
+
+async def test_a_proof_about_others_or_with_a_key_twice_is_wrong(lab: Running, tmp_path: Path):
+    await paid(lab, ADA, rounds=1)
+    good = decode_as((await history(lab, tmp_path, ADA.peer_id)).proof, CreditProof, 10**6)
+    for keys in ([], [BEN.peer_id], [ADA.peer_id, ADA.peer_id]):
+        (tmp_path / "proof").write_bytes(encode(msgspec.structs.replace(good, keys=keys)))
+        assert verified(tmp_path / "proof")[0] == 1
 
 
 async def test_a_key_without_receipts_has_an_empty_proof(lab: Running, tmp_path: Path):
@@ -140,10 +206,34 @@ def _verifier() -> dict[str, object]:
     return names
 
 
+def record_with(*signed: bytes, state: JobState = JobState.LEFT) -> JobRecord:
+    waiting = Receipts(reservation="r", peer=ADA.peer_id, last=len(signed), open=list(signed))
+    return JobRecord(
+        id="job-1",
+        name="job",
+        folder="",
+        spec={},
+        created=0,
+        updated=0,
+        peers_wanted=1,
+        rounds=1,
+        state=state,
+        receipts=[waiting],
+    )
+
+
 def test_what_jobs_wait_for_is_pending():
-    assert pending_of([]) == Pending(0, 0)
+    own = own_keys(CLIENT, ["job-1"])
+    assert pending_of([], own) == Pending(0, 0)
     assert pending_text(Pending(0, 0)) == ""
     assert "2 receipts of yours, 2.31 credits" in pending_text(Pending(2, 10**12))
+    by_me, by_host, by_another = (
+        encode(sign(key, make_receipt(key, ADA, "0" * 36)))
+        for key in (CLIENT, job_key(CLIENT, "job-1"), key_of("somebody else"))
+    )
+    # What a host's copy says of others, or cannot be read, is not this client's.
+    assert pending_of([record_with(by_me, by_host, by_another, b"nonsense")], own) == Pending(2, 2 * 10**12)
+    assert pending_of([record_with(by_me, state=JobState.FINISHED)], own) == Pending(0, 0)
 
 
 def test_the_verifier_uses_nothing_of_ours():

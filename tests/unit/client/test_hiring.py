@@ -21,7 +21,7 @@ from axonp2p.jobs.messages import EndLease, LeaseEnded, TakeLease
 from axonp2p.peers.capability import Need
 from axonp2p.peers.coordinates import Coordinate, Position, write_coordinate
 from axonp2p.peers.selection import how_many_to_ask
-from axonp2p.reservation.token import Token
+from axonp2p.reservation.token import LONGEST_S, Token
 from axonp2p.table import reporting
 from axonp2p.table.records import ReportHeard, Row
 from axonp2p.table.sightings import SeenRow, Sight, SourceAnswer
@@ -113,10 +113,11 @@ class Search:
         max_rtt_s: float = 5.0,
         here: bytes = b"",
         trust: Path = Path(":memory:"),
+        reserve_s: int = LONGEST_S,
         **need: Any,
     ) -> None:
         self.seen: list[Event] = []
-        wish = Wish("digits-1", Need(**need), wanted, at_least, max_rtt_s)
+        wish = Wish("digits-1", Need(**need), wanted, at_least, max_rtt_s, reserve_s)
         shared: Any = table
         means = Means(CLIENT, shared, Position(random.Random(1), here), ManualClock(), TrustBook(trust))
         self.hiring = Hiring(means, wish, self.seen.append)
@@ -285,6 +286,23 @@ async def test_who_issues_no_token_cannot_be_had_without_a_tracker(start_peer: A
     with pytest.raises(NobodyFits) as caught:
         await Search(table, wanted=1).names()
     assert promising.NOT_WILLING in caught.value.cause
+
+
+async def test_why_a_tracker_refuses_is_told_and_the_time_that_was_wished_is_asked_for(
+    start_peer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wishes: list[dict[str, Any]] = []
+
+    async def refuses(line: Any, key: Any, peers: list[str], **wish: Any) -> Signed[Token]:
+        wishes.append(wish)
+        raise Refused("this reservation may cost up to 12 credits")
+
+    monkeypatch.setattr(promising, "reserve", refuses)
+    peer = await start_peer("otter", Daemon())
+    with pytest.raises(NobodyFits) as caught:
+        await Search(Table([peer.row()]), wanted=1, reserve_s=7200).names()
+    assert f"{promising.NOT_WILLING}: this reservation may cost up to 12 credits" in caught.value.cause
+    assert {wish["seconds"] for wish in wishes} == {7200}
 
 
 async def test_one_that_a_tracker_does_not_know_gives_its_own_token_the_others_have_the_trackers(

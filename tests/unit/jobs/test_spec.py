@@ -22,6 +22,7 @@ from axonp2p.jobs.spec import (
     with_peers,
 )
 from axonp2p.peers.capability import Need, read_need
+from axonp2p.reservation.token import LONGEST_S
 
 FULL = """\
 # A comment
@@ -259,6 +260,16 @@ def test_any_value_of_any_key_is_read_or_a_named_mistake_at_its_line(place: tupl
     if error := mistake_in(text):
         assert f"line {text.count(chr(10))}: " in error.message
         assert error.fix
+
+
+def test_peers_are_reserved_for_a_day_unless_the_job_says_less() -> None:
+    assert parse_spec('name = "x"', "job.toml").need.reserve == LONGEST_S
+    assert parse_spec('name = "x"\n[need]\nreserve = "2 h"', "job.toml").need.reserve == 7200
+    for wrong in ('"25 h"', '"1 min"'):
+        with pytest.raises(JobFileWrong, match="line 3: reserve: expected 600 to 86400 s"):
+            parse_spec(f'name = "x"\n[need]\nreserve = {wrong}', "job.toml")
+    with pytest.raises(JobFileWrong, match="says nothing of a need"):
+        need_in_words(["reserve=2 h"])
 
 
 def test_what_a_peer_must_offer_can_be_asked_for_in_full() -> None:

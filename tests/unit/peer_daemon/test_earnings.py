@@ -61,8 +61,8 @@ def test_pending_becomes_confirmed_or_nothing():
     earnings = Earnings()
     for _ in range(3):
         earnings.signed(at(2027, 1, 20, 5), "a", MANY, 64)
-    earnings.confirmed(MANY)
-    earnings.refused(at(2027, 1, 20, 5), MANY)
+    earnings.confirmed("a", MANY)
+    earnings.refused(at(2027, 1, 20, 5), "a", MANY)
     credits = earnings.credits(at(2027, 1, 20, 6), BERLIN)
     assert (credits.confirmed, credits.pending, credits.today) == (
         credits_of(MANY),
@@ -70,6 +70,24 @@ def test_pending_becomes_confirmed_or_nothing():
         credits_of(2 * MANY),
     )
     assert earnings.done() == DoneNow(jobs=1, rounds=3, samples=192, flops=3 * MANY)
+
+
+def test_the_last_jobs_with_what_each_has_brought():
+    earnings = Earnings()
+    for number in range(12):
+        earnings.signed(1000 + number, f"job {number}", MANY, 1)
+    earnings.signed(2000, "job 5", MANY, 1)
+    earnings.signed(2001, "job 5", MANY, 1)
+    earnings.confirmed("job 5", MANY)
+    earnings.refused(2001, "job 5", MANY)
+    jobs = earnings.credits(3000, UTC).jobs
+    assert [one.job for one in jobs] == ["job 5", *(f"job {number}" for number in (11, 10, 9, 8, 7, 6, 4, 3, 2))]
+    assert (jobs[0].at, jobs[0].rounds, jobs[0].earned, jobs[0].pending) == (
+        2001,
+        3,
+        credits_of(2 * MANY),
+        credits_of(MANY),
+    )
 
 
 def test_a_month_of_many_gpus_does_not_overflow():
@@ -87,9 +105,9 @@ def test_sums_are_those_of_the_receipts(receipts, later):
     for age, end in receipts:
         earnings.signed(begin + age, "a", MANY, 1)
         if end == "c":
-            earnings.confirmed(MANY)
+            earnings.confirmed("a", MANY)
         elif end == "r":
-            earnings.refused(begin + age, MANY)
+            earnings.refused(begin + age, "a", MANY)
     today = 45 + later // DAY
     credits = earnings.credits(begin + today * DAY + 5, UTC)
     counted = [age // DAY for age, end in receipts if end != "r"]

@@ -77,7 +77,7 @@ class Setting:
         self.standing = Standing(self.own, self.told, lambda: ["192.0.2.7"])
         self.standing.port = 7071
         told = self.told
-        self.presence.parts = Parts(told, told, told, dht=told, standing=self.standing, lan=told)
+        self.presence.parts = Parts(told, told, told, told, dht=told, standing=self.standing, lan=told)
 
     async def announced(self, **changes):
         usual = {"tracker": TRACKER.peer_id, "again_in": 300, "seen_from": "192.0.2.7", "time": 0}

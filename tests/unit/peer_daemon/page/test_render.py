@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from peer_daemon.control.status import Carried, HistoryTold, Status
+from peer_daemon.control.status import Carried, HistoryTold, LedgerNow, LogNow, Status
 from peer_daemon.page import words
 from peer_daemon.page.render import page
-from tests.laboratory.paper_steering import DAY, DIGITS, STATES, TRAINING, changed
+from tests.laboratory.paper_steering import DAY, DIGITS, NOON, STATES, TRAINING, changed
 
 NOTHING = HistoryTold(spans=[], happenings=[])
 
@@ -146,16 +146,44 @@ def test_tables_stand_behind_the_pictures() -> None:
     assert html(TRAINING).count("data-earned=") == 30
 
 
+def test_the_last_jobs_are_told_with_what_is_pending_apart():
+    text = read(TRAINING).text
+    assert "digits-7f3a 11:59 14 9.1, 6.4 pending" in text
+    assert "text-11c0 08:06 71 88.4" in text
+    assert "digits-02b6 Tue 7 Oct 6 3.7" in text
+
+
+def test_whether_trackers_proved_the_receipts_is_told_with_the_time():
+    text = read(TRAINING).text
+    proved = "lab.local:7070 6 receipts that were picked are proved to be in its log of 88,123 receipts."
+    assert f"11:40 ● {proved} It counts 412.0 credits of this peer." in text
+    wrong = LogNow(tracker="lab.local:7070", at=NOON, wrong="its log is false: two logs of 5 entries", counts=3.0)
+    text = read(changed(ledger=LedgerNow(logs=[wrong]))).text
+    assert "12:00 ▲ lab.local:7070 its log is false: two logs of 5 entries" in text
+    silent = LedgerNow(silent="tracker lab: does not answer", silent_at=NOON)
+    assert "At 12:00 nothing could be checked: tracker lab: does not answer." in read(changed(ledger=silent)).text
+    assert "Not yet: a few receipts are looked up" in read(changed(ledger=LedgerNow())).text
+
+
 def test_a_new_peer_has_nothing_to_boast_of() -> None:
     fresh = changed(
         state="ready",
         jobs=[],
-        credits=msgspec.structs.replace(TRAINING.credits, today=0.0, confirmed=0.0, pending=0.0, days=[0.0] * 30),
+        credits=msgspec.structs.replace(
+            TRAINING.credits, today=0.0, confirmed=0.0, pending=0.0, days=[0.0] * 30, jobs=[]
+        ),
+        ledger=LedgerNow(),
         done=msgspec.structs.replace(TRAINING.done, jobs=0, rounds=0, samples=0, flops=0),
         network=msgspec.structs.replace(TRAINING.network, trackers=[]),
     )
     text = read(fresh, NOTHING).text
-    for part in ("No round of this machine has been accepted yet.", "No job runs on this machine.", "None is known."):
+    for part in (
+        "No round of this machine has been accepted yet.",
+        "No job runs on this machine.",
+        "None is known.",
+        "No receipt yet.",
+        "Nothing is confirmed yet.",
+    ):
         assert part in text, part
 
 
