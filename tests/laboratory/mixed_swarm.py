@@ -53,7 +53,7 @@ class Found:
 
     def as_plain(self) -> dict[str, object]:
         """For --json."""
-        return {**asdict(self), "shares": self.shares}
+        return {**asdict(self), "outcomes": dict(self.outcomes), "shares": self.shares}
 
 
 def honest_job(base: Path, folder: Path, rounds: int) -> Found:
