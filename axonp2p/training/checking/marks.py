@@ -192,7 +192,7 @@ def _norm(tensors: Sequence[Tensor], joined: Iterable[Tensor]) -> list[float]:
     if all(tensor.numel() == 1 for tensor in tensors):
         return []
     # A portion at a time in 64 bits: for all of them there would be no memory.
-    portions = (part.double() for flat in joined for part in flat.split(_PORTION))
+    portions = (part.double() for flat in joined for part in torch.split(flat, _PORTION))
     norm = math.sqrt(sum(float(torch.dot(part, part)) for part in portions))
     return [norm if math.isfinite(norm) else 1e300]
 

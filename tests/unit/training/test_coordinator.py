@@ -95,7 +95,8 @@ class Crew:
         job = TrainPlan("line-1", "task.py", plan.pop("shards", members), rounds, 5, batch=8, seed=1, **plan)
         read = start.read_bytes if start else None
         rounds = Rounds(job, names, checks=checks)
-        self.coordinator = Coordinator(rounds, self, ManualClock(), self.seen.append, shelf=shelf, start_state=read)
+        self.clock = ManualClock()
+        self.coordinator = Coordinator(rounds, self, self.clock, self.seen.append, shelf=shelf, start_state=read)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def set_members(self, ranks: Sequence[int]) -> None:
@@ -248,6 +249,7 @@ async def test_who_leaves_while_the_last_round_is_checked_has_a_job_that_is_trai
     crew = Crew(rounds=1, checks=checks, wishes=Wishes(exchange_every=5, overlap=False))
 
     def instead(rank: int, told: Any) -> Message | None:
+        crew.clock.time += 1.0  # rounds that take no time leave none to a member's line for checks
         if isinstance(told, RedoSegment) or leave is Coordinator.pause:
             leave(crew.coordinator)
         return marked(rank, told)
