@@ -11,7 +11,6 @@ from pathlib import Path
 from axonp2p.client.account import JobAccount
 from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import WorkChecked as WorkCheckedEvent
-from axonp2p.client.evidence import FRAME_LIMIT, Evidence, SignedFrame, said_by, what_is_said
 from axonp2p.client.trust_book import Known, TrustBook
 from axonp2p.clock import Clock
 from axonp2p.errors import MessageTooLarge
@@ -20,6 +19,7 @@ from axonp2p.jobs.spec import JobSpec
 from axonp2p.ledger.said import check_said
 from axonp2p.logs import get_logger
 from axonp2p.training.checking.desk import Settings
+from axonp2p.training.checking.evidence import FRAME_LIMIT, Evidence, SignedFrame, said_by, what_is_said
 from axonp2p.training.checking.opinions import Outcome
 from axonp2p.training.messages import RoundDone, SegmentRedone
 from axonp2p.training.round_messages import WorkChecked

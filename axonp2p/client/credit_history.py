@@ -13,17 +13,13 @@ from axonp2p.identity.peer_id import PeerId, public_key_of, short
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.ledger.balances import credits_of
 from axonp2p.ledger.credit_proof import CreditProof, counting
+from axonp2p.ledger.entry import decode_entry
 from axonp2p.ledger.log_client import history
 from axonp2p.ledger.log_messages import Included
 from axonp2p.ledger.log_watch import FILE, keep_watched, look_at_logs, read_watched
-from axonp2p.ledger.receipt import (
-    DOUBLY_SIGNED_LIMIT,
-    DoublySigned,
-    Receipt,
-    open_doubly_signed,
-    open_receipt,
-)
+from axonp2p.ledger.receipt import DoublySigned, Receipt, open_doubly_signed, open_receipt
 from axonp2p.ledger.tree_head import TreeHead, open_head
+from axonp2p.ledger.voiding import Voided, open_voiding
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.wire.codec import decode_as, encode
@@ -40,7 +36,7 @@ class HistoryLine:
     """Of the entry."""
     receipt: Receipt
     counts: bool
-    """False when another one with the same reservation, peer and number counts instead."""
+    """False when another one with the same reservation, peer and number counts instead, or its peer was convicted."""
 
 
 @dataclass(frozen=True)
@@ -92,15 +88,13 @@ async def ask_history(trackers: TrackerLines, home: Path, key: PeerId, *, most: 
     Raises `LogForked` when the tracker's log is known to be false, and what asking raises.
     """
     caller, told = await trackers.first(lambda caller: _ask(caller, key, most, prove))
-    signed, included = told
-    head = open_head(signed)
+    head = open_head(told.head)
     await compare_heads(caller, home)
-    opened = [(one.number, decode_as(one.entry, DoublySigned, DOUBLY_SIGNED_LIMIT)) for one in included]
-    receipts = [(number, doubly.receipt.payload, open_doubly_signed(doubly)) for number, doubly in opened]
-    counted = counting((receipt, payload) for _, payload, receipt in receipts)
+    voided = {open_voiding(voiding.voided).spoils for _, voiding in told.voidings}
+    receipts = [(one.number, doubly.receipt.payload, open_doubly_signed(doubly)) for one, doubly in told.receipts]
+    counted = counting(((receipt, payload) for _, payload, receipt in receipts), voided)
     lines = [HistoryLine(number, receipt, payload in counted) for number, payload, receipt in receipts]
-    proof = encode(CreditProof(key=key, head=signed, receipts=included[::-1])) if prove else b""
-    return History(caller.called, key, head, lines, proof)
+    return History(caller.called, key, head, lines, encode(told.proof(key)) if prove else b"")
 
 
 async def compare_heads(caller: HttpCaller, home: Path) -> None:
@@ -115,10 +109,48 @@ async def compare_heads(caller: HttpCaller, home: Path) -> None:
         )
 
 
-async def _ask(caller: HttpCaller, key: PeerId, most: int, prove: bool) -> tuple[Signed[TreeHead], list[Included]]:
+@dataclass(frozen=True)
+class _Told:
+    """The newest first, each beside what it decodes to."""
+
+    head: Signed[TreeHead]
+    receipts: list[tuple[Included, DoublySigned]]
+    voidings: list[tuple[Included, Voided]]
+
+    def proof(self, key: PeerId) -> CreditProof:
+        """All of it as a file for others."""
+        receipts = [one for one, _ in reversed(self.receipts)]
+        voidings = [one for one, _ in reversed(self.voidings)]
+        return CreditProof(key=key, head=self.head, receipts=receipts, voidings=voidings)
+
+
+async def _ask(caller: HttpCaller, key: PeerId, most: int, prove: bool) -> _Told:
+    """The newest receipts of a key, at least `most` if there are so many, and every word that makes some void."""
     told = await history(caller, key, prove=prove)
     head, found = told.head, list(told.entries)
     while told.entries and (not most or len(found) < most) and found[-1].number:
         told = await history(caller, key, found[-1].number, open_head(head).size, prove=prove)
         found += told.entries
-    return head, found[: most or None]
+    receipts: list[tuple[Included, DoublySigned]] = []
+    for one in found:
+        if not isinstance(entry := decode_entry(one.entry), Voided):
+            receipts.append((one, entry))
+    size = open_head(head).size
+    voidings = await ask_voidings(caller, key, size, prove=prove) if size else []
+    return _Told(head, receipts[: most or None], voidings)
+
+
+async def ask_voidings(
+    caller: HttpCaller, key: PeerId, size: int = 0, *, prove: bool = False
+) -> list[tuple[Included, Voided]]:
+    """Every word in a tracker's log (of so many entries; 0: as it is) that makes receipts of or from a key void."""
+    found: list[tuple[Included, Voided]] = []
+    before = 0
+    while True:
+        told = await history(caller, key, before, size, prove=prove, only_voidings=True)
+        for one in told.entries:
+            if isinstance(entry := decode_entry(one.entry), Voided):
+                found.append((one, entry))
+        before = told.entries[-1].number if told.entries else 0
+        if not before:
+            return found
