@@ -141,9 +141,12 @@ async def _ask(caller: HttpCaller, key: PeerId, most: int, prove: bool) -> _Told
 
 
 async def ask_voidings(
-    caller: HttpCaller, key: PeerId, size: int = 0, *, prove: bool = False
+    caller: HttpCaller, key: PeerId, size: int = 0, *, most: int = 0, prove: bool = False
 ) -> list[tuple[Included, Voided]]:
-    """Every word in a tracker's log (of so many entries; 0: as it is) that makes receipts of or from a key void."""
+    """Every word in a tracker's log (of so many entries; 0: as it is) that makes receipts of or from a key void.
+
+    The newest `most`; 0 for all.
+    """
     found: list[tuple[Included, Voided]] = []
     before = 0
     while True:
@@ -152,5 +155,5 @@ async def ask_voidings(
             if isinstance(entry := decode_entry(one.entry), Voided):
                 found.append((one, entry))
         before = told.entries[-1].number if told.entries else 0
-        if not before:
-            return found
+        if not before or 0 < most <= len(found):
+            return found[: most or None]

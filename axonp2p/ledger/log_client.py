@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from itertools import pairwise
 
 from axonp2p.errors import BadSignature, MalformedMessage
 from axonp2p.identity.peer_id import PeerId
@@ -92,6 +93,9 @@ async def history(
     asked = HistoryAsked(key=key, before=before, size=size, prove=prove, only_voidings=only_voidings)
     told = await caller.call(HISTORY_PATH, asked, HistoryTold, HISTORY_LIMIT)
     head = open_head(told.head)
+    numbers = [one.number for one in told.entries]
+    if any(one >= other for one, other in pairwise([*numbers[::-1], before or head.size])):
+        raise MalformedMessage(f"{caller.called} tells a history out of order")
     for one in told.entries:
         if prove and not is_included(leaf_hash(one.entry), one.number, head.size, one.path, head.root):
             raise BadSignature(f"{caller.called} does not prove that entry {one.number} is in its log")
