@@ -163,9 +163,10 @@ def _included(database: sqlite_utils.Database, number: int, size: int, *, prove:
 
 
 def _numbers_about(database: sqlite_utils.Database, key: str, before: int, only_voidings: bool) -> list[int]:
-    which = f"AND counts = {VOIDING} " if only_voidings else ""
+    # Of the few that make receipts void there is an index; by client or peer there may be millions of receipts.
+    index, which = ("INDEXED BY receipts_voiding", f"AND counts = {VOIDING} ") if only_voidings else ("", "")
     halves = (
-        f"SELECT entry FROM (SELECT entry FROM receipts WHERE {side} = (SELECT id FROM names WHERE name = :key)"  # noqa: S608
+        f"SELECT entry FROM (SELECT entry FROM receipts {index} WHERE {side} = (SELECT id FROM names WHERE name = :key)"  # noqa: S608
         f" AND entry < :before {which}ORDER BY entry DESC LIMIT :most)"
         for side in ("client", "peer")
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,8 +56,10 @@ def _receipt(reservation: int, peer: int, number: int, fork: int) -> DoublySigne
     return sign_both(client, by, make_receipt(client, by, _uuid(reservation), number + 1, flops=flops, job=job))
 
 
-def _voiding(client: int, peer: int, job: int) -> VoidingHandedIn:
-    evidence = evidence_against(PEERS[peer], CLIENTS[client], JOBS[job], _uuid(client))
+def _voiding(client: int, peer: int, job: int, round_: int) -> VoidingHandedIn:
+    """Of what the peer did in one of two rounds: either makes the same receipts void."""
+    end = [0.5 - 0.1 * round_] * 32
+    evidence = evidence_against(PEERS[peer], CLIENTS[client], JOBS[job], _uuid(client), end=end)
     return voiding_of(CLIENTS[client], evidence, [_token(client)])
 
 
@@ -68,9 +71,7 @@ _CACHE = {
     for fork in range(2)
 }
 _TOKENS = [_token(reservation) for reservation in range(3)]
-_VOIDINGS = {
-    (client, peer, job): _voiding(client, peer, job) for client in range(2) for peer in range(2) for job in range(2)
-}
+_VOIDINGS = {which: _voiding(*which) for which in itertools.product(range(2), repeat=4)}
 
 receipts = st.sampled_from(sorted(_CACHE))
 voidings = st.sampled_from(sorted(_VOIDINGS))
@@ -99,7 +100,7 @@ class World:
     folder: Path
     clock: ManualClock = field(default_factory=ManualClock)
     said_kept: set[tuple[int, int, int, int]] = field(default_factory=set)
-    said_void: set[tuple[int, int, int]] = field(default_factory=set)
+    said_void: set[tuple[int, int, int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.ledgers = [Ledger(self.folder / name, self.clock) for name in NAMES]
@@ -179,8 +180,8 @@ class World:
         assert kept is not None
         assert len(kept.refused) == 1
 
-    async def _forge_voiding(self, ledger: Ledger, which: tuple[int, int, int], how: str) -> None:
-        client, peer, job = which
+    async def _forge_voiding(self, ledger: Ledger, which: tuple[int, int, int, int], how: str) -> None:
+        client, peer, job, _ = which
         if how == "by mallory":
             good = _VOIDINGS[which]
             forged = msgspec.structs.replace(good, voided=sign(key_of("mallory"), open_voiding(good.voided)))
@@ -229,7 +230,7 @@ async def test_what_a_dead_tracker_told_only_one_reaches_all(tmp_path: Path):
     try:
         join(first, second)
         await first.hand_in([_CACHE[0, 0, 0, 0]], [_TOKENS[0]])
-        await first.hand_in_voiding(_VOIDINGS[0, 1, 0])
+        await first.hand_in_voiding(_VOIDINGS[0, 1, 0, 0])
         await first.hand_in([_CACHE[0, 1, 0, 0]], [_TOKENS[0]])
         await first.speak()
         join(second, third)  # the first is never heard of again
