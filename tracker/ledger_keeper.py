@@ -100,7 +100,8 @@ class LedgerKeeper:
         if isinstance(opened, str):
             return VoidingKept(new=False, reason=opened)
         kept, taken_back = await self._database.write(lambda database: store_voiding(database, opened))
-        self._books.take_back(taken_back.client, taken_back.peer, taken_back.flops, taken_back.receipts)
+        if taken_back.receipts:
+            self._books.take_back(taken_back.client, taken_back.peer, taken_back.flops, taken_back.receipts)
         if kept.new:
             log.info("receipts void", peer=short(taken_back.peer), job=opened.voiding.job, receipts=taken_back.receipts)
             if not handed_in.relayed:
