@@ -241,6 +241,8 @@ class Attempts:
             shards=attempt.shards,
             reports=reports,
             unheard=attempt.members - attempt.reports.keys(),
+            seconds=max(attempt.took().values()),
+            upload={rank: self._measured.upload(rank) for rank in reports},
         )
 
     def _begin_round(self, round: int, state: bytes, now: float) -> None:

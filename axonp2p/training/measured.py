@@ -87,6 +87,10 @@ class Measured:
         self._choice = choice
         return choice, changed
 
+    def upload(self, rank: int) -> float:
+        """What the member's line is taken to carry, in bytes a second."""
+        return self._up(rank) or ASSUMED_UPLOAD
+
     def _up(self, rank: int) -> float:
         return self._upload.get(rank, 0.0) or self._declared.get(rank, Line()).upload
 
@@ -94,7 +98,7 @@ class Measured:
         """What comes in is as fast as it is sent: only what is slower than that tells of the line itself."""
         measured = self._download.get(rank, 0.0)
         declared = self._declared.get(rank, Line()).download
-        sent = [self._up(other) or ASSUMED_UPLOAD for other in members if other != rank]
+        sent = [self.upload(other) for other in members if other != rank]
         if measured and sent and measured < AS_SENT * statistics.mean(sent):
             return measured
         return max(measured, declared or ASSUMED_DOWNLOAD)

@@ -64,6 +64,10 @@ class Finished:
     reports: Mapping[int, RoundDone]
     unheard: Collection[int]
     """Who was told to train in it, and did not report."""
+    seconds: float
+    """What it took."""
+    upload: Mapping[int, float]
+    """What each member's line carries, in bytes a second."""
 
 
 class Checks:
@@ -147,12 +151,17 @@ class Checks:
             if rank in odd and rank not in self._pending:
                 self._open(done, rank, odd[rank])
                 continue
-            rate = chance_of_check(self.trust_in(rank), self._settings.wished, len(claims_of(done.reports[rank])))
-            if rank not in self._pending and chance() < rate:
+            if rank not in self._pending and chance() < self._rate(done, rank):
                 self._open(done, rank)
         others = sorted(done.reports.keys() - self._pending.keys())
         if self._pending and others and len(self._cases) == drawn:
             self._open(done, others[self._one_of(others)])  # for those who have to show that they can
+
+    def _rate(self, done: Finished, rank: int) -> float:
+        claims = claims_of(done.reports[rank])
+        place_s = max((claim.start.size for claim in claims), default=0) / done.upload[rank]
+        trust, wished = self.trust_in(rank), self._settings.wished
+        return chance_of_check(trust, wished, len(claims), place_s=place_s, round_s=done.seconds)
 
     def _open(self, done: Finished, rank: int, place: int | None = None) -> None:
         if claims := claims_of(done.reports[rank]):

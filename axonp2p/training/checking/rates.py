@@ -17,6 +17,8 @@ FRESH = 4.0
 """How many times the wished share of its work is done again until then."""
 TRUSTED = 0.25
 """The least, in parts of the wished share: nobody is ever left unchecked."""
+LINE_SHARE = 0.02
+"""Of the time of a member's line, at most, for the places from which its work is done again, which are large."""
 SEGMENT_STEPS = (8, 12, 16, 20, 30, 40, 50)
 """How long segments may be, the best first. Within 50 steps honest ends of different machines lie near each other."""
 BYTES_A_MARKED_VALUE = 16
@@ -42,9 +44,14 @@ def share_redone(trust: Trust, wished: float) -> float:
     return wished * max(TRUSTED, PROBATION / trust.passed)
 
 
-def chance_of_check(trust: Trust, wished: float, segments: int) -> float:
-    """How likely one of a member's `segments` of a round is done again."""
-    return min(1.0, share_redone(trust, wished) * segments)
+def chance_of_check(trust: Trust, wished: float, segments: int, *, place_s: float = 0.0, round_s: float = 0.0) -> float:
+    """How likely one of a member's `segments` of a round is done again.
+
+    A round takes `round_s`, and the place at which a segment begins is on its way for `place_s`.
+    """
+    by_work = share_redone(trust, wished) * segments
+    by_line = LINE_SHARE * round_s / place_s if place_s else math.inf
+    return min(1.0, by_work, by_line)
 
 
 def checks_until_found(skipped: float, certainty: float) -> int:

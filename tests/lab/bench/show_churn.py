@@ -85,7 +85,8 @@ class Fate:
             if self._over.wait(max(0.0, began + change.at - now())):
                 return
             if change.comes:
-                shutil.rmtree(self._home / f"peer-{change.line}")  # its key too: it is another machine
+                # Its key too: it is another machine. One that died as soon as it came has no home yet.
+                shutil.rmtree(self._home / f"peer-{change.line}", ignore_errors=True)
                 self._swarm.begin(change.line)
                 self.came += 1
             else:

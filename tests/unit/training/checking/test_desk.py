@@ -18,6 +18,7 @@ from axonp2p.training.round_messages import ChecksOff, SegmentHeard, Tell
 STEPS, BATCH = 8, 4
 START, BEFORE, END, FALSE = ([value] * 32 for value in (0.0, 0.9, 1.0, 0.4))
 EVERYBODY = {0, 1, 2, 3, 4}
+FAST = dict.fromkeys(range(10), 1e9)
 
 
 def mark(step, weights, memory=(), leg=0):
@@ -44,7 +45,7 @@ class Conversation:
         assert self.checks.cut(1000, STEPS, 5).every == STEPS
 
     def finish(self, reports, round=0, unheard=()):
-        done = Finished(round, 0, STEPS, 1, True, {rank: [rank] for rank in reports}, reports, unheard)
+        done = Finished(round, 0, STEPS, 1, True, {rank: [rank] for rank in reports}, reports, unheard, 10.0, FAST)
         breaches = self.checks.breaches(done)
         said = list(self.checks.draw(without(done, breaches)))
         return breaches, said
@@ -160,7 +161,7 @@ def test_a_trusted_key_is_hardly_checked():
     settings = Settings(0.05, 2**30, lambda _: Trust(passed=100), lambda: 0.5)
     checks = Checks(settings, steps=STEPS, batch=BATCH, from_the_start=True)
     checks.cut(1000, STEPS, 5)
-    done = Finished(0, 0, STEPS, 1, True, {rank: [rank] for rank in range(5)}, everybody(), ())
+    done = Finished(0, 0, STEPS, 1, True, {rank: [rank] for rank in range(5)}, everybody(), (), 10.0, FAST)
     assert not checks.breaches(done)
     assert not list(checks.draw(done))
     assert not list(checks.orders(EVERYBODY, EVERYBODY, 0.0))
@@ -215,7 +216,7 @@ def test_where_an_optimiser_comes_to_remember_far_more_is_looked_at_for_certain(
     checks.cut(1000, STEPS, 5)
     usual = {rank: report(marks=[mark(0, START), mark(8, END, memory=[1.0])]) for rank in range(4)}
     reports = usual | {4: report(marks=[mark(0, START), mark(8, END, memory=[1e9])])}
-    done = Finished(0, 0, STEPS, 1, True, {rank: [rank] for rank in range(5)}, reports, ())
+    done = Finished(0, 0, STEPS, 1, True, {rank: [rank] for rank in range(5)}, reports, (), 10.0, FAST)
     assert not checks.breaches(done)
     assert not list(checks.draw(done))
     (asked,) = checks.orders(EVERYBODY, EVERYBODY, 0.0)

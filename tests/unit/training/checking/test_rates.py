@@ -35,6 +35,12 @@ def test_one_segment_of_six_is_a_sixth_of_a_round():
     assert chance_of_check(Trust(40), 0.05, 6) == pytest.approx(0.075)
 
 
+def test_places_are_on_a_line_for_a_fiftieth_of_its_time() -> None:
+    assert chance_of_check(Trust(), 0.05, 6, place_s=5, round_s=12) == pytest.approx(0.048)
+    assert chance_of_check(Trust(), 0.05, 6, place_s=0.001, round_s=12) == 1.0
+    assert chance_of_check(Trust(40), 0.05, 6, place_s=0.1, round_s=12) == pytest.approx(0.075)
+
+
 @pytest.mark.parametrize(
     ("skipped", "certainty", "checks"),
     [(0.02, 0.99, 228), (0.1, 0.99, 44), (0.5, 0.99, 7), (0.5, 0.5, 1), (1, 0.99, 1)],
