@@ -18,7 +18,7 @@ from axonp2p.ledger.voiding import EVIDENCE_LIMIT, EvidenceTold, Voided, Voiding
 from axonp2p.training.checking.evidence import Evidence, examine_voiding, read_evidence
 from tracker.foreign_tokens import token_for
 from tracker.log_store import Appender, TakenBack, entry_bytes
-from tracker.promised import Brought, Promises, open_tokens
+from tracker.promised import Brought, Promised, Promises, open_tokens
 
 _REASON_LENGTH = 300
 
@@ -48,7 +48,8 @@ def store_voiding(database: sqlite_utils.Database, opened: Opened) -> tuple[Void
     nothing = TakenBack(voiding.client, voiding.peer)
     if appender.is_voided(voiding.spoils):
         return VoidingKept(new=False), nothing
-    promises, stands_on = Promises(database, opened.brought), {}
+    promises = Promises(database, opened.brought)
+    stands_on: dict[str, Promised] = {}
     try:
         for signed in opened.evidence.voices:
             promised = promises.that_fits(signed.reservation, voiding.client, signed.peer)

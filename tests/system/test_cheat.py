@@ -89,6 +89,12 @@ def test_who_skips_steps_is_convicted_with_evidence_and_gets_no_more_work(tmp_pa
             assert len(passed) > 4
             assert {event.distance for event in passed} == {0.0}  # one machine: equal to the bit
             (file,) = (home / "jobs" / job.id / "evidence").iterdir()
+            again = swarm.submit(folder)
+            for event in again.events():
+                if isinstance(event, RoundFinished):
+                    again.leave()
+            assert convicted.peer not in {peer.name for peer in swarm.status(again.id).peers}
+            assert any(isinstance(event, PeersFound) for event in swarm.job(again.id).events())
             # The tracker has the evidence, believes it, and counts nothing of what the cheat was paid before.
             accused = read_evidence(file.read_bytes()).accused
             (held,) = swarm.evidence(accused)
@@ -99,15 +105,18 @@ def test_who_skips_steps_is_convicted_with_evidence_and_gets_no_more_work(tmp_pa
             assert accused not in of_the_job or of_the_job[accused].earned_flops == 0
             assert sum(one.earned_flops > 0 for one in of_the_job.values()) == 3
             assert swarm.status(job.id).credits[convicted.peer] == 0
-            again = swarm.submit(folder)
-            for event in again.events():
-                if isinstance(event, RoundFinished):
-                    again.leave()
-            assert convicted.peer not in {peer.name for peer in swarm.status(again.id).peers}
-            assert any(isinstance(event, PeersFound) for event in swarm.job(again.id).events())
         axon = [sys.executable, "-m", "client_cli.main"]
+        asked = subprocess.run(
+            [*axon, "trust", "--ask", accused, "--into", str(tmp_path / "shown"), "--json", "--home", str(home)]
+            + ["--tracker", processes.tracker],
+            capture_output=True,
+            check=True,
+            timeout=60,
+        )
+        (told,) = json.loads(asked.stdout)["held"]
+        assert told["examined"]["convicts"]
         verdict = subprocess.run(
-            [*axon, "verdict", str(file), "--json", "--home", str(home)], capture_output=True, check=True, timeout=60
+            [*axon, "verdict", told["file"], "--json", "--home", str(home)], capture_output=True, check=True, timeout=60
         )
         found = json.loads(verdict.stdout)
         assert found["convicts"]
