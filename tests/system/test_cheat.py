@@ -106,13 +106,9 @@ def test_who_skips_steps_is_convicted_with_evidence_and_gets_no_more_work(tmp_pa
             assert sum(one.earned_flops > 0 for one in of_the_job.values()) == 3
             assert swarm.status(job.id).credits[convicted.peer] == 0
         axon = [sys.executable, "-m", "client_cli.main"]
-        asked = subprocess.run(
-            [*axon, "trust", "--ask", accused, "--into", str(tmp_path / "shown"), "--json", "--home", str(home)]
-            + ["--tracker", processes.tracker],
-            capture_output=True,
-            check=True,
-            timeout=60,
-        )
+        where = ["--json", "--home", str(home)]
+        ask = ["trust", "--ask", accused, "--into", str(tmp_path / "shown"), "--tracker", processes.tracker]
+        asked = subprocess.run([*axon, *ask, *where], capture_output=True, check=True, timeout=60)
         (told,) = json.loads(asked.stdout)["held"]
         assert told["examined"]["convicts"]
         verdict = subprocess.run(
