@@ -161,6 +161,8 @@ class Appender:
         self._counted: dict[_Place, Stored] = {}
         """Of those that wait to be written."""
         self._ids: dict[str, int] = {}
+        found = database.execute("SELECT 1 FROM receipts INDEXED BY receipts_voiding WHERE counts = -1 LIMIT 1")
+        self._anything_voided = found.fetchone() is not None
         self._voided: dict[Spoiled, bool] = {}
 
     @property
@@ -195,6 +197,8 @@ class Appender:
 
     def is_voided(self, spoiled: Spoiled) -> bool:
         """Whether what this peer earned in this job of this client is void."""
+        if not self._anything_voided:
+            return False
         if spoiled not in self._voided:
             found = self._database.execute(
                 "SELECT entry FROM receipts INDEXED BY receipts_voiding WHERE counts = -1"
@@ -209,7 +213,7 @@ class Appender:
         """The next entry; what it makes void counts no more, of what was there before this transaction."""
         number, (client, peer, job) = self._append(encode(voided), relayed=relayed), self._who(voiding)
         self._index[number] = [number, voiding_key(voiding), client, peer, job, 0, VOIDING]
-        self._voided[voiding.spoils] = True
+        self._anything_voided = self._voided[voiding.spoils] = True
         which = "WHERE counts = 1 AND client = ? AND peer = ? AND job = ?"
         # In two halves, so that no sum leaves SQLite's 64 bits.
         sums = "coalesce(sum(flops >> 32), 0), coalesce(sum(flops & 4294967295), 0), count(*)"

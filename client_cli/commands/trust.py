@@ -43,11 +43,12 @@ def command(
         key = ask if len(ask) == ID_LENGTH else find_one(known, ask).peer
         with context.swarm(trackers) as swarm:
             held = swarm.evidence(key)
-        files = [into / file_name(one) if into and one.evidence else None for one in held]
-        for one, file in zip(held, files, strict=True):
+        told = []
+        for conviction in held:
+            file = into / file_name(conviction) if into and conviction.evidence else None
             if file:
-                _write(file, one.evidence)
-        told = [held_data(one, file) for one, file in zip(held, files, strict=True)]
+                _write(file, conviction.evidence)
+            told.append(held_data(conviction, file))
         context.answer(held_text(key, held), {"key": key, "held": told})
         return
     if into:
