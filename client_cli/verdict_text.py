@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from axonp2p.client.evidence import Examined
+from axonp2p.training.checking.evidence import Examined
 from axonp2p.training.checking.opinions import Outcome
 
 

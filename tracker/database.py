@@ -27,7 +27,7 @@ from tracker.ledger_tables import make_ledger_tables
 
 log = get_logger(__name__)
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 MOST_TOGETHER = 256
 """Changes in one commit."""
 CACHE_KIB = 32 * 1024

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite_utils
 
 from axonp2p.errors import BadSignature, Refused
-from axonp2p.identity.peer_id import short
+from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.receipt import Receipt
 from axonp2p.reservation.token import LONGEST_S, Token
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
@@ -39,13 +39,17 @@ def open_foreign_token(data: bytes) -> tuple[Token, Signed[Token]]:
 
 def token_of(database: sqlite_utils.Database, receipt: Receipt) -> bytes:
     """The encoded envelope of the token that a stored receipt stands on; empty when there is none."""
-    uuid, client = receipt.reservation, receipt.client
+    return token_for(database, receipt.reservation, receipt.client, receipt.peer)
+
+
+def token_for(database: sqlite_utils.Database, uuid: str, client: PeerId, peer: PeerId) -> bytes:
+    """The encoded envelope of a stored token for this client, of this peer; empty when there is none."""
     found = database.execute(
         "SELECT issuer, payload, signature FROM tokens WHERE uuid = ? AND client = ?"
         " UNION ALL SELECT issuer, payload, signature FROM foreign_tokens WHERE uuid = ? AND client = ?",
         [uuid, client, uuid, client],
     )
     for issuer, payload, signature in found:
-        if receipt.peer in decode_as(payload, Token, Token.LIMIT).peers:  # checked before it was stored
+        if peer in decode_as(payload, Token, Token.LIMIT).peers:  # checked before it was stored
             return encode(Signed[Token](signer=issuer, payload=payload, signature=signature))
     return b""

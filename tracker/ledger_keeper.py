@@ -1,7 +1,8 @@
-"""Receipts: checked, stored once, and summed up. The sums in memory are a fold over what is stored, kept in step.
+"""Receipts: checked, stored once, and summed up, but for those that are void.
 
-A receipt names a reservation. Its token is one that this tracker gave, one that came with an earlier receipt, or one
-that comes with this one; a token from elsewhere is stored with the first receipt that it is good for, never alone.
+The sums in memory are a fold over what is stored, kept in step. A receipt names a reservation. Its token is one that
+this tracker gave, one that came with an earlier receipt, or one that comes with this one; a token from elsewhere is
+stored with the first receipt that it is good for, never alone.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 import sqlite_utils
 
 from axonp2p.errors import PeerMisbehaved, Refused
-from axonp2p.identity.peer_id import PeerId
+from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.balances import Books
 from axonp2p.ledger.receipt import (
     MOST_BALANCES,
@@ -25,30 +26,17 @@ from axonp2p.ledger.receipt import (
     ReceiptsKept,
     open_doubly_signed,
 )
+from axonp2p.ledger.voiding import EvidenceTold, VoidingHandedIn, VoidingKept, spoiled_by
 from axonp2p.logs import get_logger
-from axonp2p.reservation.token import Token
-from axonp2p.wire.codec import decode_as
-from axonp2p.wire.envelope import Signed
-from tracker.admission import Promise, is_new_receipt
+from tracker.admission import is_new_receipt
 from tracker.database import Database
-from tracker.foreign_tokens import open_foreign_token
 from tracker.log_store import Appender, Stored
+from tracker.promised import Brought, Promises, open_tokens
+from tracker.voidings import open_handed_in, store_voiding, tell_evidence
 
 log = get_logger(__name__)
 
 _REASON_LENGTH = 300
-
-
-@dataclass(frozen=True)
-class _Promised:
-    """A reservation, by whoever gave it; `signed` when its token is not stored here yet."""
-
-    promise: Promise
-    signed: Signed[Token] | None = None
-    token: Token | None = None
-
-    def is_about(self, receipt: Receipt) -> bool:
-        return receipt.client == self.promise.client and receipt.peer in self.promise.peers
 
 
 @dataclass(frozen=True)
@@ -57,14 +45,14 @@ class _Opened:
 
     receipts: list[tuple[DoublySigned, Receipt | str]]
     """Each with what it says, or why it is not believed."""
-    promised: dict[str, list[_Promised]]
-    """By the UUID of the reservation."""
-    why_no_token: str
-    """Why one of the tokens is not believed; empty when all are."""
+    brought: Brought
 
 
 class LedgerKeeper:
-    """Doubly signed receipts. `on_news` hears of new ones that no other tracker has passed on, once they are stored."""
+    """Doubly signed receipts, and what makes some of them void.
+
+    `on_news` hears of new ones that no other tracker has passed on, once they are stored.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -72,13 +60,13 @@ class LedgerKeeper:
         self.on_news: Callable[[], None] = lambda: None
 
     def load(self) -> int:
-        """Sum up what is stored; returns how many receipts."""
+        """Sum up what is stored; returns how many receipts count."""
         self._database.load(lambda database: _add_all(database, self._books))
         return self._books.receipts
 
     @property
     def receipts(self) -> int:
-        """How many are stored."""
+        """How many count."""
         return self._books.receipts
 
     def balance_of(self, key: PeerId) -> Balance:
@@ -96,7 +84,8 @@ class LedgerKeeper:
         opened = await asyncio.to_thread(_open_all, receipts, tokens)
         kept, new = await self._database.write(lambda database: _store(database, opened, relayed=relayed))
         for receipt, instead_of in new:
-            self._books.add(receipt.client, receipt.peer, receipt.flops)
+            if receipt is not None:
+                self._books.add(receipt.client, receipt.peer, receipt.flops)
             if instead_of is not None:
                 self._books.take_back(instead_of.client, instead_of.peer, instead_of.flops)
         if kept.reasons:
@@ -104,6 +93,24 @@ class LedgerKeeper:
         if new and not relayed:
             self.on_news()
         return kept
+
+    async def void(self, handed_in: VoidingHandedIn) -> VoidingKept:
+        """Keep a conviction whose evidence convicts: what it is about counts no more. Durable when this returns."""
+        opened = await asyncio.to_thread(open_handed_in, handed_in)
+        if isinstance(opened, str):
+            return VoidingKept(new=False, reason=opened)
+        kept, taken_back = await self._database.write(lambda database: store_voiding(database, opened))
+        if taken_back.receipts:
+            self._books.take_back(taken_back.client, taken_back.peer, taken_back.flops, taken_back.receipts)
+        if kept.new:
+            log.info("receipts void", peer=short(taken_back.peer), job=opened.voiding.job, receipts=taken_back.receipts)
+            if not handed_in.relayed:
+                self.on_news()
+        return kept
+
+    async def evidence(self, sha256: bytes) -> EvidenceTold:
+        """Of a conviction that is kept. Raises `NotFound`."""
+        return await self._database.read(lambda database: tell_evidence(database, sha256))
 
     async def balances(self, asked: BalancesAsked) -> Balances:
         """Of these keys, of everyone in one job, of these keys in one job, or of the largest earners."""
@@ -122,16 +129,7 @@ def _answer(books: Books, asked: BalancesAsked) -> Balances:
 
 
 def _open_all(receipts: Iterable[DoublySigned], tokens: Iterable[bytes]) -> _Opened:
-    promised: dict[str, list[_Promised]] = {}
-    why_no_token = ""
-    for data in tokens:
-        try:
-            token, signed = open_foreign_token(data)
-        except (PeerMisbehaved, Refused) as error:
-            why_no_token = error.message
-            continue
-        promised.setdefault(token.uuid, []).append(_Promised(_promise_of(token), signed, token))
-    return _Opened([(doubly, _open(doubly)) for doubly in receipts], promised, why_no_token)
+    return _Opened([(doubly, _open(doubly)) for doubly in receipts], open_tokens(tokens))
 
 
 def _open(doubly: DoublySigned) -> Receipt | str:
@@ -141,31 +139,29 @@ def _open(doubly: DoublySigned) -> Receipt | str:
         return error.message
 
 
-_New = tuple[Receipt, Receipt | None]
-"""A receipt that counts now, and the one instead of which it does."""
+_New = tuple[Receipt | None, Receipt | None]
+"""A receipt that counts now, and the one instead of which it does; None for one that is void, or is not."""
 
 
 def _store(database: sqlite_utils.Database, opened: _Opened, *, relayed: bool) -> tuple[ReceiptsKept, list[_New]]:
-    known_here: dict[str, list[_Promised]] = {}
-    appender = Appender(database)
+    promises, appender = Promises(database, opened.brought), Appender(database)
     new: list[_New] = []
     reasons: dict[str, str] = {}
+
+    def if_it_counts(receipt: Receipt) -> Receipt | None:
+        return None if appender.is_voided(spoiled_by(receipt)) else receipt
+
     for index, (doubly, receipt) in enumerate(opened.receipts):
         if isinstance(receipt, str):
             reasons[str(index)] = receipt[:_REASON_LENGTH]
             continue
-        uuid = receipt.reservation
-        if uuid not in known_here:
-            known_here[uuid] = _stored_promises(database, uuid)
-        promised = _that_fits(receipt, [*known_here[uuid], *opened.promised.get(uuid, [])])
         try:
-            if promised is None:
-                raise Refused(_why_no_promise(opened.why_no_token))
+            promised = promises.that_fits(receipt.reservation, receipt.client, receipt.peer)
             known = appender.counted(receipt)
             if is_new_receipt(receipt, doubly.receipt.payload, promised.promise, _payload(known)):
                 appender.add(doubly, receipt, relayed=relayed, instead_of=known.number if known else None)
-                _keep_token(database, uuid, promised)
-                new.append((receipt, known.receipt if known else None))
+                promises.keep(receipt.reservation, promised)
+                new.append((if_it_counts(receipt), if_it_counts(known.receipt) if known else None))
         except Refused as error:
             reasons[str(index)] = error.message[:_REASON_LENGTH]
     appender.finish()
@@ -175,40 +171,6 @@ def _store(database: sqlite_utils.Database, opened: _Opened, *, relayed: bool) -
 
 def _payload(known: Stored | None) -> bytes | None:
     return known.doubly.receipt.payload if known else None
-
-
-def _that_fits(receipt: Receipt, promises: Sequence[_Promised]) -> _Promised | None:
-    # A stranger may send a token of its own with somebody else's UUID: it must not stand in the way of the true one.
-    return next((one for one in promises if one.is_about(receipt)), promises[0] if promises else None)
-
-
-def _why_no_promise(why_no_token: str) -> str:
-    reason = "this tracker did not give its reservation, and no token of it came along"
-    return f"{reason} that can be believed: {why_no_token}" if why_no_token else reason
-
-
-def _promise_of(token: Token) -> Promise:
-    return Promise(token.client, frozenset(token.peers))
-
-
-def _stored_promises(database: sqlite_utils.Database, reservation: str) -> list[_Promised]:
-    found = database.execute(
-        "SELECT payload FROM tokens WHERE uuid = ? UNION ALL SELECT payload FROM foreign_tokens WHERE uuid = ?",
-        [reservation, reservation],
-    )
-    # Their signatures were checked, or made, before they were stored.
-    return [_Promised(_promise_of(decode_as(payload, Token, Token.LIMIT))) for (payload,) in found]
-
-
-def _keep_token(database: sqlite_utils.Database, reservation: str, promised: _Promised) -> None:
-    token, signed = promised.token, promised.signed
-    if token is not None and signed is not None:
-        database.execute(
-            "INSERT OR IGNORE INTO foreign_tokens (uuid, issuer, client, payload, signature) VALUES (?, ?, ?, ?, ?)",
-            [token.uuid, token.issuer, token.client, signed.payload, signed.signature],
-        )
-    else:
-        database.execute("UPDATE tokens SET used = 1 WHERE uuid = ? AND used = 0", [reservation])
 
 
 def _add_all(database: sqlite_utils.Database, books: Books, job: str = "") -> Books:

@@ -14,20 +14,16 @@ import sqlite_utils
 
 from axonp2p.errors import AxonError, LogDamaged, PeerMisbehaved
 from axonp2p.identity.peer_id import PeerId
+from axonp2p.ledger.entry import VOIDED_BEGINS, decode_entry, key_of_place, open_entry, read_entry
 from axonp2p.ledger.merkle import HASH_BYTES, leaf_hash, root
-from axonp2p.ledger.receipt import (
-    DOUBLY_SIGNED_LIMIT,
-    DoublySigned,
-    Receipt,
-    counts_instead,
-    open_doubly_signed,
-    place_key,
-)
+from axonp2p.ledger.receipt import DoublySigned, Receipt, counts_instead, place_key
 from axonp2p.ledger.tiles import TILE_BYTES, TILE_HASHES, tiles_after
 from axonp2p.ledger.tree_head import TreeHead, open_head
-from axonp2p.wire.codec import decode_as, encode
+from axonp2p.ledger.voiding import Spoiled, Voided, Voiding, spoiled_by
+from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed
-from tracker.log_store import log_size, nodes, tile_reader
+from tracker.log_store import COUNTS, SUPERSEDED, VOID, VOIDING, log_size, nodes, tile_reader
+from tracker.voidings import why_unfounded
 
 AT_ONCE = 4096
 
@@ -64,7 +60,7 @@ def check_log(database: sqlite_utils.Database, tracker: PeerId, log: str) -> Ite
 
 
 def _check_entries(database: sqlite_utils.Database, size: int) -> Iterator[Problem]:
-    """Each entry beside its own hash, and both of its signatures."""
+    """Each entry beside its own hash, and its signatures; a word that makes receipts void beside its evidence."""
     read, expected = tile_reader(database), 0
     tile, at = b"", -1
     for number, entry in database.execute("SELECT number, CAST(entry AS BLOB) FROM entries ORDER BY number"):
@@ -80,7 +76,7 @@ def _check_entries(database: sqlite_utils.Database, size: int) -> Iterator[Probl
             yield Problem(f"entry {number} has no hash: it was added by hand", number)
         elif not isinstance(entry, bytes) or hashed != leaf_hash(entry):
             yield Problem(f"entry {number} is not the one that was hashed when it came", number)
-        if why := _why_no_receipt(entry):
+        if why := _why_no_entry(database, entry):
             yield Problem(f"entry {number} is no receipt that both signed: {why}", number)
     last = database.execute("SELECT max(place) FROM tiles WHERE place < 1 << 48").fetchone()[0]
     hashed_entries = 0 if last is None else last * TILE_HASHES + len(read(0, last)) // HASH_BYTES
@@ -88,15 +84,17 @@ def _check_entries(database: sqlite_utils.Database, size: int) -> Iterator[Probl
         yield Problem(f"entry {lacking} is lacking", lacking)
 
 
-def _why_no_receipt(entry: object) -> str:
+def _why_no_entry(database: sqlite_utils.Database, entry: object) -> str:
     if not isinstance(entry, bytes):
         return "its bytes are gone"
     try:
-        doubly = decode_as(entry, DoublySigned, DOUBLY_SIGNED_LIMIT)
-        open_doubly_signed(doubly)
+        decoded = decode_entry(entry)
+        open_entry(decoded)
     except PeerMisbehaved as error:
         return error.message
-    return "" if encode(doubly) == entry else "it is not spelt as receipts are"
+    if encode(decoded) != entry:
+        return "it is not spelt as entries are"
+    return why_unfounded(database, decoded) if isinstance(decoded, Voided) else ""
 
 
 def _check_upper_tiles(database: sqlite_utils.Database, size: int) -> Iterator[Problem]:
@@ -133,52 +131,68 @@ def _check_index(database: sqlite_utils.Database) -> Iterator[Problem]:
         " LEFT JOIN receipts ON receipts.entry = number LEFT JOIN names AS clients ON clients.id = client"
         " LEFT JOIN names AS peers ON peers.id = peer LEFT JOIN names AS jobs ON jobs.id = job ORDER BY number"
     )
+    voided = _voided(database)
     for number, entry, *row, counts in entries:
-        if _why_no_receipt_at_all(entry):
+        said = _said_in(entry)
+        if said is None:
             continue  # said already
-        receipt, payload = _receipt_in(entry)
-        right = [
-            place_key(receipt),
-            receipt.client,
-            receipt.peer,
-            receipt.job,
-            receipt.flops,
-        ]
-        if row != right:
+        flops = said.flops if isinstance(said, Receipt) else 0
+        if row != [key_of_place(said), said.client, said.peer, said.job, flops]:
             yield Problem(f"the index says other things of entry {number} than it does itself", number)
-        elif bool(counts) != _counts(database, number, receipt, payload):
+        elif counts != _counts(database, number, entry, said, voided):
             yield Problem(f"the index is wrong about whether entry {number} counts", number)
     added = database.execute("SELECT entry FROM receipts WHERE entry NOT IN (SELECT number FROM entries)")
     for (number,) in added.fetchmany(AT_ONCE):
         yield Problem(f"the index has a row for entry {number}, which is not there", number)
 
 
-def _why_no_receipt_at_all(entry: object) -> bool:
+def _said_in(entry: object) -> Receipt | Voiding | None:
     try:
-        return not isinstance(entry, bytes) or not _receipt_in(entry)
+        return read_entry(decode_entry(entry)) if isinstance(entry, bytes) else None
     except AxonError:
-        return True
+        return None
 
 
-def _receipt_in(entry: bytes) -> tuple[Receipt, bytes]:
-    payload = decode_as(entry, DoublySigned, DOUBLY_SIGNED_LIMIT).receipt.payload
-    return decode_as(payload, Receipt, Receipt.LIMIT), payload
+def _voided(database: sqlite_utils.Database) -> set[Spoiled]:
+    """What the entries themselves make void, whatever the index says of them."""
+    found = database.execute(
+        "SELECT CAST(entry AS BLOB) FROM entries WHERE substr(CAST(entry AS BLOB), 1, ?) = ?",
+        [len(VOIDED_BEGINS), VOIDED_BEGINS],
+    )
+    said = [_said_in(entry) for (entry,) in found.fetchall()]
+    return {one.spoils for one in said if isinstance(one, Voiding)}
 
 
-def _counts(database: sqlite_utils.Database, number: int, receipt: Receipt, payload: bytes) -> bool:
+def _counts(
+    database: sqlite_utils.Database, number: int, entry: bytes, said: Receipt | Voiding, voided: set[Spoiled]
+) -> int:
+    if isinstance(said, Voiding):
+        return VOIDING
+    if _has_better_twin(database, number, entry, said):
+        return SUPERSEDED
+    return VOID if spoiled_by(said) in voided else COUNTS
+
+
+def _has_better_twin(database: sqlite_utils.Database, number: int, entry: bytes, receipt: Receipt) -> bool:
     twins = database.execute(
-        "SELECT number, CAST(entries.entry AS BLOB) FROM receipts JOIN entries ON number = receipts.entry"
+        "SELECT CAST(entries.entry AS BLOB) FROM receipts JOIN entries ON number = receipts.entry"
         " WHERE place = ? AND number != ?",
         [place_key(receipt), number],
     )
-    for _, entry in twins.fetchall():
-        if _why_no_receipt_at_all(entry):
+    for (twin,) in twins.fetchall():
+        other = _said_in(twin)
+        if not isinstance(other, Receipt):
             continue
-        other, other_payload = _receipt_in(entry)
         same = (other.reservation, other.peer, other.number) == (receipt.reservation, receipt.peer, receipt.number)
-        if same and not counts_instead(payload, other_payload):
-            return False
-    return True
+        if same and not counts_instead(_payload(entry), _payload(twin)):
+            return True
+    return False
+
+
+def _payload(entry: bytes) -> bytes:
+    doubly = decode_entry(entry)
+    assert isinstance(doubly, DoublySigned)
+    return doubly.receipt.payload
 
 
 def _head_problems(database: sqlite_utils.Database, signed: Signed[TreeHead], log: str) -> Iterator[Problem]:

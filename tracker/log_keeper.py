@@ -7,6 +7,7 @@ import sqlite_utils
 from axonp2p.clock import Clock
 from axonp2p.errors import LogDamaged, NotFound, Refused
 from axonp2p.identity.keys import PrivateKey
+from axonp2p.ledger.entry import decode_entry
 from axonp2p.ledger.log_messages import (
     MOST_ENTRIES,
     EntriesTold,
@@ -20,14 +21,23 @@ from axonp2p.ledger.log_messages import (
 )
 from axonp2p.ledger.merkle import consistency_path, inclusion_path, leaf_hash, root
 from axonp2p.ledger.parcel import parcel_of
-from axonp2p.ledger.receipt import DoublySigned
 from axonp2p.ledger.tree_head import ConsistencyProof, TreeHead, open_head
+from axonp2p.ledger.voiding import Voided
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, sign
 from tracker.database import Database
 from tracker.foreign_tokens import token_of
 from tracker.log_check import check_newest_head
-from tracker.log_store import entry_bytes, leaves, log_size, nodes, number_of, places, stored
+from tracker.log_store import (
+    VOIDING,
+    entry_bytes,
+    leaves,
+    log_size,
+    nodes,
+    number_of,
+    places,
+    receipts_until_voiding,
+)
 
 HEAD_LASTS_S = 1.0
 """A head is shown for so long, also when there are entries after it: a busy log signs no more often."""
@@ -96,14 +106,17 @@ class LogKeeper:
     async def entries(self, numbers: list[int]) -> EntriesTold:
         """Entries, the first that fit. Raises `NotFound` for one that is not there."""
 
-        def read(database: sqlite_utils.Database) -> list[tuple[DoublySigned, bytes]]:
+        def read(database: sqlite_utils.Database) -> EntriesTold:
             if max(numbers) >= log_size(database):
                 raise NotFound(f"there is no entry {max(numbers)}")
-            found = [stored(database, number) for number in numbers]
-            return [(one.doubly, token_of(database, one.receipt)) for one in found]
+            first = entry_bytes(database, numbers[0])
+            if isinstance(decode_entry(first), Voided):
+                return EntriesTold(entries=[first], tokens=[])  # what it stands on comes with its evidence
+            receipts = receipts_until_voiding(database, numbers)
+            parcel = parcel_of((one.doubly, token_of(database, one.receipt)) for one in receipts)
+            return EntriesTold(entries=[encode(doubly) for doubly in parcel.receipts], tokens=parcel.tokens)
 
-        parcel = parcel_of(await self._database.read(read))
-        return EntriesTold(entries=[encode(doubly) for doubly in parcel.receipts], tokens=parcel.tokens)
+        return await self._database.read(read)
 
     async def history(self, asked: HistoryAsked) -> HistoryTold:
         """The entries about a key. Raises `Refused` for a size of which there is no head."""
@@ -114,7 +127,7 @@ class LogKeeper:
             if signed is None:
                 raise Refused(f"this tracker signed no head of {asked.size} entries")
             size = open_head(signed).size
-            numbers = _numbers_about(database, asked.key, min(asked.before or size, size))
+            numbers = _numbers_about(database, asked.key, min(asked.before or size, size), asked.only_voidings)
             entries = [_included(database, number, size, prove=asked.prove) for number in numbers]
             return HistoryTold(head=signed, entries=entries)
 
@@ -149,12 +162,16 @@ def _included(database: sqlite_utils.Database, number: int, size: int, *, prove:
     return Included(number=number, entry=entry, path=inclusion_path(number, size, node) if prove else [])
 
 
-def _numbers_about(database: sqlite_utils.Database, key: str, before: int) -> list[int]:
+def _numbers_about(database: sqlite_utils.Database, key: str, before: int, only_voidings: bool) -> list[int]:
+    # Of the few that make receipts void there is an index; by client or peer there may be millions of receipts.
+    index, which = ("INDEXED BY receipts_voiding", f"AND counts = {VOIDING} ") if only_voidings else ("", "")
+    halves = (
+        f"SELECT entry FROM (SELECT entry FROM receipts {index} WHERE {side} = (SELECT id FROM names WHERE name = :key)"  # noqa: S608
+        f" AND entry < :before {which}ORDER BY entry DESC LIMIT :most)"
+        for side in ("client", "peer")
+    )
     found = database.execute(
-        "SELECT entry FROM (SELECT entry FROM receipts WHERE client = (SELECT id FROM names WHERE name = :key)"
-        " AND entry < :before ORDER BY entry DESC LIMIT :most)"
-        " UNION SELECT entry FROM (SELECT entry FROM receipts WHERE peer = (SELECT id FROM names WHERE name = :key)"
-        " AND entry < :before ORDER BY entry DESC LIMIT :most) ORDER BY entry DESC LIMIT :most",
+        f"{' UNION '.join(halves)} ORDER BY entry DESC LIMIT :most",
         {"key": key, "before": before, "most": MOST_ENTRIES},
     )
     return [number for (number,) in found.fetchall()]

@@ -6,16 +6,23 @@ are committed together or not at all.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlite_utils
 
 from axonp2p.errors import LogDamaged
 from axonp2p.identity.peer_id import PeerId
+from axonp2p.ledger.entry import decode_entry
 from axonp2p.ledger.merkle import HASH_BYTES, Node, leaf_hash
-from axonp2p.ledger.receipt import DOUBLY_SIGNED_LIMIT, DoublySigned, Receipt, place_key
+from axonp2p.ledger.receipt import DoublySigned, Receipt, place_key
 from axonp2p.ledger.tiles import TILE_HASHES, Read, leaf_at, node_reader, tiles_after
+from axonp2p.ledger.voiding import Spoiled, Voided, Voiding, spoiled_by, voiding_key
 from axonp2p.wire.codec import decode_as, encode
+
+SUPERSEDED, COUNTS, VOID, VOIDING = 0, 1, 2, -1
+"""What `receipts.counts` says of an entry: another receipt has its number; it counts; it would count, but its peer was
+convicted in its job; or it is no receipt, but the word that makes others void."""
 
 TABLES = (
     "CREATE TABLE IF NOT EXISTS entries (number INTEGER PRIMARY KEY, entry BLOB NOT NULL, relayed INTEGER NOT NULL)",
@@ -32,12 +39,25 @@ TABLES = (
         f"CREATE INDEX IF NOT EXISTS receipts_{column} ON receipts ({column})"
         for column in ("place", "client", "peer", "job")
     ),
+    f"CREATE INDEX IF NOT EXISTS receipts_voiding ON receipts (client, job, peer) WHERE counts = {VOIDING}",
+    # What the words that make receipts void stand on.
+    "CREATE TABLE IF NOT EXISTS evidence (sha256 BLOB PRIMARY KEY, evidence BLOB NOT NULL)",
 )
 
 
 @dataclass(frozen=True)
+class TakenBack:
+    """Receipts of a client for a peer that count no more."""
+
+    client: PeerId
+    peer: PeerId
+    flops: int = 0
+    receipts: int = 0
+
+
+@dataclass(frozen=True)
 class Stored:
-    """An entry of the log."""
+    """A receipt in the log."""
 
     number: int
     doubly: DoublySigned
@@ -89,9 +109,22 @@ def entry_bytes(database: sqlite_utils.Database, number: int) -> bytes:
 
 
 def stored(database: sqlite_utils.Database, number: int) -> Stored:
-    """An entry, decoded. Its signatures were checked before it was stored."""
-    doubly = decode_as(entry_bytes(database, number), DoublySigned, DOUBLY_SIGNED_LIMIT)
+    """A receipt, decoded. Its signatures were checked before it was stored. Raises `LogDamaged` when it is none."""
+    doubly = decode_entry(entry_bytes(database, number))
+    if isinstance(doubly, Voided):
+        raise LogDamaged(f"entry {number} of the log is no receipt, and the index says that it is")
     return Stored(number, doubly, decode_as(doubly.receipt.payload, Receipt, Receipt.LIMIT))
+
+
+def receipts_until_voiding(database: sqlite_utils.Database, numbers: Sequence[int]) -> list[Stored]:
+    """The receipts among these entries, up to the first that is none."""
+    found: list[Stored] = []
+    for number in numbers:
+        doubly = decode_entry(entry_bytes(database, number))
+        if isinstance(doubly, Voided):
+            break
+        found.append(Stored(number, doubly, decode_as(doubly.receipt.payload, Receipt, Receipt.LIMIT)))
+    return found
 
 
 def number_of(database: sqlite_utils.Database, place: int, leaf: bytes) -> int | None:
@@ -128,6 +161,9 @@ class Appender:
         self._counted: dict[_Place, Stored] = {}
         """Of those that wait to be written."""
         self._ids: dict[str, int] = {}
+        found = database.execute("SELECT 1 FROM receipts INDEXED BY receipts_voiding WHERE counts = -1 LIMIT 1")
+        self._anything_voided = found.fetchone() is not None
+        self._voided: dict[Spoiled, bool] = {}
 
     @property
     def waiting(self) -> int:
@@ -135,12 +171,12 @@ class Appender:
         return len(self._entries)
 
     def counted(self, receipt: Receipt) -> Stored | None:
-        """What counts under this receipt's reservation, peer and number."""
+        """What counts, or would if it were not void, under this receipt's reservation, peer and number."""
         place = _place(receipt)
         if place in self._counted:
             return self._counted[place]
         found = self._database.conn.execute(
-            "SELECT entry FROM receipts WHERE place = ? AND counts = 1", [place_key(receipt)]
+            "SELECT entry FROM receipts WHERE place = ? AND counts > 0", [place_key(receipt)]
         ).fetchall()
         candidates = (stored(self._database, number) for (number,) in found)
         return next((one for one in candidates if _place(one.receipt) == place), None)
@@ -150,16 +186,55 @@ class Appender:
     ) -> None:
         """The next entry; with `instead_of` that entry counts no more. `receipt` is what it says, if known."""
         receipt = receipt or decode_as(doubly.receipt.payload, Receipt, Receipt.LIMIT)
-        number, entry = self._size + len(self._leaves), encode(doubly)
-        self._leaves.append(leaf_hash(entry))
-        self._entries.append((number, entry, int(relayed)))
+        number = self._append(encode(doubly), relayed=relayed)
         if instead_of in self._index:
             self._index[instead_of][-1] = 0
         elif instead_of is not None:
             self._database.execute("UPDATE receipts SET counts = 0 WHERE entry = ?", [instead_of])
-        who = [self._id(receipt.client), self._id(receipt.peer), self._id(receipt.job)]
-        self._index[number] = [number, place_key(receipt), *who, receipt.flops, 1]
+        counts = VOID if self.is_voided(spoiled_by(receipt)) else COUNTS
+        self._index[number] = [number, place_key(receipt), *self._who(receipt), receipt.flops, counts]
         self._counted[_place(receipt)] = Stored(number, doubly, receipt)
+
+    def is_voided(self, spoiled: Spoiled) -> bool:
+        """Whether what this peer earned in this job of this client is void."""
+        if not self._anything_voided:
+            return False
+        if spoiled not in self._voided:
+            found = self._database.execute(
+                "SELECT entry FROM receipts INDEXED BY receipts_voiding WHERE counts = -1"
+                " AND client = (SELECT id FROM names WHERE name = ?) AND job = (SELECT id FROM names WHERE name = ?)"
+                " AND peer = (SELECT id FROM names WHERE name = ?)",
+                spoiled,
+            )
+            self._voided[spoiled] = found.fetchone() is not None
+        return self._voided[spoiled]
+
+    def void(self, voided: Voided, voiding: Voiding, *, relayed: bool) -> TakenBack:
+        """The next entry; what it makes void counts no more, of what was there before this transaction."""
+        number, (client, peer, job) = self._append(encode(voided), relayed=relayed), self._who(voiding)
+        self._index[number] = [number, voiding_key(voiding), client, peer, job, 0, VOIDING]
+        self._anything_voided = self._voided[voiding.spoils] = True
+        which = "WHERE counts = 1 AND client = ? AND peer = ? AND job = ?"
+        # In two halves, so that no sum leaves SQLite's 64 bits.
+        sums = "coalesce(sum(flops >> 32), 0), coalesce(sum(flops & 4294967295), 0), count(*)"
+        upper, lower, count = self._database.execute(
+            f"SELECT {sums} FROM receipts INDEXED BY receipts_job {which}",  # noqa: S608 (text of ours)
+            [client, peer, job],
+        ).fetchone()
+        self._database.execute(
+            f"UPDATE receipts INDEXED BY receipts_job SET counts = 2 {which}",  # noqa: S608
+            [client, peer, job],
+        )
+        return TakenBack(voiding.client, voiding.peer, (upper << 32) + lower, count)
+
+    def _append(self, entry: bytes, *, relayed: bool) -> int:
+        number = self._size + len(self._leaves)
+        self._leaves.append(leaf_hash(entry))
+        self._entries.append((number, entry, int(relayed)))
+        return number
+
+    def _who(self, said: Receipt | Voiding) -> list[int]:
+        return [self._id(said.client), self._id(said.peer), self._id(said.job)]
 
     def finish(self) -> None:
         """Write the entries, their hashes and their rows in the index."""

@@ -16,13 +16,13 @@ import sqlite_utils
 from axonp2p.errors import AxonError
 from axonp2p.files import replacing
 from axonp2p.identity.peer_id import PeerId, short
-from axonp2p.ledger.log_client import entries, leaves
+from axonp2p.ledger.entry import decode_entry
+from axonp2p.ledger.log_client import entries, evidence, leaves
 from axonp2p.ledger.log_messages import MOST_ENTRIES, MOST_LEAVES
 from axonp2p.ledger.log_watch import FILE, Looked, look_at_logs, read_watched
-from axonp2p.ledger.receipt import DOUBLY_SIGNED_LIMIT, DoublySigned
 from axonp2p.ledger.tree_head import TreeHead
+from axonp2p.ledger.voiding import Voided, VoidingHandedIn, open_voiding
 from axonp2p.logs import get_logger
-from axonp2p.wire.codec import decode_as
 from tracker.database import Database
 from tracker.ledger_keeper import LedgerKeeper
 from tracker.log_store import number_of
@@ -111,10 +111,26 @@ class LogWatcher:
     async def _fetch(self, other: OtherTracker, lacking: list[int]) -> None:
         while lacking:
             told = await entries(other.caller, lacking[:MOST_ENTRIES])
-            receipts = [decode_as(entry, DoublySigned, DOUBLY_SIGNED_LIMIT) for entry in told.entries]
-            kept = await self._ledger.keep(receipts, told.tokens, relayed=True)
-            log.info("entries fetched", tracker=other.caller.called, entries=len(receipts), new=kept.new)
-            del lacking[: len(receipts)]
+            decoded = [decode_entry(entry) for entry in told.entries]
+            receipts = [entry for entry in decoded if not isinstance(entry, Voided)]
+            new = 0
+            if receipts:
+                new += (await self._ledger.keep(receipts, told.tokens, relayed=True)).new
+            for entry in decoded:
+                if isinstance(entry, Voided):
+                    new += await self._fetch_evidence(other, entry)
+            log.info("entries fetched", tracker=other.caller.called, entries=len(decoded), new=new)
+            del lacking[: len(decoded)]
+
+    async def _fetch_evidence(self, other: OtherTracker, voided: Voided) -> bool:
+        """Of a word that makes receipts void; whether it was news."""
+        sha256 = open_voiding(voided.voided).evidence
+        told = await evidence(other.caller, sha256)
+        handed_in = VoidingHandedIn(voided=voided.voided, evidence=told.evidence, tokens=told.tokens, relayed=True)
+        kept = await self._ledger.void(handed_in)
+        if kept.reason:
+            log.warning("conviction not taken", tracker=other.caller.called, reason=kept.reason)
+        return kept.new
 
     async def _move_cursor(self, head: TreeHead, upto: int) -> int:
         statement = "INSERT OR REPLACE INTO follows (tracker, log, upto) VALUES (?, ?, ?)"

@@ -1,6 +1,6 @@
-"""Receipts on their way to the other trackers, so that each of them knows every balance.
+"""Receipts, and what makes some of them void, on their way to the other trackers: each of them knows every balance.
 
-A receipt is passed on by the tracker that it was handed in to, and travels no further. For every other tracker a cursor
+An entry is passed on by the tracker that it was handed in to, and travels no further. For every other tracker a cursor
 on the disk says up to which entry of the log here it has been told. A tracker that lost its database has a new one, and
 so a new cursor: it is told everything, also what came from others, whose own trackers may be gone.
 """
@@ -15,14 +15,15 @@ import sqlite_utils
 
 from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.ledger.ledger_client import hand_in
+from axonp2p.ledger.ledger_client import hand_in, hand_in_voiding
 from axonp2p.ledger.parcel import parcel_of
-from axonp2p.ledger.receipt import MOST_RECEIPTS, DoublySigned
+from axonp2p.ledger.receipt import MOST_RECEIPTS
 from axonp2p.logs import get_logger
 from axonp2p.transport.http_caller import HttpCaller
 from tracker.database import Database
 from tracker.foreign_tokens import token_of
-from tracker.log_store import log_size, stored
+from tracker.log_store import Stored, log_size, receipts_until_voiding
+from tracker.voidings import handed_in_again
 
 log = get_logger(__name__)
 
@@ -46,11 +47,13 @@ class OtherTracker:
 class _Waiting:
     """What comes next for one tracker."""
 
-    entries: list[tuple[int, DoublySigned, bytes]]
-    """Number, receipt, encoded token of its reservation."""
+    entries: list[tuple[Stored, bytes]]
+    """Receipts, and the encoded token of each one's reservation."""
     upto: int
     """Where the cursor stands once all of them are told."""
     moved: bool
+    voiding: int | None = None
+    """The entry that comes next makes receipts void."""
 
 
 class ReceiptRelay:
@@ -101,20 +104,33 @@ class ReceiptRelay:
     async def _tell_some(self, other: OtherTracker) -> bool:
         """Pass on one parcel; whether there may be more."""
         waiting = await self._database.read(lambda database: _waiting_for(database, other))
+        if waiting.voiding is not None:
+            await self._tell_voiding(other, waiting.voiding)
+            return True
         if not waiting.entries:
             if waiting.moved:
                 await self._database.write(lambda database: _advance(database, other, waiting.upto))
             return False
-        parcel = parcel_of((doubly, token) for _, doubly, token in waiting.entries)
+        parcel = parcel_of((one.doubly, token) for one, token in waiting.entries)
         kept = await hand_in(other.caller, parcel.receipts, parcel.tokens, relayed=True)
         for index, reason in kept.refused.items():
             log.warning(
-                "receipt not taken", tracker=other.caller.called, number=waiting.entries[index][0], reason=reason
+                "receipt not taken", tracker=other.caller.called, number=waiting.entries[index][0].number, reason=reason
             )
-        last = waiting.entries[len(parcel.receipts) - 1][0] + 1
+        last = waiting.entries[len(parcel.receipts) - 1][0].number + 1
         await self._database.write(lambda database: _advance(database, other, last))
         log.info("receipts passed on", tracker=other.caller.called, receipts=len(parcel.receipts), new=kept.new)
         return True
+
+    async def _tell_voiding(self, other: OtherTracker, number: int) -> None:
+        handed_in = await self._database.read(lambda database: handed_in_again(database, number))
+        if handed_in is None:
+            log.error("evidence is lacking", entry=number)
+        else:
+            kept = await hand_in_voiding(other.caller, handed_in)
+            if kept.reason:
+                log.warning("conviction not taken", tracker=other.caller.called, number=number, reason=kept.reason)
+        await self._database.write(lambda database: _advance(database, other, number + 1))
 
 
 def _waiting_for(database: sqlite_utils.Database, other: OtherTracker) -> _Waiting:
@@ -126,10 +142,10 @@ def _waiting_for(database: sqlite_utils.Database, other: OtherTracker) -> _Waiti
         " ORDER BY number LIMIT ?",
         [upto, last, whole_until, MOST_RECEIPTS],
     ).fetchall()
-    entries = []
-    for (number,) in found:
-        one = stored(database, number)
-        entries.append((number, one.doubly, token_of(database, one.receipt)))
+    numbers = [number for (number,) in found]
+    entries = [(one, token_of(database, one.receipt)) for one in receipts_until_voiding(database, numbers)]
+    if numbers and not entries:
+        return _Waiting([], last, moved=True, voiding=numbers[0])
     # A first cursor is kept also where there is nothing to tell: what comes from others afterwards goes no further.
     return _Waiting(entries, last, moved=last > upto or cursor is None)
 

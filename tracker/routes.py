@@ -16,7 +16,10 @@ from aiohttp.typedefs import Handler, Middleware
 import axonp2p
 from axonp2p.clock import Clock
 from axonp2p.identity.peer_id import PeerId
+from axonp2p.ledger.ledger_client import VOIDINGS_PATH
+from axonp2p.ledger.log_client import EVIDENCE_PATH
 from axonp2p.ledger.receipt import RECEIPTS_LIMIT, BalancesAsked, Receipts
+from axonp2p.ledger.voiding import VOIDING_LIMIT, EvidenceAsked, VoidingHandedIn
 from axonp2p.peers.capability import read_need
 from axonp2p.reservation.token import Reserved, ReserveRequest
 from axonp2p.table.records import QUERY_LIMIT, Announced, Contacts, Query, Row, Rows
@@ -35,6 +38,7 @@ from tracker.table_store import TableStore
 from tracker.tempo import Tempo
 
 BALANCES_ASKED_LIMIT = 16 * 1024
+EVIDENCE_ASKED_LIMIT = 256
 ANNOUNCES_A_SECOND_OF_ONE, ANNOUNCES_AT_ONCE_OF_ONE = 2.0, 120.0
 """What one key may announce: short jobs, one after the other, change its row twice each."""
 PINGS_A_SECOND = 20.0
@@ -66,6 +70,8 @@ class Routes:
         app.router.add_post("/v1/query", self.query)
         app.router.add_post("/v1/reserve", self.reserve)
         app.router.add_post("/v1/receipts", self.receipts)
+        app.router.add_post(VOIDINGS_PATH, self.voidings)
+        app.router.add_post(EVIDENCE_PATH, self.evidence)
         app.router.add_post("/v1/balances", self.balances)
         app.router.add_get(CONTACTS_PATH, self.contacts)
         app.router.add_get("/v1/health", self.health)
@@ -112,6 +118,15 @@ class Routes:
         """Receipts that both signed."""
         handed_in = await read_message(request, Receipts, RECEIPTS_LIMIT)
         return reply(await self._ledger.keep(handed_in.receipts, handed_in.tokens, relayed=handed_in.relayed))
+
+    async def voidings(self, request: web.Request) -> web.Response:
+        """A conviction, with its evidence."""
+        return reply(await self._ledger.void(await read_message(request, VoidingHandedIn, VOIDING_LIMIT)))
+
+    async def evidence(self, request: web.Request) -> web.Response:
+        """Why a conviction was believed."""
+        asked = await read_message(request, EvidenceAsked, EVIDENCE_ASKED_LIMIT)
+        return reply(await self._ledger.evidence(asked.sha256))
 
     async def balances(self, request: web.Request) -> web.Response:
         """Sums over receipts."""

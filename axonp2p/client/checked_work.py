@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -11,21 +12,23 @@ from pathlib import Path
 import msgspec
 
 from axonp2p.client.account import JobAccount
+from axonp2p.client.convictions import Convictions
 from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import WorkChecked as WorkCheckedEvent
-from axonp2p.client.evidence import FRAME_LIMIT, Evidence, SignedFrame, said_by, what_is_said
-from axonp2p.client.trust_book import Known, TrustBook
-from axonp2p.clock import Clock
-from axonp2p.errors import MessageTooLarge
-from axonp2p.identity.peer_id import PeerId
+from axonp2p.client.hiring import Means
+from axonp2p.client.trust_book import Known
+from axonp2p.errors import MessageTooLarge, PeerMisbehaved
 from axonp2p.jobs.spec import JobSpec
 from axonp2p.ledger.said import check_said
+from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Voiding, VoidingHandedIn
 from axonp2p.logs import get_logger
 from axonp2p.training.checking.desk import Settings
+from axonp2p.training.checking.evidence import FRAME_LIMIT, Evidence, SignedFrame, examine, said_by, what_is_said
 from axonp2p.training.checking.opinions import Outcome
 from axonp2p.training.messages import RoundDone, SegmentRedone
 from axonp2p.training.round_messages import WorkChecked
 from axonp2p.wire.codec import encode
+from axonp2p.wire.envelope import sign
 
 MOST_SIGNED = 16
 """Words of each peer that are kept: a claim found false may wait some rounds for what is known of its machine."""
@@ -36,14 +39,19 @@ log = get_logger(__name__)
 class CheckedWork:
     """Of one job."""
 
-    def __init__(self, book: TrustBook, crew: LeasedCrew, account: JobAccount, client: PeerId, clock: Clock) -> None:
-        self._book = book
+    def __init__(
+        self, means: Means, crew: LeasedCrew, account: JobAccount, convictions: Convictions, voided: set[str]
+    ) -> None:
+        """`voided` takes the names of peers whose receipts of this job are void from then on."""
+        self._book = book = means.trust
         self._known = book.all()
-        self._client = client
+        self._key, self._clock = means.key, means.clock
+        self._client = means.key.peer_id
+        self._convictions = convictions
+        self._voided = voided
         self._signed: dict[int, deque[SignedFrame]] = {}
         self._crew = crew
         self._account = account
-        self._clock = clock
         self.liars: set[int] = set()
         """Ranks that were convicted in this job: what they told of their work is not paid for."""
         self.unproven: set[tuple[int, int]] = set()
@@ -147,8 +155,26 @@ class CheckedWork:
             report=report,
             opinions=signed,
         )
-        name = f"{self._name(rank)}-round-{checked.round + 1}.evidence"
-        self._account.disk.do(partial(_keep, self._account.folder.path / "evidence" / name, encode(evidence)))
+        name, data = f"{self._name(rank)}-round-{checked.round + 1}.evidence", encode(evidence)
+        self._account.disk.do(partial(_keep, self._account.folder.path / "evidence" / name, data))
+        if _convicts(evidence) and len(data) <= EVIDENCE_LIMIT:
+            self._void(rank, data, [checked.of, *checked.by])
+        else:
+            log.warning("its receipts stay valid: not enough was signed", peer=self._name(rank))
+
+    def _void(self, rank: int, evidence: bytes, voices: list[int]) -> None:
+        """Have trackers told that what this peer earned in the job counts no more."""
+        word = Voiding(
+            client=self._client,
+            job=self._account.record.id,
+            peer=self._peer(rank),
+            evidence=hashlib.sha256(evidence).digest(),
+        )
+        tokens = dict.fromkeys(encode(self._crew.leases[voice].promise.token) for voice in voices)
+        handed_in = VoidingHandedIn(voided=sign(self._key, word), evidence=evidence, tokens=list(tokens))
+        self._account.disk.do(partial(self._book.add_conviction, encode(handed_in)))
+        self._account.afterwards(self._convictions.nudge)
+        self._voided.add(self._name(rank))
 
     def _frame(self, rank: int, fits: Callable[[RoundDone | SegmentRedone], bool]) -> SignedFrame | None:
         kept = self._signed.get(rank, ())
@@ -159,6 +185,14 @@ class CheckedWork:
 
     def _peer(self, rank: int) -> str:
         return self._crew.leases[rank].row.peer
+
+
+def _convicts(evidence: Evidence) -> bool:
+    """Whether anybody who examines it comes to the judgement that was made here."""
+    try:
+        return examine(evidence).convicts
+    except PeerMisbehaved:
+        return False  # of another attempt at the round, say: the newest words are not always those that were judged
 
 
 def _is_about(said: RoundDone | SegmentRedone, checked: WorkChecked) -> bool:

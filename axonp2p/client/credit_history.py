@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -15,17 +15,13 @@ from axonp2p.identity.peer_id import PeerId, public_key_of, short
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.ledger.balances import credits_of
 from axonp2p.ledger.credit_proof import CreditProof, counting
+from axonp2p.ledger.entry import VOIDED_BEGINS, decode_entry
 from axonp2p.ledger.log_client import history
 from axonp2p.ledger.log_messages import Included
 from axonp2p.ledger.log_watch import FILE, keep_watched, look_at_logs, read_watched
-from axonp2p.ledger.receipt import (
-    DOUBLY_SIGNED_LIMIT,
-    DoublySigned,
-    Receipt,
-    open_doubly_signed,
-    open_receipt,
-)
+from axonp2p.ledger.receipt import DoublySigned, Receipt, open_doubly_signed, open_receipt
 from axonp2p.ledger.tree_head import TreeHead, open_head
+from axonp2p.ledger.voiding import Voided, open_voiding
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.wire.codec import decode_as, encode
@@ -42,7 +38,7 @@ class HistoryLine:
     """Of the entry."""
     receipt: Receipt
     counts: bool
-    """False when another one with the same reservation, peer and number counts instead."""
+    """False when another one with the same reservation, peer and number counts instead, or its peer was convicted."""
 
 
 @dataclass(frozen=True)
@@ -104,17 +100,15 @@ async def ask_history(trackers: TrackerLines, home: Path, keys: Sequence[PeerId]
     Raises `LogForked` when the tracker's log is known to be false, and what asking raises.
     """
     caller, told = await trackers.first(lambda caller: _ask(caller, keys, most, prove))
-    used, signed, included = told
-    head = open_head(signed)
+    head = open_head(told.head)
     await compare_heads(caller, home)
-    opened = [(one.number, decode_as(one.entry, DoublySigned, DOUBLY_SIGNED_LIMIT)) for one in included]
-    receipts = [(number, doubly.receipt.payload, open_doubly_signed(doubly)) for number, doubly in opened]
-    if any(not {receipt.client, receipt.peer} & set(used) for _, _, receipt in receipts):
+    voided = {open_voiding(voiding.voided).spoils for _, voiding in told.voidings}
+    receipts = [(one.number, doubly.receipt.payload, open_doubly_signed(doubly)) for one, doubly in told.receipts]
+    if any(not {receipt.client, receipt.peer} & set(told.keys) for _, _, receipt in receipts):
         raise MalformedMessage(f"{caller.called} tells receipts about others than was asked")
-    counted = counting((receipt, payload) for _, payload, receipt in receipts)
+    counted = counting(((receipt, payload) for _, payload, receipt in receipts), voided)
     lines = [HistoryLine(number, receipt, payload in counted) for number, payload, receipt in receipts]
-    proof = encode(CreditProof(keys=used, head=signed, receipts=included[::-1])) if prove else b""
-    return History(caller.called, used, head, lines, proof)
+    return History(caller.called, told.keys, head, lines, encode(told.proof()) if prove else b"")
 
 
 async def compare_heads(caller: HttpCaller, home: Path) -> None:
@@ -129,31 +123,72 @@ async def compare_heads(caller: HttpCaller, home: Path) -> None:
         )
 
 
-_Told = tuple[list[PeerId], Signed[TreeHead], list[Included]]
+@dataclass(frozen=True)
+class _Told:
+    """The newest first, each beside what it decodes to."""
+
+    keys: list[PeerId]
+    """Those that have receipts, and the first one in any case."""
+    head: Signed[TreeHead]
+    receipts: list[tuple[Included, DoublySigned]]
+    voidings: list[tuple[Included, Voided]]
+
+    def proof(self) -> CreditProof:
+        """All of it as a file for others."""
+        receipts = [one for one, _ in reversed(self.receipts)]
+        voidings = [one for one, _ in reversed(self.voidings)]
+        return CreditProof(keys=self.keys, head=self.head, receipts=receipts, voidings=voidings)
 
 
 async def _ask(caller: HttpCaller, keys: Sequence[PeerId], most: int, prove: bool) -> _Told:
-    """Which of the keys have receipts (the first one in any case), the head of the log, and the newest first."""
+    """The newest receipts of these keys, as many as `most` if there are, and every word that makes some void."""
     used = await keys_with_receipts(caller, keys)
     signed: Signed[TreeHead] | None = None
     found: dict[int, Included] = {}
+    void: dict[int, Included] = {}
     for key in used:
-        signed = await _ask_one(caller, key, signed, found, most, prove)
+        signed = await _ask_one(caller, key, signed, found, most, prove=prove)
+        await _ask_one(caller, key, signed, void, 0, prove=prove, only_voidings=True)
     assert signed is not None, "there is a key at least"
-    newest = sorted(found.values(), key=lambda one: -one.number)
-    return used, signed, newest[: most or None]
+    receipts = [(one, entry) for one, entry in _newest_first(found) if not isinstance(entry, Voided)]
+    return _Told(used, signed, receipts[: most or None], _voidings(void))
+
+
+async def ask_voidings(caller: HttpCaller, key: PeerId, *, most: int = 0) -> list[tuple[Included, Voided]]:
+    """The newest `most` words (0: all) in a tracker's log that make receipts of or from a key void."""
+    found: dict[int, Included] = {}
+    await _ask_one(caller, key, None, found, most, prove=False, only_voidings=True)
+    return _voidings(found)[: most or None]
+
+
+def _newest_first(found: Mapping[int, Included]) -> list[tuple[Included, DoublySigned | Voided]]:
+    return [(found[number], decode_entry(found[number].entry)) for number in sorted(found, reverse=True)]
+
+
+def _voidings(found: Mapping[int, Included]) -> list[tuple[Included, Voided]]:
+    return [(one, entry) for one, entry in _newest_first(found) if isinstance(entry, Voided)]
 
 
 async def _ask_one(
-    caller: HttpCaller, key: PeerId, signed: Signed[TreeHead] | None, found: dict[int, Included], most: int, prove: bool
+    caller: HttpCaller,
+    key: PeerId,
+    signed: Signed[TreeHead] | None,
+    found: dict[int, Included],
+    most: int,
+    *,
+    prove: bool,
+    only_voidings: bool = False,
 ) -> Signed[TreeHead]:
-    """Add the newest `most` of a key to `found`, all by one head: `signed`, or the one that is given."""
+    """Add the newest `most` receipts of a key to `found`, all by one head: `signed`, or the one that is given.
+
+    The words that make some void come along; with `only_voidings` there is nothing but those, `most` of them.
+    """
     before = count = 0
     while not (most and count >= most):
         size = open_head(signed).size if signed else 0
         if signed and not size:
             break  # a log without entries
-        told = await history(caller, key, before, size, prove=prove)
+        told = await history(caller, key, before, size, prove=prove, only_voidings=only_voidings)
         if signed and _tree(told.head) != _tree(signed):
             raise BadSignature(f"{caller.called} tells parts of two logs as one")
         signed = signed or told.head
@@ -161,7 +196,7 @@ async def _ask_one(
         if any(later >= earlier for earlier, later in pairwise([before or open_head(signed).size, *numbers])):
             raise MalformedMessage(f"{caller.called} does not tell its entries in their order")
         found |= {one.number: one for one in told.entries}
-        count += len(numbers)
+        count += sum(only_voidings or not one.entry.startswith(VOIDED_BEGINS) for one in told.entries)
         if not numbers or not numbers[-1]:
             break
         before = numbers[-1]

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 
 from axonp2p.client.books import Books
+from axonp2p.client.convictions import Convictions
 from axonp2p.client.events import Event, JobFinished, JobLeft, ReceiptsMissing
 from axonp2p.client.files import read_metrics
 from axonp2p.client.narrator import Narrator, Tally
@@ -35,6 +36,7 @@ class JobEnd:
         coordinator: Coordinator,
         tally: Tally,
         office: ReceiptOffice,
+        convictions: Convictions,
         narrator: Narrator,
     ) -> None:
         self._books = books
@@ -43,6 +45,7 @@ class JobEnd:
         self._tally = tally
         self._crew = tally.crew
         self._office = office
+        self._convictions = convictions
         self._narrator = narrator
 
     async def finished(self, began: float, clock: Clock) -> Event:
@@ -102,8 +105,10 @@ class JobEnd:
         return type(error)(error.message, cause=error.cause, fix=fix)
 
     async def _settle(self) -> int:
-        """Fetch logs and wait for the last receipts; how many receipts are kept by a tracker."""
-        settled, _ = await asyncio.gather(self._office.settle(RECEIPTS_S), self._crew.keep_logs())
+        """Fetch logs and wait for the last receipts and convictions; how many receipts are kept by a tracker."""
+        settled, _, _ = await asyncio.gather(
+            self._office.settle(RECEIPTS_S), self._convictions.settle(RECEIPTS_S), self._crew.keep_logs()
+        )
         if settled.unsigned or settled.not_taken:
             reason = settled.reason or "their peers went away before they had signed"
             self._account.tell(ReceiptsMissing(unsigned=settled.unsigned, not_taken=settled.not_taken, reason=reason))

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from axonp2p.client.account import JobAccount
 from axonp2p.client.books import Books
 from axonp2p.client.checked_work import CheckedWork
+from axonp2p.client.convictions import Convictions
 from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import BundleSent, Event, Reserved
 from axonp2p.client.hiring import Means, Wish
@@ -72,7 +73,10 @@ class JobLife:
         account.enter(JobState.FINDING, error=None)
         await asyncio.to_thread(self._books.open)
         book = ReceiptBook(means.key, account.record.id, account.record.receipts)
-        async with ReceiptOffice(book, means.table.trackers, means.clock) as office:
+        async with (
+            ReceiptOffice(book, means.table.trackers, means.clock) as office,
+            Convictions(means.trust, means.table.trackers) as convictions,
+        ):
             manning = Manning(means, self._wish(), account, self._tell)
             async with _ended(manning.leases):
                 await manning.take_back()
@@ -81,7 +85,7 @@ class JobLife:
                 tally = Tally(account.record, crew, book)
                 try:
                     await self._begin(crew, manning, office)
-                    while (last := await self._train(tally, office)) is None:
+                    while (last := await self._train(tally, office, convictions)) is None:
                         await self._fill_again(crew, manning)
                     return last
                 finally:
@@ -162,12 +166,12 @@ class JobLife:
         sent, passed_on = self._sending.sent_bytes, self._sending.member_bytes
         self._account.tell(BundleSent(peers=names, bytes=sent, member_bytes=passed_on, seconds=seconds))
 
-    async def _train(self, tally: Tally, office: ReceiptOffice) -> Event | None:
+    async def _train(self, tally: Tally, office: ReceiptOffice, convictions: Convictions) -> Event | None:
         """Train with who is there; how it ended, or None when it may go on with others."""
         crew, spec = tally.crew, self._spec
         self._account.change(lasting=True, lives=self._account.record.lives + 1)
         plan = plan_of(self._account.record, spec)
-        checked = CheckedWork(self._means.trust, crew, self._account, self._means.key.peer_id, self._means.clock)
+        checked = CheckedWork(self._means, crew, self._account, convictions, tally.voided)
         crew.signed = checked.signed
         narrator = Narrator(self._books, tally, plan, self._means.clock, checked)
         rounds = Rounds(
@@ -192,7 +196,7 @@ class JobLife:
         self._coordinator = coordinator
         if self.leaving:
             coordinator.leave()
-        end = JobEnd(self._books, coordinator, tally, office, narrator)
+        end = JobEnd(self._books, coordinator, tally, office, convictions, narrator)
         try:
             return await self._to_its_end(coordinator, crew, end)
         finally:

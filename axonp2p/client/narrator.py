@@ -73,6 +73,8 @@ class Tally:
         self.between_members = 0
         self._bytes_before = self._bytes_told = record.wire_bytes
         self._credits_before = dict(record.credits)
+        self.voided: set[str] = set()
+        """Names of peers whose receipts of this job are void."""
 
     @property
     def wire_bytes(self) -> int:
@@ -90,7 +92,7 @@ class Tally:
         names = {lease.row.peer: lease.name for lease in self.crew.leases.values()}
         for peer, name in names.items():
             found[name] = found.get(name, 0.0) + credits_of(self.receipts.flops.get(peer, 0))
-        return found
+        return found | dict.fromkeys(self.voided, 0.0)
 
 
 class Narrator:

@@ -27,6 +27,7 @@ from axonp2p.client.account import JobAccount
 from axonp2p.client.credit_history import History, Pending, ask_history, pending_of, read_key
 from axonp2p.client.event_feed import EventFeed
 from axonp2p.client.events import JobSubmitted
+from axonp2p.client.held_evidence import HeldEvidence, ask_evidence
 from axonp2p.client.hiring import Means
 from axonp2p.client.hosted_jobs import HostedJobs
 from axonp2p.client.hosted_mark import HostedMark, write_mark
@@ -230,6 +231,13 @@ class Swarm:
         means = self._get_means()
         wanted = [read_key(key)] if key else [*self._own_keys()]
         return self._loop.call(ask_history(means.table.trackers, self.home, wanted, most=most, prove=prove))
+
+    def evidence(self, key: PeerId) -> list[HeldEvidence]:
+        """The convictions that trackers hold about a key, its own and those by it, each examined here.
+
+        It is shown, and believed by nobody: the book of trust is not changed. Raises as `peers`.
+        """
+        return self._loop.call(ask_evidence(self._get_means().table.trackers, read_key(key)))
 
     def pending(self) -> Pending:
         """Work that this client, or a host for it, accepted and that peers have not signed for yet."""

@@ -24,6 +24,7 @@ _TABLE = """CREATE TABLE IF NOT EXISTS keys (
     job TEXT NOT NULL DEFAULT '',
     why TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID"""
+_WAITING = "CREATE TABLE IF NOT EXISTS convictions (handed_in BLOB PRIMARY KEY) WITHOUT ROWID"
 TRUST_FILE = "trust.db"
 """In a client's home."""
 _BUSY_S = 10.0
@@ -92,6 +93,21 @@ class TrustBook:
         self.doubted(peer)
         self._change("UPDATE keys SET convicted_at = ?, job = ?, why = ? WHERE peer = ?", peer, now, job, why)
 
+    def add_conviction(self, handed_in: bytes) -> None:
+        """An encoded `VoidingHandedIn` that no tracker has yet."""
+        with self._opened() as database:
+            database.execute("INSERT OR IGNORE INTO convictions VALUES (?)", (handed_in,))
+
+    def convictions(self) -> list[bytes]:
+        """All that no tracker has yet."""
+        with self._opened() as database:
+            return [data for (data,) in database.execute("SELECT handed_in FROM convictions")]
+
+    def handed_in(self, handed_in: bytes) -> None:
+        """A tracker has it, or will never take it."""
+        with self._opened() as database:
+            database.execute("DELETE FROM convictions WHERE handed_in = ?", (handed_in,))
+
     def pardon(self, peer: PeerId) -> bool:
         """Forget all that is known of a key; whether anything was."""
         with self._opened() as database:
@@ -110,6 +126,7 @@ class TrustBook:
             try:
                 with database:
                     database.execute(_TABLE)
+                    database.execute(_WAITING)
                     yield database
             finally:
                 database.close()

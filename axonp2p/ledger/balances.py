@@ -41,9 +41,9 @@ class Books:
         self._between[client, peer] += receipts
         self.receipts += receipts
 
-    def take_back(self, client: PeerId, peer: PeerId, flops: int) -> None:
-        """A receipt that was added counts no more."""
-        self.add(client, peer, -flops, -1)
+    def take_back(self, client: PeerId, peer: PeerId, flops: int, receipts: int = 1) -> None:
+        """A receipt that was added counts no more; or so many, of `flops` in all."""
+        self.add(client, peer, -flops, -receipts)
 
     def balance(self, key: PeerId) -> Balance:
         """One key's sums; zeros for a key without receipts."""

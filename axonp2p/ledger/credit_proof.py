@@ -1,18 +1,20 @@
-"""A credit proof: the receipts of some keys with their way to a head that a tracker signed (pure).
+"""A credit proof: the receipts of some keys, what makes some void, and their way to a head that a tracker signed.
 
 It is a file for others: docs/ledger.md describes every byte of it, and `scripts/verify_ledger` reads it with nothing of
 ours. Whoever has it knows that these receipts are in that log; that there are no others only the whole log can show.
+Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Literal
 
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.log_messages import Included
 from axonp2p.ledger.receipt import Receipt, counts_instead
 from axonp2p.ledger.tree_head import TreeHead
+from axonp2p.ledger.voiding import Spoiled, spoiled_by
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import Signed
 
@@ -26,14 +28,16 @@ class CreditProof(Message, frozen=True):
     """The log that they are in."""
     receipts: list[Included]
     """All that the tracker showed, the smallest number first."""
-    format: Literal["axon/credit-proof/1"] = "axon/credit-proof/1"
+    voidings: list[Included] = []
+    """All entries that make receipts of or from these keys void, the smallest number first."""
+    format: Literal["axon/credit-proof/2"] = "axon/credit-proof/2"
 
 
-def counting(receipts: Iterable[tuple[Receipt, bytes]]) -> set[bytes]:
-    """Which of these receipts, each with its payload, count: of several with one number only one does."""
-    best: dict[tuple[str, PeerId, int], bytes] = {}
+def counting(receipts: Iterable[tuple[Receipt, bytes]], voided: Collection[Spoiled] = ()) -> set[bytes]:
+    """Which of these receipts, each with its payload, count: of several with one number only one does, unless void."""
+    best: dict[tuple[str, PeerId, int], tuple[bytes, Receipt]] = {}
     for receipt, payload in receipts:
         place = (receipt.reservation, receipt.peer, receipt.number)
-        if place not in best or counts_instead(payload, best[place]):
-            best[place] = payload
-    return set(best.values())
+        if place not in best or counts_instead(payload, best[place][0]):
+            best[place] = payload, receipt
+    return {payload for payload, receipt in best.values() if spoiled_by(receipt) not in voided}

@@ -15,9 +15,11 @@ from axonp2p.ledger.receipt import (
     Receipts,
     ReceiptsKept,
 )
+from axonp2p.ledger.voiding import VOIDING_KEPT_LIMIT, VoidingHandedIn, VoidingKept
 from axonp2p.transport.http_caller import HttpCaller
 
 RECEIPTS_PATH = "/v1/receipts"
+VOIDINGS_PATH = "/v1/voidings"
 BALANCES_PATH = "/v1/balances"
 
 
@@ -36,6 +38,11 @@ async def hand_in(
     if kept.new + kept.known + len(refused) != len(receipts) or any(index >= len(receipts) for index in refused):
         raise MalformedMessage(f"{caller.called} does not account for all of {len(receipts)} receipts")
     return kept
+
+
+async def hand_in_voiding(caller: HttpCaller, voiding: VoidingHandedIn) -> VoidingKept:
+    """Give a conviction to a tracker. Without a reason against it, the tracker holds it on disk."""
+    return await caller.call(VOIDINGS_PATH, voiding, VoidingKept, VOIDING_KEPT_LIMIT)
 
 
 async def balances(caller: HttpCaller, keys: Sequence[PeerId] = (), job: str = "") -> Balances:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from itertools import pairwise
 
 from axonp2p.errors import BadSignature, MalformedMessage
 from axonp2p.identity.peer_id import PeerId
+from axonp2p.ledger.entry import decode_entry, key_of_place, read_entry
 from axonp2p.ledger.log_messages import (
     ENTRIES_LIMIT,
     HEADS_LIMIT,
@@ -24,10 +27,9 @@ from axonp2p.ledger.log_messages import (
     ProofAsked,
 )
 from axonp2p.ledger.merkle import HASH_BYTES, is_included, leaf_hash
-from axonp2p.ledger.receipt import DOUBLY_SIGNED_LIMIT, DoublySigned, Receipt, place_key
 from axonp2p.ledger.tree_head import ConsistencyProof, open_head
+from axonp2p.ledger.voiding import VOIDING_LIMIT, EvidenceAsked, EvidenceTold
 from axonp2p.transport.http_caller import HttpCaller
-from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import Signed
 
 HEADS_PATH = "/v1/heads"
@@ -36,6 +38,7 @@ INCLUSION_PATH = "/v1/inclusion"
 LEAVES_PATH = "/v1/leaves"
 ENTRIES_PATH = "/v1/entries"
 HISTORY_PATH = "/v1/history"
+EVIDENCE_PATH = "/v1/evidence"
 
 
 async def heads(caller: HttpCaller) -> HeadsTold:
@@ -52,13 +55,11 @@ async def consistency(caller: HttpCaller, first: int, second: int) -> Signed[Con
 async def inclusion(caller: HttpCaller, entry: bytes) -> InclusionTold:
     """The proof that this very entry is in its log, checked. Raises `BadSignature` when it proves nothing."""
     leaf = leaf_hash(entry)
-    payload = decode_as(entry, DoublySigned, DOUBLY_SIGNED_LIMIT).receipt.payload
-    place = place_key(decode_as(payload, Receipt, Receipt.LIMIT))
-    asked = InclusionAsked(place=place, leaf=leaf)
+    asked = InclusionAsked(place=key_of_place(read_entry(decode_entry(entry))), leaf=leaf)
     told = await caller.call(INCLUSION_PATH, asked, InclusionTold, HISTORY_LIMIT)
     head = open_head(told.head)
     if not is_included(leaf, told.included.number, head.size, told.included.path, head.root):
-        raise BadSignature(f"{caller.called} does not prove that it has the receipt")
+        raise BadSignature(f"{caller.called} does not prove that it has the entry")
     return told
 
 
@@ -80,13 +81,30 @@ async def entries(caller: HttpCaller, numbers: Sequence[int]) -> EntriesTold:
 
 
 async def history(
-    caller: HttpCaller, key: PeerId, before: int = 0, size: int = 0, *, prove: bool = False
+    caller: HttpCaller,
+    key: PeerId,
+    before: int = 0,
+    size: int = 0,
+    *,
+    prove: bool = False,
+    only_voidings: bool = False,
 ) -> HistoryTold:
     """The entries about a key, the newest first; with `prove` each with its path, checked. Raises as `inclusion`."""
-    asked = HistoryAsked(key=key, before=before, size=size, prove=prove)
+    asked = HistoryAsked(key=key, before=before, size=size, prove=prove, only_voidings=only_voidings)
     told = await caller.call(HISTORY_PATH, asked, HistoryTold, HISTORY_LIMIT)
     head = open_head(told.head)
+    numbers = [one.number for one in told.entries]
+    if any(one >= other for one, other in pairwise([*numbers[::-1], before or head.size])):
+        raise MalformedMessage(f"{caller.called} tells a history out of order")
     for one in told.entries:
         if prove and not is_included(leaf_hash(one.entry), one.number, head.size, one.path, head.root):
             raise BadSignature(f"{caller.called} does not prove that entry {one.number} is in its log")
+    return told
+
+
+async def evidence(caller: HttpCaller, sha256: bytes) -> EvidenceTold:
+    """The evidence with this hash, and the tokens that it stands on. Raises `MalformedMessage` for any other bytes."""
+    told = await caller.call(EVIDENCE_PATH, EvidenceAsked(sha256=sha256), EvidenceTold, VOIDING_LIMIT)
+    if hashlib.sha256(told.evidence).digest() != sha256:
+        raise MalformedMessage(f"{caller.called} tells other evidence than it was asked for")
     return told

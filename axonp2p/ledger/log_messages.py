@@ -7,8 +7,9 @@ from typing import Annotated
 import msgspec
 
 from axonp2p.identity.peer_id import PeerId
+from axonp2p.ledger.entry import ENTRY_LIMIT
 from axonp2p.ledger.merkle import HASH_BYTES, LONGEST_PATH
-from axonp2p.ledger.receipt import DOUBLY_SIGNED_LIMIT, RECEIPTS_LIMIT
+from axonp2p.ledger.receipt import RECEIPTS_LIMIT
 from axonp2p.ledger.tree_head import ConsistencyProof, Evidence, Hash, Path, Size, TreeHead
 from axonp2p.ledger.watched_logs import MOST_WATCHED
 from axonp2p.wire.codec import Message
@@ -24,10 +25,10 @@ LEAVES_LIMIT = MOST_LEAVES * (HASH_BYTES + 9) + 256
 MOST_ENTRIES = 100
 _PATH = LONGEST_PATH * (HASH_BYTES + 2) + 64
 ENTRIES_LIMIT = RECEIPTS_LIMIT + 1024
-HISTORY_LIMIT = MOST_ENTRIES * (DOUBLY_SIGNED_LIMIT + _PATH) + _HEAD + 256
+HISTORY_LIMIT = MOST_ENTRIES * (ENTRY_LIMIT + _PATH) + _HEAD + 256
 
 PlaceKey = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-Entry = Annotated[bytes, msgspec.Meta(max_length=DOUBLY_SIGNED_LIMIT)]
+Entry = Annotated[bytes, msgspec.Meta(max_length=ENTRY_LIMIT)]
 
 
 class HeadsTold(Message, frozen=True):
@@ -56,16 +57,16 @@ class Included(Message, frozen=True):
     number: Size
     """From 0."""
     entry: Entry
-    """An encoded `DoublySigned`."""
+    """An encoded `DoublySigned` or `Voided`."""
     path: Path = []
     """The hashes of RFC 9162, 2.1.3, to the root of the head that comes along; empty when no proof was asked for."""
 
 
 class InclusionAsked(Message, frozen=True):
-    """Prove that a receipt is in the log."""
+    """Prove that an entry is in the log."""
 
     place: PlaceKey
-    """The key of its reservation, peer and number."""
+    """The key of its reservation, peer and number, or of its client, peer and job."""
     leaf: Hash
     """SHA-256 of a zero byte and the entry."""
 
@@ -94,7 +95,7 @@ class LeavesTold(Message, frozen=True):
     leaves: Annotated[bytes, msgspec.Meta(max_length=MOST_LEAVES * HASH_BYTES)]
     """32 bytes each."""
     places: Annotated[list[PlaceKey], msgspec.Meta(max_length=MOST_LEAVES)]
-    """The key of reservation, peer and number of each."""
+    """The key of each, see `InclusionAsked`."""
 
 
 class EntriesAsked(Message, frozen=True):
@@ -108,7 +109,7 @@ class EntriesTold(Message, frozen=True):
     """The first of the entries that were asked for, as many as fit, and what their reservations stand on."""
 
     entries: Annotated[list[Entry], msgspec.Meta(max_length=MOST_ENTRIES)]
-    """Each an encoded `DoublySigned`."""
+    """Each an encoded `DoublySigned` or `Voided`; with a `Voided` no other entry comes."""
     tokens: Annotated[list[bytes], msgspec.Meta(max_length=MOST_ENTRIES)]
     """Encoded `Signed[Token]`, each once."""
 
@@ -124,6 +125,8 @@ class HistoryAsked(Message, frozen=True):
     """Of the log of so many entries, which this tracker signed; 0: of all, under a new head."""
     prove: bool = False
     """Whether each shall come with its path."""
+    only_voidings: bool = False
+    """Whether only those that make receipts void are asked for."""
 
 
 class HistoryTold(Message, frozen=True):

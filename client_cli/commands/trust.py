@@ -8,26 +8,65 @@ from pathlib import Path
 import click
 
 from client_cli.options import common
+from client_cli.options import trackers as trackers_option
 
 
 @click.command("trust")
 @click.option("--pardon", metavar="ID", default="", help="Forget what was found of the peer whose id begins like this.")
+@click.option("--ask", metavar="ID", default="", help="Ask trackers what evidence they hold about this key.")
+@click.option(
+    "--into",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="With --ask: write what it stands on to files there, for axon verdict.",
+)
+@trackers_option
 @common
-def command(pardon: str, home: Path | None, as_json: bool) -> None:
+def command(
+    pardon: str, ask: str, into: Path | None, trackers: tuple[str, ...], home: Path | None, as_json: bool
+) -> None:
     """What this computer's own jobs have found of the work of peers, by doing some of it again elsewhere.
 
     Who was convicted of false work gets no more of it from here, in this job and in later ones. docs/trust.md says
-    what is checked, and how sure that is.
+    what is checked, and how sure that is. With --ask trackers are asked for the convictions that clients handed in,
+    of this key or by it; each is examined here, and none changes what this computer itself has found.
     """
+    from axonp2p.identity.peer_id import ID_LENGTH
     from client_cli.context import Context
+    from client_cli.held_evidence_text import file_name, held_data, held_text
     from client_cli.trust_table import find_one, known_data, trust_text
 
     context = Context.of(home, as_json)
     book = context.trust()
     known = sorted(book.all().values(), key=lambda one: (one.convicted_at is None, -one.checks, one.peer))
+    if ask:
+        key = ask if len(ask) == ID_LENGTH else find_one(known, ask).peer
+        with context.swarm(trackers) as swarm:
+            held = swarm.evidence(key)
+        told = []
+        for conviction in held:
+            file = into / file_name(conviction) if into and conviction.evidence else None
+            if file:
+                _write(file, conviction.evidence)
+            told.append(held_data(conviction, file))
+        context.answer(held_text(key, held), {"key": key, "held": told})
+        return
+    if into:
+        raise click.UsageError("--into goes with --ask")
     if pardon:
         one = find_one(known, pardon)
         book.pardon(one.peer)
         context.answer(f"All that was found of {one.peer} is forgotten.", {"pardoned": one.peer})
         return
     context.answer(trust_text(known, now=time.time()), {"peers": [known_data(one) for one in known]})
+
+
+def _write(file: Path, evidence: bytes) -> None:
+    from axonp2p.errors import SettingsError
+    from axonp2p.files import write_whole
+
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, evidence)
+    except OSError as error:
+        raise SettingsError(f"cannot write {file}: {error.strerror}", fix="name another folder") from error

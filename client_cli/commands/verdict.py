@@ -18,8 +18,9 @@ def command(file: Path, home: Path | None, as_json: bool) -> None:
     Every signature in it is checked, and it is judged anew by the rule of docs/trust.md, without any network. Who was
     accused can so show whether what it signed convicts it.
     """
-    from axonp2p.client.evidence import EVIDENCE_LIMIT, examine, read_evidence
     from axonp2p.errors import NotFound
+    from axonp2p.ledger.voiding import EVIDENCE_LIMIT
+    from axonp2p.training.checking.evidence import examine, read_evidence
     from client_cli.context import Context
     from client_cli.verdict_text import verdict_data, verdict_text
 

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from axonp2p.errors import AxonError, Refused
 from axonp2p.identity.key_file import load_or_create_key
-from axonp2p.ledger.ledger_client import RECEIPTS_PATH
-from axonp2p.ledger.log_client import CONSISTENCY_PATH, ENTRIES_PATH, HEADS_PATH, LEAVES_PATH
+from axonp2p.ledger.ledger_client import RECEIPTS_PATH, VOIDINGS_PATH
+from axonp2p.ledger.log_client import CONSISTENCY_PATH, ENTRIES_PATH, EVIDENCE_PATH, HEADS_PATH, LEAVES_PATH
 from axonp2p.ledger.log_messages import HeadsTold
 from axonp2p.ledger.receipt import Balances, BalancesAsked, DoublySigned, ReceiptsKept
+from axonp2p.ledger.voiding import VoidingHandedIn, VoidingKept
 from axonp2p.settings import TrackerSettings
 from axonp2p.wire.codec import Message, decode_as, encode
 from tests.fakes import ManualClock
@@ -24,6 +26,7 @@ from tracker.database import Database
 from tracker.keeping import back_up, check_home, restore
 from tracker.ledger_keeper import LedgerKeeper
 from tracker.log_keeper import LogKeeper
+from tracker.log_store import log_size
 from tracker.log_watcher import LogWatcher
 from tracker.own_tracker_row import database_name
 from tracker.receipt_relay import OtherTracker, ReceiptRelay
@@ -64,7 +67,14 @@ class Ledger:
         except AxonError:
             return None
 
-    async def hand_in_while_the_disk_fails(self, receipts: list[DoublySigned], tokens: list[bytes], steps: int) -> bool:
+    async def hand_in_voiding(self, voiding: VoidingHandedIn) -> VoidingKept | None:
+        """The same for a conviction."""
+        try:
+            return await self.keeper.void(voiding)
+        except AxonError:
+            return None
+
+    async def while_the_disk_fails(self, work: Awaitable[Message | None], steps: int) -> bool:
         """The transaction is broken off after so many of SQLite's steps; whether it was done before."""
         connection: sqlite3.Connection = self.database._writing.conn
         left = steps
@@ -76,7 +86,7 @@ class Ledger:
 
         connection.set_progress_handler(count, 10)
         try:
-            return await self.hand_in(receipts, tokens) is not None
+            return await work is not None
         finally:
             connection.set_progress_handler(None, 0)
 
@@ -90,6 +100,10 @@ class Ledger:
     async def balances(self) -> Balances:
         """Of everybody."""
         return await self.keeper.balances(BalancesAsked())
+
+    async def log_size(self) -> int:
+        """How many entries its log has."""
+        return await self.database.read(log_size)
 
     async def go_back_to(self, backup: Path) -> None:
         """Restore a backup."""
@@ -129,6 +143,10 @@ class Line:
         to = self.to
         if path == RECEIPTS_PATH:
             return await to.keeper.keep(message.receipts, message.tokens, relayed=message.relayed)
+        if path == VOIDINGS_PATH:
+            return await to.keeper.void(message)
+        if path == EVIDENCE_PATH:
+            return await to.keeper.evidence(message.sha256)
         if path == HEADS_PATH:
             evidence = [one.evidence for one in to.watcher.watched.convicted]
             return HeadsTold(own=await to.log.head(), seen=to.watcher.watched.heads, evidence=evidence)

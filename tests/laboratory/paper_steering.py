@@ -100,6 +100,14 @@ def changed(**fields: Any) -> Status:
 FROZEN = msgspec.structs.replace(DIGITS, frozen=True)
 BUSY_MACHINE = msgspec.structs.replace(MACHINE, others_cpu_percent=87.0, input_idle_s=2.0)
 BATTERY_MACHINE = msgspec.structs.replace(MACHINE, on_battery=True, battery_percent=62.0, temperature_c=None)
+FALSE_LOG = LogNow(
+    tracker="attic.example:7070",
+    at=NOON - 300,
+    proved=2,
+    entries=88_140,
+    counts=371.8,
+    wrong="its log is false: it signed two logs of 88,019 entries",
+)
 OUT_OF_REACH = msgspec.structs.replace(NETWORK, reachable="no")
 STATES: dict[str, Status] = {
     "training": TRAINING,
@@ -140,7 +148,12 @@ STATES: dict[str, Status] = {
         jobs=[],
     ),
     "unreachable": changed(
-        state="ready", sentence="no job wants this machine now", since=NOON - 4300, jobs=[], network=OUT_OF_REACH
+        state="ready",
+        sentence="no job wants this machine now",
+        since=NOON - 4300,
+        jobs=[],
+        network=OUT_OF_REACH,
+        ledger=LedgerNow(logs=[FALSE_LOG, PROVED]),
     ),
     "not findable": changed(
         state="ready",

@@ -12,6 +12,7 @@ import pytest
 import axonp2p
 from axonp2p.client.events import PeerLost, PeersFound, RoundFinished, WorkChecked
 from axonp2p.sandbox.child import why_no_sandbox
+from axonp2p.training.checking.evidence import read_evidence
 from tests.system.processes import Processes
 from tests.system.small_job import write_job
 
@@ -94,9 +95,24 @@ def test_who_skips_steps_is_convicted_with_evidence_and_gets_no_more_work(tmp_pa
                     again.leave()
             assert convicted.peer not in {peer.name for peer in swarm.status(again.id).peers}
             assert any(isinstance(event, PeersFound) for event in swarm.job(again.id).events())
+            # The tracker has the evidence, believes it, and counts nothing of what the cheat was paid before.
+            accused = read_evidence(file.read_bytes()).accused
+            (held,) = swarm.evidence(accused)
+            assert held.examined
+            assert held.examined.convicts
+            assert held.evidence == file.read_bytes()
+            of_the_job = {one.key: one for one in swarm.credits(job.id).balances}
+            assert accused not in of_the_job or of_the_job[accused].earned_flops == 0
+            assert sum(one.earned_flops > 0 for one in of_the_job.values()) == 3
+            assert swarm.status(job.id).credits[convicted.peer] == 0
         axon = [sys.executable, "-m", "client_cli.main"]
+        where = ["--json", "--home", str(home)]
+        ask = ["trust", "--ask", accused, "--into", str(tmp_path / "shown"), "--tracker", processes.tracker]
+        asked = subprocess.run([*axon, *ask, *where], capture_output=True, check=True, timeout=60)
+        (told,) = json.loads(asked.stdout)["held"]
+        assert told["examined"]["convicts"]
         verdict = subprocess.run(
-            [*axon, "verdict", str(file), "--json", "--home", str(home)], capture_output=True, check=True, timeout=60
+            [*axon, "verdict", told["file"], "--json", "--home", str(home)], capture_output=True, check=True, timeout=60
         )
         found = json.loads(verdict.stdout)
         assert found["convicts"]

@@ -25,6 +25,7 @@ from axonp2p.jobs.lifecycle import JobState
 from axonp2p.ledger.balances import credits_of
 from axonp2p.ledger.credit_proof import CreditProof
 from axonp2p.ledger.ledger_client import hand_in
+from axonp2p.ledger.receipt import open_doubly_signed
 from axonp2p.reservation.token import Token
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines
@@ -34,7 +35,7 @@ from client_cli.credit_history_text import history_csv, history_table, pending_t
 from client_cli.credits_table import credits_table
 from tests.fakes import ManualClock, key_of, make_receipt, sign_both
 from tests.unit.tracker.conftest import Running, start_tracker
-from tests.unit.tracker.logs import ADA, BEN, CLIENT, paid, rewrite
+from tests.unit.tracker.logs import ADA, BEN, CLIENT, convicted, paid, rewrite
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "verify_ledger"
 
@@ -144,6 +145,25 @@ async def test_a_proof_about_others_or_with_a_key_twice_is_wrong(lab: Running, t
         assert verified(tmp_path / "proof")[0] == 1
 
 
+async def test_receipts_of_a_convicted_peer_are_void_in_its_history_and_in_the_proof(lab: Running, tmp_path: Path):
+    (first, *_) = await paid(lab, ADA, BEN, rounds=3)
+    await convicted(lab, of=ADA, reservation=open_doubly_signed(first).reservation)
+    await paid(lab, ADA, rounds=4)
+    found = await history(lab, tmp_path, ADA.peer_id)
+    assert len(found.lines) == 7
+    assert not any(line.counts for line in found.lines)
+    # However few are asked for: the word that makes them void may be older, or newer.
+    assert not any(line.counts for line in (await history(lab, tmp_path, ADA.peer_id, most=2, prove=False)).lines)
+    assert all(line.counts for line in (await history(lab, tmp_path, BEN.peer_id, prove=False)).lines)
+    (tmp_path / "proof").write_bytes((await history(lab, tmp_path, CLIENT.peer_id)).proof)
+    code, said = verified(tmp_path / "proof", "--json")
+    assert code == 0, said
+    told = json.loads(said)
+    assert (told["receipts"], told["void"], told["owed_flops"]) == (3, 7, str(3 * 10**12))
+    (tmp_path / "proof").write_bytes(found.proof)
+    assert "7 more are void" in verified(tmp_path / "proof")[1]
+
+
 async def test_a_key_without_receipts_has_an_empty_proof(lab: Running, tmp_path: Path):
     found = await history(lab, tmp_path, key_of("stranger").peer_id)
     assert found.lines == []
@@ -170,7 +190,7 @@ async def test_a_tracker_that_rewrote_its_log_is_not_believed(lab: Running, tmp_
 
 @pytest.fixture(scope="module")
 def proof(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A credit proof of seven receipts."""
+    """A credit proof of seven receipts, and of what would make those of another job void."""
     import asyncio
 
     async def make() -> bytes:
@@ -178,7 +198,9 @@ def proof(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         (home / "tracker").mkdir()
         running = await start_tracker(home / "tracker")
         try:
-            await paid(running, ADA, rounds=7)
+            (first, *_) = await paid(running, ADA, rounds=6)
+            await paid(running, ADA)
+            await convicted(running, of=ADA, reservation=open_doubly_signed(first).reservation, job="another")
             return (await history(running, home, ADA.peer_id)).proof
         finally:
             await running.stop()

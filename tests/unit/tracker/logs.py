@@ -10,19 +10,22 @@ from pathlib import Path
 import sqlite_utils
 
 from axonp2p.identity.keys import PrivateKey
-from axonp2p.ledger.ledger_client import hand_in
+from axonp2p.ledger.ledger_client import hand_in, hand_in_voiding
 from axonp2p.ledger.merkle import leaf_hash, root
 from axonp2p.ledger.receipt import MOST_RECEIPTS, DoublySigned
 from axonp2p.ledger.tiles import tiles_after
 from axonp2p.ledger.tree_head import TreeHead
+from axonp2p.ledger.voiding import Voided, VoidingHandedIn, VoidingKept, open_voiding
 from axonp2p.reservation.token import Token
-from axonp2p.wire.codec import encode
-from axonp2p.wire.envelope import open_signed, sign
+from axonp2p.wire.codec import decode_as, encode
+from axonp2p.wire.envelope import Signed, open_signed, sign
 from tests.fakes import key_of, make_receipt, sign_both
+from tests.laboratory.convictions import WITNESSES, evidence_against, voiding_of
 from tests.unit.tracker.conftest import Running
 from tracker.database import Database
 from tracker.log_store import Appender, nodes
 
+RESERVATION = "00000000-0000-4000-8000-000000000001"
 CLIENT, ADA, BEN = key_of("client"), key_of("ada"), key_of("ben")
 
 
@@ -44,6 +47,24 @@ async def paid(lab: Running, *peers: PrivateKey, rounds: int = 1) -> list[Doubly
     for start in range(0, len(receipts), MOST_RECEIPTS):
         assert not (await hand_in(lab.caller, receipts[start : start + MOST_RECEIPTS])).refused
     return receipts
+
+
+async def convicted(lab: Running, *, of: PrivateKey, reservation: str, job: str = "job-1") -> VoidingHandedIn:
+    """The client voids what a peer earned in a job, with evidence of two witnesses; handed in."""
+    witnesses = encode(await witnesses_reserved(lab))
+    uuid = open_signed(decode_as(witnesses, Signed[Token], 16_384), Token).uuid
+    evidence = evidence_against(of, CLIENT, job, reservation, by=uuid)
+    voiding = voiding_of(CLIENT, evidence, [witnesses])
+    assert await hand_in_voiding(lab.caller, voiding) == VoidingKept(new=True)
+    return voiding
+
+
+async def witnesses_reserved(lab: Running) -> Signed[Token]:
+    """A token of those that do steps again."""
+    lab.clock.time += 1
+    keys = [key_of(name) for name in WITNESSES]
+    await lab.announce(*keys, sequence=int(lab.clock.now()))
+    return await lab.reserve(CLIENT, *keys)
 
 
 def tamper(home: Path, *statements: tuple[str, list[object]]) -> None:
@@ -73,20 +94,35 @@ def encoded(receipts: list[DoublySigned]) -> list[bytes]:
     return [encode(receipt) for receipt in receipts]
 
 
-def make_log(path: Path, key: PrivateKey, rounds: int, log: str = "a" * 32) -> list[DoublySigned]:
-    """A database whose log has so many receipts, and a head; without a tracker. Returns the receipts."""
+def make_log(
+    path: Path, key: PrivateKey, rounds: int, log: str = "a" * 32, *, void: int | None = None
+) -> list[DoublySigned]:
+    """A database whose log has so many receipts, and a head; without a tracker. Returns the receipts.
+
+    With `void` it has one more entry, which makes the receipt with this number void, and stands after it.
+    """
     database = Database(path)
-    receipts = [sign_both(CLIENT, ADA, make_receipt(CLIENT, ADA, f"{number:036}")) for number in range(rounds)]
+    receipts = [
+        sign_both(CLIENT, ADA, make_receipt(CLIENT, ADA, f"{number:036}", job=f"job-{number}"))
+        for number in range(rounds)
+    ]
 
     def fill(tables: sqlite_utils.Database) -> None:
         with tables.atomic():
             appender = Appender(tables)
-            for receipt in receipts:
+            for number, receipt in enumerate(receipts):
                 appender.add(receipt, relayed=False)
+                if number == void:
+                    appender.finish()
+                    conviction = voiding_of(CLIENT, evidence_against(ADA, CLIENT, f"job-{void}", RESERVATION))
+                    word = open_voiding(conviction.voided)
+                    appender.void(Voided(voided=conviction.voided), word, relayed=False)
+                    tables.execute("INSERT INTO evidence VALUES (?, ?)", [word.evidence, conviction.evidence])
             appender.finish()
-            head = TreeHead(tracker=key.peer_id, log=log, size=rounds, root=root(rounds, nodes(tables)), time=1)
+            size = rounds + (void is not None)
+            head = TreeHead(tracker=key.peer_id, log=log, size=size, root=root(size, nodes(tables)), time=1)
             signed = sign(key, head)
-            tables.execute("INSERT INTO heads VALUES (?, 1, ?, ?)", [rounds, signed.payload, signed.signature])
+            tables.execute("INSERT INTO heads VALUES (?, 1, ?, ?)", [size, signed.payload, signed.signature])
             tables.execute("CREATE TABLE IF NOT EXISTS name (name TEXT)")
             tables.execute("INSERT INTO name VALUES (?)", [log])
 

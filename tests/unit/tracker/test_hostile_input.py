@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Callable
@@ -25,8 +26,9 @@ from axonp2p.ledger.log_messages import (
 )
 from axonp2p.ledger.merkle import leaf_hash
 from axonp2p.ledger.receipt import RECEIPTS_LIMIT, BalancesAsked, Receipts, place_key
+from axonp2p.ledger.voiding import VOIDING_LIMIT, EvidenceAsked
 from axonp2p.peers.capability import Need, as_map
-from axonp2p.reservation.token import ReserveRequest
+from axonp2p.reservation.token import ReserveRequest, Token
 from axonp2p.table.records import QUERY_LIMIT, TRACKERS_LIMIT, KnownTrackers, Query, Row
 from axonp2p.table.sync_messages import ASKED_LIMIT, PUSH_LIMIT, DigestsAsked, Push
 from axonp2p.table.tracker_client import query
@@ -34,19 +36,40 @@ from axonp2p.transport.messages import Refusal
 from axonp2p.wire.codec import Message, decode_as, encode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, sign
 from tests.fakes import NOW, key_of, make_receipt, make_request, make_row, sign_both
+from tests.laboratory.convictions import WITNESSES, evidence_against, voiding_of
 from tests.unit.tracker.conftest import Running, Start
 from tracker.own_tracker_row import OwnTrackerRow
-from tracker.routes import BALANCES_ASKED_LIMIT
+from tracker.routes import BALANCES_ASKED_LIMIT, EVIDENCE_ASKED_LIMIT
 
 PEER, CLIENT, LATER = key_of("peer"), key_of("client"), key_of("later")
 REQUEST = make_request([PEER.peer_id])
 RECEIPT = sign_both(CLIENT, PEER, make_receipt(CLIENT, PEER, REQUEST.uuid))
+WITH_WITNESSES = encode(
+    sign(
+        key_of("a tracker that is gone"),
+        Token(
+            uuid="00000000-0000-4000-8000-000000000001",
+            issuer=key_of("a tracker that is gone").peer_id,
+            client=CLIENT.peer_id,
+            client_address="127.0.0.1",
+            peers=[PEER.peer_id, *(key_of(name).peer_id for name in WITNESSES)],
+            kinds=["train"],
+            not_before=int(NOW),
+            expires=int(NOW) + 600,
+        ),
+    )
+)
+CONVICTION = voiding_of(
+    CLIENT, evidence_against(PEER, CLIENT, "job-2", "00000000-0000-4000-8000-000000000001"), [WITH_WITNESSES]
+)
 
 # Each of these has been said once already: again it is acknowledged, and changes nothing.
 SAID: dict[str, Message] = {
     "/v1/announce": sign(PEER, make_row(PEER)),
     "/v1/reserve": sign(CLIENT, REQUEST),
     "/v1/receipts": Receipts(receipts=[RECEIPT]),
+    "/v1/voidings": CONVICTION,
+    "/v1/evidence": EvidenceAsked(sha256=hashlib.sha256(CONVICTION.evidence).digest()),
     "/v1/query": Query(need=as_map(Need())),
     "/v1/balances": BalancesAsked(keys=[PEER.peer_id]),
     "/v1/push": Push(rows=[sign(PEER, make_row(PEER))], renewals=[b"r" * 90], tracker=CLIENT.peer_id),
@@ -66,6 +89,8 @@ CAPS = {
     "/v1/reserve": ReserveRequest.LIMIT + ENVELOPE_OVERHEAD,
     "/v1/receipts": RECEIPTS_LIMIT,
     "/v1/query": QUERY_LIMIT,
+    "/v1/voidings": VOIDING_LIMIT,
+    "/v1/evidence": EVIDENCE_ASKED_LIMIT,
     "/v1/balances": BALANCES_ASKED_LIMIT,
     "/v1/push": PUSH_LIMIT,
     "/v1/sync": ASKED_LIMIT,
@@ -73,7 +98,10 @@ CAPS = {
     **dict.fromkeys(LOG_PATHS, LOG_ASKED_LIMIT),
 }
 # Unsigned questions may become other good questions by a flipped bit; receipts are refused one by one in a good answer.
-MAY_BE_ANSWERED = ("/v1/query", "/v1/balances", "/v1/receipts", "/v1/push", "/v1/sync", "/v1/trackers", *LOG_PATHS)
+MAY_BE_ANSWERED = (
+    *("/v1/query", "/v1/balances", "/v1/receipts", "/v1/voidings", "/v1/push", "/v1/sync", "/v1/trackers"),
+    *LOG_PATHS,
+)
 PATHS = st.sampled_from(sorted(SAID))
 
 drive = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -105,7 +133,7 @@ class Target:
 
 async def stored(lab: Running) -> str:
     """All that a tracker holds, on disk and in memory, as text to compare."""
-    tables = ("rows", "tokens", "receipts", "entries", "tiles")
+    tables = ("rows", "tokens", "receipts", "entries", "tiles", "evidence", "foreign_tokens")
     on_disk = await lab.tracker._database.read(
         lambda database: [database.execute(f"SELECT * FROM {table}").fetchall() for table in tables]
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,14 +15,17 @@ from hypothesis import strategies as st
 from axonp2p.ledger.balances import fold
 from axonp2p.ledger.credit_proof import counting
 from axonp2p.ledger.receipt import DoublySigned, Receipt, open_doubly_signed
+from axonp2p.ledger.voiding import VoidingHandedIn, open_voiding
 from axonp2p.reservation.token import Token
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import sign
 from tests.fakes import NOW, ManualClock, key_of, make_receipt, sign_both
+from tests.laboratory.convictions import END, WITNESSES, evidence_against, voiding_of
 from tests.laboratory.ledger_world import Ledger, cut, join
 
 CLIENTS = [key_of("client"), key_of("other client")]
 PEERS = [key_of("ada"), key_of("ben")]
+JOBS = ["job-0", "job-1"]
 ISSUER = key_of("a tracker that is gone")
 NAMES = ["first", "second", "third"]
 
@@ -36,7 +40,7 @@ def _token(reservation: int) -> bytes:
         issuer=ISSUER.peer_id,
         client=CLIENTS[reservation % 2].peer_id,
         client_address="127.0.0.1",
-        peers=[peer.peer_id for peer in PEERS],
+        peers=[peer.peer_id for peer in (*PEERS, *map(key_of, WITNESSES))],
         kinds=["train"],
         not_before=int(NOW),
         expires=int(NOW) + 600,
@@ -45,10 +49,18 @@ def _token(reservation: int) -> bytes:
 
 
 def _receipt(reservation: int, peer: int, number: int, fork: int) -> DoublySigned:
-    """Of forks both sides signed each; they differ in FLOPs."""
+    """Of forks both sides signed each; they differ in FLOPs, and in the job that they name."""
     client, by = CLIENTS[reservation % 2], PEERS[peer]
     flops = 10**12 * (number + 1) + fork
-    return sign_both(client, by, make_receipt(client, by, _uuid(reservation), number + 1, flops=flops))
+    job = JOBS[(number + fork) % 2]
+    return sign_both(client, by, make_receipt(client, by, _uuid(reservation), number + 1, flops=flops, job=job))
+
+
+def _voiding(client: int, peer: int, job: int, round_: int) -> VoidingHandedIn:
+    """Of what the peer did in one of two rounds: either makes the same receipts void."""
+    end = [0.5 - 0.1 * round_] * 32
+    evidence = evidence_against(PEERS[peer], CLIENTS[client], JOBS[job], _uuid(client), end=end)
+    return voiding_of(CLIENTS[client], evidence, [_token(client)])
 
 
 _CACHE = {
@@ -59,14 +71,19 @@ _CACHE = {
     for fork in range(2)
 }
 _TOKENS = [_token(reservation) for reservation in range(3)]
+_VOIDINGS = {which: _voiding(*which) for which in itertools.product(range(2), repeat=4)}
 
 receipts = st.sampled_from(sorted(_CACHE))
+voidings = st.sampled_from(sorted(_VOIDINGS))
 trackers = st.integers(0, 2)
 steps = st.one_of(
     st.tuples(st.just("hand in"), trackers, st.lists(receipts, min_size=1, max_size=12)),
     st.tuples(st.just("hand in while the disk fails"), trackers, st.lists(receipts, min_size=1, max_size=12),
               st.integers(0, 400)),
     st.tuples(st.just("forge"), trackers, receipts, st.booleans()),
+    st.tuples(st.just("void"), trackers, voidings),
+    st.tuples(st.just("void while the disk fails"), trackers, voidings, st.integers(0, 400)),
+    st.tuples(st.just("forge a voiding"), trackers, voidings, st.sampled_from(["by mallory", "it does not convict"])),
     st.tuples(st.just("cut"), trackers, trackers),
     st.tuples(st.just("join")),
     st.tuples(st.just("speak"), trackers),
@@ -83,6 +100,7 @@ class World:
     folder: Path
     clock: ManualClock = field(default_factory=ManualClock)
     said_kept: set[tuple[int, int, int, int]] = field(default_factory=set)
+    said_void: set[tuple[int, int, int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.ledgers = [Ledger(self.folder / name, self.clock) for name in NAMES]
@@ -97,8 +115,20 @@ class World:
                 assert kept is not None
                 self._acknowledged(which)
             case ("hand in while the disk fails", at, which, after):
-                if await self.ledgers[at].hand_in_while_the_disk_fails(*self._parcel(which), after):
+                ledger = self.ledgers[at]
+                if await ledger.while_the_disk_fails(ledger.hand_in(*self._parcel(which)), after):
                     self._acknowledged(which)
+            case ("void", at, which):
+                kept = await self.ledgers[at].hand_in_voiding(_VOIDINGS[which])
+                assert kept is not None
+                assert not kept.reason
+                self.said_void.add(which)
+            case ("void while the disk fails", at, which, after):
+                ledger = self.ledgers[at]
+                if await ledger.while_the_disk_fails(ledger.hand_in_voiding(_VOIDINGS[which]), after):
+                    self.said_void.add(which)
+            case ("forge a voiding", at, which, how):
+                await self._forge_voiding(self.ledgers[at], which, how)
             case ("forge", at, which, by_client):
                 await self._forge(self.ledgers[at], which, by_client=by_client)
             case ("cut", one, other):
@@ -126,7 +156,8 @@ class World:
     def owed(self) -> dict[str, object]:
         """What everybody's balance must be."""
         opened = [(open_doubly_signed(_CACHE[one]), _CACHE[one].receipt.payload) for one in self.said_kept]
-        counted = counting(opened)
+        voided = {open_voiding(_VOIDINGS[one].voided).spoils for one in self.said_void}
+        counted = counting(opened, voided)
         found: list[Receipt] = [receipt for receipt, payload in opened if payload in counted]
         return dict(fold(found))
 
@@ -148,6 +179,18 @@ class World:
         kept = await ledger.hand_in([forged], [_TOKENS[which[0]]])
         assert kept is not None
         assert len(kept.refused) == 1
+
+    async def _forge_voiding(self, ledger: Ledger, which: tuple[int, int, int, int], how: str) -> None:
+        client, peer, job, _ = which
+        if how == "by mallory":
+            good = _VOIDINGS[which]
+            forged = msgspec.structs.replace(good, voided=sign(key_of("mallory"), open_voiding(good.voided)))
+        else:
+            alone = evidence_against(PEERS[peer], CLIENTS[client], JOBS[job], _uuid(client), opinions=[END])
+            forged = voiding_of(CLIENTS[client], alone, [_token(client)])
+        kept = await ledger.hand_in_voiding(forged)
+        assert kept is not None
+        assert kept.reason
 
     async def _restore(self, at: int) -> None:
         backup = self.folder / f"backup-{at}"
@@ -187,11 +230,15 @@ async def test_what_a_dead_tracker_told_only_one_reaches_all(tmp_path: Path):
     try:
         join(first, second)
         await first.hand_in([_CACHE[0, 0, 0, 0]], [_TOKENS[0]])
+        await first.hand_in_voiding(_VOIDINGS[0, 1, 0, 0])
+        await first.hand_in([_CACHE[0, 1, 0, 0]], [_TOKENS[0]])
         await first.speak()
         join(second, third)  # the first is never heard of again
         for _ in range(2):
             await third.speak()
         assert third.keeper.receipts == 1
+        assert (await third.balances()).balances == (await first.balances()).balances
+        assert await third.log_size() == 3
     finally:
         for ledger in ledgers:
             await ledger.close()

@@ -22,13 +22,15 @@ from tracker.log_check import Problem, check_log
 TRACKER = key_of("tracker")
 LOG = "a" * 32
 SIZE = 70
+WORD = 21
+"""Which entry makes the one before it void."""
 usual = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("good") / "tracker.db"
-    make_log(path, TRACKER, SIZE)
+    make_log(path, TRACKER, SIZE - 1, void=WORD - 1)
     return path
 
 
@@ -91,7 +93,7 @@ def test_a_flipped_bit_in_the_file_itself(good: Path, number: int, data: st.Data
 
 
 @usual
-@given(number=st.integers(0, SIZE - 1))
+@given(number=st.integers(0, SIZE - 1).filter(lambda number: number != WORD))
 def test_a_dropped_entry(good: Path, number: int):
     with copied(good) as home:
         tamper(home, ("DELETE FROM entries WHERE number = ?", [number]))
@@ -100,8 +102,14 @@ def test_a_dropped_entry(good: Path, number: int):
         assert named(home) == {number}
 
 
+def test_a_dropped_word_and_the_receipt_that_nothing_makes_void_any_more(good: Path):
+    with copied(good) as home:
+        tamper(home, ("DELETE FROM entries WHERE number = ?", [WORD]))
+        assert named(home) == {WORD - 1, WORD}
+
+
 @usual
-@given(number=st.integers(0, SIZE - 2))
+@given(number=st.integers(0, SIZE - 2).filter(lambda number: number != WORD))
 def test_an_entry_that_was_dropped_and_the_others_moved_up(good: Path, number: int):
     with copied(good) as home:
         tamper(
@@ -133,12 +141,34 @@ def test_an_added_entry(good: Path):
 
 @pytest.mark.parametrize(
     "change",
-    ["flops = flops + 1", "counts = 0", "client = peer", "place = 1", "job = client"],
+    ["flops = flops + 1", "counts = 0", "counts = 2", "client = peer", "place = 1", "job = client"],
 )
 def test_sums_that_were_changed_beside_the_entries(good: Path, change: str):
     with copied(good) as home:
         tamper(home, (f"UPDATE receipts SET {change} WHERE entry = 67", []))
         assert named(home) == {67}
+
+
+def test_a_void_receipt_that_is_made_to_count_again(good: Path):
+    with copied(good) as home:
+        tamper(home, ("UPDATE receipts SET counts = 1 WHERE entry = 20", []))
+        assert named(home) == {20}
+    with copied(good) as home:
+        tamper(home, ("UPDATE receipts SET counts = 1 WHERE counts IN (2, -1)", []))
+        assert 21 in named(home)
+
+
+@usual
+@given(data=st.data())
+def test_a_flipped_byte_anywhere_in_evidence(good: Path, data: st.DataObject):
+    with copied(good) as home:
+        (stored,) = sqlite3.connect(home / "tracker.db").execute("SELECT evidence FROM evidence").fetchone()
+        evidence = bytearray(stored)
+        evidence[data.draw(st.integers(0, len(evidence) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+        tamper(home, ("UPDATE evidence SET evidence = ?", [bytes(evidence)]))
+        assert named(home) == {21}
+        tamper(home, ("DELETE FROM evidence", []))
+        assert named(home) == {21}
 
 
 def test_an_invented_row_in_the_index(good: Path):

@@ -155,11 +155,11 @@ def test_the_last_jobs_are_told_with_what_is_pending_apart():
 
 def test_whether_trackers_proved_the_receipts_is_told_with_the_time():
     text = read(TRAINING).text
-    proved = "lab.local:7070 6 receipts that were picked are proved to be in its log of 88,123 receipts."
+    proved = "lab.local:7070 : 6 receipts that were picked are proved to be in its log of 88,123 receipts."
     assert f"11:40 ● {proved} It counts 412.0 credits of this peer." in text
     wrong = LogNow(tracker="lab.local:7070", at=NOON, wrong="its log is false: two logs of 5 entries", counts=3.0)
     text = read(changed(ledger=LedgerNow(logs=[wrong]))).text
-    assert "12:00 ▲ lab.local:7070 its log is false: two logs of 5 entries" in text
+    assert "12:00 ▲ lab.local:7070 : its log is false: two logs of 5 entries" in text
     silent = LedgerNow(silent="tracker lab: does not answer", silent_at=NOON)
     assert "At 12:00 nothing could be checked: tracker lab: does not answer." in read(changed(ledger=silent)).text
     assert "Not yet: a few receipts are looked up" in read(changed(ledger=LedgerNow())).text

@@ -12,19 +12,20 @@ from typing import Annotated
 
 import msgspec
 
-from axonp2p.errors import MalformedMessage
+from axonp2p.errors import MalformedMessage, Refused
 from axonp2p.identity.keys import SIGNATURE_BYTES
-from axonp2p.identity.peer_id import PeerId
+from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.said import Said, check_said
+from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Voiding, open_voiding
 from axonp2p.training.checking.commitments import claims_of
 from axonp2p.training.checking.opinions import MOST_OPINIONS, Claim, Judgement, Opinion, Outcome, judge
 from axonp2p.training.messages import RoundDone, SegmentRedone
 from axonp2p.transport.messages import Uuid
 from axonp2p.wire.codec import Message, decode, decode_as
+from axonp2p.wire.envelope import Signed
 from axonp2p.wire.frame import HEADER_LIMIT, split_frame
 
 FRAME_LIMIT = HEADER_LIMIT + 64
-EVIDENCE_LIMIT = (MOST_OPINIONS + 1) * (FRAME_LIMIT + 1024) + 4096
 
 
 class SignedFrame(Message, frozen=True):
@@ -57,6 +58,11 @@ class Evidence(Message, frozen=True):
     opinions: Annotated[list[SignedFrame], msgspec.Meta(min_length=1, max_length=MOST_OPINIONS)]
     """Where others were led: a `SegmentRedone` each, in the order in which they were asked."""
 
+    @property
+    def voices(self) -> list[SignedFrame]:
+        """All that is said in it."""
+        return [self.report, *self.opinions]
+
 
 @dataclass(frozen=True)
 class Examined:
@@ -78,11 +84,11 @@ def read_evidence(data: bytes) -> Evidence:
 
 def examine(evidence: Evidence) -> Examined:
     """Check every signature, and judge anew. Raises `BadSignature`, or `MalformedMessage` for what does not fit."""
-    for signed in (evidence.report, *evidence.opinions):
+    for signed in evidence.voices:
         check_said(said_by(evidence.job, evidence.client, signed), signed.signature)
     peers = [opinion.peer for opinion in evidence.opinions]
-    if len({evidence.report.peer, *peers}) != len(peers) + 1:
-        raise MalformedMessage("evidence in which a peer speaks twice, or about itself")
+    if len({evidence.client, evidence.report.peer, *peers}) != len(peers) + 2:
+        raise MalformedMessage("evidence in which a peer speaks twice, or about itself, or the client as a peer")
     report = what_is_said(evidence.report.frame)
     if not isinstance(report, RoundDone):
         raise MalformedMessage("evidence without a claim")
@@ -99,6 +105,23 @@ def examine(evidence: Evidence) -> Examined:
     return Examined(
         evidence, report.round, claim.start.step, claim.end.step, judgement, convicts=evidence.accused in lied
     )
+
+
+def examine_voiding(signed: Signed[Voiding], data: bytes) -> tuple[Voiding, Examined]:
+    """What a client says of a conviction, when the evidence that it names shows it.
+
+    Raises `PeerMisbehaved` when the one is not about the other, `Refused` when it convicts nobody, and as `examine`.
+    """
+    voiding = open_voiding(signed)
+    if hashlib.sha256(data).digest() != voiding.evidence:
+        raise MalformedMessage("that is not the evidence that the client signed")
+    evidence = read_evidence(data)
+    if (evidence.client, evidence.job, evidence.accused) != voiding.spoils:
+        raise MalformedMessage("evidence about another client, job or peer than what was signed")
+    examined = examine(evidence)
+    if not examined.convicts:
+        raise Refused(f"the evidence does not convict {short(voiding.peer)}")
+    return voiding, examined
 
 
 def _opinion(signed: SignedFrame, report: RoundDone, claim: Claim) -> SegmentRedone:

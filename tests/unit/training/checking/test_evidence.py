@@ -2,63 +2,35 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
-import struct
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axonp2p.client.evidence import Evidence, SignedFrame, examine, read_evidence, said_by
-from axonp2p.errors import BadSignature, MalformedMessage, PeerMisbehaved
-from axonp2p.ledger.said import sign_said
+from axonp2p.errors import BadSignature, MalformedMessage, PeerMisbehaved, Refused
+from axonp2p.training.checking.evidence import Evidence, SignedFrame, examine, examine_voiding, read_evidence
 from axonp2p.training.checking.opinions import Outcome
-from axonp2p.training.messages import Mark, RoundDone, SegmentRedone
+from axonp2p.training.messages import SegmentRedone
 from axonp2p.wire.codec import Message, encode
 from axonp2p.wire.frame import pack_frame
 from client_cli.verdict_text import verdict_data, verdict_text
 from tests.fakes import key_of
+from tests.laboratory.convictions import END, LAZY, START, WITNESSES, claim, mark, opinion, said, voiding_of
 
-JOB, CLIENT = "digits-1", key_of("client").peer_id
+JOB, CLIENT = "digits-1", key_of("client")
 RESERVATION = "3f2a9c1e-7b55-4f0e-9a6d-2d8f0c4b1e77"
-START, BEFORE, END = [0.0] * 32, [0.9] * 32, [1.0] * 32
-LAZY = [0.5] * 32
 
 
-def mark(step: int, weights: list[float], name: str = "") -> Mark:
-    named = hashlib.sha256(f"{name}{weights}".encode()).digest()
-    return Mark(leg=0, step=step, name=named, size=100, sketch=struct.pack("<32d", *weights), memory=[])
-
-
-def signed(name: str, message: Message, job: str = JOB) -> SignedFrame:
-    key = key_of(name)
-    frame = pack_frame(message)
-    blank = SignedFrame(peer=key.peer_id, name=name, reservation=RESERVATION, frame=frame, signature=bytes(64))
-    return msgspec.structs.replace(blank, signature=sign_said(key, said_by(job, CLIENT, blank)))
-
-
-def claim(end: list[float]) -> RoundDone:
-    return RoundDone(
-        round=2, attempt=0, state=bytes(32), loss=1.0, samples=32, flops=1, train_seconds=1.0, exchange_seconds=0.0,
-        exchanges=1, left_out=[], kept_back=0, slices=[], sent_bytes=0, received_bytes=0, metrics={}, test_samples=0,
-        marks=[mark(0, START), mark(8, end)],
-    )  # fmt: skip
-
-
-def opinion(end: list[float], step: int = 0, start: Mark | None = None) -> SegmentRedone:
-    began = start or mark(0, START)
-    return SegmentRedone(
-        of=1, round=2, attempt=0, step=step, start=began.name, end=mark(8, end),
-        before_last=struct.pack("<32d", *BEFORE),
-    )  # fmt: skip
+def signed(name: str, message: Message) -> SignedFrame:
+    return said(key_of(name), message, CLIENT, JOB, RESERVATION, name)
 
 
 def evidence(end: list[float], *opinions: SegmentRedone, accused: str = "otter") -> Evidence:
-    others = [signed(name, one) for name, one in zip(("lynx", "hare", "crow", "wren"), opinions, strict=False)]
+    others = [signed(name, one) for name, one in zip(WITNESSES, opinions, strict=False)]
     return Evidence(
-        job=JOB, client=CLIENT, accused=key_of(accused).peer_id, step=0, report=signed("otter", claim(end)),
+        job=JOB, client=CLIENT.peer_id, accused=key_of(accused).peer_id, step=0, report=signed("otter", claim(end)),
         opinions=others,
     )  # fmt: skip
 
@@ -112,10 +84,13 @@ def test_what_does_not_belong_together_is_no_evidence() -> None:
     itself = msgspec.structs.replace(good, opinions=[good.opinions[0], signed("otter", opinion(END))])
     elsewhere = evidence(LAZY, opinion(END), opinion(END, start=mark(0, START, "another")))
     other_step = evidence(LAZY, opinion(END), opinion(END, step=8))
+    by_the_client = msgspec.structs.replace(
+        good, opinions=[good.opinions[0], said(CLIENT, opinion(END), CLIENT, JOB, RESERVATION, "client")]
+    )
     nobody = msgspec.structs.replace(good, accused=key_of("another").peer_id)
     no_claim = msgspec.structs.replace(good, step=4)
     swapped = msgspec.structs.replace(good, report=signed("otter", opinion(END)))
-    for bad in (twice, itself, elsewhere, other_step, nobody, no_claim, swapped):
+    for bad in (twice, itself, by_the_client, elsewhere, other_step, nobody, no_claim, swapped):
         with pytest.raises(MalformedMessage):
             examine(bad)
 
@@ -124,3 +99,20 @@ def test_what_does_not_belong_together_is_no_evidence() -> None:
 def test_any_bytes_are_evidence_or_refused(data: bytes) -> None:
     with pytest.raises(PeerMisbehaved):
         examine(read_evidence(data))
+
+
+def test_a_clients_word_needs_evidence_of_that_very_conviction() -> None:
+    good = voiding_of(CLIENT, evidence(LAZY, opinion(END), opinion(END)))
+    voiding, examined = examine_voiding(good.voided, good.evidence)
+    assert voiding.spoils == (CLIENT.peer_id, JOB, key_of("otter").peer_id)
+    assert examined.convicts
+    alone = voiding_of(CLIENT, evidence(LAZY, opinion(END)))
+    with pytest.raises(Refused, match="does not convict"):
+        examine_voiding(alone.voided, alone.evidence)
+    with pytest.raises(MalformedMessage, match="not the evidence"):
+        examine_voiding(good.voided, alone.evidence)
+    stranger = voiding_of(key_of("another"), evidence(LAZY, opinion(END), opinion(END)))
+    with pytest.raises(BadSignature):
+        examine_voiding(msgspec.structs.replace(stranger.voided, signer=CLIENT.peer_id), stranger.evidence)
+    with pytest.raises(MalformedMessage, match="another client"):
+        examine_voiding(stranger.voided, stranger.evidence)
