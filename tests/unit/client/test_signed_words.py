@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
@@ -103,7 +104,9 @@ async def test_who_does_not_sign_its_report_leaves_with_the_first_round_and_is_t
     folder = JobStore(tmp_path).create(record)
     account = JobAccount(folder, record, ManualClock(), lambda event: None, AtOnce())
     crew = LeasedCrew(leases, folder, cast(ReceiptOffice, Office()), let_go)
-    crew.signed = CheckedWork(TrustBook(tmp_path / "trust.db"), crew, account, CLIENT, ManualClock()).signed
+    means: Any = SimpleNamespace(trust=TrustBook(tmp_path / "trust.db"), key=key_of("client"), clock=ManualClock())
+    convictions: Any = None  # nobody is convicted here
+    crew.signed = CheckedWork(means, crew, account, convictions, set()).signed
     plan = TrainPlan(JOB, "task.py", 4, 1, STEPS, 8, 1, wishes=Wishes(exchange_every=STEPS, overlap=False))
     checks = Settings(0.01, 2**30, lambda _: Trust(), lambda: 0.99)
     seen: list[Any] = []
