@@ -40,7 +40,7 @@ def until(ask: Callable[[], dict[str, Any]], true: Callable[[dict[str, Any]], bo
     deadline = time.monotonic() + PATIENCE_S
     while not true(answer := ask()):
         assert time.monotonic() < deadline, answer
-        time.sleep(0.2)
+        time.sleep(0.5)
     return answer
 
 

@@ -60,7 +60,7 @@ def until(what: Callable[[], bool], why: str, patience_s: float = PATIENCE_S) ->
     began = time.monotonic()
     while not what():
         assert time.monotonic() - began < patience_s, why
-        time.sleep(0.2)
+        time.sleep(1)
 
 
 def arrived(swarm: axonp2p.Swarm, jobs: Sequence[Job]) -> list[int]:
