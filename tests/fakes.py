@@ -37,6 +37,22 @@ class AtOnce(DiskWork):
         work()
 
 
+class AsLateAsMayBe(DiskWork):
+    """What is to be written is written once somebody waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._works: list[Work] = []
+
+    def do(self, work: Work) -> None:
+        self._works.append(work)
+
+    def finish(self) -> None:
+        works, self._works = self._works, []
+        for work in works:
+            work()
+
+
 def key_of(name: str) -> PrivateKey:
     """The same key for the same name."""
     return PrivateKey(name.encode().ljust(32, b"."))

@@ -43,7 +43,7 @@ class Books:
         else:
             self._add(ahead, kept, credits)
         if state:
-            account.disk.do(partial(self.checkpoints.forget_old, round + 1))
+            account.disk.do(partial(self.checkpoints.forget_before, round + 1, state))
 
     def _add(self, ahead: AheadRound, kept: dict[str, object], credits: dict[str, float]) -> None:
         event, account = ahead.finished, self.account
@@ -86,6 +86,7 @@ class Books:
             self.unpaid = ahead
             self.book(ahead.finished.round, good.state, account.record.credits, account.record.receipts)
         account.change(kept_round=good.rounds if good else 0, kept_state=good.state.hex() if good else "")
+        account.disk.finish()  # the event of a round that entered the books just now is among those that are read
         self._tell_the_last()
         account.disk.finish()
         return good
@@ -109,8 +110,9 @@ class Books:
         if record.ahead:
             names[record.ahead.finished.round + 1] = record.ahead.state
         for one in self.checkpoints.all():
-            # One that is newer than the books came after them: of a round that was never accepted by this client.
+            # One that is newer than the books is of a round that was never accepted by this client.
             if one.rounds > max(names) or names.get(one.rounds, one.state.hex()) != one.state.hex():
+                one.path.unlink(missing_ok=True)
                 continue
             if one.fits():
                 return one

@@ -117,12 +117,11 @@ class Checkpoints:
         """The one with this name."""
         return next((one for one in self.all() if (one.rounds, one.state) == (rounds, state)), None)
 
-    def forget_old(self, rounds: int) -> None:
-        """There is a good one after so many rounds: of those before it only some are kept, and none after it."""
-        before = [one for one in self.all() if one.rounds <= rounds]
-        for one in self.all():
-            if one not in before[: self._most]:
-                one.path.unlink(missing_ok=True)
+    def forget_before(self, rounds: int, state: bytes) -> None:
+        """This one is good: of those before it only the newest are kept. One that came since is none of them."""
+        others = [one for one in self.all() if one.rounds <= rounds and (one.rounds, one.state) != (rounds, state)]
+        for one in others[self._most - 1 :]:
+            one.path.unlink(missing_ok=True)
 
     def put_aside(self, damaged: Checkpoint) -> Path:
         """Rename it, so that nothing goes on from it; where it is now."""

@@ -13,12 +13,13 @@ import pytest
 from axonp2p.blobs.pieces import book_of
 from axonp2p.client.account import JobAccount
 from axonp2p.client.books import Books
+from axonp2p.client.disk_work import DiskWork
 from axonp2p.client.events import Event, RoundFinished, RoundsLost, StateDamaged, StateFound
 from axonp2p.client.files import read_metrics
 from axonp2p.client.job_store import AheadRound, JobFolder, JobRecord, JobStore
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.training.checkpoint_file import Model
-from tests.fakes import AtOnce, ManualClock
+from tests.fakes import AsLateAsMayBe, AtOnce, ManualClock
 from tests.unit.training.conversation import round_done
 
 MODEL = Model(10, 10)
@@ -39,7 +40,7 @@ def state_after(rounds: int) -> bytes:
 class Life:
     """One life of a program at a job; what is on the disk outlives it."""
 
-    def __init__(self, home: Path, *, most: int = 2) -> None:
+    def __init__(self, home: Path, disk: DiskWork | None = None) -> None:
         store = JobStore(home)
         if not store.has("line-1"):
             new = JobRecord(
@@ -49,8 +50,8 @@ class Life:
             store.create(new)
         self.folder: JobFolder = store.find("line-1")
         self.told: list[Event] = []
-        account = JobAccount(self.folder, self.folder.read(), ManualClock(), self._hear, AtOnce())
-        self.books = Books(account, self.folder.checkpoints(most))
+        account = JobAccount(self.folder, self.folder.read(), ManualClock(), self._hear, disk or AtOnce())
+        self.books = Books(account, self.folder.checkpoints(2))
 
     def _hear(self, event: Event) -> None:
         """What happened, whenever it did."""
@@ -103,9 +104,10 @@ def test_a_round_is_told_once_its_state_is_there(tmp_path: Path) -> None:
 MOMENTS = ["accepted", "state", "metrics", "record", "event"]
 
 
+@pytest.mark.parametrize("disk", [AtOnce, AsLateAsMayBe])
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_after_a_crash_at_any_moment_the_books_are_whole(
-    tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, moment: str, disk: type[DiskWork], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     life = Life(tmp_path)
     for number in range(3):
@@ -125,16 +127,18 @@ def test_after_a_crash_at_any_moment_the_books_are_whole(
         life.books.account.folder = life.folder
         with contextlib.suppress(Crash):
             life.books.book(3, state_after(4), {})
-    after = Life(tmp_path)
+    after = Life(tmp_path, disk())
     good = after.books.open()
     assert good
     # Whatever was in the books still is; a round whose state is here enters them now, if it was accepted.
     expected = 3 if moment == "accepted" else 4
     assert (good.rounds, after.record.kept_round, after.record.round) == (expected, expected, expected)
     after.books.go_on(good.rounds, [])
+    after.books.account.disk.finish()
     assert after.in_the_books() == list(range(expected))
     assert StateFound(round=expected, rounds=40) in after.told
     after.train(expected)
+    after.books.account.disk.finish()
     assert after.in_the_books() == list(range(expected + 1))
 
 
@@ -158,6 +162,16 @@ def test_a_damaged_state_is_found_told_and_the_one_before_is_used(tmp_path: Path
     assert found == StateFound(round=2, rounds=40)
     assert [int(row["round"]) for row in read_metrics(after.folder.metrics)] == [1, 2]
     assert (after.record.round, after.record.kept_round) == (2, 2)
+
+
+def test_a_state_of_a_round_that_was_never_accepted_is_not_kept(tmp_path: Path) -> None:
+    life = Life(tmp_path)
+    life.train(0)
+    life.put(3)
+    after = Life(tmp_path)
+    good = after.books.open()
+    assert good
+    assert [one.rounds for one in after.books.checkpoints.all()] == [good.rounds] == [1]
 
 
 def test_with_no_good_state_a_job_begins_anew_and_says_so(tmp_path: Path) -> None:

@@ -71,12 +71,12 @@ def test_what_is_no_safetensors_file_does_not_fit(tmp_path: Path, content: bytes
     assert not kept.fits()
 
 
-def test_only_the_newest_are_kept_and_none_of_a_course_that_was_given_up(tmp_path: Path) -> None:
-    shelf = Checkpoints(tmp_path / "states", "line-1", 2)
-    for rounds in (1, 2, 3, 4, 5):
-        keep(shelf, rounds)
-    shelf.forget_old(4)
-    assert [one.rounds for one in shelf.all()] == [4, 3]
+@pytest.mark.parametrize("most", [1, 2])
+def test_only_the_newest_are_kept_and_what_came_meanwhile(tmp_path: Path, most: int) -> None:
+    shelf = Checkpoints(tmp_path / "states", "line-1", most)
+    kept = {rounds: keep(shelf, rounds) for rounds in (1, 2, 3, 4, 5)}
+    shelf.forget_before(4, kept[4].state)
+    assert [one.rounds for one in shelf.all()] == [5, 4, 3][: most + 1]
 
 
 def test_a_damaged_one_is_put_aside_and_outlives_the_job(tmp_path: Path) -> None:
