@@ -114,12 +114,12 @@ class CheckedWork:
         )
         self._account.tell(event)
         if judgement.outcome is Outcome.PASSED:
-            self._write(partial(self._book.passed, self._peer(checked.of)))
+            self._account.disk.do(partial(self._book.passed, self._peer(checked.of)))
         elif checked.of not in checked.convicted:
-            self._write(partial(self._book.doubted, self._peer(checked.of)))
+            self._account.disk.do(partial(self._book.doubted, self._peer(checked.of)))
         for rank in (*judgement.contradicted, *judgement.false_accusers):
             if rank not in checked.convicted:
-                self._write(partial(self._book.doubted, self._peer(rank)))
+                self._account.disk.do(partial(self._book.doubted, self._peer(rank)))
         self.liars.update(checked.convicted)
         if judgement.outcome in (Outcome.WITHHELD, Outcome.UNLIKE):
             self.unproven.add((checked.round, checked.of))
@@ -128,12 +128,8 @@ class CheckedWork:
             why = f"its {which}" if rank == checked.of else f"what it said of {which} of {event.peer}"
             log.warning("convicted", peer=self._name(rank), job=self._account.record.id, why=why)
             now, job = self._clock.now(), self._account.record.id
-            self._write(partial(self._book.convict, self._peer(rank), job, why, now))
+            self._account.disk.do(partial(self._book.convict, self._peer(rank), job, why, now))
             self._keep_evidence(rank, checked)
-
-    def _write(self, change: Callable[[], None]) -> None:
-        """In the book of trust, and read it again."""
-        self._account.disk.do(change)
         self._account.disk.do(self._read)
 
     def _read(self) -> None:

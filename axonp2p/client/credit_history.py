@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 from axonp2p.client.job_store import JobRecord
@@ -193,8 +192,6 @@ async def _ask_one(
             raise BadSignature(f"{caller.called} tells parts of two logs as one")
         signed = signed or told.head
         numbers = [one.number for one in told.entries]
-        if any(later >= earlier for earlier, later in pairwise([before or open_head(signed).size, *numbers])):
-            raise MalformedMessage(f"{caller.called} does not tell its entries in their order")
         found |= {one.number: one for one in told.entries}
         count += sum(only_voidings or not one.entry.startswith(VOIDED_BEGINS) for one in told.entries)
         if not numbers or not numbers[-1]:

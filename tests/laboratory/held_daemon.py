@@ -6,33 +6,15 @@ python -m tests.laboratory.held_daemon THREADS=2 ATEN_CPU_CAPABILITY=default -- 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from pathlib import Path
 
-from axonp2p.sandbox import child
-from axonp2p.sandbox.child import SandboxedWorker
-from axonp2p.sandbox.limits import Limits
 from tests.laboratory.held_worker import PREFIX
-
-FOLDER = Path(__file__).parent
+from tests.laboratory.worker_in_place import run_daemon
 
 
 def main() -> None:
     end = sys.argv.index("--")
     settings, sys.argv[1:] = sys.argv[1:end], sys.argv[end + 1 :]
-    shown = {"held": FOLDER, **{f"{PREFIX}{setting.replace('=', '.')}": FOLDER for setting in settings}}
-    start_plain = child.start_worker
-
-    async def start_held(job_folder: Path, limits: Limits, *, data: Mapping[str, Path]) -> SandboxedWorker:
-        return await start_plain(
-            job_folder, limits, module="held_worker", python_path=("/data/held",), data={**data, **shown}
-        )
-
-    # Whatever is imported from here on has it from there.
-    child.start_worker = start_held  # type: ignore[assignment]
-    from peer_daemon.main import main as run
-
-    run()
+    run_daemon("held_worker", [f"{PREFIX}{setting.replace('=', '.')}" for setting in settings])
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from axonp2p.training.deadlines import late_after
+from axonp2p.training.deadlines import SLOWEST_BYTES_S, late_after
 
 MOST_S = 300.0
 """Whoever is asked is not waited for longer than this, beside what the way of a place may take."""
@@ -13,8 +13,7 @@ UNKNOWN_S = 30.0
 LONGEST_FACTOR = 2.0
 """At the end of a job: so many times what the slowest of them took. Then nobody trains any more, so all are quicker."""
 HAND_OVER_S = 30.0
-SLOWEST_BYTES_S = 125_000.0
-"""1 Mbit/s: who takes longer to hand over what it committed to has not handed it over."""
+"""Who takes longer than this, and the way at `SLOWEST_BYTES_S`, to hand over what it committed to has not done so."""
 KEPT = 32
 IN_TURN = 3
 """So many are asked one after the other before somebody is convicted: two who are led elsewhere, and the accused itself

@@ -15,12 +15,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from axonp2p.training.checking.answering import IN_TURN, MOST_S, SLOWEST_BYTES_S, AnswerTimes
+from axonp2p.training.checking.answering import IN_TURN, MOST_S, AnswerTimes
 from axonp2p.training.checking.cases import Case, Found, Pending
 from axonp2p.training.checking.commitments import Memories, claims_of, jumps, odd_starts, why_marks_missing, why_no_fit
 from axonp2p.training.checking.opinions import Judgement, Opinion, Outcome, judge, supports
 from axonp2p.training.checking.pace import MarkPace
 from axonp2p.training.checking.rates import Cut, Trust, chance_of_check, cut_for
+from axonp2p.training.deadlines import SLOWEST_BYTES_S
 from axonp2p.training.messages import RoundDone
 from axonp2p.training.round_messages import Action, ChecksOff, SegmentHeard, Tell
 
