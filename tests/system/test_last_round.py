@@ -15,7 +15,7 @@ from tests.system.test_cheat import TASK
 
 pytestmark = [
     pytest.mark.sandbox,
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(300),
     pytest.mark.skipif(bool(why_no_sandbox()), reason="no bubblewrap here"),
 ]
 
@@ -23,7 +23,9 @@ pytestmark = [
 def test_who_cheats_in_the_last_round_has_no_receipt_for_it(tmp_path: Path) -> None:
     with Processes(tmp_path) as processes:
         processes.start_peers("otter", "heron", "lynx", "wren")
-        folder = write_job(tmp_path / "line", peers=4, rounds=1, task=TASK, train="checks = 0.5\n")
+        # One segment a round, so that whatever is drawn has skipped steps in it.
+        train = "checks = 0.5\nexchange-every = 5\n"
+        folder = write_job(tmp_path / "line", peers=4, rounds=1, task=TASK, train=train)
         with axonp2p.Swarm(trackers=[processes.tracker], home=tmp_path / "client") as swarm:
             events = list(swarm.submit(folder).events())
         checked = [event for event in events if isinstance(event, WorkChecked)]
