@@ -149,7 +149,7 @@ class Attempts:
                 roll.unsettled = reason
                 return
         awake = late.keys() - paused.keys()
-        if awake and len(roll.members) - len(late) < roll.least and attempt.wait_longer(now):
+        if awake and roll.needs(late) and attempt.wait_longer(now):
             return
         for rank in awake:
             self._learnt.missed(rank, now - attempt.started)

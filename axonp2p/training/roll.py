@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from axonp2p.errors import JobFailed
 from axonp2p.training.catching_up import CatchingUp
@@ -130,9 +130,13 @@ class Roll:
             self.drop_all(self.pauses.leaving(self.members, by=now))
 
     def all_stay(self) -> bool:
-        """Whether an attempt can begin once those have gone that have to. When too few stay, nobody goes yet."""
-        self.taken_back = self.pauses.too_few_stay(self.members)
-        if not self.taken_back:
+        """Whether an attempt can begin once those have gone that have to.
+
+        When too few stay, nobody goes yet; with enough on their way, those go when they must, or the others are there.
+        """
+        too_few_stay = self.pauses.too_few_stay(self.members)
+        self.taken_back = too_few_stay and self.pauses.too_few_stay([*self.members, *self.catching_up.awake])
+        if not too_few_stay:
             self.drop_all(self.pauses.leaving(self.members))
         return not self.taken_back
 
@@ -147,6 +151,12 @@ class Roll:
     def awake(self) -> set[int]:
         """Those of them that do not stand still."""
         return self.present - self.pauses.paused(self.present).keys()
+
+    def needs(self, ranks: Collection[int]) -> bool:
+        """Whether the job ends without these members, now or once those have gone that have to."""
+        left = [rank for rank in self.members if rank not in ranks]
+        ends = self.pauses.too_few_stay(left) and not self.pauses.too_few_stay(self.members)
+        return len(left) < self.least or ends
 
     @property
     def too_few(self) -> bool:

@@ -239,6 +239,33 @@ def test_too_few_that_stay_leave_the_job_too() -> None:
     assert said[-1] == Leave(f"lynx: handed back: {BUSY}")
 
 
+def test_who_would_be_left_alone_with_the_job_is_waited_for() -> None:
+    talk = Conversation(2, rounds=3)
+    talk.all_ready()
+    talk.hears(MemberLeaves(0, BUSY, talk.now + 600), talk.report(0, 0, SECOND), after=1)
+    assert left_behind(talk.waits()) == []
+    said = talk.hears(talk.report(1, 0, SECOND))
+    assert dropped(said) == [0]
+    assert set(started(said)) == {1}
+
+
+def test_who_has_to_go_stays_until_another_has_caught_up() -> None:
+    talk = Conversation(2, rounds=5)
+    talk.all_ready()
+    talk.hears(MemberPaused(1, BUSY), finished_steps(0))
+    talk.waits()
+    talk.hears(MemberResumed(1))
+    said = talk.hears(MemberLeaves(0, BUSY, talk.now + 600), talk.report(0, 0, SECOND, 1))
+    assert set(started(said)) == {0, 1}
+    assert not dropped(said)
+    talk.hears(StateAdoptedBy(1, SECOND), StateAdoptedBy(1, THIRD))
+    said = talk.hears(talk.report(0, 1, THIRD))
+    assert MemberJoined(1, 2) in said
+    said = talk.hears(talk.report(0, 2, OTHER), talk.report(1, 2, OTHER))
+    assert dropped(said) == [0]
+    assert set(started(said)) == {1}
+
+
 def test_the_last_round_is_the_last_round() -> None:
     talk = Conversation(1, rounds=2)
     talk.all_ready()
