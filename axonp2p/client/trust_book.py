@@ -55,8 +55,6 @@ class Known:
         """For a table."""
         if self.convicted_at is not None:
             return "convicted"
-        if not self.checks:
-            return "new"
         return f"{self.passed} passed" if self.passed >= PROBATION else f"{self.passed} of {PROBATION}"
 
 
@@ -65,10 +63,6 @@ class TrustBook:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-
-    def known(self, peer: PeerId) -> Known:
-        """What is known of a key."""
-        return self.all().get(peer, Known(peer))
 
     def all(self) -> dict[PeerId, Known]:
         """Every key that was ever checked."""

@@ -20,21 +20,19 @@ def book(tmp_path: Path) -> TrustBook:
 
 def test_nobody_is_known_at_first(book: TrustBook) -> None:
     assert book.all() == {}
-    assert book.known(OTTER) == Known(OTTER)
-    assert book.known(OTTER).trust == Trust()
-    assert book.known(OTTER).in_words == "new"
 
 
 def test_checks_that_are_passed_add_up_until_one_is_not(book: TrustBook) -> None:
     for _ in range(3):
         book.passed(OTTER)
-    assert (book.known(OTTER).trust, book.known(OTTER).in_words) == (Trust(passed=3), "3 of 10")
+    known = book.all()[OTTER]
+    assert (known.trust, known.in_words) == (Trust(passed=3), "3 of 10")
     book.doubted(OTTER)
     book.passed(OTTER)
-    assert book.known(OTTER) == Known(OTTER, passed=1, checks=5)
+    assert book.all()[OTTER] == Known(OTTER, passed=1, checks=5)
     for _ in range(9):
         book.passed(OTTER)
-    assert book.known(OTTER).in_words == "10 passed"
+    assert book.all()[OTTER].in_words == "10 passed"
 
 
 def test_who_is_convicted_stays_it_over_restarts_until_it_is_pardoned(book: TrustBook, tmp_path: Path) -> None:
@@ -43,12 +41,12 @@ def test_who_is_convicted_stays_it_over_restarts_until_it_is_pardoned(book: Trus
     book.convict(OTTER, "digits-1", "its steps 1 to 8 of round 2", 1000.0)
     again = TrustBook(tmp_path / TRUST_FILE)
     assert again.convicted() == {OTTER}
-    assert again.known(OTTER) == Known(OTTER, 0, 2, 1000.0, "digits-1", "its steps 1 to 8 of round 2")
-    assert again.known(OTTER).in_words == "convicted"
+    assert again.all()[OTTER] == Known(OTTER, 0, 2, 1000.0, "digits-1", "its steps 1 to 8 of round 2")
+    assert again.all()[OTTER].in_words == "convicted"
     assert again.pardon(OTTER)
     assert not again.pardon(OTTER)
     assert again.convicted() == frozenset()
-    assert again.known(LYNX).passed == 1
+    assert again.all()[LYNX].passed == 1
 
 
 def test_a_file_that_is_no_book_is_named(tmp_path: Path) -> None:
