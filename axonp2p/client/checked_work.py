@@ -16,7 +16,7 @@ from axonp2p.client.convictions import Convictions
 from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import WorkChecked as WorkCheckedEvent
 from axonp2p.client.hiring import Means
-from axonp2p.client.trust_book import Known
+from axonp2p.client.trust_book import known_of
 from axonp2p.errors import MessageTooLarge, PeerMisbehaved
 from axonp2p.jobs.spec import JobSpec
 from axonp2p.ledger.said import check_said
@@ -66,7 +66,7 @@ class CheckedWork:
         return Settings(
             wished=spec.train.checks,
             memory_bytes=spec.need.memory * 2**20,
-            trust_of=lambda rank: self._known.get(self._peer(rank), Known(self._peer(rank))).trust,
+            trust_of=lambda rank: known_of(self._peer(rank), self._known).trust,
             chance=chance or random.SystemRandom().random,
         )
 

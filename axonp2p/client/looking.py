@@ -10,7 +10,7 @@ from pathlib import Path
 
 from axonp2p.client.credit_history import compare_heads
 from axonp2p.client.own_keys import YOU, keys_with_receipts
-from axonp2p.client.trust_book import Known
+from axonp2p.client.trust_book import Known, known_of
 from axonp2p.clock import Clock
 from axonp2p.errors import MalformedMessage
 from axonp2p.identity.peer_id import PeerId, short
@@ -132,7 +132,7 @@ async def survey_peers(
     peers = [
         dataclasses.replace(
             _seen_peer(seen, offer, distances.get(seen.row.peer), here, clock.now()),
-            trust=known.get(seen.row.peer, Known(seen.row.peer)).in_words,
+            trust=known_of(seen.row.peer, known).in_words,
         )
         for seen in sight.rows
         if (offer := _offer(seen.row)) and not why_not(offer, need)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,7 +55,14 @@ class Known:
         """For a table."""
         if self.convicted_at is not None:
             return "convicted"
+        if not self.checks:
+            return "new"
         return f"{self.passed} passed" if self.passed >= PROBATION else f"{self.passed} of {PROBATION}"
+
+
+def known_of(peer: PeerId, book: Mapping[PeerId, Known]) -> Known:
+    """What a look at the book (`TrustBook.all`) says of a key: of most, that it is new."""
+    return book.get(peer, Known(peer))
 
 
 class TrustBook:

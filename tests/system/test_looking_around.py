@@ -80,6 +80,7 @@ def test_everything_has_its_line_until_it_dies(person: Person) -> None:
 
     seen = until(look_at_peers(person), all_have_all)
     assert {peer["state"] for peer in seen["peers"]} == {"free"}
+    assert {peer["trust"] for peer in seen["peers"]} == {"new"}
     assert all(peer["rtt_s"] > 0 and 0 <= peer["age_s"] < 600 for peer in seen["peers"])
     assert failures(person) == {}
     assert "none meets this need" in person.run("peers", "--need", "cores=4000").stdout

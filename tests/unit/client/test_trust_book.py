@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from axonp2p.client.trust_book import TRUST_FILE, Known, TrustBook
+from axonp2p.client.trust_book import TRUST_FILE, Known, TrustBook, known_of
 from axonp2p.errors import SettingsError
 from axonp2p.training.checking.rates import Trust
 
@@ -20,6 +20,10 @@ def book(tmp_path: Path) -> TrustBook:
 
 def test_nobody_is_known_at_first(book: TrustBook) -> None:
     assert book.all() == {}
+    nobody = known_of(OTTER, book.all())
+    assert nobody == Known(OTTER)
+    assert nobody.trust == Trust()
+    assert nobody.in_words == "new"
 
 
 def test_checks_that_are_passed_add_up_until_one_is_not(book: TrustBook) -> None:

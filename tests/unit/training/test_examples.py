@@ -34,7 +34,7 @@ def exchanged(start, legs, layout, batch):
     return meeting[0].mean()
 
 
-@pytest.mark.parametrize("seed", [0])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_four_members_read_digits_as_well_as_one_process(seed):
     spec = read_spec(DIGITS)
     plan, task = spec.train, Task(DIGITS, spec.task)
