@@ -13,6 +13,7 @@ import pytest
 from axonp2p.blobs.pieces import book_of
 from axonp2p.client.account import JobAccount
 from axonp2p.client.books import Books
+from axonp2p.client.checkpoints import Checkpoint
 from axonp2p.client.disk_work import DiskWork
 from axonp2p.client.events import Event, RoundFinished, RoundsLost, StateDamaged, StateFound
 from axonp2p.client.files import read_metrics
@@ -89,6 +90,14 @@ class Life:
         return lines
 
 
+def next_life(home: Path, disk: DiskWork | None = None) -> tuple[Life, Checkpoint]:
+    """The books opened again, and the state that the job goes on from."""
+    life = Life(home, disk)
+    good = life.books.open()
+    assert good
+    return life, good
+
+
 def test_a_round_is_told_once_its_state_is_there(tmp_path: Path) -> None:
     life = Life(tmp_path)
     life.accept(0)
@@ -127,9 +136,7 @@ def test_after_a_crash_at_any_moment_the_books_are_whole(
         life.books.account.folder = life.folder
         with contextlib.suppress(Crash):
             life.books.book(3, state_after(4), {})
-    after = Life(tmp_path, disk())
-    good = after.books.open()
-    assert good
+    after, good = next_life(tmp_path, disk())
     # Whatever was in the books still is; a round whose state is here enters them now, if it was accepted.
     expected = 3 if moment == "accepted" else 4
     assert (good.rounds, after.record.kept_round, after.record.round) == (expected, expected, expected)
@@ -150,8 +157,7 @@ def test_a_damaged_state_is_found_told_and_the_one_before_is_used(tmp_path: Path
     data = bytearray(newest.path.read_bytes())
     data[-1] ^= 1
     newest.path.write_bytes(data)
-    after = Life(tmp_path)
-    good = after.books.open()
+    after, good = next_life(tmp_path)
     assert good == before
     after.books.go_on(good.rounds, [])
     (damaged, lost, found) = after.told
@@ -168,9 +174,7 @@ def test_a_state_of_a_round_that_was_never_accepted_is_not_kept(tmp_path: Path) 
     life = Life(tmp_path)
     life.train(0)
     life.put(3)
-    after = Life(tmp_path)
-    good = after.books.open()
-    assert good
+    after, good = next_life(tmp_path)
     assert [one.rounds for one in after.books.checkpoints.all()] == [good.rounds] == [1]
 
 
@@ -193,9 +197,7 @@ def test_rounds_between_checkpoints_are_at_risk(tmp_path: Path) -> None:
         life.accept(number)
         life.books.book(number, None, {})
     assert (life.record.round, life.record.kept_round) == (3, 1)
-    after = Life(tmp_path)
-    good = after.books.open()
-    assert good
+    after, good = next_life(tmp_path)
     after.books.go_on(good.rounds, [])
     assert RoundsLost(first=1, last=2) in after.told
     assert after.record.round == 1
@@ -205,9 +207,7 @@ def test_an_accepted_round_whose_state_never_came_is_forgotten_with_it(tmp_path:
     life = Life(tmp_path)
     life.train(0)
     life.accept(1)
-    after = Life(tmp_path)
-    good = after.books.open()
-    assert good
+    after, good = next_life(tmp_path)
     after.books.go_on(good.rounds, [])
     assert after.record.ahead is None
     assert not any(isinstance(event, RoundsLost) for event in after.told)
