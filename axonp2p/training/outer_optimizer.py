@@ -81,7 +81,8 @@ def state_from_file(data: bytes | memoryview, layout: Layout) -> State:
 def outer_step(state: State, mean: Tensor, learning_rate: float, momentum: float) -> State:
     """The next state, from the mean difference (start minus end) of all members.
 
-    DiLoCo's settings are 0.7 and 0.9 (Douillard et al., arXiv 2311.08105). With 1 and 0 it is plain averaging.
+    DiLoCo's settings are 0.7 and 0.9 (Douillard et al., arXiv 2311.08105). With 1 and 0 it is plain averaging, which
+    leaves no momentum: half of the state is zeros then, which nobody needs to send.
     """
     layout = state.layout
     ends = layout.parameters
@@ -89,10 +90,14 @@ def outer_step(state: State, mean: Tensor, learning_rate: float, momentum: float
     weights, gathered = vector[: layout.values], vector[layout.values :]
 
     gradient = mean[:ends]
-    torch.mul(state.momentum, momentum, out=gathered)
-    gathered.add_(gradient)
-    step = torch.mul(gathered, momentum)
-    step.add_(gradient)
+    if momentum:
+        torch.mul(state.momentum, momentum, out=gathered)
+        gathered.add_(gradient)
+        step = torch.mul(gathered, momentum)
+        step.add_(gradient)
+    else:
+        gathered.zero_()
+        step = gradient.clone()
     step.mul_(learning_rate)
     torch.sub(state.weights[:ends], step, out=weights[:ends])
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from axonp2p.blobs.pieces import PIECE_BYTES
 from axonp2p.tensors.flat import Layout
 from axonp2p.training.outer_optimizer import check_size, first_state, outer_step, state_from_file
 
@@ -62,6 +63,14 @@ def test_a_state_is_named_by_its_bytes_and_comes_back_from_them():
 def test_without_momentum_and_at_rate_1_the_step_is_the_plain_mean():
     after = outer_step(first_state(torch.arange(7.0), LAYOUT), torch.full((7,), 0.5), 1.0, 0.0)
     assert after.weights[:6].tolist() == [-0.5, 0.5, 1.5, 2.5, 3.5, 4.5]
+
+
+def test_without_momentum_half_of_a_state_is_zeros_that_nobody_sends():
+    moving = outer_step(first_state(torch.arange(7.0), LAYOUT), torch.ones(7), 0.7, 0.9)
+    assert outer_step(moving, torch.ones(7), 1.0, 0.0).momentum.tolist() == [0.0] * 4
+    layout = Layout(PIECE_BYTES // 2, 0, 0, (PIECE_BYTES // 2,))
+    state = outer_step(first_state(torch.ones(layout.values), layout), torch.ones(layout.values) / 4, 1.0, 0.0)
+    assert state.pieces.of_zeros() == {2, 3}
 
 
 def test_a_state_of_another_model_is_refused():
