@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
+
 from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, Unreachable
 from axonp2p.training.messages import FilePart, SendFile
 
@@ -32,6 +34,7 @@ class FileFetch:
     ) -> None:
         """`still` are at any moment those whose owners let them stand still; tell of a change with `stirred`."""
         self._wanted = wanted
+        self._claim = msgspec.structs.replace(wanted, whole=False)
         self._ask = ask
         self._limit = limit
         self._still = still
@@ -70,13 +73,13 @@ class FileFetch:
         """Write the file to `target`; gives its SHA-256. Raises `JobFailed` when nobody can give it."""
         members = sorted(members, key=lambda rank: rank in self._still)
         if len(members) > 1:
-            self._ask(members[1], self._wanted)
+            self._ask(members[1], self._claim)
         sha256 = await self._from_any(members, target, None)
         if await self._agreed(members, sha256):
             return sha256
         for rank in members:
             if rank not in self._claims:
-                self._ask(rank, self._wanted)
+                self._ask(rank, self._claim)
         await self._wait_for_claims(len(members))
         claim, votes = Counter(self._claims.values()).most_common(1)[0]
         if 2 * votes <= len(self._claims):
@@ -128,8 +131,8 @@ class FileFetch:
         with target.open("wb") as file:
             while first is None or position < first.total:
                 part, payload = await self._next()
-                if first is None and part.offset:
-                    continue  # the rest of a file that it was asked for before, for its hash
+                if first is not None and part == first:
+                    continue  # it was asked before for the hash, which came with the same bytes
                 first = first or part
                 fits = (part.offset, part.total, part.sha256) == (position, first.total, first.sha256)
                 if not fits or position + len(payload) > part.total or part.total > self._limit:

@@ -86,6 +86,8 @@ class MakeModelFile:
     """Make the model's file of these weights."""
 
     weights: Tensor = field(repr=False)
+    whole: bool
+    """Whether more than its first part is wanted."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,8 @@ class ModelFileMade:
     """The model's file, as safetensors."""
 
     data: bytes = field(repr=False)
+    whole: bool
+    """As in `MakeModelFile`."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
@@ -162,7 +163,8 @@ class Member:
             yield Report(done.report)
         elif isinstance(done, ModelFileMade):
             sha256 = hashlib.sha256(done.data).digest()
-            yield from (Report(*part) for part in cut("model", done.data, sha256))
+            parts = cut("model", done.data, sha256)
+            yield from (Report(*part) for part in (parts if done.whole else islice(parts, 1)))
         elif isinstance(done, Evaluated):
             if self._round and done.key == self._evaluating:
                 self._evaluating = None
@@ -318,4 +320,4 @@ class Member:
     def _send_file(self, order: SendFile) -> Iterator[Action]:
         yield from self._leave_round()
         yield from self._go_on_from(order.state)
-        yield MakeModelFile(self._states.accepted.weights)
+        yield MakeModelFile(self._states.accepted.weights, order.whole)

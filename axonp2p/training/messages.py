@@ -279,6 +279,8 @@ class SendFile(Message, tag=True, frozen=True):
     """Send the accepted state's weights as a safetensors file of the model's state dict."""
 
     state: StateHash
+    whole: bool = True
+    """False: its first part only, which names the whole file's hash."""
 
 
 class FilePart(Message, tag=True, frozen=True):

@@ -124,7 +124,7 @@ class TrainingThread:
         elif isinstance(work, PutBack):
             trainer.put_back()
         elif isinstance(work, MakeModelFile):
-            self._say(ModelFileMade(trainer.model_file(work.weights)))
+            self._say(ModelFileMade(trainer.model_file(work.weights), work.whole))
         elif isinstance(work, Redo):
             self._redo(trainer, work)
         elif self._unwanted(number, work):

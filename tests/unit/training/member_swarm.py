@@ -72,7 +72,7 @@ class TinyTrainer:
             metrics = {"loss": float(work.weights.square().mean())}
             return [(self.step_seconds, Evaluated(work.key, metrics, 10, now - self.stopped_at))]
         elif isinstance(work, MakeModelFile):
-            return [(self.step_seconds, ModelFileMade(work.weights.numpy().tobytes()))]
+            return [(self.step_seconds, ModelFileMade(work.weights.numpy().tobytes(), work.whole))]
         else:
             assert isinstance(work, Abandon)
             self.leg += 1

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,8 @@ class Members:
     def __init__(self, *files: bytes) -> None:
         self.files = dict(enumerate(files))
         self.asked: list[int] = []
+        self.sent: Counter[int] = Counter()
+        """Parts, by rank."""
         self.dies_after: dict[int, int] = {}
         self.lies: set[int] = set()
         self.still: set[int] = set()
@@ -34,15 +38,17 @@ class Members:
 
     def ask(self, rank: int, wanted: SendFile) -> None:
         self.asked.append(rank)
-        self._tasks.append(asyncio.create_task(self._send(rank)))
+        self._tasks.append(asyncio.create_task(self._send(rank, wanted)))
 
-    async def _send(self, rank: int) -> None:
+    async def _send(self, rank: int, wanted: SendFile) -> None:
         data = self.files[rank]
         sha256 = b"l" * 32 if rank in self.lies else hashlib.sha256(data).digest()
-        for number, (part, payload) in enumerate(cut("model", data, sha256)):
+        parts = cut("model", data, sha256)
+        for number, (part, payload) in enumerate(parts if wanted.whole else islice(parts, 1)):
             if number >= self.dies_after.get(rank, 10**9):
                 await self.fetch.lost(rank, f"member {rank} was killed")
                 return
+            self.sent[rank] += 1
             await self.fetch.heard(rank, part, payload)
 
     async def into(self, target: Path, members: Sequence[int] | None = None) -> bytes:
@@ -63,6 +69,7 @@ async def test_two_members_are_compared_and_one_is_taken(tmp_path: Path) -> None
     assert await members.into(tmp_path / "model") == SHA256
     assert (tmp_path / "model").read_bytes() == MODEL
     assert sorted(members.asked) == [0, 1]
+    assert members.sent == {0: 4, 1: 1}, "the second one's line carries no file that nobody needs"
 
 
 @pytest.mark.parametrize("odd", [0, 1, 2])
@@ -83,6 +90,14 @@ async def test_a_member_that_dies_midway_is_replaced(tmp_path: Path) -> None:
     members.dies_after = {0: 2}
     assert await members.into(tmp_path / "model") == SHA256
     assert (tmp_path / "model").read_bytes() == MODEL
+
+
+async def test_who_takes_over_was_asked_for_its_hash_before(tmp_path: Path) -> None:
+    members = Members(MODEL, MODEL)
+    members.dies_after = {0: 2}
+    assert await members.into(tmp_path / "model") == SHA256
+    assert (tmp_path / "model").read_bytes() == MODEL
+    assert members.sent == {0: 2, 1: 1 + 4}
 
 
 async def test_a_member_that_is_not_there_any_more_is_not_waited_for(tmp_path: Path) -> None:

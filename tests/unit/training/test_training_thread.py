@@ -163,7 +163,7 @@ def test_a_file_is_made_though_another_order_follows(work):
     trainer = Trainer()
     thread, said = work(trainer)
     thread.give(Accept())
-    thread.give(MakeModelFile(WEIGHTS))
+    thread.give(MakeModelFile(WEIGHTS, whole=True))
     thread.give(Abandon())
     assert hear(said, ModelFileMade).data == b"model"
     assert trainer.calls == ["accept"]
@@ -174,7 +174,7 @@ def test_a_mistake_is_said_and_the_next_order_is_carried_out(work):
     thread, said = work(trainer)
     thread.give(TrainRound(start_round(0, bytes(32), [0], steps=1), WEIGHTS))
     assert hear(said, TaskWentWrong).mistake.cause == "too many"
-    thread.give(MakeModelFile(WEIGHTS))
+    thread.give(MakeModelFile(WEIGHTS, whole=True))
     hear(said, ModelFileMade)
 
 
