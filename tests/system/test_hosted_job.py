@@ -168,7 +168,7 @@ def test_a_hosted_job_is_steered_from_afar_and_another_taken_back(tmp_path: Path
         assert laptop.ask("cancel", job)["state"] == "cancelled"
         until(lambda: not processes_of(hosted), "its process is left")
         # At once there is room for another, also at the peer.
-        _is_taken_back(laptop, write_job(tmp_path / "next", peers=1, rounds=25, pause=0.04), tmp_path)
+        _is_taken_back(laptop, write_job(tmp_path / "next", peers=1, rounds=60, pause=0.1), tmp_path)
 
 
 def _is_taken_back(laptop: Computer, source: Path, base: Path) -> None:
@@ -181,7 +181,7 @@ def _is_taken_back(laptop: Computer, source: Path, base: Path) -> None:
     assert "is not on this computer" in other.fails("resume", job, "--here").stderr
     assert laptop.ask("resume", job, "--here")["state"] == "finished"
     folder = laptop.folder(job)
-    finished_well(folder, 25)
+    finished_well(folder, 60)
     lives = [event for event in folder.read_events() if isinstance(event, JobSubmitted)]
     assert lives[-1].resumed_from_round >= 2
     assert not processes_of(base)
