@@ -131,8 +131,8 @@ class FileFetch:
         with target.open("wb") as file:
             while first is None or position < first.total:
                 part, payload = await self._next()
-                if first is not None and part == first:
-                    continue  # it was asked before for the hash, which came with the same bytes
+                if part == first or (first is None and part.offset):
+                    continue  # of what it was asked for before: for the hash, or when it was given up as silent
                 first = first or part
                 fits = (part.offset, part.total, part.sha256) == (position, first.total, first.sha256)
                 if not fits or position + len(payload) > part.total or part.total > self._limit:

@@ -95,10 +95,10 @@ def outer_step(state: State, mean: Tensor, learning_rate: float, momentum: float
         gathered.add_(gradient)
         step = torch.mul(gathered, momentum)
         step.add_(gradient)
+        step.mul_(learning_rate)
     else:
         gathered.zero_()
-        step = gradient.clone()
-    step.mul_(learning_rate)
+        step = torch.mul(gradient, learning_rate)
     torch.sub(state.weights[:ends], step, out=weights[:ends])
 
     torch.sub(state.weights[ends:], mean[ends:], out=weights[ends:])

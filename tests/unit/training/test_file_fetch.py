@@ -100,6 +100,15 @@ async def test_who_takes_over_was_asked_for_its_hash_before(tmp_path: Path) -> N
     assert members.sent == {0: 2, 1: 1 + 4}
 
 
+async def test_what_is_still_on_its_way_of_an_earlier_ask_is_passed_over(tmp_path: Path) -> None:
+    members = Members(MODEL)
+    fetching = asyncio.create_task(members.fetch.into([0], tmp_path / "model"))
+    await asyncio.sleep(0)  # it has asked, nothing has come
+    *_, rest = cut("model", MODEL, SHA256)
+    await members.fetch.heard(0, *rest)
+    assert await fetching == SHA256
+
+
 async def test_a_member_that_is_not_there_any_more_is_not_waited_for(tmp_path: Path) -> None:
     members = Members(MODEL, MODEL)
     await members.fetch.lost(1, "gone before")
