@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +16,10 @@ import structlog
 def pytest_configure(config: pytest.Config) -> None:
     """Where several files are tested at once, no test starves what another one lets train in a sandbox.
 
-    Workers come after all else on a machine: beside tests that compute they would hardly get to start.
+    Workers come after all else on a machine: beside tests that compute they would hardly get to start. And a shell
+    that starts tests in the background has them ignore Ctrl-C, which all programs that they start would inherit.
     """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workerinput"):
         os.setsid()
         with contextlib.suppress(OSError):  # this kernel does not group by session

@@ -1,7 +1,8 @@
 """What a member has its trainer do, and what the trainer says of it. Values only.
 
 A leg is the local steps between two exchanges. The first one of a round comes with `TrainRound`, each further one with
-`GoOn`; between them the trainer stands waiting. Weights and differences are never changed once they are said.
+`GoOn`; between them the trainer stands waiting. Weights are never changed once they are said; a difference belongs to
+whoever hears it.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class LegDone:
     exchange: int
     """Which one of the round, from 0: the exchange that follows on it."""
     difference: Tensor = field(repr=False)
-    """Start minus end, flat."""
+    """Start minus end, flat. The member's from now on, to be changed."""
     steps: int
     samples: int
     loss: float

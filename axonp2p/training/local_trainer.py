@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from axonp2p.errors import TaskMistake
 from axonp2p.tensors import flat
+from axonp2p.tensors.dense import largest_magnitude
 from axonp2p.training.batches import Batches, Shards
 from axonp2p.training.checking.marking import Marking
 from axonp2p.training.checking.marks import Place, from_bytes
@@ -154,9 +155,11 @@ class LocalTrainer:
             places += self._mark(now, factors)
         with self._task.code("local steps"):
             difference = base.sub_(flat.read(self._model, self.layout))
-        if not bool(torch.isfinite(difference).all()):
+        try:
+            largest_magnitude(difference)
+        except ValueError as error:
             cause = f"The weights became nan or infinite in round {now.round}."
-            raise TaskMistake("local steps", cause=cause)
+            raise TaskMistake("local steps", cause=cause) from error
         steps = now.steps - before.steps
         loss = (now.losses - before.losses) / steps
         marking = now.mark_seconds - before.mark_seconds

@@ -33,7 +33,6 @@ from axonp2p.training.legs import (
     Abandon,
     Accept,
     Done,
-    Evaluate,
     Evaluated,
     Key,
     LegDone,
@@ -175,7 +174,7 @@ class Member:
         elif self._round and self._start and done.key == key_of(self._start):
             if isinstance(done, LegDone):
                 yield from self._round.leg_done(done, now)
-                yield from self._end_round()
+                self._end_round()
             else:
                 round, attempt = done.key
                 yield Report(
@@ -193,7 +192,7 @@ class Member:
         """Time has passed. First give this member all that has come."""
         if self._start and self._round:
             yield from self._round.due(now)
-            yield from self._end_round()
+            self._end_round()
         if self._joining:
             yield from self._joining.due(now)
         yield from self._helping.due(now)
@@ -207,7 +206,7 @@ class Member:
         """One more part of what this member has to say by itself: to be called when nothing else is to be done."""
         if self._start and self._round:
             yield from self._round.more(now)
-            yield from self._end_round()
+            self._end_round()
 
     # --- rounds ---
 
@@ -230,12 +229,10 @@ class Member:
         self._round = OwnRound(start, lasting, states.accepted, states.leftover.copy(), states.scale)
         yield from self._round.begin()
 
-    def _end_round(self) -> Iterator[Action]:
+    def _end_round(self) -> None:
         if self._start and self._round and self._round.over:
             candidate = self._round.state
-            self._evaluating = key_of(self._start)
-            yield Evaluate(self._evaluating, candidate.weights, self._start.shards)
-            self._start = None
+            self._evaluating, self._start = key_of(self._start), None
             self._states.offer(candidate, self._round.leftover, self._round.scale)
             _ = candidate.name  # hashed while the trainer evaluates
 
@@ -273,7 +270,7 @@ class Member:
         elif self._start and self._round and key >= self._round.key:
             if key == self._round.key and self._round.exchanging:
                 yield from self._round.hear(sender, part, payload, now)
-                yield from self._end_round()
+                self._end_round()
             else:
                 self._lasting.early.keep(sender, part, payload)
                 yield from self._round.overtaken(sender, part.exchange)

@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy
 import torch
 from torch import Tensor
 
 from axonp2p.blobs.pieces import PieceBook, book_of
 from axonp2p.tensors.coding import BYTES_A_VALUE
+from axonp2p.tensors.dense import SPAN
 from axonp2p.tensors.flat import Layout
 from axonp2p.tensors.frames import bytes_to_values, values_to_bytes
 from axonp2p.training.pieces import MOST_STATE_BYTES
@@ -78,29 +80,54 @@ def state_from_file(data: bytes | memoryview, layout: Layout) -> State:
     return State(bytes_to_values(data), layout)
 
 
-def outer_step(state: State, mean: Tensor, learning_rate: float, momentum: float) -> State:
-    """The next state, from the mean difference (start minus end) of all members.
+class OuterStep:
+    """The way from a state to the next one, taken as the mean difference (start minus end) of all members comes in.
 
     DiLoCo's settings are 0.7 and 0.9 (Douillard et al., arXiv 2311.08105). With 1 and 0 it is plain averaging, which
     leaves no momentum: half of the state is zeros then, which nobody needs to send.
     """
-    layout = state.layout
-    ends = layout.parameters
-    vector = torch.empty_like(state.vector)
-    weights, gathered = vector[: layout.values], vector[layout.values :]
 
-    gradient = mean[:ends]
-    if momentum:
-        torch.mul(state.momentum, momentum, out=gathered)
-        gathered.add_(gradient)
-        step = torch.mul(gathered, momentum)
-        step.add_(gradient)
-        step.mul_(learning_rate)
-    else:
-        gathered.zero_()
-        step = torch.mul(gradient, learning_rate)
-    torch.sub(state.weights[:ends], step, out=weights[:ends])
+    def __init__(self, state: State, learning_rate: float, momentum: float) -> None:
+        self._before = state
+        self._learning_rate = learning_rate
+        self._momentum = momentum
+        # Of zeros that nobody writes to, the system makes no pages.
+        self._vector = torch.from_numpy(numpy.zeros(len(state.vector), numpy.float32))
 
-    torch.sub(state.weights[ends:], mean[ends:], out=weights[ends:])
-    weights[layout.parameters + layout.float_buffers :].round_()
-    return State(vector, layout)
+    def take(self, begin: int, mean: Tensor) -> None:
+        """The mean difference of the values from `begin` on; each value comes once."""
+        ends = self._before.layout.parameters
+        inside = min(max(ends - begin, 0), len(mean))
+        if inside:
+            self._take_parameters(begin, mean[:inside])
+        if inside < len(mean):
+            place = slice(begin + inside, begin + len(mean))
+            torch.sub(self._before.vector[place], mean[inside:], out=self._vector[place])
+
+    def state(self) -> State:
+        """The next state, once all values have come. Nothing can be taken after it."""
+        layout = self._before.layout
+        self._vector[layout.parameters + layout.float_buffers : layout.values].round_()
+        return State(self._vector, layout)
+
+    def _take_parameters(self, begin: int, gradient: Tensor) -> None:
+        place = slice(begin, begin + len(gradient))
+        if self._momentum:
+            values = self._before.layout.values
+            gathered = self._vector[values + begin : values + begin + len(gradient)]
+            torch.mul(self._before.momentum[place], self._momentum, out=gathered)
+            gathered.add_(gradient)
+            step = torch.mul(gathered, self._momentum)
+            step.add_(gradient)
+            step.mul_(self._learning_rate)
+        else:
+            step = torch.mul(gradient, self._learning_rate)
+        torch.sub(self._before.vector[place], step, out=self._vector[place])
+
+
+def outer_step(state: State, mean: Tensor, learning_rate: float, momentum: float) -> State:
+    """The next state, from a mean difference that is all there."""
+    step = OuterStep(state, learning_rate, momentum)
+    for begin in range(0, len(mean), SPAN):
+        step.take(begin, mean[begin : begin + SPAN])
+    return step.state()

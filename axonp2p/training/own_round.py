@@ -30,10 +30,10 @@ from axonp2p.training.exchange.early_parts import EarlyParts
 from axonp2p.training.exchange.leftover import Leftover
 from axonp2p.training.exchange.slice_exchange import Outgoing, SliceExchange
 from axonp2p.training.exchange.terms import ExchangeKey, terms_of
-from axonp2p.training.legs import Evaluated, GoOn, Hurry, LegDone, TrainRound, exchanges_of, key_of
+from axonp2p.training.legs import Evaluate, Evaluated, GoOn, Hurry, LegDone, TrainRound, exchanges_of, key_of
 from axonp2p.training.member_actions import Action, NotTaken, Tell
 from axonp2p.training.messages import Mark, RoundDone, SlicePart, StartRound
-from axonp2p.training.outer_optimizer import State, outer_step
+from axonp2p.training.outer_optimizer import OuterStep, State
 from axonp2p.training.step_scale import StepScale
 
 
@@ -109,6 +109,8 @@ class OwnRound:
         self._applied = 0
         self._waiting: LegDone | None = None
         self._exchange: SliceExchange | None = None
+        self._outer: OuterStep | None = None
+        """That the exchange which is under way comes to."""
         self._outgoing: Iterator[Outgoing] | None = None
         self._sums = _Sums()
         self.places: list[Place] = []
@@ -230,11 +232,14 @@ class OwnRound:
 
     def _apply(self, exchange: SliceExchange) -> Iterator[Action]:
         start = self._start
-        self._exchange = self._outgoing = None
-        self.state = outer_step(self.state, exchange.mean(), start.outer_learning_rate, start.outer_momentum)
+        assert self._outer is not None
+        self.state = self._outer.state()
+        self._exchange = self._outer = self._outgoing = None
         self._applied += 1
         # First of all the trainer, so that it does not stand waiting.
-        if not start.overlap and not self.over:
+        if self.over:
+            yield Evaluate(key_of(start), self.state.weights, start.shards)
+        elif not start.overlap:
             yield GoOn(self.state.weights, self._factors)
         self.leftover.settle(exchange.leftover(), exchange.past())
         if self.scale and self._difference is not None:
@@ -250,10 +255,12 @@ class OwnRound:
         if start.overlap and self._applied + 1 < exchanges_of(start):
             yield GoOn(self.state.weights - leg.difference, self._factors)
         terms = terms_of(start, lasting.rank, self._applied, lasting.layout, lasting.batch)
-        self._difference = leg.difference
+        self._difference = leg.difference.clone() if self.scale else None
         sending = self.leftover.take(leg.difference, len(start.members))
         past = self.leftover.past
-        exchange = self._exchange = SliceExchange(terms, sending, leg.samples, lasting.arrivals, now, past)
+        outer = self._outer = OuterStep(self.state, start.outer_learning_rate, start.outer_momentum)
+        exchange = SliceExchange(terms, sending, leg.samples, lasting.arrivals, now, past, outer.take)
+        self._exchange = exchange
         self._outgoing = exchange.outgoing()
         for early in lasting.early.take(terms):
             yield from self._receive(exchange, *early, now)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Protocol
 
 import torch
@@ -120,7 +121,7 @@ class FakeTrainer:
         difference = difference_of(self._layout, self._seed, self._rank, self._legs)
         samples, seconds = steps * self._batch, steps * self._step_s
         done = LegDone(key, exchange, difference, steps, samples, 1.0, 100, seconds, 0.0)
-        self._taken[self._rank, *key, exchange] = done
+        self._taken[self._rank, *key, exchange] = replace(done, difference=difference.clone())
         stepped = Stepped(key, self._steps + steps, 1.0, (self._steps + steps) * self._batch)
         return [(seconds, stepped), (seconds, done)]
 

@@ -29,7 +29,7 @@ class Conspiracy:
 
     def overhears(self, rank: int, leg: LegDone) -> None:
         """An honest member is about to say this."""
-        self._honest[leg.key, leg.exchange][rank] = leg.difference
+        self._honest[leg.key, leg.exchange][rank] = leg.difference.clone()
 
     def lie(self, leg: LegDone, members: int) -> Tensor:
         """What a liar says instead of its own leg."""

@@ -45,10 +45,9 @@ class Leftover:
         return copy.copy(self)
 
     def take(self, difference: Tensor, members: int) -> Tensor:
-        """What to send among so many members: a new vector, which the caller may change. The leftover is in it."""
+        """What to send among so many members: `difference`, changed, with the leftover in it. The caller may change it."""
         assert len(difference) == self._values
-        sending = difference.clone()
-        mine = sending[: self._parameters]
+        mine = difference[: self._parameters]
         if self._clip:
             norm = float(torch.linalg.vector_norm(mine, dtype=torch.float64))
             mine.mul_(min(1.0, self._clip / math.sqrt(members) / norm) if norm else 1.0)
@@ -59,7 +58,7 @@ class Leftover:
             mine.add_(self._left, alpha=self._keep)
         if self._momentum_correction:
             self._offered = mine.clone()
-        return sending
+        return difference
 
     def settle(self, leftover: Tensor, past: Past) -> None:
         """Keep what an exchange has left of what `take` gave, and what its owners need of it."""

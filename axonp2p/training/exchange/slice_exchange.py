@@ -17,7 +17,7 @@ with its rank and changes nothing.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -47,7 +47,7 @@ class SliceExchange:
 
     `sending` is the flat float32 vector to be averaged, None for a listener. It is taken over: what is not sent stays
     in it and becomes the leftover. `samples` is its weight in the mean, `arrivals` lives as long as the job, `past` is
-    what the exchange before has left.
+    what the exchange before has left. `agreed` is told each part of the mean and where it begins, once it is here.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class SliceExchange:
         arrivals: Arrivals,
         begun: float,
         past: Past | None = None,
+        agreed: Callable[[int, Tensor], None] | None = None,
     ) -> None:
         assert terms.listens == (sending is None)
         self._centre, self._owed = (past or Past()).for_owner(terms)
@@ -66,6 +67,7 @@ class SliceExchange:
         self._left = sending
         self._own = None if terms.listens else OwnSlice(terms, samples, arrivals, begun)
         self._begun = begun
+        self._agreed = agreed
         self._parts = {owner: terms.parts_of(owner) for owner in terms.members}
         self._missing = {(owner, offset) for owner, parts in self._parts.items() for offset in parts}
         self._under_way: dict[tuple[int, int], bytes] = {}
@@ -209,6 +211,8 @@ class SliceExchange:
 
     def _apply(self, part: SlicePart, payload: bytes | memoryview, decoded: Tensor) -> None:
         self._view(self._mean, part.slice, part.offset).copy_(decoded)
+        if self._agreed:
+            self._agreed(self._terms.slices[part.slice][0] + part.offset, decoded)
         # Who is told to have been left out is part of what everyone must have been told alike.
         said = hashlib.sha256(bytes([len(part.left_out), *part.left_out]))
         said.update(payload)

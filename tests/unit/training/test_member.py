@@ -80,9 +80,14 @@ def test_with_overlap_a_leg_begins_with_its_own_difference_while_the_exchange_go
     swarm.start(0, swarm.first, [0], overlap=True, steps=8, outer_learning_rate=0.5, outer_momentum=0.0)
     legs = []
     hear = swarm.members[0].trained
-    swarm.members[0].trained = lambda done, now: (legs.append(done), hear(done, now))[1]
+
+    def trained(done, now):
+        if isinstance(done, LegDone):
+            legs.append(done.difference.clone())
+        return hear(done, now)
+
+    swarm.members[0].trained = trained
     swarm.finish([0])
-    legs = [leg.difference for leg in legs if isinstance(leg, LegDone)]
     begun = [work.weights for work in swarm.trainers[0].given if isinstance(work, TrainRound | GoOn)]
     states = [first_state(begun[0], LAYOUT)]
     for leg in legs:
