@@ -1,10 +1,12 @@
 """What this room asks of the kernel, of asyncio and of aiohttp for one line, and what the kernel says of it (a door).
 
-Three of aiohttp's attributes are not public. Its version is fixed in setup.cfg, and a test notices when they go.
+Three of aiohttp's attributes are not public, nor three of asyncio's TLS. aiohttp's version is fixed in setup.cfg, and a
+test notices when they go.
 """
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import struct
 from collections.abc import Callable
@@ -13,6 +15,7 @@ from typing import Any
 
 from aiohttp import ClientWebSocketResponse, web
 
+from axonp2p.transport.read_pace import ReadPace
 from axonp2p.transport.tcp_state import TcpState
 
 UNSENT_BYTES = 256 * 1024
@@ -25,7 +28,7 @@ _RTT_AT, _ACKED_AT, _BUSY_AT, _INFO_BYTES = 68, 120, 168, 232
 
 
 def tune(line: ClientWebSocketResponse | web.WebSocketResponse) -> None:
-    """Keep queues short, and leave out the mask of WebSocket.
+    """Keep queues short, read a busy line at a pace, and leave out the mask of WebSocket.
 
     A caller masks what it sends so that proxies which read along are not tricked (RFC 6455, 10.3). Nobody reads
     along inside TLS, and each mask is several copies of everything on both sides.
@@ -34,10 +37,62 @@ def tune(line: ClientWebSocketResponse | web.WebSocketResponse) -> None:
     assert writer is not None  # there is one from the handshake on
     writer.use_mask = False
     writer.transport.set_write_buffer_limits(high=BUFFERED_BYTES)
+    read_at_a_pace(writer.transport)
     plain: socket.socket | None = line.get_extra_info("socket")
     if plain is not None and hasattr(socket, "TCP_NOTSENT_LOWAT"):
         with suppress(OSError):  # a line that is already gone is noticed by whoever reads it
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+
+
+def read_at_a_pace(line: asyncio.BaseTransport) -> None:
+    """Read no more often than `ReadPace` has it. Does nothing where the TLS is not asyncio's own, on a socket."""
+    tls: Any = getattr(line, "_ssl_protocol", None)
+    plain: Any = getattr(tls, "_transport", None)
+    if isinstance(plain, asyncio.Transport) and plain.get_protocol() is tls and hasattr(tls, "_ssl_reading_paused"):
+        plain.set_protocol(PacedReading(plain, tls))
+
+
+class PacedReading(asyncio.BufferedProtocol):
+    """Stands between the transport of a socket and the TLS that asyncio makes of its bytes."""
+
+    def __init__(self, plain: asyncio.Transport, tls: Any) -> None:
+        self._plain = plain
+        self._tls = tls
+        self._loop = asyncio.get_running_loop()
+        self._pace = ReadPace()
+
+    def get_buffer(self, sizehint: int) -> Any:
+        """`asyncio.BufferedProtocol`; the buffer is of TLS."""
+        return self._tls.get_buffer(sizehint)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """`asyncio.BufferedProtocol`."""
+        self._tls.buffer_updated(nbytes)
+        wait = self._pace.pause(nbytes, self._loop.time())
+        if wait and self._plain.is_reading():
+            self._plain.pause_reading()
+            self._loop.call_later(wait, self._read_on)
+
+    def _read_on(self) -> None:
+        if not self._tls._ssl_reading_paused:  # else it goes on itself, once it has room
+            self._plain.resume_reading()
+
+    def eof_received(self) -> bool | None:
+        """`asyncio.BufferedProtocol`."""
+        more: bool | None = self._tls.eof_received()
+        return more
+
+    def pause_writing(self) -> None:
+        """`asyncio.BaseProtocol`."""
+        self._tls.pause_writing()
+
+    def resume_writing(self) -> None:
+        """`asyncio.BaseProtocol`."""
+        self._tls.resume_writing()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """`asyncio.BaseProtocol`."""
+        self._tls.connection_lost(error)
 
 
 def notice_arrivals(line: ClientWebSocketResponse | web.WebSocketResponse, hear: Callable[[], None]) -> None:
