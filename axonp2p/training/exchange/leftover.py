@@ -45,7 +45,7 @@ class Leftover:
         return copy.copy(self)
 
     def take(self, difference: Tensor, members: int) -> Tensor:
-        """What to send among so many members: `difference` itself, with the leftover in it. The caller may change it."""
+        """What to send among so many members: `difference` itself, with the leftover in it, to be changed further."""
         assert len(difference) == self._values
         mine = difference[: self._parameters]
         if self._clip:
