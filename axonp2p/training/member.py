@@ -234,7 +234,7 @@ class Member:
             candidate = self._round.state
             self._evaluating, self._start = key_of(self._start), None
             self._states.offer(candidate, self._round.leftover, self._round.scale)
-            _ = candidate.name  # hashed while the trainer evaluates
+            self._round.name()
 
     def _report(self, round: OwnRound, done: Evaluated) -> RoundDone:
         report = round.report(done)

@@ -17,6 +17,7 @@ Either way all members have the same weights after the last exchange, to the bit
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -117,6 +118,8 @@ class OwnRound:
         """Of what is committed to: where somebody else could begin."""
         self._ahead: dict[int, int] = {}
         """The latest exchange from which each member has sent something too early."""
+        self._unnamed: deque[Place] = deque()
+        """Committed to, but not hashed yet: many megabytes each, for which no part of an exchange shall wait."""
         self._hurried = -1
         """The last leg that was cut short."""
 
@@ -138,7 +141,7 @@ class OwnRound:
     @property
     def talkative(self) -> bool:
         """True when `more` has something to say."""
-        return self._outgoing is not None
+        return self._outgoing is not None or bool(self._unnamed)
 
     def begin(self) -> Iterator[Action]:
         """The first leg."""
@@ -148,9 +151,8 @@ class OwnRound:
         """The trainer has taken a leg; its exchange begins as soon as the one before it is over."""
         self._waiting = leg
         yield from self._go_on(now)
-        # Hashed here, while the trainer takes the next leg.
-        self._sums.marks += [place.mark for place in leg.places]
         self._sums.no_marks = leg.no_marks
+        self._unnamed += leg.places
         self.places += leg.places[:-1]
 
     def hear(self, sender: int, part: SlicePart, payload: bytes | memoryview, now: float) -> Iterator[Action]:
@@ -176,8 +178,9 @@ class OwnRound:
             yield Hurry(key_of(self._start), leg)
 
     def more(self, now: float) -> Iterator[Action]:
-        """One more part of what this member has to say by itself."""
+        """One more part of what this member has to say by itself, or else one more hash for its report."""
         if self._outgoing is None:
+            self._name_one()
             return
         outgoing = next(self._outgoing, None)
         if outgoing is None:
@@ -196,8 +199,14 @@ class OwnRound:
         """When `due` has something to decide."""
         return self._exchange.deadline() if self._exchange else None
 
+    def name(self) -> None:
+        """Hash what the report will name, once the round is `over`: while the trainer evaluates."""
+        _ = self.state.name
+        while self._unnamed:
+            self._name_one()
+
     def report(self, evaluated: Evaluated) -> RoundDone:
-        """What the coordinator wants to know of the round, once it is `over`."""
+        """What the coordinator wants to know of the round, once it was given its names."""
         sums = self._sums
         return RoundDone(
             round=self._start.round,
@@ -220,6 +229,10 @@ class OwnRound:
             no_marks=sums.no_marks,
             mark_seconds=sums.mark_seconds,
         )
+
+    def _name_one(self) -> None:
+        if self._unnamed:
+            self._sums.marks.append(self._unnamed.popleft().mark)
 
     def _go_on(self, now: float) -> Iterator[Action]:
         """Whatever can be done now: apply an exchange that is complete, begin the next one."""

@@ -1,4 +1,4 @@
-"""Reading a busy line some fifty times a second, not once for each packet. Pure.
+"""Reading a busy line a hundred times a second, not once for each packet. Pure.
 
 What a reading costs a program is more than what its bytes cost it: where 100 Mbit/s come in packets of 9 kB, a third of
 all a daemon did was to wake up. So after a reading that brought little from a line that brings much, nothing is read
@@ -13,7 +13,7 @@ BUSY = 500_000.0
 """Bytes a second from which on a line is busy."""
 WINDOW_S = 0.05
 """Over so long, or a little longer, a line's pace is measured."""
-LONGEST_S, SHORTEST_S = 0.02, 0.001
+LONGEST_S, SHORTEST_S = 0.01, 0.001
 """Of pauses: so long may a word wait that comes amid bulk; a shorter one is not worth its timer."""
 
 

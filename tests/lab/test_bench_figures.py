@@ -12,6 +12,7 @@ import pytest
 
 from tests.lab.bench.curve import Curve, NoSteps, Point, read_reports
 from tests.lab.bench.departures import changes
+from tests.lab.bench.floor import Floor, measure
 from tests.lab.bench.ours import curve_of
 from tests.lab.bench.settings import Lines, Trial
 from tests.lab.bench.show_dense import Case
@@ -106,6 +107,14 @@ def test_the_last_member_is_the_slow_one() -> None:
 
 def test_an_exchange_takes_at_best_what_its_values_take() -> None:
     assert Case(10, 4, 20.0).ideal_s == pytest.approx(1.5 * 40 * 8 / 20)
+
+
+def test_what_tls_and_hashes_alone_take_is_measured_and_grows_with_the_bytes() -> None:
+    found = measure()
+    assert 0 < found.tls < 1e-6
+    assert 0 < found.hash < 1e-6
+    assert Floor(tls=1.0, hash=0.5).exchange_s(10, 4, cores=2) == (6 * 40 * 1.0 + 4 * 40 * 0.5) / 2
+    assert Floor(tls=1.0, hash=0.5).exchange_s(10, 2, cores=16) == (2 * 40 * 1.0 + 2 * 40 * 0.5) / 2
 
 
 def test_half_of_the_machines_are_gone_after_a_half_life_and_others_come() -> None:

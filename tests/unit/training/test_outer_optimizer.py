@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from axonp2p.blobs.pieces import PIECE_BYTES
 from axonp2p.tensors.flat import Layout
-from axonp2p.training.outer_optimizer import check_size, first_state, outer_step, state_from_file
+from axonp2p.training.outer_optimizer import OuterStep, check_size, first_state, outer_step, state_from_file
 
 LAYOUT = Layout(parameters=4, float_buffers=2, integer_buffers=1, lengths=(4, 2, 1))
 
@@ -50,6 +54,19 @@ def nesterov(numbers):
         step = rounded(rounded(rounded(momentum * keep) + gradient) * rate)
         weight = rounded(weight - step)
     return weight
+
+
+@given(st.lists(st.integers(0, 7), max_size=6), st.sampled_from([0.0, 0.9]), st.randoms(use_true_random=False))
+def test_the_step_is_the_same_however_the_mean_is_cut_and_in_whatever_order_it_comes(cuts, momentum, chance):
+    mean = torch.tensor([0.5, -1.25, 3.0, 0.1, 0.25, -0.5, -3.4])
+    before = outer_step(first_state(torch.arange(7.0), LAYOUT), torch.ones(7), 0.7, 0.9)
+    ends = sorted({0, 7, *cuts})
+    pieces = list(itertools.pairwise(ends))
+    chance.shuffle(pieces)
+    step = OuterStep(before, 0.7, momentum)
+    for begin, end in pieces:
+        step.take(begin, mean[begin:end])
+    assert torch.equal(step.state().vector, outer_step(before, mean, 0.7, momentum).vector)
 
 
 def test_a_state_is_named_by_its_bytes_and_comes_back_from_them():

@@ -24,15 +24,16 @@ def readings(packets_a_second: int, packet: int, seconds: int) -> list[tuple[flo
 
 
 def test_a_busy_line_is_read_for_much_at_once():
-    """100 Mbit/s in packets of 9 kB: 1400 packets a second, two hundred readings."""
+    """100 Mbit/s in packets of 9 kB: 1400 packets a second, in some two hundred readings."""
     later = [count for at, count, _ in readings(1_400, 9_000, 2) if at > 0.2]
-    assert len(later) < 400 * 1.8
+    assert len(later) < 250 * 1.8
     assert sum(later) / len(later) > WISHED_BYTES / 2
 
 
-def test_a_slower_line_is_read_some_forty_times_a_second():
-    seen = [at for at, _, _ in readings(170, 9_000, 2) if at > 0.2]
-    assert 60 < len(seen) < 100
+def test_a_slower_line_is_read_a_hundred_times_a_second_at_most():
+    """A packet every 3.6 ms: no word waits for longer than ten, however little there is to read."""
+    seen = [at for at, _, _ in readings(280, 9_000, 2) if at > 0.2]
+    assert 160 < len(seen) <= 180
 
 
 def test_nothing_waits_on_a_quiet_line():

@@ -57,6 +57,8 @@ class Meeting:
         self.samples = samples or dict.fromkeys(sendings, 1)
         self.arrivals = {rank: Arrivals() for rank in sendings}
         self.exchanges: dict[int, SliceExchange] = {}
+        self.told: dict[int, Tensor] = {}
+        """The mean, as it was told part by part."""
         self.codings: dict[int, Coding] = {}
         self.pasts: dict[int, Past] = {}
         self.arrived: list[tuple[float, int, int, SlicePart]] = []
@@ -103,8 +105,15 @@ class Meeting:
         sending = self.sendings[rank].clone() if rank in self.sendings else None
         arrivals = self.arrivals.get(rank, Arrivals())
         own = self.terms_for(rank)
-        exchange = SliceExchange(own, sending, self.samples.get(rank, 0), arrivals, self.now, self.pasts.get(rank))
-        self.exchanges[rank] = exchange
+        told = self.told[rank] = torch.full((self.length,), torch.nan)
+
+        def agreed(begin: int, mean: Tensor) -> None:
+            place = slice(begin, begin + len(mean))
+            assert told[place].isnan().all(), "a part of the mean was told twice"
+            told[place] = mean
+
+        samples, past = self.samples.get(rank, 0), self.pasts.get(rank)
+        exchange = self.exchanges[rank] = SliceExchange(own, sending, samples, arrivals, self.now, past, agreed)
         for sender, part, payload in self._early[rank].take(own):
             self._say(rank, exchange.receive(sender, part, payload, self.now))
         self._go_on(rank, exchange.outgoing(), a_part)

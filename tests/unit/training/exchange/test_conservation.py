@@ -38,6 +38,8 @@ def check_all_equal(meeting):
     for exchange in others:
         assert values_to_bytes(exchange.mean()) == values_to_bytes(one.mean())
         assert exchange.digests == one.digests
+    for rank, told in meeting.told.items():
+        assert values_to_bytes(told) == values_to_bytes(meeting.exchanges[rank].mean())
 
 
 def check_nothing_is_lost(meeting, *, whole):
