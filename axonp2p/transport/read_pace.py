@@ -1,14 +1,16 @@
 """Reading a busy line a hundred times a second, not once for each packet. Pure.
 
 What a reading costs a program is more than what its bytes cost it: where 100 Mbit/s come in packets of 9 kB, a third of
-all a daemon did was to wake up. So after a reading that brought little from a line that brings much, nothing is read
-for about as long as it takes to bring more, as network cards put off interrupts. A quiet line is read at once.
+all a daemon did was to wake up. So after a reading from a line that brings much, nothing is read for about as long as it
+takes to bring more, as network cards put off interrupts. A quiet line is read at once, and so is a very fast one.
 """
 
 from __future__ import annotations
 
 WISHED_BYTES = 64 * 1024
 """For one reading."""
+MUCH_BYTES = 4 * WISHED_BYTES
+"""As much as one reading may bring: there is more."""
 BUSY = 500_000.0
 """Bytes a second from which on a line is busy."""
 WINDOW_S = 0.05
@@ -33,7 +35,7 @@ class ReadPace:
             self._pace = self._came / passed
             self._since, self._came = now, 0
         self._came += count
-        if self._pace < BUSY or count >= WISHED_BYTES:
+        if self._pace < BUSY or count >= MUCH_BYTES:
             return 0.0
         wait = min(LONGEST_S, WISHED_BYTES / self._pace)
         return wait if wait >= SHORTEST_S else 0.0

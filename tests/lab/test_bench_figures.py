@@ -15,7 +15,7 @@ from tests.lab.bench.departures import changes
 from tests.lab.bench.floor import Floor, measure
 from tests.lab.bench.ours import curve_of
 from tests.lab.bench.settings import Lines, Trial
-from tests.lab.bench.show_dense import Case
+from tests.lab.bench.show_dense import Case, as_text
 from tests.lab.bench.show_training import aims, rows
 
 
@@ -107,6 +107,15 @@ def test_the_last_member_is_the_slow_one() -> None:
 
 def test_an_exchange_takes_at_best_what_its_values_take() -> None:
     assert Case(10, 4, 20.0).ideal_s == pytest.approx(1.5 * 40 * 8 / 20)
+
+
+def test_of_each_exchange_it_is_told_what_the_lines_and_what_gloo_would_have_taken() -> None:
+    row = {"millions": 10, "members": 4, "mbit": 100.0, "ideal": 4.8, "gloo": 5.0, "axon": 4.9, "axon_longest": 5.2}
+    bare = row | {"mbit": None, "ideal": 0.0}
+    text = as_text({"rows": [row | {"tls_and_hash": 0.2}, bare | {"tls_and_hash": 10.0}], "rtt_ms": 10.0})
+    first, second = text.splitlines()[3:5]
+    assert first.split() == "10 M 4 100 5.000 4.900 (5.200) 0.96 0.98 (0.92) 0.98 x 0.04 x".split()
+    assert second.split() == "10 M 4 loopback 5.000 4.900 (5.200) 0.98 x 2.00 x".split()
 
 
 def test_what_tls_and_hashes_alone_take_is_measured_and_grows_with_the_bytes() -> None:

@@ -40,8 +40,14 @@ def test_nothing_waits_on_a_quiet_line():
     assert not any(pause for _, _, pause in readings(200, 1_500, 3))
 
 
-def test_a_line_that_brings_as_much_as_is_wished_is_read_at_once():
+def test_a_very_fast_line_is_read_at_once():
     assert not any(pause for _, _, pause in readings(10_000, WISHED_BYTES, 1))
+
+
+def test_where_a_reading_brought_all_it_could_the_rest_is_read_at_once():
+    pace = ReadPace()
+    assert [pace.pause(10_000, at / 1000) for at in range(200)][-1] > 0
+    assert pace.pause(4 * WISHED_BYTES, 0.2) == 0
 
 
 def test_a_line_that_has_become_quiet_is_read_at_once_again():
