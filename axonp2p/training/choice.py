@@ -27,6 +27,10 @@ from axonp2p.training.wishes import Wishes
 
 PART_BYTES = 16 * 1024
 """A part that takes less on the wire is not worth its header."""
+PART_S = 0.01
+"""A part that takes less time on every line is not worth the work that each one makes."""
+MOST_PARTS, FEW_PARTS = 16, 4
+"""Of a slice: more do not overlap better, fewer do not overlap."""
 LEAST_PATIENCE_S, FIRST_PATIENCE_S = 5.0, 60.0
 """So long owners wait for the slowest, at the least; and before any step was measured."""
 
@@ -137,7 +141,9 @@ def _choice(wishes: Wishes, facts: Facts, shares: Mapping[int, int], draft: Draf
 def _part(facts: Facts, shares: Mapping[int, int], result: Coding) -> int:
     """Values a part: small enough that sending, adding up and handing back go on at once."""
     largest = facts.values * max(_fractions(shares).values())
-    values = max(largest / 16, PART_BYTES * 8 / bits_a_value(result))
+    a_byte = 8 / bits_a_value(result)
+    quick = min(map(facts.up, facts.members)) * PART_S * a_byte
+    values = max(largest / MOST_PARTS, PART_BYTES * a_byte, min(quick, largest / FEW_PARTS))
     return min(MOST_PART, max(LEAST_PART, math.ceil(values / LEAST_PART) * LEAST_PART))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import pytest
@@ -171,6 +172,23 @@ def test_outer_momentum_only_where_legs_are_long_and_dense() -> None:
     known = facts(20, 20, steps=500)
     told = [choose(Wishes(bits=8, exchange_every=every), known).outer_momentum for every in (4, 100)]
     assert told == [0.0, 0.9]
+
+
+# --- parts ---
+
+
+@pytest.mark.parametrize(
+    ("upload", "values", "parts"),
+    [
+        (20, 1_000_000, 16),  # a sixteenth of a slice takes 25 ms
+        (100, 1_000_000, 8),  # a hundredth of a second each
+        (1000, 1_000_000, 4),  # less could not be added up while more is on its way
+        (20, 40_000, 3),  # 16 KiB each
+    ],
+)
+def test_parts_are_as_many_as_keep_a_line_busy_and_no_more(upload: float, values: int, parts: int) -> None:
+    choice = choose(Wishes(exchange_every=10, bits=32), facts(*[upload] * 4, values=values))
+    assert math.ceil(values / 4 / choice.part) == parts
 
 
 # --- who is alone, or cut off ---
