@@ -43,7 +43,9 @@ pytestmark = [
 
 MOMENTS = 20
 LATEST_S = 4.0
-"""Into a life of the client: from before it has a job to when it has trained some rounds."""
+"""Into a life of the client: from before it has a job to when it may have trained some rounds."""
+LATEST_IN_TRAINING_S = 1.0
+"""The same of every second life, from when it has trained one: however slow the machine is."""
 ROUNDS = 60
 PATIENCE_S = 60.0
 REMEMBERS = TASK.replace("lr=0.2", "lr=0.02, momentum=0.9")
@@ -71,8 +73,8 @@ class Client:
         self._tracker = tracker
         self.said = ""
 
-    def run(self, *words: str, kill_after: float | None = None) -> int:
-        """Its exit code; minus nine when it was killed."""
+    def run(self, *words: str, kill_after: float | None = None, in_training: bool = False) -> int:
+        """Its exit code; minus nine when it was killed: so many seconds after its start, or after its first round."""
         options = ["--home", str(self.home)]
         if words[0] in ("submit", "resume"):
             options += ["--tracker", self._tracker]
@@ -83,6 +85,8 @@ class Client:
             stderr=subprocess.STDOUT,
             text=True,
         )
+        if in_training:
+            self._until_it_trains(process)
         try:
             self.said = process.communicate(timeout=120 if kill_after is None else kill_after)[0]
         except subprocess.TimeoutExpired:
@@ -90,6 +94,14 @@ class Client:
             self.said = process.communicate()[0]
             assert kill_after is not None, self.said
         return process.returncode
+
+    def _until_it_trains(self, process: subprocess.Popen[str]) -> None:
+        job = self.job()
+        before, began = (job.read().round if job else 0), time.monotonic()
+        while process.poll() is None and (job is None or job.read().round <= before):
+            assert time.monotonic() - began < PATIENCE_S, "it trains nothing"
+            time.sleep(0.02)
+            job = self.job()
 
     @contextmanager
     def running(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
@@ -173,7 +185,9 @@ def test_a_client_killed_at_twenty_moments_comes_to_the_same_weights(tmp_path: P
         while kills < MOMENTS or shaken.job():
             job = shaken.job()
             words = ("resume", job.path.name) if job else ("submit", str(source))
-            code = shaken.run(*words, kill_after=chance.uniform(0, LATEST_S) if kills < MOMENTS else None)
+            in_training = kills < MOMENTS and kills % 2 == 1
+            moment = chance.uniform(0, LATEST_IN_TRAINING_S if in_training else LATEST_S)
+            code = shaken.run(*words, kill_after=moment if kills < MOMENTS else None, in_training=in_training)
             kills += code == -signal.SIGKILL
             # The slot of a client that died while it hired may look taken for a moment.
             assert code in (0, -signal.SIGKILL, NobodyFits.exit_code), shaken.said
@@ -187,7 +201,7 @@ def test_a_client_killed_at_twenty_moments_comes_to_the_same_weights(tmp_path: P
                 assert weights_of(job) == weights_of(undisturbed)
                 compared += 1
         assert compared
-        assert waited > MOMENTS // 4  # most of the others were killed before they had begun to train
+        assert waited > MOMENTS // 4  # the others were killed before they had come so far
         for name in ("otter", "heron"):
             assert "Traceback" not in processes.output(name)
 
