@@ -30,7 +30,7 @@ PART_BYTES = 16 * 1024
 PART_S = 0.01
 """A part that takes less time on every line is not worth the work that each one makes."""
 MOST_PARTS, FEW_PARTS = 16, 4
-"""Of a slice: more do not overlap better, fewer do not overlap."""
+"""Of a slice: more do not overlap better (there are more where a frame holds no larger one), fewer do not overlap."""
 LEAST_PATIENCE_S, FIRST_PATIENCE_S = 5.0, 60.0
 """So long owners wait for the slowest, at the least; and before any step was measured."""
 

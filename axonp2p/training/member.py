@@ -231,9 +231,8 @@ class Member:
 
     def _end_round(self) -> None:
         if self._start and self._round and self._round.over:
-            candidate = self._round.state
             self._evaluating, self._start = key_of(self._start), None
-            self._states.offer(candidate, self._round.leftover, self._round.scale)
+            self._states.offer(self._round.state, self._round.leftover, self._round.scale)
             self._round.name()
 
     def _report(self, round: OwnRound, done: Evaluated) -> RoundDone:

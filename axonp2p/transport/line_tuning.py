@@ -45,7 +45,7 @@ def tune(line: ClientWebSocketResponse | web.WebSocketResponse) -> None:
 
 
 def read_at_a_pace(line: asyncio.BaseTransport) -> None:
-    """Read no more often than `ReadPace` has it. Does nothing where the TLS is not asyncio's own, on a socket."""
+    """Read no more often than `ReadPace` has it. Does nothing where the TLS is not asyncio's own."""
     tls: Any = getattr(line, "_ssl_protocol", None)
     plain: Any = getattr(tls, "_transport", None)
     if isinstance(plain, asyncio.Transport) and plain.get_protocol() is tls and hasattr(tls, "_ssl_reading_paused"):
@@ -53,7 +53,7 @@ def read_at_a_pace(line: asyncio.BaseTransport) -> None:
 
 
 class PacedReading(asyncio.BufferedProtocol):
-    """Stands between the transport of a socket and the TLS that asyncio makes of its bytes."""
+    """Stands between a transport, of a socket or a relay's stream, and the TLS that asyncio makes of its bytes."""
 
     def __init__(self, plain: asyncio.Transport, tls: Any) -> None:
         self._plain = plain

@@ -212,7 +212,7 @@ class SliceExchange:
     def _apply(self, part: SlicePart, payload: bytes | memoryview, decoded: Tensor) -> None:
         self._view(self._mean, part.slice, part.offset).copy_(decoded)
         if self._agreed:
-            self._agreed(self._terms.slices[part.slice][0] + part.offset, decoded)
+            self._agreed(self._begin(part.slice, part.offset), decoded)
         # Who is told to have been left out is part of what everyone must have been told alike.
         said = hashlib.sha256(bytes([len(part.left_out), *part.left_out]))
         said.update(payload)
@@ -223,11 +223,15 @@ class SliceExchange:
         return self._parts[part.slice][part.offset]
 
     def _coding(self, owner: int, offset: int, coding: Coding) -> Coding:
-        return EXACT if self._terms.slices[owner][0] + offset >= self._terms.exact_from else coding
+        return EXACT if self._begin(owner, offset) >= self._terms.exact_from else coding
+
+    def _begin(self, owner: int, offset: int) -> int:
+        """Where a part begins in the whole vector."""
+        return self._terms.slices[owner][0] + offset
 
     def _view(self, vector: Tensor | None, owner: int, offset: int) -> Tensor:
         assert vector is not None
-        begin = self._terms.slices[owner][0] + offset
+        begin = self._begin(owner, offset)
         return vector[begin : begin + self._parts[owner][offset]]
 
     def _header(self, phase: str, owner: int, offset: int, samples: int, left_out: list[int]) -> SlicePart:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.keys import PrivateKey
+from axonp2p.training.costs import dense_bytes
 from axonp2p.transport.tls import client_context
 
 _RECORD = 256 * 1024
@@ -35,10 +36,9 @@ class Floor:
     def exchange_s(self, values: int, members: int, cores: int) -> float:
         """What all members need at least to exchange and to name so many float32 values, on so many cores.
 
-        Each sends 2 (N - 1) / N of its values, as in any all-reduce, and hashes the weights that come of it.
+        They send what any all-reduce sends, and each hashes the weights that come of it.
         """
-        sent = 2 * (members - 1) * 4 * values
-        return (sent * self.tls + members * 4 * values * self.hash) / min(cores, members)
+        return (dense_bytes(values, members) * self.tls + members * 4 * values * self.hash) / min(cores, members)
 
 
 def measure() -> Floor:

@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 
+from axonp2p.training.costs import dense_bytes
 from tests.lab.bench.baselines import environment
 from tests.lab.bench.contest import told
 from tests.lab.bench.floor import measure
@@ -45,7 +46,7 @@ class Case:
         """What the line needs for the values alone: a member sends its own but for its slice, and its slice to all."""
         if self.rate is None:
             return 0.0
-        return 2 * (self.members - 1) / self.members * 4 * self.millions / (self.rate / 8)
+        return dense_bytes(self.millions * 10**6, self.members) / self.members / (self.rate * 1e6 / 8)
 
     @property
     def memory_mb(self) -> int:
