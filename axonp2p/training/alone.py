@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from axonp2p.console import run_program
 from axonp2p.errors import TaskMistake
 from axonp2p.jobs.spec import JobSpec, read_spec
-from axonp2p.training.worker_main import prepare_threads
+from axonp2p.training.worker_main import prepare_torch
 
 if TYPE_CHECKING:
     from axonp2p.training.plain_run import PlainRun
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _prepare(folder: Path, spec: JobSpec, threads: int) -> PlainRun:
-    prepare_threads(threads)  # before torch is imported
+    prepare_torch(threads)  # before torch is imported
 
     from axonp2p.training.plain_run import PlainRun
     from axonp2p.training.task import Task

@@ -15,6 +15,7 @@ from pathlib import Path
 from axonp2p.errors import AxonError, MalformedMessage, Unreachable
 from axonp2p.sandbox.inside import Inside, apply_limits
 from axonp2p.sandbox.messages import Start, Started
+from axonp2p.training.late_compiler import load_late
 
 BUNDLE = Path("/job")
 
@@ -44,7 +45,7 @@ def serve(inside: Inside, bundle: Path) -> None:
     if not isinstance(start, Start):
         raise MalformedMessage(f"{type(start).__name__} before Start")
     apply_limits(start)
-    prepare_threads(start.cores)
+    prepare_torch(start.cores)
 
     from axonp2p.training.mailbox import Mailbox
     from axonp2p.training.warm_up import warm_up
@@ -60,9 +61,10 @@ def serve(inside: Inside, bundle: Path) -> None:
         mailbox.flush()
 
 
-def prepare_threads(cores: int) -> None:
-    """What torch reads from the environment when it is imported."""
+def prepare_torch(cores: int) -> None:
+    """What it finds when it is imported: how many threads it may have, and no compiler yet."""
     os.environ.update(_OPENMP, OMP_NUM_THREADS=str(cores))
+    load_late()
 
 
 if __name__ == "__main__":

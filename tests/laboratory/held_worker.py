@@ -18,7 +18,7 @@ THREADS = "THREADS"
 def main() -> None:
     named = (path.name.removeprefix(PREFIX) for path in Path("/data").glob(f"{PREFIX}*"))
     settings = dict(name.split(".", 1) for name in named)
-    prepare = worker_main.prepare_threads
+    prepare = worker_main.prepare_torch
 
     def prepare_held(cores: int) -> None:
         threads = int(settings.pop(THREADS, cores))
@@ -30,7 +30,7 @@ def main() -> None:
         plain = warm_up.warm_up
         warm_up.warm_up = lambda _: plain(threads)
 
-    worker_main.prepare_threads = prepare_held
+    worker_main.prepare_torch = prepare_held
     worker_main.main()
 
 

@@ -38,13 +38,13 @@ def lie(way: str) -> None:
 
 def main() -> None:
     (way,) = (path.name.removeprefix("way-").replace("-", " ") for path in Path("/data").glob("way-*"))
-    prepare = worker_main.prepare_threads
+    prepare = worker_main.prepare_torch
 
     def prepare_to_lie(cores: int) -> None:
         prepare(cores)
         lie(way)
 
-    worker_main.prepare_threads = prepare_to_lie
+    worker_main.prepare_torch = prepare_to_lie
     worker_main.main()
 
 

@@ -37,11 +37,19 @@ class Task:
 
 
 def write_job(
-    folder: Path, *, peers: int, rounds: int, pause: float = 0.0, task: str = TASK, least: int = 1, train: str = ""
+    folder: Path,
+    *,
+    peers: int,
+    rounds: int,
+    pause: float = 0.0,
+    task: str = TASK,
+    least: int = 1,
+    wait: str = "0 s",
+    train: str = "",
 ) -> Path:
     """The job's folder. `pause`: seconds of sleep in every step; `train`: more lines of its section.
 
-    It does not wait for peers when it has too few.
+    It waits for peers, when it has too few, only where `wait` says so.
     """
     folder.mkdir()
     (folder / "task.py").write_text(task.replace("PAUSE", str(pause)))
@@ -52,7 +60,7 @@ def write_job(
             [need]
             peers = {peers}
             min-peers = {least}
-            wait = "0 s"
+            wait = "{wait}"
             memory = "800 MB"
             max-rtt = "5 s"
             [train]

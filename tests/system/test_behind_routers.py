@@ -1,7 +1,7 @@
 """Two peers behind routers of their own (cone, symmetric) and a client behind a third: found, measured, hired, trained.
 
 Nobody can dial any of them, so everything runs through two trackers as relays. One of them dies in the middle of a
-round, and the job ends well all the same.
+round: whom it carried is hired again through the other, and the job ends well all the same.
 """
 
 from __future__ import annotations
@@ -142,7 +142,8 @@ def _train_while_a_relay_dies(routers: Routers, tmp_path: Path) -> None:
     capture = routers.capture(OTHER, tmp_path / "capture.json")
     events: list[dict[str, Any]] = []
     killed = False
-    job = write_job(tmp_path / "job", peers=2, rounds=10, pause=0.1)
+    # It needs both: rounds by one alone could be over before the other is back.
+    job = write_job(tmp_path / "job", peers=2, least=2, wait="2 min", rounds=10, pause=0.1)
     for event in routers.train(job):
         events.append(event)
         if event["event"] == "round_progress" and event["round"] == 3 and not killed:

@@ -59,10 +59,9 @@ overlap = false
 
 def write(folder: Path, *, rounds: int = ROUNDS, pause: float = 0.02, wait: str = "0 s") -> Path:
     """A job that comes to the same weights whenever the same two peers train it."""
-    write_job(folder, peers=2, least=2, rounds=rounds, pause=pause, task=REMEMBERS)
-    text = (folder / "job.toml").read_text()
-    (folder / "job.toml").write_text(text.replace('wait = "0 s"', f'wait = "{wait}"') + ALWAYS_THE_SAME)
-    return folder
+    return write_job(
+        folder, peers=2, least=2, wait=wait, rounds=rounds, pause=pause, task=REMEMBERS, train=ALWAYS_THE_SAME
+    )
 
 
 class Client:
