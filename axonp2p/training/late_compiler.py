@@ -31,7 +31,7 @@ class _StandIn(ModuleType):
         self._loading = threading.RLock()
 
     def disable(self, fn: Any = None, recursive: bool = True, **options: Any) -> Any:
-        """A function as it is while there is no compiler, and kept from it afterwards: torch keeps what this answers."""
+        """A function as it is while there is no compiler, and kept from it later: torch keeps what this answers."""
         if not isinstance(fn, FunctionType):
             return self._loaded().disable(fn, recursive, **options)
 
