@@ -275,6 +275,8 @@ class Coordinator:
                 )
                 self._leaving = self._leaving or self._pausing
                 self._show(action)
+                # Told to go on, members forget what came before: the next life of this client must know what they have.
+                await self._all_written()
             case GoesOn(rounds=rounds, state=state):
                 self._standing = dataclasses.replace(self._standing, round=rounds, state=state if rounds else None)
                 self._show(action)
@@ -285,8 +287,7 @@ class Coordinator:
                 if self._keeper:
                     self._keeper.booked()
                 self._show(action)
-                if self._written:
-                    await self._written()
+                await self._all_written()
             case _ if isinstance(action, Told):
                 self._show(action)
             case Trained(state=state, members=members):
@@ -297,6 +298,10 @@ class Coordinator:
             case GiveUp(error=error, too_few=too_few):
                 self.too_few = too_few
                 raise error
+
+    async def _all_written(self) -> None:
+        if self._written:
+            await self._written()
 
     def _begin(self, order: StartRound) -> None:
         if (order.round, order.attempt) != self._begun:

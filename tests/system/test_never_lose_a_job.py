@@ -46,7 +46,8 @@ LATEST_S = 4.0
 """Into a life of the client: from before it has a job to when it may have trained some rounds."""
 LATEST_IN_TRAINING_S = 1.0
 """The same of every second life, from when it has trained one: however slow the machine is."""
-ROUNDS = 60
+ROUNDS = 30
+"""Of a job: few enough that twenty lives are those of several jobs."""
 PATIENCE_S = 60.0
 REMEMBERS = TASK.replace("lr=0.2", "lr=0.02, momentum=0.9")
 """An optimiser without whose memory a job would come to something else."""

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import struct
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,7 @@ class Crew:
         start: Path | None = None,
         shelf: Shelf | None = None,
         checks: Settings | None = None,
+        written: Callable[[], Awaitable[None]] | None = None,
         **plan: Any,
     ) -> None:
         self.told: list[tuple[int, Any]] = []
@@ -96,7 +97,9 @@ class Crew:
         read = start.read_bytes if start else None
         rounds = Rounds(job, names, checks=checks)
         self.clock = ManualClock()
-        self.coordinator = Coordinator(rounds, self, self.clock, self.seen.append, shelf=shelf, start_state=read)
+        self.coordinator = Coordinator(
+            rounds, self, self.clock, self.seen.append, shelf=shelf, start_state=read, written=written
+        )
         self._tasks: list[asyncio.Task[None]] = []
 
     async def set_members(self, ranks: Sequence[int]) -> None:
@@ -453,6 +456,26 @@ async def test_training_is_one_round_ahead_of_a_slow_disk_and_no_more() -> None:
     assert max(told.round for _, told in crew.told if isinstance(told, StartRound)) == 1
     assert not any(isinstance(sight, RoundBooked) for sight in crew.seen)
     disk.free.set()
+    assert (await training).trained
+
+
+async def test_no_member_goes_on_from_a_state_that_the_books_do_not_know_yet() -> None:
+    """A client that dies then would come back for a state that nobody has, and lose what optimisers remember."""
+    asked, written = asyncio.Event(), asyncio.Event()
+
+    async def until_written() -> None:
+        asked.set()
+        await written.wait()
+
+    crew = Crew(rounds=3, written=until_written)
+    training = asyncio.create_task(crew.train())
+    async with asyncio.timeout(10):
+        await asked.wait()
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    assert isinstance(crew.seen[-1], RoundAccepted)
+    assert max(told.round for _, told in crew.told if isinstance(told, StartRound)) == 0
+    written.set()
     assert (await training).trained
 
 
