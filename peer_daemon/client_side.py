@@ -13,6 +13,7 @@ from axonp2p.jobs.messages import (
     EndLease,
     FetchLog,
     LogPart,
+    ReceiptRefused,
     ReceiptSigned,
     RosterSet,
     SetRoster,
@@ -23,7 +24,6 @@ from axonp2p.logs import get_logger
 from axonp2p.sandbox.messages import Control, ToWorkerMessage
 from axonp2p.transport.link import MeshMember
 from axonp2p.transport.mesh import Mesh
-from axonp2p.transport.messages import refusal_of
 from axonp2p.transport.session import Session
 from peer_daemon.blob_side import BlobSide
 from peer_daemon.leases import Lease
@@ -106,7 +106,7 @@ class ClientSide:
             doubly = await asyncio.to_thread(self._book.sign, message.receipt, self._lease)
         except (Refused, PeerMisbehaved) as error:
             log.warning("receipt refused", job=self._lease.job, reason=error.message)
-            await self._session.send(refusal_of(error))  # the lease goes on
+            await self._session.send(ReceiptRefused(reason=error.message[:2000]))
             return
         self.receipts += 1
         await self._session.send(ReceiptSigned(receipt=doubly))

@@ -7,7 +7,7 @@ a program died, and one that is not was never told as done.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from axonp2p.client.account import JobAccount
@@ -22,8 +22,6 @@ class Books:
     def __init__(self, account: JobAccount, checkpoints: Checkpoints) -> None:
         self.account = account
         self.checkpoints = checkpoints
-        self.unpaid: AheadRound | None = None
-        """Entered the books when they were opened; its peers have no receipts for it."""
 
     def accepted(self, ahead: AheadRound) -> None:
         """All peers agree on a round."""
@@ -72,10 +70,11 @@ class Books:
 
     # --- going on ---
 
-    def open(self) -> Checkpoint | None:
+    def open(self, pay: Callable[[AheadRound], Sequence[Receipts]]) -> Checkpoint | None:
         """Make the books whole after whatever ended the last life of the job; the newest good state on this disk.
 
-        Blocks for as long as it takes to read that.
+        A round may enter them now: `pay` writes its receipts, and gives back all that are to be kept then. Blocks for
+        as long as it takes to read the state.
         """
         self.checkpoints.clear_away()
         account = self.account
@@ -83,8 +82,7 @@ class Books:
         account.folder.keep_metrics(account.record.round)
         ahead = account.record.ahead
         if good and ahead and (good.rounds, good.state.hex()) == (ahead.finished.round + 1, ahead.state):
-            self.unpaid = ahead
-            self.book(ahead.finished.round, good.state, account.record.credits, account.record.receipts)
+            self.book(ahead.finished.round, good.state, account.record.credits, pay(ahead))
         account.change(kept_round=good.rounds if good else 0, kept_state=good.state.hex() if good else "")
         account.disk.finish()  # the event of a round that entered the books just now is among those that are read
         self._tell_the_last()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 
 from axonp2p.client.account import JobAccount
 from axonp2p.client.books import Books
@@ -14,6 +15,7 @@ from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import BundleSent, Event, Reserved
 from axonp2p.client.hiring import Means, Wish
 from axonp2p.client.job_end import KEEP_S, JobEnd
+from axonp2p.client.job_store import AheadRound, Receipts
 from axonp2p.client.lease import Lease
 from axonp2p.client.manning import Manning
 from axonp2p.client.narrator import Narrator, Tally
@@ -71,8 +73,8 @@ class JobLife:
         """From the search for peers to the last receipt; how it ended. Raises the error that the job fails with."""
         account, means = self._account, self._means
         account.enter(JobState.FINDING, error=None)
-        await asyncio.to_thread(self._books.open)
         book = ReceiptBook(means.key, account.record.id, account.record.receipts)
+        await asyncio.to_thread(self._books.open, partial(self._pay, book))
         async with (
             ReceiptOffice(book, means.table.trackers, means.clock) as office,
             Convictions(means.trust, means.table.trackers) as convictions,
@@ -91,6 +93,14 @@ class JobLife:
                 finally:
                     await crew.release_all()
 
+    def _pay(self, book: ReceiptBook, ahead: AheadRound) -> list[Receipts]:
+        """Receipts for a round of the last life of the job."""
+        there = {peer.rank: peer for peer in self._account.record.peers if not peer.lost}
+        for rank, report in ahead.reports.items():
+            if peer := there.get(rank):
+                book.write(peer.reservation, peer.peer, report, self._means.clock.now())
+        return book.keep()
+
     async def _begin(self, crew: LeasedCrew, manning: Manning, office: ReceiptOffice) -> None:
         """All peers have the bundle, and are paid for what they did before."""
         peers = manning.records(crew.leases)
@@ -102,8 +112,6 @@ class JobLife:
         crew.write_down()
         await self._send_bundle(crew, list(crew.leases))
         office.book.go_on_with({(lease.promise.uuid, lease.row.peer) for lease in crew.leases.values()})
-        if self._books.unpaid:
-            crew.write_receipts(self._books.unpaid.reports)
         for lease in crew.leases.values():
             office.ask_again(lease)
 

@@ -28,6 +28,7 @@ from axonp2p.jobs.messages import (
     LogPart,
     OwnersMessage,
     PeerMessage,
+    ReceiptRefused,
     ReceiptSigned,
     RosterSet,
     SetRoster,
@@ -224,6 +225,8 @@ class Lease:
             case ReceiptSigned(receipt=receipt):
                 if self._listener:
                     self._listener.receipt_signed(self.rank, receipt)
+            case ReceiptRefused(reason=reason):
+                log.warning("receipt refused by a peer", peer=self.name, reason=reason)
             case LinkLost(rank=other, reason=reason):
                 if self._listener and not self._gone:
                     await self._listener.link_lost(self.rank, other, reason)

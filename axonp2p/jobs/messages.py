@@ -13,7 +13,8 @@ session is lost after the bundle has come, the worker waits for a while, and the
       | <---------------- BundleReceived      |
       | ToWorker, FromWorker <--------------> |  carried unread between coordinator and worker
       | <---------------- LineMeasured        |  now and then, while members exchange
-      | SignReceipt / ReceiptSigned <-------> |  after each accepted round
+      | SignReceipt ------------------------> |  after each accepted round
+      | <------ ReceiptSigned, ReceiptRefused |
       | FetchLog / LogPart <----------------> |
       | <---- WorkerPaused, WorkerResumed       |  the owner is back: the worker stands still, then goes on
       | <---------------- HandBack(seconds)     |  the owner wants the machine: the lease ends soon
@@ -194,6 +195,13 @@ class ReceiptSigned(Message, tag=True, frozen=True):
     receipt: Annotated[bytes, msgspec.Meta(max_length=4096)]
 
 
+class ReceiptRefused(Message, tag=True, frozen=True):
+    """The peer does not sign that receipt; the lease goes on."""
+
+    reason: Text
+    """It is not the next one, or there is no room to keep it."""
+
+
 class FetchLog(Message, tag=True, frozen=True):
     """Send what the job wrote to its standard output and error."""
 
@@ -237,6 +245,7 @@ PeerMessage = (
     | LinkLost
     | LineMeasured
     | ReceiptSigned
+    | ReceiptRefused
     | LogPart
     | LeaseEnded
     | Refusal

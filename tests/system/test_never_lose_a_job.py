@@ -145,6 +145,15 @@ def until_there(client: Client) -> JobFolder:
     return job
 
 
+def until_paid(client: Client, tracker: str, job: JobFolder, receipts: int) -> None:
+    """Until so many receipts are in the ledger: peers hand in what a client that was killed did not."""
+    began = time.monotonic()
+    with axonp2p.Swarm(trackers=[tracker], home=client.home) as swarm:
+        while (there := swarm.credits(job.path.name).receipts) != receipts:
+            assert time.monotonic() - began < PATIENCE_S, there
+            time.sleep(0.2)
+
+
 def the_books(job: JobFolder) -> list[Event]:
     """All events, when they and the metrics say that every round was trained once, and in its turn."""
     events = job.read_events()
@@ -199,6 +208,7 @@ def test_a_client_killed_at_twenty_moments_comes_to_the_same_weights(tmp_path: P
             assert not list(job.path.glob("states/*"))
             if same_peers_all_along(events):
                 assert weights_of(job) == weights_of(undisturbed)
+                until_paid(shaken, processes.tracker, job, 2 * ROUNDS)
                 compared += 1
         assert compared
         assert waited > MOMENTS // 4  # the others were killed before they had come so far
@@ -231,11 +241,7 @@ def test_when_everything_dies_at_once_no_round_in_the_books_is_trained_twice(tmp
         assert int(found[1]) >= done
         the_books(job)
         assert weights_of(job)
-        with axonp2p.Swarm(trackers=[processes.tracker], home=client.home) as swarm:
-            began = time.monotonic()
-            while swarm.credits(job.path.name).receipts < 2 * 30:  # peers hand in what the client did not
-                assert time.monotonic() - began < PATIENCE_S, swarm.credits(job.path.name).receipts
-                time.sleep(0.2)
+        until_paid(client, processes.tracker, job, 2 * 30)
 
 
 def test_a_job_is_paused_and_cancelled_from_another_terminal(tmp_path: Path) -> None:

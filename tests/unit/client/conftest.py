@@ -21,8 +21,10 @@ from axonp2p.jobs.messages import (
     LeaseEnded,
     LeaseTaken,
     LogPart,
+    ReceiptRefused,
     RosterSet,
     SetRoster,
+    SignReceipt,
     TakeLease,
     ToWorker,
 )
@@ -100,6 +102,8 @@ class Daemon:
                     await session.send(BundleReceived())
             case SetRoster():
                 await session.send(RosterSet(epoch=message.epoch))
+            case SignReceipt():
+                await session.send(ReceiptRefused(reason="no room on the disk"))
             case FetchLog():
                 await session.send(LogPart(offset=0, total=len(self._log)), self._log)
             case ToWorker():

@@ -17,7 +17,7 @@ from axonp2p.client.checkpoints import Checkpoint
 from axonp2p.client.disk_work import DiskWork
 from axonp2p.client.events import Event, RoundFinished, RoundsLost, StateDamaged, StateFound
 from axonp2p.client.files import read_metrics
-from axonp2p.client.job_store import AheadRound, JobFolder, JobRecord, JobStore
+from axonp2p.client.job_store import AheadRound, JobFolder, JobRecord, JobStore, Receipts
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.training.checkpoint_file import Model
 from tests.fakes import AsLateAsMayBe, AtOnce, ManualClock
@@ -53,10 +53,19 @@ class Life:
         self.told: list[Event] = []
         account = JobAccount(self.folder, self.folder.read(), ManualClock(), self._hear, disk or AtOnce())
         self.books = Books(account, self.folder.checkpoints(2))
+        self.paid: list[int] = []
+        """Rounds whose receipts were written when the books were opened."""
 
     def _hear(self, event: Event) -> None:
         """What happened, whenever it did."""
         self.told.append(msgspec.structs.replace(event, at=0.0))
+
+    def open(self) -> Checkpoint | None:
+        return self.books.open(self._pay)
+
+    def _pay(self, ahead: AheadRound) -> list[Receipts]:
+        self.paid.append(ahead.finished.round)
+        return [Receipts(reservation="uuid", peer="otter", last=ahead.finished.round + 1, open=[b"receipt"])]
 
     @property
     def record(self) -> JobRecord:
@@ -93,7 +102,7 @@ class Life:
 def next_life(home: Path, disk: DiskWork | None = None) -> tuple[Life, Checkpoint]:
     """The books opened again, and the state that the job goes on from."""
     life = Life(home, disk)
-    good = life.books.open()
+    good = life.open()
     assert good
     return life, good
 
@@ -149,6 +158,28 @@ def test_after_a_crash_at_any_moment_the_books_are_whole(
     assert after.in_the_books() == list(range(expected + 1))
 
 
+def test_a_round_that_enters_the_books_after_a_crash_is_paid_in_the_same_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life = Life(tmp_path)
+    life.train(0)
+    life.accept(1)
+    life.put(2)
+    written: list[JobRecord] = []
+    crashed = Life(tmp_path)
+    monkeypatch.setattr(crashed.folder, "write", lambda record, **_: written.append(record))
+    crashed.open()
+    assert crashed.paid == [1]
+    # Nobody ever sees it booked and unpaid, nor paid and not booked: it would be paid twice, or never.
+    assert {(record.round, len(record.receipts)) for record in written} == {(2, 1)}
+    after, _ = next_life(tmp_path)  # nothing of that had come to the disk
+    assert after.paid == [1]
+    assert after.record.receipts[0].last == 2
+    again, _ = next_life(tmp_path)
+    assert again.paid == []
+    assert again.record.receipts == after.record.receipts
+
+
 def test_a_damaged_state_is_found_told_and_the_one_before_is_used(tmp_path: Path) -> None:
     life = Life(tmp_path)
     for number in range(3):
@@ -184,7 +215,7 @@ def test_with_no_good_state_a_job_begins_anew_and_says_so(tmp_path: Path) -> Non
     for one in life.books.checkpoints.all():
         one.path.write_bytes(b"")
     after = Life(tmp_path)
-    assert after.books.open() is None
+    assert after.open() is None
     after.books.go_on(0, [])
     assert RoundsLost(first=0, last=0) in after.told
     assert after.record.kept_state == ""
@@ -218,7 +249,7 @@ def test_an_accepted_round_that_peers_still_hold_stays_ahead(tmp_path: Path) -> 
     life.train(0)
     life.accept(1)
     after = Life(tmp_path)
-    after.books.open()
+    after.open()
     after.books.go_on(2, ["otter", "lynx"])
     assert after.record.ahead
     assert StateFound(round=2, rounds=40, waiting=["otter", "lynx"]) in after.told

@@ -83,6 +83,15 @@ async def lease_from(peer: Any) -> Lease:
     return await take_lease(CLIENT, peer.row(), promise("otter"), WANTED, name="otter")
 
 
+def itself(lease: Lease) -> Member:
+    """The peer of a lease, as a roster has it."""
+    row = lease.row
+    return Member(
+        rank=0, peer=row.peer, name=row.name, reservation=lease.promise.uuid, addresses=row.addresses,
+        certificate=row.certificate,
+    )  # fmt: skip
+
+
 async def test_a_lease_from_its_token_to_its_end(start_peer: Any) -> None:
     daemon = Daemon(log=b"epoch 1\n")
     lease = await lease_from(await start_peer("otter", daemon))
@@ -102,12 +111,7 @@ async def test_a_lease_from_its_token_to_its_end(start_peer: Any) -> None:
     assert daemon.pieces == {0: b"a", 1: b"b"}
     assert heard[1:] == [BlobGot(blob=blob.name, numbers=[1]), BlobGot(blob=blob.name, numbers=[0])]
 
-    row = lease.row
-    member = Member(
-        rank=0, peer=row.peer, name=row.name, reservation=lease.promise.uuid, addresses=row.addresses,
-        certificate=row.certificate,
-    )  # fmt: skip
-    await lease.set_roster(SetRoster(epoch=1, rank=0, members=[member]))
+    await lease.set_roster(SetRoster(epoch=1, rank=0, members=[itself(lease)]))
     lease.tell_worker(b"prepare")
     await lease.send_to_worker(b"state")
     assert await lease.fetch_log() == b"epoch 1\n"
@@ -136,6 +140,16 @@ async def test_another_answer_than_yes_or_no_is_misbehaviour(start_peer: Any) ->
         await lease_from(await start_peer("otter", serve))
 
 
+async def test_a_peer_that_does_not_sign_goes_on_working(start_peer: Any) -> None:
+    ear = Ear()
+    lease = await lease_from(await start_peer("otter", Daemon()))
+    lease.attach(0, ear)
+    lease.ask_signature(b"a receipt")
+    await lease.set_roster(SetRoster(epoch=1, rank=0, members=[itself(lease)]))
+    assert (lease.gone, ear.gone) == ("", [])
+    await lease.end()
+
+
 async def test_the_worker_is_heard_and_its_end_told_once(start_peer: Any) -> None:
     daemon, ear = Daemon(), Ear()
     lease = await lease_from(await start_peer("otter", daemon))
@@ -159,12 +173,8 @@ async def test_a_line_that_is_cut_is_told_to_whoever_waits(start_peer: Any) -> N
 
     lease, ear = await lease_from(await start_peer("otter", serve)), Ear()
     lease.attach(0, ear)
-    row = lease.row
-    member = Member(
-        rank=0, peer=row.peer, name=row.name, reservation=lease.promise.uuid, addresses=[], certificate=row.certificate
-    )
     with pytest.raises(Unreachable):
-        await lease.set_roster(SetRoster(epoch=1, rank=0, members=[member]))
+        await lease.set_roster(SetRoster(epoch=1, rank=0, members=[itself(lease)]))
     await ear.left.wait()
     assert len(ear.gone) == 1
     assert lease.hung_up

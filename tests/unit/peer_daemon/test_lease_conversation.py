@@ -24,6 +24,7 @@ from axonp2p.jobs.messages import (
     LinkLost,
     LogPart,
     PeerMessage,
+    ReceiptRefused,
     ReceiptSigned,
     RosterSet,
     SetRoster,
@@ -34,7 +35,7 @@ from axonp2p.jobs.messages import (
 )
 from axonp2p.ledger.receipt import DoublySigned, Receipt, open_doubly_signed
 from axonp2p.sandbox.messages import BundleReady, Control, FromMember, Start, Started, ToMember
-from axonp2p.transport.messages import JoinMesh, Refusal
+from axonp2p.transport.messages import JoinMesh
 from axonp2p.transport.relay.limits import RelayLimits
 from axonp2p.transport.relay.messages import RegisterAtRelay, RelayTerms
 from axonp2p.transport.relay.server import RelayServer
@@ -134,7 +135,7 @@ async def test_receipts_are_signed_and_a_wrong_one_ends_nothing(make_peer):
             answer, _ = await heard(session, ReceiptSigned)
             assert open_doubly_signed(decode_as(answer.receipt, DoublySigned, 4096)) == receipt
         else:
-            assert "number" in (await heard(session, Refusal))[0].message
+            assert "number" in (await heard(session, ReceiptRefused))[0].reason
     await session.close()
 
 
