@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import sqlite_utils
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from axonp2p.wire.codec import encode
@@ -70,26 +70,32 @@ def test_a_log_that_nobody_touched_is_good(good: Path):
     assert problems(good.parent) == []
 
 
+def named_for(number: int, home: Path) -> bool:
+    """Whether a damaged entry is named, and no other but a receipt that a word beyond reading makes void no more."""
+    return named(home) - ({WORD - 1} if number == WORD else set()) == {number}
+
+
 @usual
-@given(number=st.integers(0, SIZE - 1), data=st.data())
-def test_a_flipped_byte_anywhere_in_an_entry(good: Path, number: int, data: st.DataObject):
+@example(number=WORD, at=0.0, bit=0)
+@given(number=st.integers(0, SIZE - 1), at=st.floats(0, 0.999), bit=st.integers(0, 7))
+def test_a_flipped_bit_anywhere_in_an_entry(good: Path, number: int, at: float, bit: int):
     with copied(good) as home:
         entry = bytearray(entries(home)[number])
-        entry[data.draw(st.integers(0, len(entry) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+        entry[int(at * len(entry))] ^= 1 << bit
         tamper(home, ("UPDATE entries SET entry = ? WHERE number = ?", [bytes(entry), number]))
-        assert named(home) == {number}
+        assert named_for(number, home)
 
 
 @usual
-@given(number=st.integers(0, SIZE - 1), data=st.data())
-def test_a_flipped_bit_in_the_file_itself(good: Path, number: int, data: st.DataObject):
+@example(number=WORD, at=0.0, bit=0)
+@given(number=st.integers(0, SIZE - 1), at=st.floats(0, 0.999), bit=st.integers(0, 7))
+def test_a_flipped_bit_in_the_file_itself(good: Path, number: int, at: float, bit: int):
     with copied(good) as home:
         entry, file = entries(home)[number], home / "tracker.db"
         content = bytearray(file.read_bytes())
-        place = content.index(entry) + data.draw(st.integers(0, len(entry) - 1))
-        content[place] ^= 1 << data.draw(st.integers(0, 7))
+        content[content.index(entry) + int(at * len(entry))] ^= 1 << bit
         file.write_bytes(content)
-        assert named(home) == {number}
+        assert named_for(number, home)
 
 
 @usual
