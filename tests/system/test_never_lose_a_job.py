@@ -26,6 +26,7 @@ from axonp2p.client.events import (
     RoundFinished,
     RoundsLost,
     StateFound,
+    ValuesLate,
 )
 from axonp2p.client.files import read_metrics
 from axonp2p.client.job_store import JobFolder, JobStore
@@ -169,14 +170,24 @@ def weights_of(job: JobFolder) -> str:
     return hashlib.sha256(job.model.read_bytes()).hexdigest()
 
 
-def same_peers_all_along(events: list[Event]) -> bool:
-    """Whether both peers were there from the first round to the last, with what their optimisers remember.
+def nobody_was_disturbed(events: list[Event]) -> bool:
+    """Whether both peers were there from the first round to the last, with what their optimisers remember, and in time.
 
-    A machine that is busy for ten seconds may lose one; what the job comes to then is another thing than it was.
+    A machine that is busy for ten seconds may lose one, or have it wait for a value that goes into a later round
+    instead; what the job comes to then is another thing than it was.
     """
     lives = [event for event in events if isinstance(event, StateFound)]
-    lost = any(isinstance(event, PeerLost | PeerLeftBehind) for event in events)
-    return not lost and all(len(life.waiting) == 2 for life in lives)
+    disturbed = any(isinstance(event, PeerLost | PeerLeftBehind | ValuesLate) for event in events)
+    return not disturbed and all(len(life.waiting) == 2 for life in lives)
+
+
+def undisturbed_weights(client: Client, source: Path) -> str:
+    """What the job comes to when nobody is killed."""
+    for _ in range(3):
+        assert client.run("submit", str(source)) == 0, client.said
+        if nobody_was_disturbed(the_books(client.jobs()[-1])):
+            return weights_of(client.jobs()[-1])
+    pytest.fail("this machine is too busy to train a small job three times")
 
 
 def test_a_client_killed_at_twenty_moments_comes_to_the_same_weights(tmp_path: Path) -> None:
@@ -184,11 +195,7 @@ def test_a_client_killed_at_twenty_moments_comes_to_the_same_weights(tmp_path: P
     source = write(tmp_path / "line")
     with Processes(tmp_path) as processes:
         processes.start_peers("otter", "heron")
-        calm = Client(tmp_path / "calm", processes.tracker)
-        assert calm.run("submit", str(source)) == 0, calm.said
-        (undisturbed,) = calm.jobs()
-        assert same_peers_all_along(the_books(undisturbed))
-
+        expected = undisturbed_weights(Client(tmp_path / "calm", processes.tracker), source)
         shaken = Client(tmp_path / "shaken", processes.tracker)
         kills, waited = 0, 0
         while kills < MOMENTS or shaken.job():
@@ -206,8 +213,8 @@ def test_a_client_killed_at_twenty_moments_comes_to_the_same_weights(tmp_path: P
             waited += sum(bool(event.waiting) for event in events if isinstance(event, StateFound))
             assert len({peer.name for peer in job.read().peers}) == 2
             assert not list(job.path.glob("states/*"))
-            if same_peers_all_along(events):
-                assert weights_of(job) == weights_of(undisturbed)
+            if nobody_was_disturbed(events):
+                assert weights_of(job) == expected
                 until_paid(shaken, processes.tracker, job, 2 * ROUNDS)
                 compared += 1
         assert compared
