@@ -24,6 +24,7 @@ from axonp2p.logs import get_logger
 from axonp2p.sandbox.messages import Control, ToWorkerMessage
 from axonp2p.transport.link import MeshMember
 from axonp2p.transport.mesh import Mesh
+from axonp2p.transport.messages import LONGEST_TEXT
 from axonp2p.transport.session import Session
 from peer_daemon.blob_side import BlobSide
 from peer_daemon.leases import Lease
@@ -106,7 +107,7 @@ class ClientSide:
             doubly = await asyncio.to_thread(self._book.sign, message.receipt, self._lease)
         except (Refused, PeerMisbehaved) as error:
             log.warning("receipt refused", job=self._lease.job, reason=error.message)
-            await self._session.send(ReceiptRefused(reason=error.message[:2000]))
+            await self._session.send(ReceiptRefused(reason=error.message[:LONGEST_TEXT]))
             return
         self.receipts += 1
         await self._session.send(ReceiptSigned(receipt=doubly))

@@ -30,6 +30,7 @@ from axonp2p.logs import get_logger
 from axonp2p.sandbox.child import Usage
 from axonp2p.sandbox.messages import BundleReady, FromMember, ToWorkerMessage
 from axonp2p.transport.mesh import Mesh
+from axonp2p.transport.messages import LONGEST_TEXT
 from axonp2p.transport.session import Session
 from peer_daemon.blob_side import BlobSide
 from peer_daemon.bundle_writer import BundleWriter
@@ -307,7 +308,7 @@ class JobRunner:
             return
         self._lost_told[rank] = now
         log.info("link lost", job=self.lease.job, rank=rank, client=short(self.lease.client), reason=reason)
-        await self.line.send(LinkLost(rank=rank, reason=reason[:2000]))
+        await self.line.send(LinkLost(rank=rank, reason=reason[:LONGEST_TEXT]))
 
     async def _line_measured(self, measured: LineMeasured) -> None:
         await self.line.send(measured)

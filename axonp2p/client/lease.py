@@ -39,13 +39,12 @@ from axonp2p.jobs.messages import (
 )
 from axonp2p.logs import get_logger
 from axonp2p.table.records import Row
-from axonp2p.transport.messages import Refusal, error_of
+from axonp2p.transport.messages import LONGEST_TEXT, Refusal, error_of
 from axonp2p.transport.session import Session
 from axonp2p.wire.codec import Message
 
 ANSWER_S = 30.0
 """How long a peer may take for a short answer. Nothing of a job's length is waited for with it."""
-LONGEST_REASON = 2000
 LONGEST_LOG = 4 * 1024 * 1024
 
 BlobNews = BlobHave | BlobGot | BlobLie
@@ -158,7 +157,7 @@ class Lease:
         """
         if not self._session.closed:
             with contextlib.suppress(AxonError):
-                await self._ask(EndLease(reason=reason[:LONGEST_REASON]), LeaseEnded, seconds=5.0)
+                await self._ask(EndLease(reason=reason[:LONGEST_TEXT]), LeaseEnded, seconds=5.0)
         self._lost("the lease was ended", tell=False)
         self._reading.cancel()
         await self._posting.stop()

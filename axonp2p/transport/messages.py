@@ -17,7 +17,8 @@ HANDSHAKE_LIMIT = 1024
 CLOCK_TOLERANCE_S = 30
 """How far the clocks of two sides may differ, in seconds."""
 
-Text = Annotated[str, msgspec.Meta(max_length=2000)]
+LONGEST_TEXT = 2000
+Text = Annotated[str, msgspec.Meta(max_length=LONGEST_TEXT)]
 Uuid = Annotated[str, msgspec.Meta(min_length=36, max_length=36)]
 Nonce = Annotated[bytes, msgspec.Meta(min_length=NONCE_BYTES, max_length=NONCE_BYTES)]
 Fingerprint = Annotated[bytes, msgspec.Meta(min_length=FINGERPRINT_BYTES, max_length=FINGERPRINT_BYTES)]
@@ -112,7 +113,8 @@ _TRAVELLING = (Refused, PeerMisbehaved, Unreachable, JobFailed)
 
 def refusal_of(error: AxonError) -> Refusal:
     """What the other side is told of an error of ours."""
-    return Refusal(code=error.code, message=error.message[:2000], cause=error.cause[:2000], fix=error.fix[:2000])
+    message, cause, fix = (text[:LONGEST_TEXT] for text in (error.message, error.cause, error.fix))
+    return Refusal(code=error.code, message=message, cause=cause, fix=fix)
 
 
 def error_of(refusal: Refusal, said_by: str) -> AxonError:

@@ -14,6 +14,7 @@ from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.dialer import dial
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
 from axonp2p.transport.listener import Listener
+from axonp2p.transport.messages import LONGEST_TEXT
 from axonp2p.transport.relay.messages import OpenStream, RegisterAtRelay, RelayTerms, StreamReady, StreamRefused
 from axonp2p.transport.relay.tunnel import pick_up
 from axonp2p.transport.session import Session
@@ -92,4 +93,4 @@ class Registration:
             reason = error.in_a_line if isinstance(error, AxonError) else plain_words(error)
             log.info("relayed caller lost", relay=self._called, reason=reason)
             with suppress(AxonError):
-                await session.send(StreamRefused(ticket=order.ticket, reason=reason[:2000]))
+                await session.send(StreamRefused(ticket=order.ticket, reason=reason[:LONGEST_TEXT]))
