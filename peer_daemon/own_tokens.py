@@ -21,7 +21,7 @@ MOST_REMEMBERED = 1024
 """Tokens that are given again to who asks again."""
 A_MINUTE = 60
 A_MINUTE_FOR_ONE = 20
-"""How often the peer is asked for a token within a minute at the most: in all, and by one address or IPv6 /64."""
+"""How often the peer is asked for a token within a minute at the most: in all, and by one address or IPv6 /56."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from axonp2p.wire.envelope import Signed
 MOST_KNOWN_PEERS = 1_500_000
 """Rows in the table, withdrawn and just expired ones included."""
 MOST_RESERVATIONS_OF_ONE = 2000
-"""Tokens that are valid at once and were given to one source (an IPv4 address or an IPv6 /64)."""
+"""Tokens that are valid at once and were given to one source (an IPv4 address or an IPv6 /56)."""
 
 NUMBER_AHEAD_S = 120
 """A row's number is its peer's time in milliseconds, and may be so many seconds ahead of the tracker's clock."""

@@ -21,6 +21,7 @@ from axonp2p.table.records import Row
 from axonp2p.table.slots import Slots
 from axonp2p.transport.address import PinnedAddress, parse_listen, split_host_port
 from axonp2p.transport.listener import Listener
+from axonp2p.transport.rate_limit import RateLimit
 from axonp2p.transport.relay.door import RelayDoor
 from axonp2p.transport.relay.limits import limits_of
 from axonp2p.transport.relay.server import RelayServer
@@ -37,7 +38,6 @@ from tracker.owing import Owing
 from tracker.own_address import reachable_host
 from tracker.own_tracker_row import OwnTrackerRow, database_name
 from tracker.prober import Prober
-from tracker.rate_limit import RateLimit
 from tracker.receipt_relay import ReceiptRelay
 from tracker.remembered_trackers import RememberedTrackers
 from tracker.replica import Replica

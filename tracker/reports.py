@@ -71,7 +71,7 @@ class Reports:
         self._judged: dict[PeerId, float] = {}
 
     def hear(self, peer: PeerId, reporter: PeerId, source: str, now: float) -> Hearing:
-        """`reporter`, calling from `source` (an IPv4 address or an IPv6 /64), says that `peer` does not answer."""
+        """`reporter`, calling from `source` (an IPv4 address or an IPv6 /56), says that `peer` does not answer."""
         if now - self._judged.get(peer, -KNOWN_FOR_S) < KNOWN_FOR_S:
             return Hearing.KNOWN
         accused = self._accused.get(peer)

@@ -26,6 +26,7 @@ from axonp2p.table.records import QUERY_LIMIT, Announced, Contacts, Query, Row, 
 from axonp2p.table.tracker_client import CONTACTS_PATH
 from axonp2p.transport.address import plain_address, source_of
 from axonp2p.transport.http_replies import add_ping, errors_as_refusals, read_message, reply
+from axonp2p.transport.rate_limit import RateLimit
 from axonp2p.wire.codec import PROTOCOL_VERSION
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
 from tracker.admission import open_announced
@@ -33,7 +34,6 @@ from tracker.contacts import ROWS_DRAWN, contacts_of
 from tracker.issuer import Issuer
 from tracker.ledger_keeper import LedgerKeeper
 from tracker.metrics import Metrics
-from tracker.rate_limit import RateLimit
 from tracker.table_store import TableStore
 from tracker.tempo import Tempo
 

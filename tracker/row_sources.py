@@ -1,6 +1,6 @@
 """How many rows came from one address (pure): one computer cannot fill the table with peers that it made up.
 
-Each row has a place (`table_index`), and beside it the number of its source: an IPv4 address or an IPv6 /64. Sources
+Each row has a place (`table_index`), and beside it the number of its source: an IPv4 address or an IPv6 /56. Sources
 are numbered by a keyed hash, so that all of it takes four bytes a row and a fixed table of counts. Two sources may
 share a number; nobody outside can find out which, and a million sources add a handful to a count of thousands.
 """
@@ -42,7 +42,7 @@ class RowSources:
         if self._counts[number] >= self._most and (place is None or self._of(place) != number):
             raise TooOften(
                 f"too many from one address: {self._most} peers were announced from {source}",
-                cause="a tracker takes no more from one IPv4 address or IPv6 /64",
+                cause="a tracker takes no more from one IPv4 address or IPv6 /56",
                 fix="announce from another address, or to another tracker; room comes as peers are forgotten",
                 wait_s=_ROOM_AFTER_S,
             )

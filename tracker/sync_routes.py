@@ -15,9 +15,9 @@ from axonp2p.table.records import TRACKERS_LIMIT, KnownTrackers
 from axonp2p.table.sync_messages import ASKED_LIMIT, PUSH_LIMIT, Push, Pushed, SyncAsked
 from axonp2p.transport.address import PinnedAddress, plain_address
 from axonp2p.transport.http_replies import read_message, reply
+from axonp2p.transport.rate_limit import RateLimit
 from tracker.arrivals import Arrivals
 from tracker.own_tracker_row import open_tracker_row
-from tracker.rate_limit import RateLimit
 from tracker.renewals import restore
 from tracker.replica import Replica
 from tracker.status import STATUS_PATH, OtherState, Status

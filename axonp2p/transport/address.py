@@ -86,7 +86,7 @@ def parse_listen(text: str) -> tuple[str, int]:
 # Callers come again and again, and reading an address costs more than finding it in a table.
 @lru_cache(maxsize=16_384)
 def source_of(address: str) -> str:
-    """Whom an IP address stands for: itself, or its /64 network, of which one IPv6 household has all addresses."""
+    """The household of an IP address: an IPv4 address itself, or the IPv6 /56 that a provider gives to one customer."""
     plain = plain_address(address)
     try:
         parsed = ipaddress.ip_address(plain)
@@ -94,7 +94,7 @@ def source_of(address: str) -> str:
         return plain
     if parsed.version == 4:
         return plain
-    return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return str(ipaddress.ip_network((parsed, 56), strict=False))
 
 
 @lru_cache(maxsize=16_384)

@@ -76,7 +76,7 @@ PROMISED_TO_DECIDE = [
     "axonp2p/training/exchange/terms.py",
     "tracker/admission.py",
     "tracker/table_index.py",
-    "tracker/rate_limit.py",
+    "axonp2p/transport/rate_limit.py",
     "tracker/reports.py",
     "tracker/looks.py",
     "axonp2p/findings.py",

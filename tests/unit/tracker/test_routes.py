@@ -33,6 +33,7 @@ from axonp2p.settings import TrackerSettings
 from axonp2p.table.records import Announced, Row, Rows
 from axonp2p.table.slots import name_of
 from axonp2p.table.tracker_client import announce, query
+from axonp2p.transport.rate_limit import BURST
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, open_signed, sign
 from tests.fakes import NOW, ManualClock, key_of, make_offer, make_receipt, make_row, sign_both
@@ -41,7 +42,6 @@ from tracker.admission import MOST_KNOWN_PEERS
 from tracker.app import Tracker
 from tracker.index_columns import pack_facts
 from tracker.issuer import KEPT_AFTER_END_S
-from tracker.rate_limit import BURST
 from tracker.routes import ping_in
 from tracker.table_index import REMEMBERED_S
 

@@ -10,7 +10,7 @@ from tests.unit.tracker.conftest import Running
 from tracker.row_sources import RowSources
 from tracker.table_index import REMEMBERED_S
 
-HOME, OTHER = "198.51.100.7", "2001:db8::/64"
+HOME, OTHER = "198.51.100.7", "2001:db8::/56"
 ADA, BEN, CLEO = key_of("ada"), key_of("ben"), key_of("cleo")
 
 
