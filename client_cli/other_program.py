@@ -11,9 +11,11 @@ import msgspec
 from axonp2p.client.hosted_mark import read_mark
 from axonp2p.client.job_store import JobFolder, JobRecord
 from axonp2p.client.job_wishes import JobWish, say
+from axonp2p.client.trackers import dial_policy, which_trackers
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.jobs.spec import JobSpec
+from axonp2p.settings import read_settings
 from client_cli.context import Context
 from client_cli.hosted import stop_at_host
 
@@ -50,5 +52,6 @@ def _let_go(folder: JobFolder, record: JobRecord, context: Context) -> JobRecord
     from axonp2p.client.letting_go import let_go
 
     key = load_or_create_key(context.home / "client.key")
-    asyncio.run(let_go(folder, record, msgspec.convert(record.spec, JobSpec), key))
+    dials = dial_policy(which_trackers((), read_settings(context.home), context.home))
+    asyncio.run(let_go(folder, record, msgspec.convert(record.spec, JobSpec), key, dials))
     return change(folder, record, JobState.LEFT)

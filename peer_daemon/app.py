@@ -25,6 +25,7 @@ from axonp2p.table.dht.node import DhtNode
 from axonp2p.table.tracker_file import read_health
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.address import parse_listen
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.http_replies import add_ping
 from axonp2p.transport.listener import Listener
 from axonp2p.transport.relay.choice import RelayChoice
@@ -193,8 +194,12 @@ class Peer:
         datasets = {name: Path(folder) for name, folder in settings.datasets.items()}
         upload = settings.upload_limit_mbit * BYTES_A_MBIT
         download = settings.download_limit_mbit * BYTES_A_MBIT
+        self._dials = DialPolicy(self._own.hosts)
         place = Workplace(
             self._key,
+            clock,
+            self._rows.encoded,
+            DialPolicy(self._own.hosts, tells_why=False),
             self._home / "jobs",
             self._book,
             upload=InTurn(upload),
@@ -232,9 +237,14 @@ class Peer:
             dht = DhtSide(node, self._key, self._home / "dht.json", clock, self._chance, presence.met)
             dht.offer(settings.dht_contacts)
             asker = DialBackAsker(
-                self._key.peer_id, self._fingerprint, clock, self._chance, node.find, presence.told_by_peers
+                (self._key.peer_id, self._fingerprint),
+                clock,
+                self._chance,
+                self._dials,
+                node.find,
+                presence.told_by_peers,
             )
-        volunteers = Volunteers(self._key.peer_id, lines, clock, node.find if node else None)
+        volunteers = Volunteers(self._key.peer_id, lines, clock, self._dials, node.find if node else None)
         relays = RelaySide(
             self._key,
             self._listener,
@@ -252,7 +262,7 @@ class Peer:
             courier=ReceiptsCourier(self._book, lines, self._key.peer_id, clock),
             looker=LogLooker(self._home, self._book, lines, self._key.peer_id, clock, self._chance, self._proofs),
             news=TrackerNews(
-                lines, self._home / "trackers.json", clock, self._leases.trust, dht.offer if dht else None
+                lines, self._home / "trackers.json", clock, self._leases.trust, dht.offer if dht else None, self._dials
             ),
             dht=dht,
             standing=Standing(self._own, node, own_hosts, carries=settings.relay),
@@ -267,6 +277,7 @@ class Peer:
         """Take the ports, TCP and UDP; which TCP port. Raises `PortTaken` or `SettingsError`."""
         parts, host = self._parts, self._listen[0]
         port = self._own.port = await self._listener.start(*self._listen)
+        self._own.listens_at(self._listener.host)
         if parts.asker:
             parts.asker.port = port
         if parts.mapping:

@@ -22,13 +22,12 @@ from axonp2p.jobs.messages import (
 )
 from axonp2p.logs import get_logger
 from axonp2p.sandbox.messages import Control, ToWorkerMessage
-from axonp2p.transport.link import MeshMember
 from axonp2p.transport.mesh import Mesh
 from axonp2p.transport.messages import LONGEST_TEXT
 from axonp2p.transport.session import Session
 from peer_daemon.blob_side import BlobSide
 from peer_daemon.leases import Lease
-from peer_daemon.roster import check_roster
+from peer_daemon.roster import read_roster
 from peer_daemon.worker_credit import WorkerCredit
 from peer_daemon.workplace import Workplace
 
@@ -50,6 +49,7 @@ class ClientSide:
         self._credit = credit
         self._book = place.book
         self._upload = place.upload
+        self._place = place
         self._epoch = -1
         self.receipts = 0
         """Signed under this lease."""
@@ -83,21 +83,14 @@ class ClientSide:
                     return
 
     async def _set_roster(self, roster: SetRoster, tell_worker: TellWorker) -> None:
-        check_roster(roster, peer=self._lease.peer, reservation=self._lease.reservation, epoch=self._epoch)
+        members = read_roster(
+            roster,
+            peer=self._lease.peer,
+            reservation=self._lease.reservation,
+            epoch=self._epoch,
+            now=self._place.clock.now(),
+        )
         self._epoch = roster.epoch
-        members = [
-            MeshMember(
-                rank=member.rank,
-                peer=member.peer,
-                name=member.name,
-                addresses=member.addresses,
-                certificate=member.certificate,
-                reservation=member.reservation,
-                relays=member.relays,
-                dialable=member.dialable,
-            )
-            for member in roster.members
-        ]
         self._credit.begin(self._mesh.set_roster(roster.rank, members))
         await self._credit.tell(lambda word: tell_worker(word, b""))
         await self._session.send(RosterSet(epoch=roster.epoch))

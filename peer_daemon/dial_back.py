@@ -19,6 +19,7 @@ from axonp2p.logs import get_logger
 from axonp2p.table.dht.compact import CompactRow
 from axonp2p.table.dht.index_keys import Wanted
 from axonp2p.transport.address import PinnedAddress, plain_address, source_of
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.http_replies import read_message, reply
 from axonp2p.transport.messages import DialBack, DialedBack
@@ -71,22 +72,25 @@ class DialBackAsker:
 
     def __init__(
         self,
-        peer: PeerId,
-        certificate: bytes,
+        own: tuple[PeerId, bytes],
         clock: Clock,
         chance: random.Random,
+        dials: DialPolicy,
         find: Callable[[Wanted, int], Awaitable[list[CompactRow]]],
         heard: Callable[[dict[str, bool]], None],
     ) -> None:
-        """`find` looks into the DHT; `heard` is told what peers said, by their ids."""
+        """`own` is this peer's id and the fingerprint of its certificate.
+
+        `find` looks into the DHT; `heard` is told what peers said, by their ids.
+        """
         self.port = 0
         """Where this peer listens, set before `run`."""
         self.trackers_tell = False
         """Whether some tracker has called this peer back: then nobody else has to."""
-        self._peer = peer
-        self._certificate = certificate
+        self._peer, self._certificate = own
         self._clock = clock
         self._chance = chance
+        self._dials = dials
         self._find = find
         self._heard = heard
 
@@ -111,7 +115,7 @@ class DialBackAsker:
 
     async def _ask(self, row: CompactRow) -> tuple[PeerId, bool | None]:
         question = DialBack(port=self.port, certificate=self._certificate)
-        for way in direct_ways(row)[:1]:
+        for way in direct_ways(row, self._dials)[:1]:
             try:
                 async with HttpCaller(way.address, called=f"peer {short(row.peer)}", timeout_s=2 * CALL_S) as line:
                     answer = await line.call(DIAL_BACK_PATH, question, DialedBack, QUESTION_LIMIT)

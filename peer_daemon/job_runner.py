@@ -66,7 +66,7 @@ class JobRunner:
         self._credit = WorkerCredit()
         road = LeaseRoad(place, self._credit)
         session.slow_down(road.hold_back)
-        self.mesh = Mesh(place.key, lease.reservation, self._from_member, self._link_lost, road)
+        self.mesh = Mesh(place.key, lease.reservation, self._from_member, self._link_lost, road, policy=place.dials)
         self.line = ClientLine(session)
         self.over = asyncio.Event()
         """Set when nothing is left of it, and the client was told."""
@@ -167,7 +167,9 @@ class JobRunner:
 
     def _taken(self, *, waited: bool) -> LeaseTaken:
         lease = self.lease
-        return LeaseTaken(until=lease.until, cores=lease.cores, memory_mb=lease.memory_mb, waited=waited)
+        return LeaseTaken(
+            until=lease.until, cores=lease.cores, memory_mb=lease.memory_mb, row=self._place.row(), waited=waited
+        )
 
     async def _hand_back(self, reason: str, seconds: float) -> None:
         with suppress(TimeoutError):

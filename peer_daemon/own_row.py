@@ -19,7 +19,7 @@ from axonp2p.table.dht.compact import (
 )
 from axonp2p.table.dht.index_keys import environment_tags
 from axonp2p.table.records import Row
-from axonp2p.transport.address import join_host_port
+from axonp2p.transport.address import join_host_port, split_host_port
 from axonp2p.transport.messages import MOST_RELAYS
 from peer_daemon.lending import Lending
 from peer_daemon.offer import fit
@@ -48,7 +48,7 @@ class OwnRow:
         """Who holds a connection of it: https://HOST:PORT#FINGERPRINT."""
         self.carries = False
         """Whether it is a relay for others."""
-        self._told = "" if host in _WILDCARDS else host
+        self.listens_at(host)
         self._seen: dict[str, str] = {}
         self._seen_by_nodes = ""
 
@@ -56,6 +56,10 @@ class OwnRow:
     def name(self) -> str:
         """What people see."""
         return self._lasting.name
+
+    def listens_at(self, host: str) -> None:
+        """Where the peer listens: rows name the IP address, since nobody resolves a name for a stranger."""
+        self._told = "" if host in _WILDCARDS else host
 
     @property
     def listens_everywhere(self) -> bool:
@@ -67,6 +71,10 @@ class OwnRow:
         """HOST:PORT, by which others reach this peer; none is known before the first tracker or DHT node answered."""
         hosts = [self._told] if self._told else list(dict.fromkeys(self._seen.values())) or [self._seen_by_nodes]
         return [join_host_port(host, self.port) for host in hosts[:MOST_ADDRESSES] if host]
+
+    def hosts(self) -> list[str]:
+        """The IP addresses by which others know this peer."""
+        return [split_host_port(address)[0] for address in self.addresses]
 
     def seen(self, tracker: str, address: str) -> bool:
         """That tracker saw an announce come from this IP. True when the row says something else now.

@@ -46,6 +46,8 @@ class RelaySide:
         self._volunteers = volunteers
         self._trackers: list[Candidate] = []
         self._found: list[Candidate] = []
+        self._rows_name: dict[str, str] = {}
+        """Relays that are held, by the address under which they were asked, as rows name them."""
         self._next_look = float("-inf")
         self._look_again = FIRST_LOOK_AGAIN_S
         self._holding: dict[str, asyncio.Task[None]] = {}
@@ -80,7 +82,7 @@ class RelaySide:
             self._holding[candidate.address] = task
         for address in self._choice.to_close(now):
             self._holding[address].cancel()
-        held = self._choice.held
+        held = [self._rows_name[one] for one in self._choice.held]
         if held != self._own.relays:
             self._own.relays = held
             self._changed()
@@ -108,6 +110,7 @@ class RelaySide:
 
         def registered(terms: RelayTerms) -> None:
             log.info("reached through a relay", relay=candidate.called, streams=terms.streams)
+            self._rows_name[candidate.address] = str(registration.relay)
             self._choice.registered(candidate.address, self._clock.monotonic())
             self._news.set()
 
@@ -118,4 +121,5 @@ class RelaySide:
         finally:
             self._choice.ended(candidate.address, self._clock.monotonic())
             del self._holding[candidate.address]
+            self._rows_name.pop(candidate.address, None)
             self._news.set()

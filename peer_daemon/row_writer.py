@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from axonp2p.clock import Clock
+from axonp2p.errors import Busy
 from axonp2p.files import write_whole
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.logs import get_logger
 from axonp2p.table.dht.compact import CompactRow, withdrawal_of
 from axonp2p.table.records import LONGEST_LIFE_S, Row
+from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, sign
 from peer_daemon.own_row import OwnRow
 
@@ -76,6 +78,12 @@ class RowWriter:
     def signed(self) -> Signed[Row] | None:
         """For whoever asks this peer; None before the first was written."""
         return self.newest.signed if self.newest else None
+
+    def encoded(self) -> bytes:
+        """The same as bytes. Raises `Busy` before the first was written."""
+        if self.newest is None:
+            raise Busy("this peer has only just begun, and has no row yet", fix="try again in a few seconds")
+        return encode(self.newest.signed)
 
     async def renew(self, life_s: float, trackers: list[str]) -> Written:
         """A row that lives for `life_s` seconds from now on, and says that these trackers have it."""

@@ -13,6 +13,8 @@ from axonp2p.logs import get_logger
 from axonp2p.table.tracker_client import dht_contacts, known_trackers
 from axonp2p.table.tracker_file import write_health
 from axonp2p.table.tracker_lines import TrackerLines
+from axonp2p.transport.address import split_host_port
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.http_caller import HttpCaller
 
 log = get_logger(__name__)
@@ -28,6 +30,7 @@ class TrackerNews:
         clock: Clock,
         trust: Callable[[PeerId], None],
         offer: Callable[[Iterable[str]], None] | None,
+        dials: DialPolicy,
     ) -> None:
         """`offer` is None when nobody needs DHT contacts."""
         self._lines = lines
@@ -35,6 +38,7 @@ class TrackerNews:
         self._clock = clock
         self._trust = trust
         self._offer = offer
+        self._dials = dials
 
     async def hear(self, line: HttpCaller) -> bool:
         """Ask this one; whether a tracker was learnt. What it does not answer it is not asked again today."""
@@ -46,7 +50,8 @@ class TrackerNews:
                 # A tracker that one of ours works with may promise our slots too: a client may know only that one.
                 self._trust(row.tracker)
             if self._offer is not None:
-                self._offer(await dht_contacts(line))
+                contacts = await dht_contacts(line)
+                self._offer(one for one in contacts if self._dials.allows(split_host_port(one)[0]))
         except AxonError as error:
             log.debug("no news", tracker=line.called, reason=error.message)
         if learnt:

@@ -14,6 +14,7 @@ from axonp2p.table.dht.index_keys import Wanted
 from axonp2p.table.records import MOST_ROWS, Row
 from axonp2p.table.tracker_client import query
 from axonp2p.table.tracker_lines import TrackerLines
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.relay.choice import Candidate
 from axonp2p.transport.ways import direct_ways
 
@@ -28,10 +29,13 @@ FindInDht = Callable[[Wanted, int], Awaitable[list[CompactRow]]]
 class Volunteers:
     """`find_in_dht` is None when this peer takes no part in the DHT."""
 
-    def __init__(self, peer: PeerId, lines: TrackerLines, clock: Clock, find_in_dht: FindInDht | None) -> None:
+    def __init__(
+        self, peer: PeerId, lines: TrackerLines, clock: Clock, dials: DialPolicy, find_in_dht: FindInDht | None
+    ) -> None:
         self._peer = peer
         self._lines = lines
         self._clock = clock
+        self._dials = dials
         self._find_in_dht = find_in_dht
 
     async def find(self) -> list[Candidate]:
@@ -48,12 +52,12 @@ class Volunteers:
                 rows += await self._find_in_dht(Wanted(), SAMPLE)
             except AxonError as error:
                 log.debug("the DHT names no relay", reason=error.in_a_line)
-        candidates = {row.peer: one for row in rows if row.peer != self._peer and (one := _candidate(row))}
+        candidates = {row.peer: one for row in rows if row.peer != self._peer and (one := _candidate(row, self._dials))}
         return list(candidates.values())
 
 
-def _candidate(row: Row | CompactRow) -> Candidate | None:
-    ways = direct_ways(row)
+def _candidate(row: Row | CompactRow, dials: DialPolicy) -> Candidate | None:
+    ways = direct_ways(row, dials)
     if not row.carries or row.dialable is False or not ways:
         return None
     return Candidate(str(ways[0].address), row.peer, f"peer {short(row.peer)}", is_peer=True)

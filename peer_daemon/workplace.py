@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from axonp2p.clock import Clock
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.child import Usage, WorkerEnd, start_worker
 from axonp2p.sandbox.limits import Limits
+from axonp2p.transport.dial_policy import DialPolicy
 from peer_daemon.in_turn import InTurn
 from peer_daemon.kept_bundles import KeptBundles
 from peer_daemon.leases import Lease
@@ -55,6 +57,11 @@ class Workplace:
     """What every lease of this daemon is carried out with."""
 
     key: PrivateKey
+    clock: Clock
+    row: Callable[[], bytes]
+    """This peer's newest signed row, encoded. Raises `Busy` before there is one."""
+    dials: DialPolicy
+    """Which members of a roster may be dialled from here."""
     jobs: Path
     """Where each lease has its folder."""
     book: ReceiptsBook

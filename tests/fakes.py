@@ -12,9 +12,14 @@ from axonp2p.peers.capability import Capability, as_map
 from axonp2p.reservation.reserving import new_uuid
 from axonp2p.reservation.token import ReserveRequest
 from axonp2p.table.records import Row
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.wire.envelope import Signed, sign
 
 NOW = 1_800_000_000.0
+HERE = DialPolicy(lambda: ["127.0.0.1"])
+"""Of a swarm on one computer."""
+NEARBY = DialPolicy(lambda: ["192.0.2.1", "198.51.100.1", "2001:db8::1"])
+"""Of somebody in the networks that documents use (RFC 5737, RFC 3849)."""
 
 
 class ManualClock:

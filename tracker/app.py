@@ -20,6 +20,7 @@ from axonp2p.settings import TrackerSettings
 from axonp2p.table.records import Row
 from axonp2p.table.slots import Slots
 from axonp2p.transport.address import PinnedAddress, parse_listen, split_host_port
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.listener import Listener
 from axonp2p.transport.rate_limit import RateLimit
 from axonp2p.transport.relay.door import RelayDoor
@@ -94,7 +95,9 @@ class Tracker:
             receipts=lambda: self.ledger.receipts,
         )
         self._limit = RateLimit()
-        self._prober = Prober(index, clock)
+        self._hosts: list[str] = []
+        """The addresses by which others know this tracker, once it listens."""
+        self._prober = Prober(index, DialPolicy(lambda: self._hosts), clock)
         self._tempo = Tempo(settings.announce_every)
         routes = Routes(self.key.peer_id, self.table, self.issuer, self.ledger, clock, self._tempo)
         routes.first_look = self._prober.first_look
@@ -131,6 +134,7 @@ class Tracker:
         port = await self._listener.start(host, port)
         host, port = self._public or (reachable_host(host), port)
         address = PinnedAddress(host, port, self._certificate.fingerprint)
+        self._hosts = [host]
         self._share(address, name)
         # Their processes ask this tracker first, which listens by now.
         self.hosting.trackers = lambda: [str(address), *(other.address for other in self._joined().book.living())]

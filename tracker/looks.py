@@ -1,18 +1,17 @@
 """Which rows are worth a call, at which of their addresses, and what came of it (pure).
 
 A row names any addresses that its peer likes, so a tracker that called them all could be pointed at somebody else's
-machines. Only literal addresses are called, private ones only on the word of a caller who is in a private network
-itself, and only so many a second.
+machines. Called is what the tracker may dial (`transport.dial_policy`), a private address besides only on the word of a
+caller from the same network, and only so many a second.
 """
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
-from functools import lru_cache
 
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.table.records import Row
+from axonp2p.transport.dial_policy import DialPolicy, may_dial
 from axonp2p.transport.ways import Way, direct_ways, ways_to
 
 LOOKS_A_SECOND = 20.0
@@ -26,28 +25,14 @@ LOOK_AGAIN_S = 900.0
 """A router may have been changed, or a machine moved behind one: what was found is true for so long."""
 
 
-def worth_calling(row: Row, source: str) -> list[Way]:
+def worth_calling(row: Row, source: str, dials: DialPolicy) -> list[Way]:
     """The addresses of a row that may be called on the word of somebody at the IP address `source`."""
-    return [way for way in direct_ways(row) if _may_be_called(way.address.host, source)][:MOST_ADDRESSES]
+    return [way for way in direct_ways(row, dials) if may_dial(way.address.host, [source])][:MOST_ADDRESSES]
 
 
-def worth_asking(row: Row, source: str) -> list[Way]:
+def worth_asking(row: Row, source: str, dials: DialPolicy) -> list[Way]:
     """All ways to the peer of a row that may be tried on the word of somebody there: relays are somebody's too."""
-    return [way for way in ways_to(row) if _may_be_called((way.relay or way.address).host, source)][:MOST_WAYS]
-
-
-def _may_be_called(host: str, source: str) -> bool:
-    is_global = _is_global(host)
-    return bool(is_global) or (is_global is False and _is_global(source) is False)
-
-
-@lru_cache(maxsize=16_384)
-def _is_global(text: str) -> bool | None:
-    """None for what is no IP address."""
-    try:
-        return ipaddress.ip_address(text).is_global
-    except ValueError:
-        return None
+    return [way for way in ways_to(row, dials) if may_dial((way.relay or way.address).host, [source])][:MOST_WAYS]
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from axonp2p.logs import get_logger
 from axonp2p.table.records import Report, ReportHeard, Row
 from axonp2p.table.tracker_client import REPORT_PATH
 from axonp2p.transport.address import plain_address, source_of
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.http_replies import read_message, reply
 from axonp2p.transport.ways import Way
@@ -42,8 +43,9 @@ MOST_WAITING = 500
 class Prober:
     """Answers POST /v1/report, and the announcers' question whether they can be reached."""
 
-    def __init__(self, index: TableIndex, clock: Clock) -> None:
+    def __init__(self, index: TableIndex, dials: DialPolicy, clock: Clock) -> None:
         self._index = index
+        self._dials = dials
         self._clock = clock
         self._reports = Reports()
         self._looks = Looks()
@@ -62,7 +64,7 @@ class Prober:
 
     def first_look(self, row: Row, source: str) -> bool | None:
         """Whether a peer that announced itself from this IP address can be called; None until it is known."""
-        ways = worth_calling(row, source)
+        ways = worth_calling(row, source, self._dials)
         if row.capability is None or not ways or len(self._tasks) >= MOST_WAITING:
             return self._looks.reached(row)
         if self._looks.wanted(row, self._clock.monotonic()):
@@ -79,7 +81,7 @@ class Prober:
         row = self._living(report.peer)
         if row is None or len(self._tasks) >= MOST_WAITING:
             return False
-        ways = worth_asking(row, source)
+        ways = worth_asking(row, source, self._dials)
         if not ways:
             return False
         hearing = self._reports.hear(report.peer, signed.signer, source_of(source), self._clock.monotonic())

@@ -163,17 +163,7 @@ class LeasedCrew:
         return [(SetRoster(epoch=self._epoch, rank=rank, members=members), lease) for rank, lease in leases.items()]
 
     def _member(self, rank: int, lease: Lease) -> Member:
-        row = lease.row
-        return Member(
-            rank=rank,
-            peer=row.peer,
-            name=row.name,
-            reservation=lease.promise.uuid,
-            addresses=list(row.addresses),
-            certificate=row.certificate,
-            relays=list(row.relays),
-            dialable=row.dialable,
-        )
+        return Member(rank=rank, reservation=lease.promise.uuid, row=lease.taken.row)
 
     # --- what leases say ---
 

@@ -68,6 +68,10 @@ class Means:
     clock: Clock
     trust: TrustBook
 
+    async def take(self, row: Row, promise: Promise, wanted: Wanted, *, name: str, spread: int = 0) -> Lease:
+        """`take_lease` with this client's key, at addresses that it may dial."""
+        return await take_lease(self.key, self.table.dials, row, promise, wanted, name=name, spread=spread)
+
 
 async def anybody(means: Means, wish: Wish) -> Sight:
     """All peers of the wished-for kind that the table shows, those too that are taken."""
@@ -93,7 +97,7 @@ class Hiring:
         self._means = means
         self._wish = wish
         self._see = see
-        self._desk = PromiseDesk(means.key, means.table.trackers, means.clock, wish.need.kind, wish.reserve_s)
+        self._desk = PromiseDesk(means.key, means.table, means.clock, wish.need.kind, wish.reserve_s)
         self._reporter = Reporter(means.key, means.table.trackers, means.clock)
         self._shortlist = Shortlist(wish.need, wish.max_rtt_s)
         self._unmeasured: list[Candidate] = []
@@ -192,7 +196,7 @@ class Hiring:
         count = how_many_to_ask(wanted)
         candidates, self._unmeasured = ranked[:count], ranked[count:]
         targets = {candidate.peer: Target(candidate.name, rows[candidate.peer]) for candidate in candidates}
-        distances = await measure(targets, enough=wanted, near_s=self._wish.max_rtt_s)
+        distances = await measure(targets, self._means.table.dials, enough=wanted, near_s=self._wish.max_rtt_s)
         self.distances |= distances
         for peer, distance in distances.items():
             if distance.seconds is not None:
@@ -255,14 +259,14 @@ class Hiring:
         # When a relay dies, it shall not take all peers of a job with it.
         spread, self._dialled = self._dialled, self._dialled + 1
         try:
-            return await take_lease(self._means.key, row, promise, wanted, name=candidate.name, spread=spread)
+            return await self._means.take(row, promise, wanted, name=candidate.name, spread=spread)
         except TokenRefused:
             # It may not know the tracker that signed, or not know it yet; its own word it knows.
             own = await self._desk.of_the_peer(row) if promise.tracker else None
             if not isinstance(own, Promise):
                 raise
         self._see(Reserved(reservation=own.uuid, issuer=own.issued_by, peers=[candidate.name]))
-        return await take_lease(self._means.key, row, own, wanted, name=candidate.name, spread=spread)
+        return await self._means.take(row, own, wanted, name=candidate.name, spread=spread)
 
 
 def _by_reservation(promises: Mapping[PeerId, Promise | AxonError]) -> dict[str, tuple[str, list[PeerId]]]:

@@ -52,7 +52,7 @@ def main() -> int:
 def carry_on(folder: JobFolder, home: Path, trackers: list[str], peers: int) -> int:
     """The whole of a life. Raises what kept the job from beginning."""
     begin(folder, peers)
-    with Swarm(trackers, home=home) as swarm:
+    with Swarm(trackers, home=home, hosted=True) as swarm:
         job = swarm.resume(folder.path.name)
         threading.Thread(target=_obey, args=[job], name="words", daemon=True).start()
         with suppress(AxonError):  # it stands in the folder

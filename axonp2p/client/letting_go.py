@@ -10,27 +10,28 @@ from axonp2p.client.taking import Wanted, take_lease
 from axonp2p.errors import AxonError
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.spec import JobSpec
+from axonp2p.transport.dial_policy import DialPolicy
 
 LONGEST_S = 15.0
 
 
-async def let_go(folder: JobFolder, record: JobRecord, spec: JobSpec, key: PrivateKey) -> int:
+async def let_go(folder: JobFolder, record: JobRecord, spec: JobSpec, key: PrivateKey, dials: DialPolicy) -> int:
     """End all leases that the job still holds, as far as their peers answer; how many did."""
     kept = kept_leases(folder.leases)
     wanted = Wanted(record.id, spec.kind, spec.need.cores, spec.need.memory, tuple(spec.need.datasets))
     try:
         async with asyncio.timeout(LONGEST_S):
-            ended = await asyncio.gather(*(_end(one, wanted, key) for one in kept))
+            ended = await asyncio.gather(*(_end(one, wanted, key, dials) for one in kept))
     except TimeoutError:
         return 0
     folder.leases.unlink(missing_ok=True)
     return sum(ended)
 
 
-async def _end(kept: KeptLease, wanted: Wanted, key: PrivateKey) -> bool:
+async def _end(kept: KeptLease, wanted: Wanted, key: PrivateKey, dials: DialPolicy) -> bool:
     try:
         row, promise = kept.opened()
-        lease = await take_lease(key, row, promise, wanted, name=kept.name)
+        lease = await take_lease(key, dials, row, promise, wanted, name=kept.name)
     except AxonError:
         return False
     await lease.end()

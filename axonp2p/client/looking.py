@@ -125,7 +125,7 @@ async def survey_peers(
     here = position.told  # as it was before anything was measured: an estimate is worth what it was worth then
     if measure_rtt:
         rows = [seen.row for seen in sight.rows]
-        distances = await measure({row.peer: Target(row.name, row) for row in rows})
+        distances = await measure({row.peer: Target(row.name, row) for row in rows}, table.dials)
         for row in rows:
             if seconds := distances[row.peer].seconds:
                 position.heard(row.peer, seconds, row.coordinate)

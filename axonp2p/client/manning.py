@@ -17,7 +17,6 @@ from axonp2p.client.hiring import Hiring, Means, Wish, anybody, none_left_alone,
 from axonp2p.client.job_store import PeerRecord
 from axonp2p.client.kept_leases import KeptLease, kept_leases
 from axonp2p.client.lease import Lease
-from axonp2p.client.taking import take_lease
 from axonp2p.errors import AxonError, NobodyFits, Unreachable
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
@@ -98,7 +97,7 @@ class Manning:
         with suppress(AxonError, TimeoutError):
             async with asyncio.timeout(LET_GO_S):
                 wanted = dataclasses.replace(wanted_of(self._wish), grace_s=0)
-                lease = await take_lease(self._means.key, lost.row, lost.promise, wanted, name=lost.name)
+                lease = await self._means.take(lost.row, lost.promise, wanted, name=lost.name)
                 await lease.end()
 
     @property
@@ -144,7 +143,7 @@ class Manning:
                     return
                 row = now
             wanted = wanted_of(self._wish)
-            lease = await take_lease(self._means.key, row, promise, wanted, name=kept.name)
+            lease = await self._means.take(row, promise, wanted, name=kept.name)
         except AxonError as error:
             log.info("a peer of the job's last life is not there", peer=kept.name, reason=error.in_a_line)
             return

@@ -13,8 +13,9 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.reservation.reserving import new_uuid, reserve
 from axonp2p.table.records import Row
+from axonp2p.table.shared_table import SharedTable
 from axonp2p.table.sightings import SeenRow
-from axonp2p.table.tracker_lines import TrackerLines
+from axonp2p.transport.dial_policy import NO_ADDRESS, NOT_REACHED
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.ways import ways_to
 
@@ -30,9 +31,10 @@ _NO = (Unreachable, PeerMisbehaved, Refused)
 class PromiseDesk:
     """Gets tokens for one client, good for so many seconds."""
 
-    def __init__(self, key: PrivateKey, trackers: TrackerLines, clock: Clock, kind: str, seconds: int) -> None:
+    def __init__(self, key: PrivateKey, table: SharedTable, clock: Clock, kind: str, seconds: int) -> None:
         self._key = key
-        self._trackers = trackers
+        self._trackers = table.trackers
+        self._dials = table.dials
         self._clock = clock
         self._kind = kind
         self._seconds = seconds
@@ -53,13 +55,15 @@ class PromiseDesk:
         if not row.issues_tokens:
             why = self._why_not.get(row.peer, "")
             return Unreachable(f"peer {row.name}: {NOT_WILLING}" + (f": {why}" if why else ""))
-        failure: AxonError = Unreachable(f"peer {row.name} names no address")
-        for way in ways_to(row):
+        failure: AxonError = Unreachable(f"peer {row.name} cannot be reached", cause=NO_ADDRESS)
+        for way in ways_to(row, self._dials):
             try:
                 async with HttpCaller(way.address, called=f"peer {row.name}", relay=way.relay) as caller:
                     return await self._reserve(caller, [row.peer], issuer=row.peer)
             except _NO as error:
                 failure = error
+                if isinstance(error, Unreachable | PeerMisbehaved) and not self._dials.tells_why:
+                    failure = Unreachable(f"peer {row.name} cannot be reached", cause=NOT_REACHED)
         return failure
 
     async def _at_trackers(self, chosen: Sequence[SeenRow]) -> list[dict[PeerId, Promise | AxonError]]:

@@ -64,7 +64,9 @@ class Swarm:
     of a local swarm in `home`. All methods raise the errors of `axonp2p.errors`.
     """
 
-    def __init__(self, trackers: Sequence[str] = (), home: str | Path | None = None) -> None:
+    def __init__(self, trackers: Sequence[str] = (), home: str | Path | None = None, *, hosted: bool = False) -> None:
+        """`hosted`: the first tracker runs this on its own machine, for somebody else (`client.hosted_run`)."""
+        self._hosted_here = hosted
         self.home = home_folder("client", Path(home) if home else None)
         self._given = tuple(trackers)
         self._clock = SystemClock()
@@ -280,7 +282,7 @@ class Swarm:
             settings = read_settings(self.home)
             addresses = which_trackers(self._given, settings, self.home)
             key = load_or_create_key(self.home / "client.key")
-            opened = TableHome(self.home, settings.client, addresses, self._clock)
+            opened = TableHome(self.home, settings.client, addresses, self._clock, hosted=self._hosted_here)
             if not self._loop.call(opened.knows_anybody()):
                 self._loop.call(opened.close())
                 raise nobody_known(self.home)

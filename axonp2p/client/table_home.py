@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from axonp2p.client.trackers import known_by
 from axonp2p.clock import Clock
 from axonp2p.files import write_whole
 from axonp2p.identity.keys import PrivateKey
@@ -26,7 +27,8 @@ from axonp2p.table.dht_source import DhtSource
 from axonp2p.table.shared_table import SharedTable
 from axonp2p.table.tracker_file import read_health, write_health
 from axonp2p.table.tracker_lines import TrackerLines
-from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.address import PinnedAddress, split_host_port
+from axonp2p.transport.dial_policy import DialPolicy
 
 log = get_logger(__name__)
 
@@ -37,20 +39,35 @@ LOOK_AROUND_S = 1.5
 class TableHome:
     """Opens the table, and keeps what was learnt. `close()` it at the end."""
 
-    def __init__(self, home: Path, settings: ClientSettings, trackers: Sequence[PinnedAddress], clock: Clock) -> None:
-        """Raises nothing: what the home remembers and cannot be read is forgotten. Touches the disk."""
+    def __init__(
+        self,
+        home: Path,
+        settings: ClientSettings,
+        trackers: Sequence[PinnedAddress],
+        clock: Clock,
+        *,
+        hosted: bool = False,
+    ) -> None:
+        """`hosted`: a tracker, the first of `trackers`, carries a stranger's job on here.
+
+        Raises nothing: what the home remembers and cannot be read is forgotten. Touches the disk."""
         self._home = home
         self._clock = clock
         self._chance = random.SystemRandom()
         health = read_health(home / "trackers.json", [str(address) for address in trackers], clock.now())
         self._lines = TrackerLines(health, clock, self._chance)
         self.position = Position(self._chance, _read_coordinate(home / "coordinate"))
+        contacts = [PinnedAddress(*split_host_port(one), None) for one in settings.dht_contacts]
+        given = list(trackers[:1]) if hosted else [*trackers, *contacts]
+        self._known_by = known_by(given)
+        dials = DialPolicy(lambda: self._known_by, tells_why=not hosted)
         dht = None
         if settings.dht:
-            given = [SavedContact(address, clock.now()) for address in settings.dht_contacts]
-            saved = [*load_state(home / "dht.json", clock.now()), *given]
-            dht = DhtSource(self._make_node, clock, saved, self._look_around if settings.lan else None)
-        self.table = SharedTable(self._lines, dht, clock)
+            new = [SavedContact(address, clock.now()) for address in settings.dht_contacts]
+            saved = [*load_state(home / "dht.json", clock.now()), *new]
+            look_around = self._look_around if settings.lan and not hosted else None
+            dht = DhtSource(self._make_node, clock, dials, saved, look_around)
+        self.table = SharedTable(self._lines, dht, dials, clock)
 
     async def knows_anybody(self) -> bool:
         """Whether there is a tracker or a DHT node to ask. Without any, the local network is looked at first."""
@@ -86,8 +103,10 @@ class TableHome:
                 await asyncio.sleep(LOOK_AROUND_S)
         finally:
             await lan.stop()
+        contacts = [contact for peer in found for contact in peer.contacts]
+        self._known_by |= {split_host_port(contact)[0] for contact in contacts}
         self._lines.learn(tracker for peer in found for tracker in peer.trackers)
-        return [contact for peer in found for contact in peer.contacts]
+        return contacts
 
 
 def _read_coordinate(path: Path) -> bytes:

@@ -10,7 +10,8 @@ from axonp2p.client.lease_sides import Promise
 from axonp2p.errors import PeerMisbehaved, Unreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.messages import LeaseTaken, PeerMessage, TakeLease
-from axonp2p.table.records import Row
+from axonp2p.table.records import Row, decode_own_row
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.dialer import dial
 from axonp2p.transport.messages import Refusal, error_of
 from axonp2p.transport.ways import ways_to
@@ -32,13 +33,14 @@ class Wanted:
 
 
 async def take_lease(
-    key: PrivateKey, row: Row, promise: Promise, wanted: Wanted, *, name: str, spread: int = 0
+    key: PrivateKey, dials: DialPolicy, row: Row, promise: Promise, wanted: Wanted, *, name: str, spread: int = 0
 ) -> Lease:
     """Dial the peer (through its relays in an order that `spread` turns), prove our key, show the token.
 
-    Raises `Unreachable`, `Refused` (`Busy`) or `PeerMisbehaved`.
+    Only addresses that `dials` allows are dialled. Raises `Unreachable`, `Refused` (`Busy`) or `PeerMisbehaved`.
     """
-    session = await dial(key, row, called=f"peer {name}", ways=ways_to(row, spread=spread))
+    ways = ways_to(row, dials, spread=spread)
+    session = await dial(key, row, called=f"peer {name}", ways=ways, tells_why=dials.tells_why)
     try:
         async with asyncio.timeout(ANSWER_S):
             await session.send(
@@ -57,6 +59,8 @@ async def take_lease(
             raise error_of(answer, f"peer {name}")
         if not isinstance(answer, LeaseTaken):
             raise PeerMisbehaved(f"peer {name} answered TakeLease with {type(answer).__name__}")
+        if decode_own_row(answer.row).peer != row.peer:
+            raise PeerMisbehaved(f"peer {name} answered TakeLease with the row of another peer")
     except TimeoutError as error:
         await session.close()
         raise Unreachable(f"peer {name} did not answer within {ANSWER_S:g} s") from error

@@ -1,7 +1,8 @@
-"""Which trackers a client asks first."""
+"""Which trackers a client asks first, and in whose networks it so stands."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import msgspec
 from axonp2p.errors import SettingsError
 from axonp2p.settings import Settings
 from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.dial_policy import DialPolicy
 
 
 class _LocalSwarm(msgspec.Struct):
@@ -25,6 +27,24 @@ def which_trackers(given: Iterable[str], settings: Settings, home: Path) -> list
     """
     texts = list(given) or settings.client.trackers or _local_trackers(home / "swarm.json")
     return [PinnedAddress.parse(text) for text in texts]
+
+
+def known_by(given: Iterable[PinnedAddress]) -> set[str]:
+    """IP addresses of those that this client's owner named: it stands in their networks. Resolves names, and blocks."""
+    return {found for address in given for found in _addresses_of(address.host)}
+
+
+def dial_policy(given: Iterable[PinnedAddress]) -> DialPolicy:
+    """Which addresses of rows a client with these trackers may dial. Resolves names, and blocks."""
+    known = known_by(given)
+    return DialPolicy(lambda: known)
+
+
+def _addresses_of(host: str) -> list[str]:
+    try:
+        return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+    except OSError:
+        return []
 
 
 def nobody_known(home: Path) -> SettingsError:

@@ -34,8 +34,7 @@ import msgspec
 
 from axonp2p.blobs.messages import BlobGot, BlobHave, BlobLie, BlobManifest, BlobPiece
 from axonp2p.identity.keys import SIGNATURE_BYTES
-from axonp2p.identity.peer_id import PeerId
-from axonp2p.transport.messages import Address, Fingerprint, JoinMesh, Refusal, Relays, Text, Uuid
+from axonp2p.transport.messages import JoinMesh, Refusal, Text, Uuid
 from axonp2p.transport.relay.messages import RegisterAtRelay
 from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
@@ -45,6 +44,10 @@ JobId = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[A-Z
 Signature = Annotated[bytes, msgspec.Meta(max_length=SIGNATURE_BYTES)]
 """Ed25519; empty: not signed."""
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
+
+
+SignedRow = Annotated[bytes, msgspec.Meta(min_length=1, max_length=2048)]
+"""An encoded `Signed[Row]`."""
 
 
 class TakeLease(Message, tag=True, frozen=True):
@@ -73,6 +76,8 @@ class LeaseTaken(Message, tag=True, frozen=True):
     """What the job gets."""
     memory_mb: int
     """MiB; the job is ended when it uses more."""
+    row: SignedRow
+    """The peer's newest row, for the rosters of the job: members dial no address that its own peer did not sign."""
     waited: bool = False
     """Whether it is the worker of an earlier session of this client, which has the bundle."""
 
@@ -82,20 +87,13 @@ class BundleReceived(Message, tag=True, frozen=True):
 
 
 class Member(Message, frozen=True):
-    """One peer of a job, as the others may reach it."""
+    """One peer of a job. Who it is and where the others reach it stands in its own row, not in the client's word."""
 
     rank: Rank
-    peer: PeerId
-    name: Annotated[str, msgspec.Meta(max_length=32)]
-    """For people's eyes."""
     reservation: Uuid
     """Of the lease that the member works under: a job whose busy peers were replaced has several."""
-    addresses: Annotated[list[Address], msgspec.Meta(max_length=4)]
-    certificate: Fingerprint
-    relays: Relays = []
-    """As in its row."""
-    dialable: bool | None = None
-    """As in its row."""
+    row: SignedRow
+    """As it came with the member's `LeaseTaken`."""
 
 
 class SetRoster(Message, tag=True, frozen=True):

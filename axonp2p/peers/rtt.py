@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.peers.selection import Distance
+from axonp2p.transport.dial_policy import NO_ADDRESS, DialPolicy
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.ways import Way, Whereabouts, patience, ways_to
 
@@ -37,9 +38,9 @@ class Target:
 
 
 async def measure(
-    targets: Mapping[PeerId, Target], *, enough: int = 0, near_s: float = math.inf
+    targets: Mapping[PeerId, Target], policy: DialPolicy, *, enough: int = 0, near_s: float = math.inf
 ) -> dict[PeerId, Distance]:
-    """The distance of every target. Raises nothing of the family: who does not answer has a reason instead.
+    """The distance of every target. Raises nothing of the family: a peer that does not answer has a reason instead.
 
     Once `enough` of them (none: all) have answered within `near_s` seconds, the others are waited for only shortly.
     """
@@ -47,7 +48,7 @@ async def measure(
 
     async def one(target: Target) -> Distance:
         async with room:
-            return await _distance(target)
+            return await _distance(target, policy)
 
     tasks = {peer: asyncio.create_task(one(target)) for peer, target in targets.items()}
     pending = set(tasks.values())
@@ -71,9 +72,9 @@ def _is_near(task: asyncio.Task[Distance], near_s: float) -> bool:
     return seconds is not None and seconds <= near_s
 
 
-async def _distance(target: Target) -> Distance:
-    reason = "its row names no address"
-    ways = ways_to(target.where)
+async def _distance(target: Target, policy: DialPolicy) -> Distance:
+    reason = NO_ADDRESS
+    ways = ways_to(target.where, policy)
     for way in ways:
         limit = patience(way, ways, TIMEOUT_S)
         try:
@@ -83,7 +84,7 @@ async def _distance(target: Target) -> Distance:
             reason = f"no answer from {way} in {limit:g} s"
         except AxonError as error:
             reason = error.message if way.relay is None else error.in_a_line
-    return Distance(None, reason)
+    return Distance(None, policy.told(reason))
 
 
 async def _shortest(way: Way, name: str) -> float:

@@ -17,6 +17,7 @@ from axonp2p.table.dht.node_state import MOST_SAVED, SavedContact
 from axonp2p.table.peer_client import fetch_rows
 from axonp2p.table.records import Row
 from axonp2p.table.sightings import DHT, SourceAnswer
+from axonp2p.transport.dial_policy import DialPolicy
 
 log = get_logger(__name__)
 
@@ -64,12 +65,14 @@ class DhtSource:
         self,
         make_node: Callable[[], Node],
         clock: Clock,
+        dials: DialPolicy,
         saved: Iterable[SavedContact] = (),
         look_around: Callable[[], Awaitable[Sequence[str]]] | None = None,
     ) -> None:
         """`saved`: nodes to begin with. `look_around` finds some (HOST:PORT, UDP) when none of those answers."""
         self._make_node = make_node
         self._clock = clock
+        self._dials = dials
         self._look_around = look_around
         self._known = {contact.address: contact.heard for contact in saved}
         self._node: Node | None = None
@@ -150,7 +153,8 @@ class DhtSource:
     ) -> tuple[list[Row], dict[PeerId, str]]:
         known = [row for short in found if (row := seen.get(short.peer)) and row.certificate == short.certificate]
         at_hand = {row.peer for row in known}
-        fetched = await fetch_rows([short for short in found if short.peer not in at_hand], now=self._clock.now())
+        unknown = [short for short in found if short.peer not in at_hand]
+        fetched = await fetch_rows(unknown, self._dials, now=self._clock.now())
         silent = {peer: row.in_a_line for peer, row in fetched.items() if isinstance(row, AxonError)}
         rows = [row for row in fetched.values() if isinstance(row, Row) and row.capability is not None]
         return [*known, *rows], silent

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from axonp2p.errors import AxonError, BadSignature, Unreachable
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.table.records import Row, open_row
+from axonp2p.transport.dial_policy import NO_ADDRESS, NOT_REACHED, DialPolicy
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.ways import Whereabouts, patience, ways_to
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
@@ -31,27 +32,27 @@ async def fetch_row(caller: HttpCaller, peer: PeerId, *, now: float) -> Row:
     return row
 
 
-async def fetch_rows(peers: Sequence[Whereabouts], *, now: float) -> dict[PeerId, Row | AxonError]:
+async def fetch_rows(peers: Sequence[Whereabouts], policy: DialPolicy, *, now: float) -> dict[PeerId, Row | AxonError]:
     """The rows of several peers, side by side; the reason instead where there is none. Raises nothing of the family."""
     room = asyncio.Semaphore(AT_ONCE)
 
     async def one(peer: Whereabouts) -> Row | AxonError:
         async with room:
-            return await _fetch(peer, now)
+            return await _fetch(peer, policy, now)
 
     rows = await asyncio.gather(*(one(peer) for peer in peers))
     return {peer.peer: row for peer, row in zip(peers, rows, strict=True)}
 
 
-async def _fetch(peer: Whereabouts, now: float) -> Row | AxonError:
-    failure: AxonError = Unreachable(f"peer {short(peer.peer)} names no address")
-    ways = ways_to(peer)
+async def _fetch(peer: Whereabouts, policy: DialPolicy, now: float) -> Row | AxonError:
+    called = f"peer {short(peer.peer)}"
+    failure: AxonError = Unreachable(f"{called} cannot be reached", cause=NO_ADDRESS)
+    ways = ways_to(peer, policy)
     for way in ways:
         limit = patience(way, ways, TIMEOUT_S)
         try:
-            called = f"peer {short(peer.peer)}"
             async with HttpCaller(way.address, called=called, relay=way.relay, timeout_s=limit) as caller:
                 return await fetch_row(caller, peer.peer, now=now)
         except AxonError as error:
             failure = error
-    return failure
+    return failure if policy.tells_why else Unreachable(f"{called} cannot be reached", cause=NOT_REACHED)

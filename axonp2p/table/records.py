@@ -9,8 +9,8 @@ import msgspec
 from axonp2p.errors import BadSignature, MalformedMessage, StaleRow
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S, Address, Fingerprint, Relays
-from axonp2p.wire.codec import Message
-from axonp2p.wire.envelope import Signable, Signed, open_signed
+from axonp2p.wire.codec import Message, decode
+from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signable, Signed, open_signed
 
 LONGEST_LIFE_S = 2 * 3600
 """No row may promise to be true for longer than this, in seconds."""
@@ -68,6 +68,12 @@ def open_own_row(signed: Signed[Row]) -> Row:
     if row.peer != signed.signer:
         raise BadSignature(f"a row of {short(row.peer)} was signed by {short(signed.signer)}")
     return row
+
+
+def decode_own_row(data: bytes) -> Row:
+    """The row in the bytes of an envelope, as `open_own_row`. Raises also `MessageTooLarge` and `MalformedMessage`."""
+    signed: Signed[Row] = decode(data, Signed[Row], Row.LIMIT + ENVELOPE_OVERHEAD)
+    return open_own_row(signed)
 
 
 def open_row(signed: Signed[Row], now: float) -> Row:

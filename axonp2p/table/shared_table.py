@@ -16,7 +16,9 @@ from axonp2p.table.sightings import DHT, Sight
 from axonp2p.table.tracker_client import dht_contacts, known_trackers
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.address import join_host_port, split_host_port
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.ways import direct_ways
 
 log = get_logger(__name__)
 
@@ -24,9 +26,11 @@ log = get_logger(__name__)
 class SharedTable:
     """The table that several trackers and the DHT hold. `close()` it at the end."""
 
-    def __init__(self, trackers: TrackerLines, dht: DhtSource | None, clock: Clock) -> None:
+    def __init__(self, trackers: TrackerLines, dht: DhtSource | None, dials: DialPolicy, clock: Clock) -> None:
         self.trackers = trackers
         self.dht = dht
+        self.dials = dials
+        """Which of the addresses that rows name may be dialled from here."""
         self._clock = clock
         self._learning: asyncio.Task[None] | None = None
 
@@ -76,7 +80,7 @@ class SharedTable:
         rows = [seen.row for seen in sight.rows]
         self.trackers.learn(tracker for row in rows for tracker in row.trackers)
         if self.dht:
-            self.dht.know(contact for row in rows for contact in dht_contacts_of(row))
+            self.dht.know(contact for row in rows for contact in dht_contacts_of(row, self.dials))
         told = {answer.source for answer in sight.heard}
         line = next((line for line in self.trackers.in_order() if line.called in told), None)
         if line and self._learning is None:  # once is enough: rows tell the rest
@@ -87,13 +91,14 @@ class SharedTable:
             others = await known_trackers(line, now=self._clock.now())
             self.trackers.learn(other.address for other in others)
             if self.dht:
-                self.dht.know(await dht_contacts(line))
+                told = await dht_contacts(line)
+                self.dht.know(one for one in told if self.dials.allows(split_host_port(one)[0]))
         except AxonError as error:
             log.debug("nothing learnt", tracker=line.called, reason=error.message)
 
 
-def dht_contacts_of(row: Row) -> list[str]:
-    """HOST:PORT (UDP) of a peer's DHT node; empty when others cannot reach it."""
+def dht_contacts_of(row: Row, dials: DialPolicy) -> list[str]:
+    """HOST:PORT (UDP) of a peer's DHT node; empty when others cannot reach it, or it may not be called from here."""
     if not row.dht:
         return []
-    return [join_host_port(split_host_port(address)[0], row.dht) for address in row.addresses]
+    return [join_host_port(way.address.host, row.dht) for way in direct_ways(row, dials)]

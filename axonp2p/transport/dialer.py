@@ -10,6 +10,7 @@ import aiohttp
 from axonp2p.errors import AxonError, MalformedMessage, PeerMisbehaved, Unreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
+from axonp2p.transport.dial_policy import NO_ADDRESS, NOT_REACHED
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, translated
 from axonp2p.transport.handshake import SESSION_PATH, answer_challenge, check_welcome
 from axonp2p.transport.http_client import open_client
@@ -25,15 +26,18 @@ async def dial(
     *,
     called: str,
     ways: Sequence[Way] | None = None,
+    tells_why: bool = True,
     local_address: str | None = None,
     timeout_s: float = 10,
 ) -> Session:
-    """A session with the peer that is to be found there, on the first of its `ways` (all that there are) that leads.
+    """A session with the peer that is to be found there, on the first of its `ways` that leads.
 
+    Without `ways` all addresses are tried: only where this machine's owner chose them. `tells_why` is
+    `DialPolicy.tells_why`: without it only a plain `Unreachable` is raised, or what the peer itself refused with.
     `timeout_s` holds for each way. Raises `Unreachable` naming what failed where, `Refused` with its reason, or
     `PeerMisbehaved`, also when somebody else answers at the only address that answers.
     """
-    ways = ways_to(where) if ways is None else ways
+    ways = ways_to(where, None) if ways is None else ways
     failures: list[AxonError] = []
     for way in ways:
         client = open_client(way, local_address=local_address, timeout_s=timeout_s, connections=1)
@@ -49,11 +53,13 @@ async def dial(
         except asyncio.CancelledError:
             await client.close()
             raise
+    if not tells_why:
+        raise Unreachable(f"{called} cannot be reached", cause=NOT_REACHED)
     for failure in failures:
         if isinstance(failure, PeerMisbehaved):
             raise failure
     causes = [f"{way}: {failure.cause or failure.message}" for way, failure in zip(ways, failures, strict=True)]
-    raise Unreachable(f"{called} cannot be reached", cause="; ".join(causes) or "it has announced no address")
+    raise Unreachable(f"{called} cannot be reached", cause="; ".join(causes) or NO_ADDRESS)
 
 
 async def _open(client: aiohttp.ClientSession, way: Way, key: PrivateKey, peer: PeerId, called: str) -> Session:

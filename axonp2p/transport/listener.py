@@ -61,6 +61,8 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._sessions: set[Session] = set()
         self._half_open: Counter[str] = Counter()
+        self.host = ""
+        """The IP address on which it listens, once started."""
         self.port = 0
         """The port, once started."""
 
@@ -82,7 +84,7 @@ class Listener:
         except OSError as error:
             await self._runner.cleanup()
             raise _cannot_listen(host, port, error) from error
-        self.port = self._server.sockets[0].getsockname()[1]
+        self.host, self.port = self._server.sockets[0].getsockname()[:2]
         return self.port
 
     async def stop(self) -> None:

@@ -5,6 +5,9 @@ higher rank waits to be dialled. A rule that lets both dial needs a second rule 
 none. After a cut the lower rank dials once more, and what was under way is sent again (`outbox`). While a link runs
 through a relay the lower rank looks for a direct way now and then, and moves the link there without losing a message.
 
+A roster is a stranger's word: members are dialled where `DialPolicy` allows it, few at a time, after pauses that
+grow, and after a while only when there is something to carry. Its author hears "not reached", and no more.
+
     lower rank                        higher rank
       | JoinMesh(reservation) ---------> |  its daemon asks `is_member`, then calls `adopt`
       | <--------- MeshJoined(received)  |
@@ -16,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +27,7 @@ from axonp2p.errors import AxonError, MessageTooLarge, PeerMisbehaved, Refused, 
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.dialer import dial
 from axonp2p.transport.link import Beside, Link, MeshMember, Road
 from axonp2p.transport.messages import JoinMesh, LinkReply, MeshJoined, Refusal, error_of
@@ -47,7 +52,12 @@ class MeshPatience:
     joining: float = 10.0
     """For each answer while a link is opened."""
     pause: float = 0.1
-    """Before the second try; doubled for each further one, up to two seconds."""
+    """Before the second try; doubled for each further one, up to `longest_pause`."""
+    longest_pause: float = 10.0
+    """Less than `first_link`, so that a member that waits to be dialled is dialled in time."""
+    unasked: float = 300.0
+    """How long a member is dialled to which there is nothing to carry; after that, only when there is."""
+    dials_at_once: int = 8
     direct_again: Callable[[int], float] = direct_again_in
     """After a link through a relay was opened, or a direct way was looked for so many times in vain."""
 
@@ -82,7 +92,7 @@ class Mesh:
         road: Road,
         *,
         patience: MeshPatience = MeshPatience(),
-        local_address: str | None = None,
+        policy: DialPolicy,
     ) -> None:
         """`deliver(rank, payload)` gets each message in order, and slows that sender down while it waits.
 
@@ -94,7 +104,8 @@ class Mesh:
         self._lost = lost
         self._road = road
         self._patience = patience
-        self._local_address = local_address
+        self._policy = policy
+        self._dialling = asyncio.Semaphore(patience.dials_at_once)
         self.beside: Beside | None = None
         """Set before the first roster: it speaks through the mesh, and the mesh tells it what it hears."""
         self._rank = -1
@@ -200,7 +211,7 @@ class Mesh:
                 if flapping or isinstance(session.failure, PeerMisbehaved):
                     return session.failure.in_a_line
                 dialled_again = loop.time()
-                session, received = await self._join(link, ways_to(link.member, avoid=session.relay))
+                session, received = await self._join(link, self._ways(link.member, avoid=session.relay))
         except AxonError as error:
             return error.in_a_line
 
@@ -224,7 +235,7 @@ class Mesh:
             await asyncio.sleep(self._patience.direct_again(tried))
             tried += 1
             try:
-                session = await self._dial(link.member, direct_ways(link.member))
+                session = await self._dial(link.member, direct_ways(link.member, self._policy))
             except AxonError as error:
                 log.debug("no direct way", member=link.member.name, reason=error.in_a_line)
                 continue
@@ -253,7 +264,10 @@ class Mesh:
         loop = asyncio.get_running_loop()
         pause = self._patience.pause
         deadline: float | None = None
+        rests_at = loop.time() + self._patience.unasked
         while True:
+            if loop.time() >= rests_at:
+                await link.wanted.wait()
             if deadline is None and link.wanted.is_set():
                 deadline = loop.time() + self._patience.first_link
             try:
@@ -263,15 +277,25 @@ class Mesh:
             except AxonError:
                 if deadline is not None and loop.time() >= deadline:
                     raise
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, 2.0)
+            if deadline is not None:
+                await asyncio.sleep(pause)
+            else:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await link.wanted.wait()
+            pause = min(2 * pause, self._patience.longest_pause)
 
     async def _join(self, link: Link, ways: Sequence[Way] | None = None) -> tuple[Session, int]:
         """A session that the other side has adopted, and how many of our messages it has had."""
-        return await self._join_on(link, await self._dial(link.member, ways or ways_to(link.member)))
+        return await self._join_on(link, await self._dial(link.member, ways or self._ways(link.member)))
 
     async def _dial(self, member: MeshMember, ways: Sequence[Way]) -> Session:
-        return await dial(self._key, member, called=f"peer {member.name}", ways=ways, local_address=self._local_address)
+        async with self._dialling:
+            called, tells_why = f"peer {member.name}", self._policy.tells_why
+            return await dial(self._key, member, called=called, ways=ways, tells_why=tells_why)
+
+    def _ways(self, member: MeshMember, avoid: str = "") -> list[Way]:
+        return ways_to(member, self._policy, avoid=avoid)
 
     async def _join_on(self, link: Link, session: Session) -> tuple[Session, int]:
         try:

@@ -9,6 +9,7 @@ from typing import Protocol
 from axonp2p.errors import MalformedMessage, SettingsError
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.dial_policy import DialPolicy
 
 HEAD_START_S = 3.0
 """How long a direct way is tried when there is a relay as well: a router that drops what comes says nothing at all."""
@@ -68,27 +69,28 @@ class Way:
         return self.address.host_port if self.relay is None else f"relay {self.relay.host_port}"
 
 
-def ways_to(where: Whereabouts, *, avoid: str = "", spread: int = 0) -> list[Way]:
-    """All ways, the best first: direct ones, unless others could not dial it; then its relays.
+def ways_to(where: Whereabouts, policy: DialPolicy | None, *, avoid: str = "", spread: int = 0) -> list[Way]:
+    """All ways that may be tried, the best first: direct ones, unless others could not dial it; then its relays.
 
+    `policy` says which addresses may be dialled; None: the owner of this machine chose them.
     `avoid` is a relay (as `Way` shows it) that has just failed: it comes last. `spread` turns the order of relays,
     which is the same for all peers that name the same ones, so that not everybody comes through one. What is no
-    address is left out.
+    address, or may not be dialled, is left out.
     """
-    relayed = [way for relay in sorted(where.relays) if (way := _through(relay, where))]
+    relayed = [way for relay in sorted(where.relays) if (way := _through(relay, where, policy))]
     if relayed:
         turn = spread % len(relayed)
         relayed = relayed[turn:] + relayed[:turn]
     relayed.sort(key=lambda way: str(way) == avoid)
-    direct = [way for address in where.addresses if (way := _directly(address, where))]
+    direct = direct_ways(where, policy)
     if where.dialable is False and relayed:
         return relayed
     return direct + relayed
 
 
-def direct_ways(where: Whereabouts) -> list[Way]:
+def direct_ways(where: Whereabouts, policy: DialPolicy | None) -> list[Way]:
     """Only the direct ones, whatever is said of them."""
-    return [way for address in where.addresses if (way := _directly(address, where))]
+    return [way for address in where.addresses if (way := _directly(address, where, policy))]
 
 
 def patience(way: Way, ways: Sequence[Way], timeout_s: float) -> float:
@@ -102,15 +104,19 @@ def direct_again_in(tried: int) -> float:
     return min(LAST_DIRECT_AGAIN_S, FIRST_DIRECT_AGAIN_S * 2.0**tried)
 
 
-def _directly(address: str, where: Whereabouts) -> Way | None:
+def _directly(address: str, where: Whereabouts, policy: DialPolicy | None) -> Way | None:
     try:
-        return Way(PinnedAddress.of(address, where.certificate))
+        pinned = PinnedAddress.of(address, where.certificate)
     except MalformedMessage:
         return None
+    return Way(pinned) if policy is None or policy.allows(pinned.host) else None
 
 
-def _through(relay: str, where: Whereabouts) -> Way | None:
+def _through(relay: str, where: Whereabouts, policy: DialPolicy | None) -> Way | None:
     try:
-        return Way(PinnedAddress(where.peer, 443, where.certificate), PinnedAddress.parse(relay))
+        pinned = PinnedAddress.parse(relay)
     except SettingsError:
         return None
+    if policy is not None and not policy.allows(pinned.host):
+        return None
+    return Way(PinnedAddress(where.peer, 443, where.certificate), pinned)

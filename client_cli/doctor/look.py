@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 import axonp2p
-from axonp2p.client.trackers import nobody_known, which_trackers
+from axonp2p.client.trackers import dial_policy, nobody_known, which_trackers
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, KeyFileUnsafe, SettingsError, Unreachable
 from axonp2p.identity.key_file import load_or_create_key
@@ -30,7 +30,8 @@ from axonp2p.table.records import MOST_ROWS, Row
 from axonp2p.table.shared_table import dht_contacts_of
 from axonp2p.table.tracker_client import dht_contacts, known_trackers, line_to, query
 from axonp2p.table.tracker_file import read_health
-from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.address import PinnedAddress, split_host_port
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.http_caller import HttpCaller
 from client_cli.doctor.facts import DhtFacts, Facts, MachineFacts, TrackerFacts
 from client_cli.doctor.look_logs import look_at_logs_of
@@ -79,7 +80,9 @@ async def look(home: Path, given: Iterable[str], clock: Clock) -> Facts:
         await asyncio.sleep(LOOK_AGAIN_AFTER_S)
         trackers = [one.facts for one in await _ask_all({**known, **learnt}, configured, clock)]
     logs = await look_at_logs_of(home, [one.address for one in heard if not one.facts.trouble])
-    dht = await _look_at_dht(home, settings.client, heard, clock)
+    own = [PinnedAddress.parse(address) for address in configured]
+    dials = await asyncio.to_thread(dial_policy, own)
+    dht = await _look_at_dht(home, settings.client, heard, dials, clock)
     return Facts(await machine, trackers, dht, logs, trouble, fix)
 
 
@@ -116,15 +119,17 @@ async def _ask_everything(address: str, line: HttpCaller, facts: TrackerFacts, c
         peers=frozenset(row.peer for row in found.rows),
         names={row.peer: row.name for row in found.rows},
     )
-    contacts = [*await dht_contacts(line), *(contact for row in found.rows for contact in dht_contacts_of(row))]
-    return _Heard(address, told, contacts, [row for row in found.rows if row.dht], others)
+    return _Heard(address, told, await dht_contacts(line), [row for row in found.rows if row.dht], others)
 
 
-async def _look_at_dht(home: Path, settings: ClientSettings, heard: Sequence[_Heard], clock: Clock) -> DhtFacts:
+async def _look_at_dht(
+    home: Path, settings: ClientSettings, heard: Sequence[_Heard], dials: DialPolicy, clock: Clock
+) -> DhtFacts:
     if not settings.dht:
         return DhtFacts(wanted=False)
     saved = [contact.address for contact in load_state(home / "dht.json", clock.now())]
-    told = [contact for one in heard for contact in one.contacts]
+    told = [one for each in heard for one in each.contacts if dials.allows(split_host_port(one)[0])]
+    told += [one for each in heard for row in each.nodes for one in dht_contacts_of(row, dials)]
     contacts = list(dict.fromkeys([*told, *settings.dht_contacts, *saved]))
     if not contacts:
         return DhtFacts(wanted=True)
@@ -141,12 +146,12 @@ async def _look_at_dht(home: Path, settings: ClientSettings, heard: Sequence[_He
     finally:
         await node.stop()
     nodes = {row.peer: row for one in heard for row in one.nodes}
-    over_tcp = await _answering_over_tcp(list(nodes.values())[:NODES_TRIED]) if nodes and not answering else None
+    over_tcp = await _answering_over_tcp(list(nodes.values())[:NODES_TRIED], dials) if nodes and not answering else None
     return DhtFacts(wanted=True, known=len(contacts), answering=answering, over_tcp=over_tcp)
 
 
-async def _answering_over_tcp(peers: Iterable[Row]) -> int:
-    distances = await measure({row.peer: Target(row.name, row) for row in peers})
+async def _answering_over_tcp(peers: Iterable[Row], dials: DialPolicy) -> int:
+    distances = await measure({row.peer: Target(row.name, row) for row in peers}, dials)
     return sum(distance.seconds is not None for distance in distances.values())
 
 

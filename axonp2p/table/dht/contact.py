@@ -10,6 +10,7 @@ from kademlia.node import Node
 
 from axonp2p.errors import MalformedMessage
 from axonp2p.table.dht.keys import ID_BYTES
+from axonp2p.transport.dial_policy import may_dial
 
 _V4_BYTES = ID_BYTES + 4 + 2
 _V6_BYTES = ID_BYTES + 16 + 2
@@ -78,12 +79,11 @@ class Contact(Node):  # type: ignore[misc]  # kademlia has no types
 def read_contacts(values: object, said_by: str, most: int) -> list[Contact]:
     """The sound ones among the packed contacts in a stranger's answer, `most` at the most; never raises.
 
-    Dropped is what is no contact, and a local address that a host elsewhere (`said_by`, an IP address) names: what
-    stands in our own network is not for strangers to point at.
+    Dropped is what is no contact, and what may not be dialled on the word of a host at `said_by` (an IP address): our
+    own network is not for strangers to point at.
     """
     if not isinstance(values, list | tuple):
         return []
-    trusted = is_local(said_by)
     found: list[Contact] = []
     for value in values[:most]:
         if not isinstance(value, bytes):
@@ -92,7 +92,7 @@ def read_contacts(values: object, said_by: str, most: int) -> list[Contact]:
             contact = Contact.unpack(value)
         except MalformedMessage:
             continue
-        if trusted or not is_local(contact.ip):
+        if may_dial(contact.ip, [said_by]):
             found.append(contact)
     return found
 

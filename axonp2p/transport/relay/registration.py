@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 from axonp2p.errors import AxonError, MalformedMessage, Unreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
-from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.address import PinnedAddress, plain_address
 from axonp2p.transport.dialer import dial
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
 from axonp2p.transport.listener import Listener
@@ -35,6 +36,7 @@ class Registration:
         self, key: PrivateKey, relay: PinnedAddress, relay_id: PeerId, listener: Listener, *, called: str
     ) -> None:
         self.relay = relay
+        """Once registered, by its IP address: rows name no relay whose name somebody else resolves."""
         self._key = key
         self._relay_id = relay_id
         self._listener = listener
@@ -50,6 +52,7 @@ class Registration:
             raise Unreachable(f"{self._called} names no fingerprint", cause="a relay is found by its certificate")
         where = Place(self._relay_id, [self.relay.host_port], self.relay.fingerprint)
         session = await dial(self._key, where, called=self._called)
+        self.relay = replace(self.relay, host=plain_address(session.address))
         try:
             await session.send(RegisterAtRelay())
             registered(await self._terms(session))

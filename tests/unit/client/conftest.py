@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,21 @@ from axonp2p.table.records import Row
 from axonp2p.transport.http_replies import add_ping
 from axonp2p.transport.listener import Listener
 from axonp2p.transport.session import Session
+from axonp2p.wire.envelope import encode_signed
 from tests.fakes import key_of, make_row
 
 Serve = Callable[[Session], Awaitable[None]]
-TAKEN = LeaseTaken(until=2_000_000_000, cores=1, memory_mb=1024)
+HOST: ContextVar[FakePeer] = ContextVar("HOST")
+"""Whose session is being served."""
+WAITED = False
+"""What the next `LeaseTaken` says of the worker."""
+
+
+def taken() -> LeaseTaken:
+    """What the peer that serves this session says to a token."""
+    host = HOST.get()
+    row = encode_signed(host.key, host.row())
+    return LeaseTaken(until=2_000_000_000, cores=1, memory_mb=1024, row=row, waited=WAITED)
 
 
 class FakePeer:
@@ -49,7 +61,12 @@ class FakePeer:
         app = web.Application()
         add_ping(app)
         self._listener = Listener(self.key, self._certificate, app)
-        self._listener.serve_sessions(app, serve)
+        self._serve = serve
+        self._listener.serve_sessions(app, self._served)
+
+    async def _served(self, session: Session) -> None:
+        HOST.set(self)
+        await self._serve(session)
 
     async def start(self) -> None:
         await self._listener.start("127.0.0.1", 0)
@@ -84,7 +101,7 @@ class Daemon:
             await session.refuse(self._refuse)
             return
         self.session = session
-        await session.send(TAKEN)
+        await session.send(taken())
         while not self.ended:
             message, payload = await session.receive(ClientMessage)
             self.heard.append(message)

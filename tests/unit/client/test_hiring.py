@@ -28,8 +28,8 @@ from axonp2p.table.sightings import SeenRow, Sight, SourceAnswer
 from axonp2p.transport.session import Session
 from axonp2p.wire.codec import decode
 from axonp2p.wire.envelope import Signed, sign
-from tests.fakes import NOW, ManualClock, key_of, make_offer, make_row
-from tests.unit.client.conftest import TAKEN, Daemon
+from tests.fakes import HERE, NOW, ManualClock, key_of, make_offer, make_row
+from tests.unit.client.conftest import Daemon, taken
 
 CLIENT, TRACKER = key_of("client"), key_of("tracker")
 
@@ -39,6 +39,7 @@ class Table:
 
     called = "tracker test"
     address = "https://tracker:7070"
+    dials = HERE
 
     def __init__(self, rows: Sequence[Row], alive: int = 0) -> None:
         self.rows = list(rows)
@@ -325,7 +326,7 @@ async def test_a_peer_that_does_not_know_the_tracker_is_asked_for_its_own_token(
             if signed.signer == TRACKER.peer_id:
                 await session.refuse(TokenRefused("which is none of this peer's trackers"))
                 return
-            await session.send(TAKEN)
+            await session.send(taken())
             await session.receive(EndLease)
             await session.send(LeaseEnded())
 

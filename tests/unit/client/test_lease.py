@@ -35,8 +35,8 @@ from axonp2p.reservation.token import Token
 from axonp2p.transport.messages import refusal_of
 from axonp2p.transport.session import Session
 from axonp2p.wire.envelope import sign
-from tests.fakes import key_of
-from tests.unit.client.conftest import TAKEN, Daemon
+from tests.fakes import HERE, key_of
+from tests.unit.client.conftest import Daemon, taken
 
 CLIENT = key_of("client")
 WANTED = Wanted(job="digits-1", kind="train", cores=2, memory_mb=512, datasets=("imagenet-tiny",))
@@ -80,16 +80,12 @@ def promise(*peers: str) -> Promise:
 
 
 async def lease_from(peer: Any) -> Lease:
-    return await take_lease(CLIENT, peer.row(), promise("otter"), WANTED, name="otter")
+    return await take_lease(CLIENT, HERE, peer.row(), promise("otter"), WANTED, name="otter")
 
 
 def itself(lease: Lease) -> Member:
     """The peer of a lease, as a roster has it."""
-    row = lease.row
-    return Member(
-        rank=0, peer=row.peer, name=row.name, reservation=lease.promise.uuid, addresses=row.addresses,
-        certificate=row.certificate,
-    )  # fmt: skip
+    return Member(rank=0, reservation=lease.promise.uuid, row=lease.taken.row)
 
 
 async def test_a_lease_from_its_token_to_its_end(start_peer: Any) -> None:
@@ -168,7 +164,7 @@ async def test_the_worker_is_heard_and_its_end_told_once(start_peer: Any) -> Non
 async def test_a_line_that_is_cut_is_told_to_whoever_waits(start_peer: Any) -> None:
     async def serve(session: Session) -> None:
         await session.receive(TakeLease)
-        await session.send(TAKEN)
+        await session.send(taken())
         await session.receive(SetRoster)
 
     lease, ear = await lease_from(await start_peer("otter", serve)), Ear()
@@ -188,7 +184,7 @@ async def test_a_line_that_is_cut_is_told_to_whoever_waits(start_peer: Any) -> N
 async def test_a_log_that_does_not_fit_together_ends_the_lease(start_peer: Any) -> None:
     async def serve(session: Session) -> None:
         await session.receive(TakeLease)
-        await session.send(TAKEN)
+        await session.send(taken())
         await session.send(LogPart(offset=0, total=2**30), b"x")
         await session.ended.wait()
 
@@ -202,7 +198,7 @@ async def test_a_log_that_does_not_fit_together_ends_the_lease(start_peer: Any) 
 async def test_the_owner_may_end_the_lease(start_peer: Any) -> None:
     async def serve(session: Session) -> None:
         await session.receive(TakeLease)
-        await session.send(TAKEN)
+        await session.send(taken())
         await session.send(LeaseEnded(reason="the owner is back"))
         await session.ended.wait()
 

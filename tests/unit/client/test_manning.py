@@ -28,7 +28,7 @@ from axonp2p.table import reporting
 from axonp2p.transport.session import Session
 from tests.fakes import AtOnce, ManualClock
 from tests.unit.client import conftest
-from tests.unit.client.conftest import TAKEN, Daemon
+from tests.unit.client.conftest import Daemon
 from tests.unit.client.test_hiring import CLIENT, Table, report, reserve
 
 
@@ -85,11 +85,11 @@ class Waiting(Daemon):
 
     async def __call__(self, session: Session) -> None:
         again = any(getattr(said, "token", None) for said in self.heard)
-        conftest.TAKEN = msgspec.structs.replace(TAKEN, waited=again)
+        conftest.WAITED = again
         try:
             await super().__call__(session)
         finally:
-            conftest.TAKEN = TAKEN
+            conftest.WAITED = False
 
 
 async def test_who_waited_is_taken_back_with_its_rank(tmp_path: Path, start_peer: Any) -> None:

@@ -26,7 +26,7 @@ from axonp2p.reservation.reserving import new_uuid
 from axonp2p.reservation.token import Token
 from axonp2p.transport.session import Session
 from axonp2p.wire.envelope import sign
-from tests.fakes import key_of
+from tests.fakes import HERE, key_of
 from tests.unit.client.conftest import Daemon
 
 CLIENT = key_of("client")
@@ -50,7 +50,7 @@ async def lease_from(peer: Any, name: str) -> Lease:
         peers=[peer.key.peer_id], kinds=["train"], not_before=0, expires=2**33,
     )  # fmt: skip
     promise = Promise(token.uuid, sign(tracker, token), "tracker lab", "https://lab:7070")
-    return await take_lease(CLIENT, peer.row(), promise, Wanted("x", "train", 1, 1), name=name)
+    return await take_lease(CLIENT, HERE, peer.row(), promise, Wanted("x", "train", 1, 1), name=name)
 
 
 class PassingOn(Daemon):

@@ -22,6 +22,7 @@ from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.child import Usage, WorkerEnd
 from axonp2p.sandbox.inside import Inside
 from axonp2p.sandbox.messages import MayTell
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.dialer import dial
 from axonp2p.transport.listener import Listener
 from axonp2p.transport.session import Session
@@ -37,6 +38,7 @@ from peer_daemon.pace import Pace
 from peer_daemon.receipts_book import ReceiptsBook
 from peer_daemon.workplace import Workplace
 from peer_daemon.workshop import Workshop
+from tests.fakes import make_row
 
 TRACKER = PrivateKey(b"t" * 32)
 CLIENT = PrivateKey(b"c" * 32)
@@ -146,6 +148,9 @@ class OnePeer:
         self.book = ReceiptsBook(self.folder / "receipts.db", self.key, self.clock)
         place = Workplace(
             self.key,
+            self.clock,
+            self.row,
+            DialPolicy(lambda: ["127.0.0.1"], tells_why=False),
             self.folder / "jobs",
             self.book,
             upload=InTurn(self.upload_limit),
@@ -173,14 +178,12 @@ class OnePeer:
         return f"127.0.0.1:{self.listener.port}"
 
     def member(self, rank: int, reservation: str = RESERVATION) -> Member:
-        return Member(
-            rank=rank,
-            peer=self.key.peer_id,
-            name=f"peer-{rank}",
-            reservation=reservation,
-            addresses=[self.address],
-            certificate=self.certificate.fingerprint,
-        )
+        return Member(rank=rank, reservation=reservation, row=self.row(f"peer-{rank}"))
+
+    def row(self, name: str = "peer") -> bytes:
+        addresses, certificate = [self.address], self.certificate.fingerprint
+        row = make_row(self.key, now=time.time(), name=name, addresses=addresses, certificate=certificate)
+        return encode_signed(self.key, row)
 
     async def dial(self, key: PrivateKey = CLIENT) -> Session:
         where = Place(self.key.peer_id, [self.address], self.certificate.fingerprint)

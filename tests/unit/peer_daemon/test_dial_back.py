@@ -19,7 +19,7 @@ from axonp2p.transport.messages import DialBack, DialedBack
 from peer_daemon import dial_back
 from peer_daemon.dial_back import DIAL_BACK_PATH, DialBackAsker, DialBackDoor
 from peer_daemon.dial_back_limits import MOST, MOST_OF_ONE, WITHIN_S, DialBackLimits
-from tests.fakes import key_of
+from tests.fakes import HERE, key_of
 
 
 def test_a_minute_has_room_for_so_many():
@@ -92,7 +92,7 @@ async def test_who_asks_hears_of_each_and_not_from_those_nobody_can_dial(peers, 
         return [ada.row(), ben.row(), hidden]
 
     asker = DialBackAsker(
-        ada.key.peer_id, ada.certificate.fingerprint, SystemClock(), random.Random(1), find, lambda said: None
+        (ada.key.peer_id, ada.certificate.fingerprint), SystemClock(), random.Random(1), HERE, find, lambda said: None
     )
     asker.port = ada.listener.port
     assert await asker._ask_some() == {ben.key.peer_id: True}

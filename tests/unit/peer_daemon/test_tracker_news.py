@@ -6,7 +6,7 @@ from axonp2p.table.tracker_file import read_health
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.wire.envelope import sign
 from peer_daemon.tracker_news import TrackerNews
-from tests.fakes import NOW, ManualClock, key_of
+from tests.fakes import NEARBY, NOW, ManualClock, key_of
 
 ONE, TWO, STRANGER = key_of("one"), key_of("two"), key_of("stranger")
 CONFIGURED = "https://192.0.2.1:7070"
@@ -42,7 +42,7 @@ class FakeLines:
 
 def make_news(folder):
     lines, trusted, offered = FakeLines(), [], []
-    news = TrackerNews(lines, folder / "trackers.json", ManualClock(), trusted.append, offered.extend)
+    news = TrackerNews(lines, folder / "trackers.json", ManualClock(), trusted.append, offered.extend, NEARBY)
     return news, lines.health, trusted, offered
 
 

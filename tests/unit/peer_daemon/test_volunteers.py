@@ -11,7 +11,7 @@ from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.wire.envelope import sign
 from peer_daemon.volunteers import Volunteers
-from tests.fakes import ManualClock, key_of, make_row
+from tests.fakes import NEARBY, ManualClock, key_of, make_row
 from tests.unit.table.dht.rows import key_number, row_of
 
 ME, ADA, BEN, CLEO = (key_of(name) for name in ("me", "ada", "ben", "cleo"))
@@ -46,7 +46,7 @@ async def test_only_peers_that_carry_and_can_be_dialled():
         sign(CLEO, make_row(CLEO, **addresses)),
         sign(ME, make_row(ME, carries=True, **addresses)),
     )
-    (found,) = await Volunteers(ME.peer_id, lines, ManualClock(), None).find()
+    (found,) = await Volunteers(ME.peer_id, lines, ManualClock(), NEARBY, None).find()
     assert found.peer == ADA.peer_id
     assert found.is_peer
     assert found.address.startswith("https://192.0.2.9:7071#")
@@ -58,10 +58,10 @@ async def test_the_dht_names_some_too_and_may_be_silent():
     async def find(wanted, count):
         return [one, other, row_of(key_number(3))]
 
-    (found,) = await Volunteers(ME.peer_id, OneAnswer(), ManualClock(), find).find()
+    (found,) = await Volunteers(ME.peer_id, OneAnswer(), ManualClock(), NEARBY, find).find()
     assert found.peer == one.peer
 
     async def silent(wanted, count):
         raise DhtSilent("nobody answers")
 
-    assert await Volunteers(ME.peer_id, OneAnswer(), ManualClock(), silent).find() == []
+    assert await Volunteers(ME.peer_id, OneAnswer(), ManualClock(), NEARBY, silent).find() == []

@@ -9,8 +9,9 @@ import pytest
 from axonp2p.peers import rtt
 from axonp2p.peers.rtt import Target, measure
 from axonp2p.peers.selection import Distance
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.ways import Place
-from tests.fakes import key_of
+from tests.fakes import HERE, key_of
 
 
 def targets(*names: str) -> dict[str, Target]:
@@ -21,7 +22,7 @@ def targets(*names: str) -> dict[str, Target]:
 
 @pytest.fixture(autouse=True)
 def distances(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def distance(target: Target) -> Distance:
+    async def distance(target: Target, policy: DialPolicy) -> Distance:
         if target.name == "silent":
             await asyncio.Event().wait()
         if target.name == "dead":
@@ -34,13 +35,16 @@ def distances(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_each_has_its_distance_or_its_reason() -> None:
     near, dead = targets("near", "dead")
-    assert await measure(targets("near", "dead")) == {near: Distance(0.01), dead: Distance(None, "connection refused")}
-    assert await measure({}) == {}
+    assert await measure(targets("near", "dead"), HERE) == {
+        near: Distance(0.01),
+        dead: Distance(None, "connection refused"),
+    }
+    assert await measure({}, HERE) == {}
 
 
 async def test_with_enough_near_ones_latecomers_are_not_waited_for() -> None:
     near, silent = targets("near", "silent")
-    found = await measure(targets("near", "silent"), enough=1, near_s=0.25)
+    found = await measure(targets("near", "silent"), HERE, enough=1, near_s=0.25)
     assert found[near] == Distance(0.01)
     assert found[silent].seconds is None
     assert found[silent].given_up
@@ -49,4 +53,4 @@ async def test_with_enough_near_ones_latecomers_are_not_waited_for() -> None:
 async def test_who_is_too_far_is_not_enough() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
-            await measure(targets("far", "silent"), enough=1, near_s=0.25)
+            await measure(targets("far", "silent"), HERE, enough=1, near_s=0.25)

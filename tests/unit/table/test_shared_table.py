@@ -24,8 +24,9 @@ from axonp2p.table.sightings import DHT
 from axonp2p.table.tracker_client import Found
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.http_caller import HttpCaller
-from tests.fakes import NOW, key_of, make_row
+from tests.fakes import NEARBY, NOW, key_of, make_row
 
 ADA, BEN, CAT = key_of("ada"), key_of("ben"), key_of("cat")
 CONTACT = "192.0.2.7:7071"
@@ -99,8 +100,8 @@ class Lab:
         health = TrackerHealth([f"https://{name}:7070" for name in trackers])
         lines = TrackerLines(health, clock, InOrder(1))
         saved = [SavedContact(address, NOW) for address in known]
-        self.dht = DhtSource(lambda: node, clock, saved) if node else None  # type: ignore[arg-type, return-value]
-        self.table = SharedTable(lines, self.dht, clock)
+        self.dht = DhtSource(lambda: node, clock, NEARBY, saved) if node else None  # type: ignore[arg-type, return-value]
+        self.table = SharedTable(lines, self.dht, NEARBY, clock)
 
     async def query(self, line: HttpCaller, need: dict[str, Any], count: int, **_: Any) -> Found:
         name = line.address.host
@@ -110,7 +111,9 @@ class Lab:
             raise answer
         return Found(answer, len(answer), len(answer), 0)
 
-    async def fetch_rows(self, peers: Sequence[CompactRow], *, now: float) -> dict[str, Row | Unreachable]:
+    async def fetch_rows(
+        self, peers: Sequence[CompactRow], dials: DialPolicy, *, now: float
+    ) -> dict[str, Row | Unreachable]:
         return {peer.peer: self.own_rows.get(peer.peer) or Unreachable("no answer") for peer in peers}
 
 
@@ -231,7 +234,9 @@ async def test_rows_teach_trackers_and_dht_nodes(lab: Callable[..., Lab]) -> Non
     await made.table.find({}, 5, enough=1)
     assert "https://three:7070" in made.table.trackers.health.addresses
     assert {contact.address for contact in made.dht.known} == {CONTACT, "[2001:db8::7]:7071"}
-    assert dht_contacts_of(make_row(ADA)) == []
+    assert dht_contacts_of(make_row(ADA), NEARBY) == []
+    elsewhere = make_row(ADA, dht=7071, addresses=["127.0.0.1:1", "10.0.0.1:1", "192.0.2.7:99999", "router.lan:1"])
+    assert dht_contacts_of(elsewhere, NEARBY) == []
     await made.table.close()
 
 
@@ -243,7 +248,7 @@ async def test_the_local_network_is_looked_at_when_no_node_answers() -> None:
         return [CONTACT]
 
     node = Node([])
-    source = DhtSource(lambda: node, Clock(), [SavedContact("192.0.2.99:1", NOW)], look_around)
+    source = DhtSource(lambda: node, Clock(), NEARBY, [SavedContact("192.0.2.99:1", NOW)], look_around)
     found = await source.ask({}, 5, dict)
     assert not found.answer.trouble
     assert looked == ["once"]
@@ -253,7 +258,9 @@ async def test_the_local_network_is_looked_at_when_no_node_answers() -> None:
 
 
 async def test_no_more_nodes_are_remembered_than_fit() -> None:
-    source = DhtSource(lambda: Node([]), Clock(), [SavedContact(f"192.0.2.1:{n}", NOW - 10) for n in range(1, 200)])
+    source = DhtSource(
+        lambda: Node([]), Clock(), NEARBY, [SavedContact(f"192.0.2.1:{n}", NOW - 10) for n in range(1, 200)]
+    )
     source.know(f"192.0.2.2:{n}" for n in range(1, 102))
     known = [contact.address for contact in source.known]
     assert len(known) == 200

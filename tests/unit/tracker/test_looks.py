@@ -4,29 +4,38 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fakes import key_of, make_row
+from axonp2p.transport.dial_policy import DialPolicy
+from tests.fakes import HERE, key_of, make_row
 from tracker.looks import BURST, LOOK_AGAIN_S, LOOKS_A_SECOND, Looks, worth_asking, worth_calling
 
 ADA, BEN = key_of("ada"), key_of("ben")
 
 
+PUBLIC, HOME = DialPolicy(lambda: ["1.0.0.1"]), DialPolicy(lambda: ["10.0.0.1"])
+
+
 @pytest.mark.parametrize(
-    ("addresses", "source", "called"),
+    ("tracker", "addresses", "source", "called"),
     [
-        (["8.8.8.8:7071"], "1.1.1.1", ["8.8.8.8:7071"]),
-        (["127.0.0.1:7071"], "1.1.1.1", []),
-        (["10.0.0.5:7071", "8.8.8.8:7071"], "1.1.1.1", ["8.8.8.8:7071"]),
-        (["10.0.0.5:7071"], "10.0.0.9", ["10.0.0.5:7071"]),
-        (["127.0.0.1:7071"], "127.0.0.1", ["127.0.0.1:7071"]),
-        (["[::1]:7071", "[2606:4700::1]:1"], "2606:4700::2", ["[2606:4700::1]:1"]),
-        (["database.internal:5432"], "127.0.0.1", []),
-        (["8.8.8.8:70000"], "127.0.0.1", []),
-        (["127.0.0.1:7071"], "", []),
-        (["8.8.8.8:1", "8.8.8.8:2", "8.8.8.8:3"], "1.1.1.1", ["8.8.8.8:1", "8.8.8.8:2"]),
+        (PUBLIC, ["8.8.8.8:7071"], "1.1.1.1", ["8.8.8.8:7071"]),
+        (PUBLIC, ["127.0.0.1:7071"], "1.1.1.1", []),
+        (PUBLIC, ["10.0.0.5:7071", "8.8.8.8:7071"], "1.1.1.1", ["8.8.8.8:7071"]),
+        (PUBLIC, ["10.0.0.5:7071"], "10.0.0.9", []),
+        (HOME, ["10.0.0.5:7071"], "10.0.0.9", ["10.0.0.5:7071"]),
+        (HOME, ["10.0.0.5:7071"], "1.1.1.1", []),
+        (HERE, ["127.0.0.1:7071"], "127.0.0.1", ["127.0.0.1:7071"]),
+        # Behind a proxy on its own machine all callers seem to be there.
+        (PUBLIC, ["127.0.0.1:22"], "127.0.0.1", []),
+        (HOME, ["169.254.169.254:80"], "10.0.0.9", []),
+        (PUBLIC, ["[::1]:7071", "[2606:4700::1]:1"], "2606:4700::2", ["[2606:4700::1]:1"]),
+        (HERE, ["database.internal:5432"], "127.0.0.1", []),
+        (PUBLIC, ["8.8.8.8:70000"], "127.0.0.1", []),
+        (HERE, ["127.0.0.1:7071"], "", []),
+        (PUBLIC, ["8.8.8.8:1", "8.8.8.8:2", "8.8.8.8:3"], "1.1.1.1", ["8.8.8.8:1", "8.8.8.8:2"]),
     ],
 )
-def test_which_addresses_are_called(addresses: list[str], source: str, called: list[str]):
-    assert [str(way) for way in worth_calling(make_row(ADA, addresses=addresses), source)] == called
+def test_which_addresses_are_called(tracker: DialPolicy, addresses: list[str], source: str, called: list[str]):
+    assert [str(way) for way in worth_calling(make_row(ADA, addresses=addresses), source, tracker)] == called
 
 
 def test_a_place_is_looked_at_once():
@@ -58,8 +67,8 @@ def test_relays_are_asked_by_the_same_rule_as_addresses():
     pin = "#" + "a" * 52
     relays = [f"https://10.0.0.1:7070{pin}", f"https://8.8.8.8:7070{pin}"]
     row = make_row(ADA, addresses=["9.9.9.9:7071"], relays=relays, dialable=False)
-    assert [str(way) for way in worth_asking(row, "1.1.1.1")] == ["relay 8.8.8.8:7070"]
-    assert [str(way) for way in worth_asking(row, "10.0.0.9")] == ["relay 10.0.0.1:7070", "relay 8.8.8.8:7070"]
+    assert [str(way) for way in worth_asking(row, "1.1.1.1", HOME)] == ["relay 8.8.8.8:7070"]
+    assert [str(way) for way in worth_asking(row, "10.0.0.9", HOME)] == ["relay 10.0.0.1:7070", "relay 8.8.8.8:7070"]
 
 
 def test_only_so_many_looks_a_second():

@@ -24,7 +24,7 @@ from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.http_replies import add_ping, errors_as_refusals
 from axonp2p.transport.listener import Listener
 from axonp2p.wire.envelope import Signed, sign
-from tests.fakes import ManualClock, key_of, make_row
+from tests.fakes import HERE, ManualClock, key_of, make_row
 from tests.unit.tracker.conftest import Start
 from tracker import prober
 from tracker.prober import Prober
@@ -40,7 +40,7 @@ class Lab:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.index = TableIndex(random.Random(1))
-        self.prober = Prober(self.index, self.clock)
+        self.prober = Prober(self.index, HERE, self.clock)
 
     def put(self, key: PrivateKey, row: Row) -> None:
         assert row.capability is not None

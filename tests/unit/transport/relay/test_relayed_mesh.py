@@ -8,12 +8,14 @@ from dataclasses import replace
 
 import pytest
 
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.link import MeshMember
 from axonp2p.transport.mesh import Mesh, MeshPatience
 from axonp2p.transport.messages import JoinMesh
 from axonp2p.transport.session import Session
 
 RESERVATION = "3f0a8c1e-5f0e-4f2a-9a53-0f4a5b6c7d8e"
+HERE = DialPolicy(lambda: ["127.0.0.1"], tells_why=False)
 
 
 class OpenRoad:
@@ -79,7 +81,7 @@ class Pair:
         async def lost(other: int, reason: str) -> None:
             self.lost.append(reason)
 
-        return Mesh(key, RESERVATION, deliver, lost, self.roads[rank], patience=self._patience)
+        return Mesh(key, RESERVATION, deliver, lost, self.roads[rank], patience=self._patience, policy=HERE)
 
     def _serving(self, rank: int):
         async def serve(session: Session) -> None:
