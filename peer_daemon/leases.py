@@ -19,6 +19,7 @@ from axonp2p.reservation.calendar import Calendar
 from axonp2p.reservation.token import Caller, Token, check_token
 from axonp2p.wire.codec import decode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
+from axonp2p.wire.schema import check_schema
 from peer_daemon.lending import Lending
 
 MOST_GRACE_S = 600
@@ -95,7 +96,8 @@ class Leases:
     def take(self, ask: TakeLease, caller: Caller, now: float) -> Lease:
         """The lease that `ask` gives to `caller` at `now`; the slot is held until `ended`.
 
-        Raises `TokenRefused`, `Busy`, `Refused`, and what decoding and opening a token raise. Nothing is changed then.
+        Raises `VersionMismatch`, `TokenRefused`, `Busy`, `Refused`, and what decoding and opening a token raise.
+        Nothing is changed then.
         """
         token = self._token(ask, caller, now)
         offer = self._lending.offer
@@ -149,6 +151,7 @@ class Leases:
             self._interrupted.pop(over.lease, None)
 
     def _token(self, ask: TakeLease, caller: Caller, now: float) -> Token:
+        check_schema(ask.schema, "the client")
         signed: Signed[Token] = decode(ask.token, Signed[Token], Token.LIMIT + ENVELOPE_OVERHEAD)
         return check_token(
             signed,

@@ -21,6 +21,7 @@ from axonp2p.table.dht.index_keys import environment_tags
 from axonp2p.table.records import Row
 from axonp2p.transport.address import join_host_port, split_host_port
 from axonp2p.transport.messages import MOST_RELAYS
+from axonp2p.wire.schema import WORK_SCHEMA
 from peer_daemon.lending import Lending
 from peer_daemon.offer import fit
 
@@ -154,6 +155,7 @@ def lasting_row(peer: PeerId, name: str, certificate: bytes, *, issues_tokens: b
         expires=0,
         capability=None,
         issues_tokens=issues_tokens,
+        schema=WORK_SCHEMA,
     )
 
 

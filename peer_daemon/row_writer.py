@@ -14,7 +14,7 @@ from axonp2p.files import write_whole
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.logs import get_logger
 from axonp2p.table.dht.compact import CompactRow, withdrawal_of
-from axonp2p.table.records import LONGEST_LIFE_S, Row
+from axonp2p.table.records import LONGEST_LIFE_S, NUMBER_AHEAD_S, Row
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, sign
 from peer_daemon.own_row import OwnRow
@@ -38,8 +38,8 @@ class Numbers:
         """The next number, kept on disk before it is used. Touches the disk; any number of threads may call."""
         with self._turn:
             now = int(self._clock.now() * 1000)
-            # One from a time when the clock was far ahead was refused by all, and would be until that time comes.
-            self._last = max(self._last + 1, now) if self._last <= now + LONGEST_LIFE_S * 1000 else now
+            # One that is further ahead than others take was refused by all, and would be until its time comes.
+            self._last = max(self._last + 1, now) if self._last <= now + NUMBER_AHEAD_S * 1000 else now
             try:
                 write_whole(self._path, str(self._last).encode())
             except OSError as error:

@@ -17,7 +17,7 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.receipt import Receipt, counts_instead
 from axonp2p.peers.capability import Capability
 from axonp2p.reservation.token import ReserveRequest
-from axonp2p.table.records import LONGEST_LIFE_S, Row, open_own_row
+from axonp2p.table.records import LONGEST_LIFE_S, NUMBER_AHEAD_S, Row, open_own_row
 from axonp2p.table.slots import supersedes
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from axonp2p.wire.codec import encode
@@ -27,9 +27,6 @@ MOST_KNOWN_PEERS = 1_500_000
 """Rows in the table, withdrawn and just expired ones included."""
 MOST_RESERVATIONS_OF_ONE = 2000
 """Tokens that are valid at once and were given to one source (an IPv4 address or an IPv6 /56)."""
-
-NUMBER_AHEAD_S = 120
-"""A row's number is its peer's time in milliseconds, and may be so many seconds ahead of the tracker's clock."""
 
 
 def open_announced(signed: Signed[Row], now: float) -> Row:

@@ -20,12 +20,22 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.peers.capability import Need, as_map, read_capability
 from axonp2p.peers.coordinates import Position, guess_between
 from axonp2p.peers.rtt import Target, measure
-from axonp2p.peers.selection import MOST_CANDIDATES, Candidate, Distance, Shortlist, how_many_to_ask, nearest_first
+from axonp2p.peers.selection import (
+    MOST_CANDIDATES,
+    OTHER_VERSION,
+    Candidate,
+    Distance,
+    Shortlist,
+    how_many_to_ask,
+    nearest_first,
+)
 from axonp2p.reservation.token import LONGEST_S
+from axonp2p.table.health import wrong_clock_among
 from axonp2p.table.records import Row
 from axonp2p.table.reporting import Reporter
 from axonp2p.table.shared_table import SharedTable
 from axonp2p.table.sightings import SeenRow, Sight
+from axonp2p.wire.schema import WORK_SCHEMA
 
 LOOKS = 3
 """How often at most the table is asked for one job."""
@@ -105,6 +115,7 @@ class Hiring:
         self._silent: set[PeerId] = set()
         self._convicted = means.trust.convicted()
         self._seen_false: set[PeerId] = set()
+        self._other_version: set[PeerId] = set()
         self._dialled = wish.first_rank
         self._names: dict[PeerId, str] = {}
         self.distances: dict[PeerId, Distance] = {}
@@ -113,7 +124,7 @@ class Hiring:
         """In the order of their ranks. Whoever calls `hire` ends them, also when it raises."""
 
     async def hire(self) -> None:
-        """Fill `hired`. Raises `NobodyFits`, `TrackerUnreachable`, or a tracker's refusal of the need."""
+        """Fill `hired`. Raises `NobodyFits`, `ClockWrong`, `TrackerUnreachable`, or a tracker's refusal of the need."""
         try:
             await self._hire()
         finally:
@@ -142,6 +153,10 @@ class Hiring:
                 break
         if len(self.hired) < self._wish.at_least:
             await self._look_at_the_others()
+            # Rows of a time that is not ours are dropped unseen: then too few fit, and nobody would look at a clock.
+            trackers = self._means.table.trackers.in_order()
+            if wrong := await wrong_clock_among(trackers, self._means.clock):
+                raise wrong
             raise self._shortlist.nobody_fits(hired=len(self.hired), needed=self._wish.at_least)
 
     async def _look(self, count: int, enough: int) -> Sight:
@@ -156,6 +171,9 @@ class Hiring:
         silent = sight.silent.keys() - self._silent - self._seen.keys()
         self._silent |= silent
         self._shortlist.add_unseen(len(silent), "unreachable")
+        others = {seen.row.peer for seen in sight.rows if seen.row.schema != WORK_SCHEMA} - self._other_version
+        self._other_version |= others
+        self._shortlist.add_unseen(len(others), OTHER_VERSION)
         known = [candidate for seen in sight.rows if (candidate := self._candidate(seen))]
         self._unmeasured += self._shortlist.worth_measuring(known)
         return sight
@@ -174,7 +192,7 @@ class Hiring:
         row = seen.row
         if row.capability is None or row.peer == self._means.key.peer_id or row.peer in self._wish.without:
             return None
-        if row.peer in self._convicted:
+        if row.peer in self._convicted or row.schema != WORK_SCHEMA:
             return None
         try:
             offer = read_capability(row.capability)

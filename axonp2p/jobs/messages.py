@@ -39,6 +39,7 @@ from axonp2p.transport.relay.messages import RegisterAtRelay
 from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
 from axonp2p.wire.ranks import MOST_MEMBERS, Rank
+from axonp2p.wire.schema import Schema
 
 JobId = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 Signature = Annotated[bytes, msgspec.Meta(max_length=SIGNATURE_BYTES)]
@@ -65,6 +66,8 @@ class TakeLease(Message, tag=True, frozen=True):
     grace: Annotated[int, msgspec.Meta(ge=0, le=3600)] = 0
     """For how many seconds the worker shall wait when the session is lost; who then takes the same lease again has it
     back. The peer may wait for less."""
+    schema: Schema = ""
+    """Which messages of a job the client speaks (`wire.schema`)."""
 
 
 class LeaseTaken(Message, tag=True, frozen=True):

@@ -57,6 +57,10 @@ def nearest_first(candidates: Iterable[Candidate], estimates: Mapping[PeerId, fl
     return mixed
 
 
+OTHER_VERSION = "runs another version of Axon"
+"""Why a peer whose messages are not ours is not hired."""
+
+
 class Shortlist:
     """The candidates of one job, the best first, and a tally of the reasons why others are not among them."""
 
@@ -134,6 +138,8 @@ def _fix(reasons: Counter[str], seen: int) -> str:
     if not seen:
         return "`axon peers` shows who is there; axon-peer run --tracker URL lends another machine"
     common = reasons.most_common(1)[0][0] if reasons else ""
+    if common == OTHER_VERSION:
+        return "install the version of Axon that the peers run (AX-405); `axon version` shows yours"
     if common.startswith("too far"):
         return "raise max-rtt under [need] in job.toml"
     if common.startswith(("lends", "has no GPU", "lacks")):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, PeerMisbehaved, Refused, Unreachable
+from axonp2p.errors import AxonError, PeerMisbehaved, Refused, TrackerUnreachable, Unreachable
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.table.asking_order import LONGEST_S, AskingOrder
 from axonp2p.table.dht_source import DhtAnswer, DhtSource
@@ -35,12 +35,21 @@ class Question:
 class Asking:
     """Carries one question to all sources. `run()` is called once."""
 
-    def __init__(self, question: Question, trackers: TrackerLines, dht: DhtSource | None, clock: Clock) -> None:
+    def __init__(
+        self,
+        question: Question,
+        trackers: TrackerLines,
+        dht: DhtSource | None,
+        clock: Clock,
+        answered: Sequence[SourceAnswer] = (),
+    ) -> None:
+        """`answered`: what the trackers said when they were asked just now; then only the DHT is asked."""
         self._question = question
         self._trackers = trackers
         self._dht = dht
         self._clock = clock
-        self._answers: list[SourceAnswer] = []
+        self._answers = list(answered)
+        self._asks_trackers = not answered
         self._silent: dict[PeerId, str] = {}
         self._failures: list[tuple[HttpCaller, AxonError]] = []
         self._running: dict[asyncio.Task[SourceAnswer], str] = {}
@@ -49,7 +58,7 @@ class Asking:
         """Ask until there is enough. Raises nothing of the family."""
         began = self._clock.monotonic()
         lines: dict[str, HttpCaller] = {}
-        for line in self._trackers.in_order():
+        for line in self._trackers.in_order() if self._asks_trackers else ():
             lines.setdefault(line.called, line)  # of two that claim one address, the better known is asked
         order = AskingOrder(
             list(lines), dht=self._dht is not None, at_once=self._question.at_once, now=self._clock.monotonic()
@@ -67,7 +76,9 @@ class Asking:
                 task.cancel()
             await asyncio.gather(*self._running, return_exceptions=True)
         seconds = self._clock.monotonic() - began
-        late = [SourceAnswer(source, seconds, trouble="not waited for") for source in self._running.values()]
+        why = f"no answer within {seconds:.1f} s"
+        late = [SourceAnswer(source, seconds, trouble=why) for source in self._running.values()]
+        self._failures += [(lines[one], TrackerUnreachable(why)) for one in self._running.values() if one in lines]
         return Sight(merged(self._answers), [*self._answers, *late], self._silent, order.complete)
 
     @property

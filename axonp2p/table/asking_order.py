@@ -14,8 +14,10 @@ NEXT_AFTER_S = 0.5
 """A tracker that has not answered by then is slow: the next one is asked as well."""
 DHT_AFTER_S = 0.3
 """The DHT is asked when the trackers have not shown enough by then; at once when there is no tracker to ask."""
+TRACKER_PATIENCE_S = 1.5
+"""Once one source has answered, other trackers have so long to add to it."""
 PATIENCE_S = 4.0
-"""Once one source has answered, the others have so long to add to it: a DHT node has to join first."""
+"""The same for the DHT, where a node has to join first."""
 LONGEST_S = 10.0
 """Nobody is waited for any longer."""
 
@@ -31,8 +33,8 @@ class AskingOrder:
         self._next_at = now
         self._dht_at = now + DHT_AFTER_S
         self._until = now + LONGEST_S
-        self._hurry = self._wait_for_all = at_once
-        self._heard = False
+        self._trackers_until = self._until
+        self._hurry = self._survey = at_once
         self._enough = False
 
     def start(self, now: float) -> list[str]:
@@ -54,8 +56,9 @@ class AskingOrder:
         self._running.discard(source)
         self._enough = enough
         self._hurry = True  # what one source shows too little of, every other one may know
-        if not self._heard and not self._wait_for_all:
-            self._heard = True
+        # A survey waits for the DHT to the end; neither waits long for a tracker that says nothing.
+        self._trackers_until = min(self._trackers_until, now + TRACKER_PATIENCE_S)
+        if not self._survey:
             self._until = min(self._until, now + PATIENCE_S)
 
     def failed(self, source: str, now: float) -> None:
@@ -70,11 +73,16 @@ class AskingOrder:
 
     def over(self, now: float) -> bool:
         """Whether nothing more is to be waited for."""
-        return self._enough or self.complete or now >= self._until
+        return self._enough or self.complete or now >= self._last_moment
+
+    @property
+    def _last_moment(self) -> float:
+        dht = self._dht_waits or DHT in self._running
+        return self._until if dht else min(self._until, self._trackers_until)
 
     def wait(self, now: float) -> float:
         """Seconds until `start` or `over` may say something new by themselves."""
-        moments = [self._until]
+        moments = [self._last_moment]
         if self._waiting:
             moments.append(self._next_at)
         if self._dht_waits:

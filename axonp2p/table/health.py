@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from axonp2p.clock import Clock
-from axonp2p.errors import MalformedMessage
+from axonp2p.errors import AxonError, ClockWrong, MalformedMessage
+from axonp2p.transport.clock_check import Off, wrong_clock
 from axonp2p.transport.http_caller import HttpCaller
 
 _PATH = "/v1/health"
 _LIMIT = 4096
+_CLOCKS_WITHIN_S = 2.0
+_MOST_CLOCKS = 5
 
 
 class _Page(msgspec.Struct):
@@ -34,6 +39,20 @@ class Health:
     rtt_s: float
     clock_off_s: float
     """Its clock minus ours."""
+
+
+async def wrong_clock_among(lines: Sequence[HttpCaller], clock: Clock) -> ClockWrong | None:
+    """Whether this computer's clock or a tracker's is wrong, by those of these trackers that answer soon."""
+
+    async def off(line: HttpCaller) -> Off | None:
+        try:
+            async with asyncio.timeout(_CLOCKS_WITHIN_S):
+                return line.called, (await ask_health(line, clock)).clock_off_s
+        except (AxonError, TimeoutError):
+            return None
+
+    offs = await asyncio.gather(*(off(line) for line in lines[:_MOST_CLOCKS]))
+    return wrong_clock([one for one in offs if one is not None])
 
 
 async def ask_health(line: HttpCaller, clock: Clock) -> Health:

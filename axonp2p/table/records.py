@@ -11,7 +11,10 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S, Address, Fingerprint, Relays
 from axonp2p.wire.codec import Message, decode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signable, Signed, open_signed
+from axonp2p.wire.schema import Schema
 
+NUMBER_AHEAD_S = 120
+"""A row's number is its peer's time in milliseconds, and may be so many seconds ahead of another clock."""
 LONGEST_LIFE_S = 2 * 3600
 """No row may promise to be true for longer than this, in seconds."""
 
@@ -57,6 +60,8 @@ class Row(Signable, frozen=True):
     """Who holds a connection of it, and carries callers to it."""
     carries: bool = False
     """Whether it is a relay for others."""
+    schema: Schema = ""
+    """Which messages of a job it speaks (`wire.schema`): a client that speaks others does not hire it."""
 
 
 def open_own_row(signed: Signed[Row]) -> Row:

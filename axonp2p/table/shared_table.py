@@ -54,7 +54,9 @@ class SharedTable:
         knew_nodes = self.dht is None or bool(self.dht.known)
         sight = await self._survey(question)
         if not knew_nodes and self.dht and self.dht.known:
-            return await self._survey(question)  # the trackers' rows name DHT nodes: now it can be asked as well
+            # The trackers' rows name DHT nodes: now it can be asked as well. Trackers have said what they know.
+            answers = [answer for answer in sight.answers if answer.source != DHT]
+            return await Asking(question, self.trackers, self.dht, self._clock, answers).run()
         return sight
 
     async def _survey(self, question: Question) -> Sight:

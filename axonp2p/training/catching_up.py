@@ -17,6 +17,7 @@ from enum import Enum
 from axonp2p.training.messages import AdoptState, Prepare
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import Action, MemberReady, StateAdoptedBy, Tell
+from axonp2p.wire.schema import WORK_SCHEMA
 
 PATIENT_ROUNDS = 3
 """Who has not come to the accepted state so many rounds after its time was over has to go."""
@@ -61,6 +62,7 @@ def prepare_order(plan: TrainPlan, rank: int) -> Tell:
             momentum_correction=wishes.momentum_correction,
             step_scaling=wishes.step_scaling,
             clip=wishes.clip,
+            schema=WORK_SCHEMA,
         ),
     )
 

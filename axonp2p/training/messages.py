@@ -39,6 +39,7 @@ from axonp2p.tensors.coding import Coding
 from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
 from axonp2p.wire.ranks import MOST_MEMBERS, Rank
+from axonp2p.wire.schema import Schema
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 StateHash = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
@@ -105,6 +106,8 @@ class Prepare(Message, tag=True, frozen=True):
     clip: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 0.0
     """The largest norm of a mean difference: each member's is clipped to this, over the root of their number; 0: no
     clipping."""
+    schema: Schema = ""
+    """Which messages of a job the client speaks (`wire.schema`)."""
 
 
 class Prepared(Message, tag=True, frozen=True):

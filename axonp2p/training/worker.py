@@ -25,6 +25,7 @@ from axonp2p.training.task import Task
 from axonp2p.training.training_thread import Built, TrainingThread
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, split_frame
+from axonp2p.wire.schema import check_schema
 
 LISTENING_S, LONGEST_LISTENING_S = 0.05, 0.5
 """After a deadline: who stood still for a while first hears what has come meanwhile, until it is quiet for the one,
@@ -131,6 +132,7 @@ class Worker:
 
     def _hear_prepare(self, order: Prepare) -> None:
         if self._prepare is None:
+            check_schema(order.schema, "the client")
             self._prepare = order
             self._build()
         elif msgspec.structs.replace(order, first_round=self._prepare.first_round) != self._prepare:

@@ -11,6 +11,7 @@ from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 
 NOTABLE_CLOCK_S = 5.0
 """Less than what is refused, but more than clocks that are kept by NTP differ."""
+_NOT_BELIEVED = "what is signed at another time is taken for expired, or for not yet valid"
 _SET_CLOCK = "sudo timedatectl set-ntp true"
 
 Off = tuple[str, float]
@@ -33,6 +34,13 @@ def clock_checks(trackers: Sequence[Off]) -> Iterable[Check]:
     for name, off in far:
         text = f"{name}'s is {_seconds(off)} {'ahead of' if off > 0 else 'behind'} everybody else's"
         yield _check(text, off, where=f"at {name}: ")
+
+
+def wrong_clock(trackers: Sequence[Off]) -> ClockWrong | None:
+    """Why nothing that is signed here is believed there, or the other way; None while clocks are near enough."""
+    checks = clock_checks(trackers) if trackers else ()
+    error = next((check for check in checks if check.state is State.FAIL), None)
+    return None if error is None else ClockWrong(error.text, cause=_NOT_BELIEVED, fix=error.fix)
 
 
 def _check(text: str, off: float, where: str = "") -> Check:

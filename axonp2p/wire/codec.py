@@ -9,7 +9,8 @@ import msgspec
 
 from axonp2p.errors import MalformedMessage, MessageTooLarge
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
+"""Of sessions: it grows when two sides could not even tell each other that they differ (`wire.schema`)."""
 
 T = TypeVar("T")
 

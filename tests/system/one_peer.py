@@ -20,6 +20,7 @@ from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.session import Session
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed
+from axonp2p.wire.schema import WORK_SCHEMA
 from tests.system.processes import Processes
 
 CLIENT = PrivateKey(b"c" * 32)
@@ -67,7 +68,9 @@ class Swarm:
         """The session with a lease on it."""
         session = await self.dial(key, local_address)
         try:
-            await session.send(TakeLease(token=token, job="digits", kind="train", cores=1, memory_mb=1024))
+            await session.send(
+                TakeLease(schema=WORK_SCHEMA, token=token, job="digits", kind="train", cores=1, memory_mb=1024)
+            )
             answer, _ = await session.receive(LeaseTaken)
         except AxonError:
             await session.close()

@@ -15,14 +15,16 @@ from axonp2p.client import promising
 from axonp2p.client.events import Event, PeerHired, PeerRefused, PeersFound, Reserved, RttMeasured
 from axonp2p.client.hiring import Hiring, Means, Wish
 from axonp2p.client.trust_book import TRUST_FILE, TrustBook
-from axonp2p.errors import AxonError, Busy, NobodyFits, Refused, TokenRefused, TrackerUnreachable
+from axonp2p.errors import AxonError, Busy, ClockWrong, NobodyFits, Refused, TokenRefused, TrackerUnreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.messages import EndLease, LeaseEnded, TakeLease
 from axonp2p.peers.capability import Need
 from axonp2p.peers.coordinates import Coordinate, Position, write_coordinate
 from axonp2p.peers.selection import how_many_to_ask
 from axonp2p.reservation.token import LONGEST_S, Token
+from axonp2p.table import health as health_module
 from axonp2p.table import reporting
+from axonp2p.table.health import Health
 from axonp2p.table.records import ReportHeard, Row
 from axonp2p.table.sightings import SeenRow, Sight, SourceAnswer
 from axonp2p.transport.session import Session
@@ -247,6 +249,27 @@ async def test_too_few_is_said_with_reasons_and_nobody_is_kept(start_peer: Any) 
     assert "1 lends 1 of the 2 cores needed" in caught.value.cause
     assert "1 busy or taking no work now" in caught.value.cause
     assert daemon.ended
+
+
+async def test_peers_of_another_version_are_not_hired_and_counted(start_peer: Any) -> None:
+    peer = await start_peer("otter", Daemon())
+    older = make_row(key_of("older"), name="older", schema="")
+    with pytest.raises(NobodyFits) as caught:
+        await Search(Table([peer.row(), older, older]), wanted=2, at_least=2).names()
+    assert "1 runs another version of Axon" in caught.value.cause
+    only_older = Search(Table([older]), wanted=1)
+    with pytest.raises(NobodyFits) as caught:
+        await only_older.names()
+    assert caught.value.fix.startswith("install the version of Axon that the peers run (AX-405)")
+
+
+async def test_a_wrong_clock_is_named_when_too_few_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def health(line: Any, clock: Any) -> Health:
+        return Health(time=NOW - 600, version="1", alive=2, rtt_s=0.01, clock_off_s=-600.0)
+
+    monkeypatch.setattr(health_module, "ask_health", health)
+    with pytest.raises(ClockWrong, match="this computer's and tracker test's differ by 600 s"):
+        await Search(Table([], alive=2), wanted=1).names()
 
 
 async def test_two_peers_of_one_name_can_be_told_apart(start_peer: Any) -> None:

@@ -28,6 +28,7 @@ from axonp2p.transport.listener import Listener
 from axonp2p.transport.session import Session
 from axonp2p.transport.ways import Place
 from axonp2p.wire.envelope import encode_signed
+from axonp2p.wire.schema import WORK_SCHEMA
 from peer_daemon.handlers import Door
 from peer_daemon.in_turn import InTurn
 from peer_daemon.kept_bundles import KeptBundles
@@ -222,7 +223,9 @@ def take_lease(*peers: OnePeer, reservation: str = RESERVATION, seconds: int = 6
         expires=now + seconds,
     )
     shown = encode_signed(TRACKER, token)
-    return TakeLease(token=shown, job="digits", kind="train", cores=1, memory_mb=256, datasets=list(datasets))
+    return TakeLease(
+        schema=WORK_SCHEMA, token=shown, job="digits", kind="train", cores=1, memory_mb=256, datasets=list(datasets)
+    )
 
 
 @pytest.fixture

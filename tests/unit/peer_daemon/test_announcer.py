@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from axonp2p.errors import Refused, StaleRow, TrackerUnreachable
 from axonp2p.peers.capability import read_capability
-from axonp2p.table.records import LONGEST_LIFE_S, Announced, Row, open_row
+from axonp2p.table.records import NUMBER_AHEAD_S, Announced, Row, open_row
 from axonp2p.table.tracker_health import TrackerHealth
 from peer_daemon.announce_rota import Rota
 from peer_daemon.announcer import EVERY_S, Announcer, Hearers
@@ -292,15 +292,17 @@ async def test_a_wrong_clock_is_noticed(make, clock, ahead, words):
 def test_numbers_grow_over_restarts_and_when_the_clock_goes_back(tmp_path, clock):
     first = Numbers(tmp_path / "sequence", clock).next()
     assert first == 1_000_000_000
-    clock.time -= 3600
+    clock.time -= NUMBER_AHEAD_S - 1
     again = Numbers(tmp_path / "sequence", clock)
     assert [again.next(), again.next()] == [first + 1, first + 2]
     (tmp_path / "sequence").write_text("rubbish")
-    assert Numbers(tmp_path / "sequence", clock).next() == 996_400_000
+    assert Numbers(tmp_path / "sequence", clock).next() == 1000 * int(1_000_000 - NUMBER_AHEAD_S + 1)
 
 
-def test_numbers_of_a_clock_that_was_far_ahead_are_given_up(tmp_path, clock):
-    clock.time += LONGEST_LIFE_S + 1
+@pytest.mark.parametrize("ahead", [NUMBER_AHEAD_S + 1, 300, 5400, 86400])
+def test_numbers_of_a_clock_that_was_ahead_are_given_up(tmp_path, clock, ahead):
+    """Trackers took none of them, so none of theirs stands in the way; waiting would lock this peer out."""
+    clock.time += ahead
     numbers = Numbers(tmp_path / "sequence", clock)
     numbers.next()
     clock.time = 1_000_000

@@ -5,13 +5,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axonp2p.errors import AxonError, BadSignature, Busy, MalformedMessage, MessageTooLarge, Refused, TokenRefused
+from axonp2p.errors import (
+    AxonError,
+    BadSignature,
+    Busy,
+    MalformedMessage,
+    MessageTooLarge,
+    Refused,
+    TokenRefused,
+    VersionMismatch,
+)
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.messages import TakeLease
 from axonp2p.peers.capability import Capability
 from axonp2p.reservation.token import Caller, Token
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, encode_signed, sign
+from axonp2p.wire.schema import WORK_SCHEMA
 from peer_daemon.leases import Interrupted, Leases
 from peer_daemon.lending import Lending
 
@@ -47,7 +57,14 @@ def token(number: int = 1, **changes) -> Token:
 def ask(
     token_: Token, *, signer: PrivateKey = TRACKER, cores: int = 1, memory_mb: int = 256, kind="train"
 ) -> TakeLease:
-    return TakeLease(token=encode_signed(signer, token_), job="digits", kind=kind, cores=cores, memory_mb=memory_mb)
+    return TakeLease(
+        schema=WORK_SCHEMA,
+        token=encode_signed(signer, token_),
+        job="digits",
+        kind=kind,
+        cores=cores,
+        memory_mb=memory_mb,
+    )
 
 
 CALLER = Caller(CLIENT.peer_id, ADDRESS)
@@ -74,8 +91,17 @@ BAD = {
     "of another kind": (ask(token(), kind="infer"), CALLER, TokenRefused),
     "for too many cores": (ask(token(), cores=3), CALLER, Refused),
     "for too much memory": (ask(token(), memory_mb=1025), CALLER, Refused),
-    "nothing": (TakeLease(token=b"", job="j", kind="train", cores=1, memory_mb=1), CALLER, MalformedMessage),
-    "endless": (TakeLease(token=b"x" * 9000, job="j", kind="train", cores=1, memory_mb=1), CALLER, MessageTooLarge),
+    "of another version": (msgspec.structs.replace(ask(token()), schema=""), CALLER, VersionMismatch),
+    "nothing": (
+        TakeLease(schema=WORK_SCHEMA, token=b"", job="j", kind="train", cores=1, memory_mb=1),
+        CALLER,
+        MalformedMessage,
+    ),
+    "endless": (
+        TakeLease(schema=WORK_SCHEMA, token=b"x" * 9000, job="j", kind="train", cores=1, memory_mb=1),
+        CALLER,
+        MessageTooLarge,
+    ),
 }
 
 
@@ -98,14 +124,18 @@ def test_a_flipped_bit_is_refused_wherever_it_is(data):
     bad[position // 8] ^= 1 << position % 8
     leases = make_leases()
     with pytest.raises((BadSignature, MalformedMessage, MessageTooLarge, TokenRefused)):
-        leases.take(TakeLease(token=bytes(bad), job="j", kind="train", cores=1, memory_mb=1), CALLER, NOW)
+        leases.take(
+            TakeLease(schema=WORK_SCHEMA, token=bytes(bad), job="j", kind="train", cores=1, memory_mb=1), CALLER, NOW
+        )
     assert leases.free(NOW) == 1
 
 
 @given(st.binary(max_size=300))
 def test_random_bytes_are_refused(noise):
     with pytest.raises(AxonError):
-        make_leases().take(TakeLease(token=noise, job="j", kind="train", cores=1, memory_mb=1), CALLER, NOW)
+        make_leases().take(
+            TakeLease(schema=WORK_SCHEMA, token=noise, job="j", kind="train", cores=1, memory_mb=1), CALLER, NOW
+        )
 
 
 def test_a_token_signed_for_another_purpose_is_none():
@@ -115,7 +145,9 @@ def test_a_token_signed_for_another_purpose_is_none():
         signer=TRACKER.peer_id, payload=envelope.payload, signature=TRACKER.sign("axon/reserve/1", envelope.payload)
     )
     with pytest.raises(BadSignature):
-        make_leases().take(TakeLease(token=encode(other), job="j", kind="train", cores=1, memory_mb=1), CALLER, NOW)
+        make_leases().take(
+            TakeLease(schema=WORK_SCHEMA, token=encode(other), job="j", kind="train", cores=1, memory_mb=1), CALLER, NOW
+        )
 
 
 def test_the_same_reservation_is_in_use_while_its_lease_lives():

@@ -8,6 +8,7 @@ from axonp2p.jobs.messages import TakeLease
 from axonp2p.reservation.token import Caller, Token
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import open_signed, sign
+from axonp2p.wire.schema import WORK_SCHEMA
 from peer_daemon.leases import Leases
 from peer_daemon.lending import Lending
 from peer_daemon.own_tokens import A_MINUTE, A_MINUTE_FOR_ONE, OwnTokens
@@ -32,7 +33,7 @@ def test_a_token_of_its_own_gives_a_lease():
     assert (token.peers, token.expires) == ([PEER.peer_id], int(NOW) + 60)
     leases = Leases(PEER.peer_id, Lending(make_offer()), check_address=True)
     leases.trust(PEER.peer_id)
-    ask = TakeLease(token=encode(signed), job="digits", kind="train", cores=1, memory_mb=256)
+    ask = TakeLease(schema=WORK_SCHEMA, token=encode(signed), job="digits", kind="train", cores=1, memory_mb=256)
     lease = leases.take(ask, Caller(CLIENT.peer_id, HERE), NOW)
     assert (lease.issuer, lease.token) == (PEER.peer_id, ask.token)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from axonp2p.table.asking_order import DHT_AFTER_S, LONGEST_S, NEXT_AFTER_S, PATIENCE_S, AskingOrder
+from axonp2p.table.asking_order import DHT_AFTER_S, LONGEST_S, NEXT_AFTER_S, PATIENCE_S, TRACKER_PATIENCE_S, AskingOrder
 from axonp2p.table.sightings import DHT
 
 
@@ -78,3 +78,15 @@ def test_a_survey_asks_everybody_at_once() -> None:
     asking.answered("one", 0.1, enough=False)
     assert not asking.over(LONGEST_S - 0.01)
     assert asking.over(LONGEST_S)
+
+
+def test_a_tracker_that_says_nothing_beside_one_that_answers_is_not_waited_for_long() -> None:
+    for at_once in (True, False):
+        asking = order("good", "silent", at_once=at_once)
+        asking.start(0.0)
+        asking.answered("good", 0.1, enough=False)
+        asking.start(0.1)
+        asking.answered(DHT, 0.2, enough=False)
+        assert not asking.over(0.1 + TRACKER_PATIENCE_S - 0.01)
+        assert asking.wait(0.2) <= TRACKER_PATIENCE_S
+        assert asking.over(0.1 + TRACKER_PATIENCE_S)

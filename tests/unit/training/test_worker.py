@@ -38,6 +38,7 @@ from axonp2p.training.messages import (
 from axonp2p.training.worker import Worker
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
+from axonp2p.wire.schema import WORK_SCHEMA
 from tests.unit.training.member_swarm import start_round
 
 # Weights by hand: these workers share one process and so one source of chance.
@@ -138,7 +139,10 @@ class Swarm:
 
     def prepare(self):
         for peer in self.peers:
-            self.tell(peer.rank, Prepare(rank=peer.rank, job="job", task="task.py", shards=3, batch=4, seed=1))
+            self.tell(
+                peer.rank,
+                Prepare(schema=WORK_SCHEMA, rank=peer.rank, job="job", task="task.py", shards=3, batch=4, seed=1),
+            )
             peer.send(BundleReady())
         states = {message.state for message, _ in self.hear(Prepared, range(len(self.peers))).values()}
         (state,) = states
@@ -317,7 +321,7 @@ def test_a_mistake_is_reported_and_the_worker_stays(swarm):
 
 def test_a_task_that_cannot_be_loaded_is_reported(swarm):
     one = swarm(1, "import nonsense_that_nobody_has")
-    one.tell(0, Prepare(rank=0, job="job", task="task.py", shards=1, batch=4, seed=1))
+    one.tell(0, Prepare(schema=WORK_SCHEMA, rank=0, job="job", task="task.py", shards=1, batch=4, seed=1))
     one.peers[0].send(BundleReady())
     failed, _ = one.hear(TaskFailed, [0])[0]
     assert failed.doing == "loading task.py"
@@ -342,7 +346,10 @@ def test_what_members_may_not_send_is_dropped_and_the_round_goes_on(swarm, capfd
     ("message", "reason"),
     [
         (start_round(0, bytes(32), [0]), "asked to go on from state 0000"),
-        (Prepare(rank=0, job="other", task="task.py", shards=3, batch=4, seed=1), "a second Prepare"),
+        (
+            Prepare(schema=WORK_SCHEMA, rank=0, job="other", task="task.py", shards=3, batch=4, seed=1),
+            "a second Prepare",
+        ),
     ],
 )
 def test_orders_that_make_no_sense_end_the_worker(swarm, message, reason):
@@ -360,7 +367,9 @@ def test_another_coordinator_is_told_where_the_worker_stands(swarm):
     first = one.prepare()
     one.start(0, first, [0])
     led_to = one.finish(0, [0])
-    one.tell(0, Prepare(rank=0, job="job", task="task.py", shards=3, batch=4, seed=1, first_round=1))
+    one.tell(
+        0, Prepare(schema=WORK_SCHEMA, rank=0, job="job", task="task.py", shards=3, batch=4, seed=1, first_round=1)
+    )
     ((again, _),) = one.hear(Prepared, [0]).values()
     assert (again.state, again.candidate) == (first, led_to)
     one.start(1, led_to, [0])

@@ -48,10 +48,10 @@ def test_a_caller_signs_nothing_for_somebody_else() -> None:
 
 def test_other_versions_are_named_on_both_sides() -> None:
     other = Challenge(protocol=PROTOCOL_VERSION + 1, nonce=NONCE, listener=LISTENER.peer_id)
-    with pytest.raises(VersionMismatch, match=r"speaks protocol 2, this side speaks 1"):
+    with pytest.raises(VersionMismatch, match=r"speaks protocol 3, this side speaks 2"):
         answer(encode(other))
     hello = Hello(protocol=7, nonce=NONCE, listener=LISTENER.peer_id, certificate=PIN)
-    with pytest.raises(VersionMismatch, match=r"speaks protocol 7, this side speaks 1"):
+    with pytest.raises(VersionMismatch, match=r"speaks protocol 7, this side speaks 2"):
         check(encode_signed(CALLER, hello))
 
 
