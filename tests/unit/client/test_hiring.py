@@ -98,11 +98,16 @@ async def report(line: Any, key: Any, peer: str, *, now: float) -> ReportHeard:
     return ReportHeard(checking=True)
 
 
+async def no_wrong_clock(lines: Any, clock: Any) -> None:
+    """All clocks are right."""
+
+
 @pytest.fixture(autouse=True)
 def tracker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(promising, "reserve", reserve)
     monkeypatch.setattr(reporting, "report", report)
     monkeypatch.setattr(hiring_module, "PAUSE_S", 0.0)
+    monkeypatch.setattr(hiring_module, "wrong_clock_among", no_wrong_clock)
 
 
 class Search:
@@ -268,6 +273,7 @@ async def test_a_wrong_clock_is_named_when_too_few_fit(monkeypatch: pytest.Monke
         return Health(time=NOW - 600, version="1", alive=2, rtt_s=0.01, clock_off_s=-600.0)
 
     monkeypatch.setattr(health_module, "ask_health", health)
+    monkeypatch.setattr(hiring_module, "wrong_clock_among", health_module.wrong_clock_among)
     with pytest.raises(ClockWrong, match="this computer's and tracker test's differ by 600 s"):
         await Search(Table([], alive=2), wanted=1).names()
 

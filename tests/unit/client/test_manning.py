@@ -29,7 +29,7 @@ from axonp2p.transport.session import Session
 from tests.fakes import AtOnce, ManualClock
 from tests.unit.client import conftest
 from tests.unit.client.conftest import Daemon
-from tests.unit.client.test_hiring import CLIENT, Table, report, reserve
+from tests.unit.client.test_hiring import CLIENT, Table, no_wrong_clock, report, reserve
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +38,7 @@ def tracker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reporting, "report", report)
     monkeypatch.setattr(hiring_module, "PAUSE_S", 0.0)
     monkeypatch.setattr(manning_module, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(hiring_module, "wrong_clock_among", no_wrong_clock)
 
 
 class Life:
