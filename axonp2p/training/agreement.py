@@ -10,10 +10,23 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import TypeVar
 
-from axonp2p.training.messages import AdoptState
+from axonp2p.training.messages import AdoptState, Prepared
 from axonp2p.training.round_messages import Action, SendStartState, Tell
 
 T = TypeVar("T")
+
+ModelSize = tuple[int, int, int]
+"""Of a model's vector: values coded in few bits, all values, and those of the others that an exchange sends."""
+
+
+def size_of(prepared: Prepared) -> ModelSize:
+    """The size of the model that a member has built."""
+    return prepared.parameters, prepared.values, prepared.exact
+
+
+def odd_size(one: ModelSize, others: ModelSize) -> str:
+    """What is wrong with one model, where the others have another size."""
+    return f"its model has {one[0]} parameters and {one[1]} values, the others' {others[0]} and {others[1]}"
 
 
 def majority(said: Mapping[int, T]) -> T:
