@@ -43,6 +43,11 @@ class Facts:
     listeners: int = 0
     """Who is only sent the results."""
 
+    @property
+    def moving(self) -> int:
+        """How many values an exchange sends, in whatever coding."""
+        return self.parameters + self.exact
+
     def up(self, rank: int) -> float:
         """Bytes a second that the member can send, for want of better an assumption."""
         return self.upload.get(rank, 0.0) or ASSUMED_UPLOAD

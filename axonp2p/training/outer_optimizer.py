@@ -91,21 +91,21 @@ class OuterStep:
         self._before = state
         self._learning_rate = learning_rate
         self._momentum = momentum
+        self._wide_from = state.layout.wide.start
         # Of zeros that nobody writes to, the system makes no pages.
         self._vector = torch.from_numpy(numpy.zeros(len(state.vector), numpy.float32))
 
     def take(self, begin: int, mean: Tensor) -> None:
         """The mean difference of the values from `begin` on; each value comes once."""
-        layout = self._before.layout
-        inside = min(max(layout.parameters - begin, 0), len(mean))
-        narrow = min(max(layout.wide.start - begin, inside), len(mean))
+        inside = min(max(self._before.layout.parameters - begin, 0), len(mean))
+        narrow = min(max(self._wide_from - begin, inside), len(mean))
         if inside:
             self._take_parameters(begin, mean[:inside])
         if inside < narrow:
             place = slice(begin + inside, begin + narrow)
             torch.sub(self._before.vector[place], mean[inside:narrow], out=self._vector[place])
-        # A wide number's three values may come in three parts: it is put together in the end.
-        self._vector[begin + narrow : begin + len(mean)] = mean[narrow:]
+        if narrow < len(mean):  # a wide number's three values may come in three parts: it is put together in the end
+            self._vector[begin + narrow : begin + len(mean)] = mean[narrow:]
 
     def state(self) -> State:
         """The next state, once all values have come. Nothing can be taken after it."""
