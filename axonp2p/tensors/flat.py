@@ -4,7 +4,7 @@ Members exchange this vector. Its sections, in this order, differ in what an exc
 
     parameters       float32, float16, bfloat16, complex64: coded in few bits, and the outer step
     rows             those with sparse gradients: exactly, the mean of the members that changed a value
-    still            frozen parameters: exactly, the plain mean, as all that follows
+    still            parameters that no optimiser trains: exactly, the plain mean, as all that follows
     float buffers    BatchNorm's statistics
     bits             what float32 cannot count with (infinity, nan, 1e300): its bits, which no member may change
     small integers   of 16 bits at most, bool: the mean, rounded
@@ -102,12 +102,15 @@ class Layout:
 
 
 def layout_of(model: nn.Module, optimizer: optim.Optimizer | None = None) -> Layout:
-    """The layout of a model's vector. Raises `ValueError`, with the tensor's name, for what cannot be exchanged."""
-    tensors = _tensors(model)
+    """The layout of a model's vector; without an optimiser all parameters count as trained that are not frozen.
+
+    Raises `ValueError`, with the tensor's name, for what cannot be exchanged.
+    """
+    trained = {id(parameter) for parameter in _trained(model, optimizer)}
     rows = {id(parameter) for parameter in _by_rows(model, optimizer)}
     found = [
-        Held(name, tensor.dtype, _section(name, tensor, by_rows=id(tensor) in rows), tensor.numel())
-        for name, tensor in tensors.items()
+        Held(name, tensor.dtype, _section(name, tensor, id(tensor) in trained, id(tensor) in rows), tensor.numel())
+        for name, tensor in _tensors(model).items()
     ]
     found.sort(key=lambda held: _SECTIONS.index(held.section))
     sizes = {section: sum(held.values for held in found if held.section == section) for section in _SECTIONS}
@@ -199,16 +202,14 @@ def parameters(vector: Tensor, model: nn.Module, layout: Layout) -> list[tuple[T
     return [(tensor, piece.view(tensor.shape)) for tensor, piece in zip(flat, pieces, strict=True)]
 
 
-def _section(name: str, tensor: Tensor, *, by_rows: bool) -> Section:
-    parameter = isinstance(tensor, nn.Parameter)
-    if parameter and is_lazy(tensor):
+def _section(name: str, tensor: Tensor, trained: bool, by_rows: bool) -> Section:
+    if is_lazy(tensor):
         raise ValueError(f"{name} has no size yet: run one batch through lazy modules in model()")
     if tensor.layout is not torch.strided or tensor.is_meta:
         kind = "is on no device" if tensor.is_meta else f"is laid out as {tensor.layout}"
         raise ValueError(f"{name} {kind}: members exchange plain tensors; a buffer may have persistent=False")
     if tensor.dtype in _SMALL or tensor.dtype in _WIDE:
         return "small integers" if tensor.dtype in _SMALL else "wide integers"
-    trained = parameter and tensor.requires_grad
     if tensor.dtype == torch.float64:
         return "wide floats" if trained or (wide.holds(tensor.detach()) and _countable(tensor)) else "bits"
     if tensor.dtype not in _FLOATS:
@@ -220,7 +221,16 @@ def _section(name: str, tensor: Tensor, *, by_rows: bool) -> Section:
         return "rows" if by_rows else "parameters"
     if not _countable(tensor):
         return "bits"
-    return "still" if parameter else "float buffers"
+    return "still" if isinstance(tensor, nn.Parameter) else "float buffers"
+
+
+def _trained(model: nn.Module, optimizer: optim.Optimizer | None) -> Iterable[Tensor]:
+    """Those that an optimiser has. Codings of few bits know no zero: what must not change is not to be among them."""
+    own = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    groups = [] if optimizer is None else optimizer.param_groups
+    given = {id(parameter) for group in groups for parameter in group["params"]}
+    # An optimiser of optimisers may say of none what it has: then nothing is known, and all count.
+    return [parameter for parameter in own if id(parameter) in given] or own
 
 
 def _by_rows(model: nn.Module, optimizer: optim.Optimizer | None) -> Iterable[Tensor]:

@@ -26,7 +26,9 @@ def size_of(prepared: Prepared) -> ModelSize:
 
 def odd_size(one: ModelSize, others: ModelSize) -> str:
     """What is wrong with one model, where the others have another size."""
-    return f"its model has {one[0]} parameters and {one[1]} values, the others' {others[0]} and {others[1]}"
+    return "its model has {0} parameters, {1} values and {2} exact ones, the others' {3}, {4} and {5}".format(
+        *one, *others
+    )
 
 
 def majority(said: Mapping[int, T]) -> T:
