@@ -58,8 +58,8 @@ def threshold_for(values: Tensor, density: float) -> float:
 
 def mostly_zero(values: Tensor) -> bool:
     """Whether more than half of them are 0, as a sample at even distances has it."""
-    sample = values[:: max(1, len(values) // _SAMPLED) | 1]
-    return 2 * int(sample.count_nonzero()) < len(sample)
+    sample = values.numpy()[:: len(values) // _SAMPLED | 1]
+    return 2 * int(numpy.count_nonzero(sample)) < len(sample)
 
 
 def select(values: Tensor, density: float, threshold: float | None) -> Numbers:

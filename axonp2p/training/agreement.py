@@ -26,9 +26,11 @@ def size_of(prepared: Prepared) -> ModelSize:
 
 def odd_size(one: ModelSize, others: ModelSize) -> str:
     """What is wrong with one model, where the others have another size."""
-    return "its model has {0} parameters, {1} values and {2} exact ones, the others' {3}, {4} and {5}".format(
-        *one, *others
-    )
+    said = [
+        f"{parameters} parameters, {values} values and {exact} exact ones"
+        for parameters, values, exact in (one, others)
+    ]
+    return f"its model has {said[0]}, the others' {said[1]}"
 
 
 def majority(said: Mapping[int, T]) -> T:
