@@ -112,6 +112,7 @@ class PeerReady(Event, frozen=True):
     peer: str
     rank: int
     parameters: int
+    """That are trained and take the outer step."""
 
 
 class PeerLost(Event, frozen=True):

@@ -121,7 +121,7 @@ class Narrator:
             case GoesOn(rounds=rounds, holders=holders):
                 self._books.go_on(rounds, [self._name(rank) for rank in holders])
             case MemberReady(rank=rank, prepared=prepared):
-                self._values = prepared.values
+                self._values = prepared.parameters + prepared.exact
                 self._account.tell(PeerReady(peer=self._name(rank), rank=rank, parameters=prepared.parameters))
             case RoundBegun(attempt=attempt) if attempt == self._plan.first_attempt:
                 self._pace.begun_round(self._clock.monotonic())

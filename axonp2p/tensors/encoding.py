@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import struct
 
+import numpy
 from torch import Tensor
 
+from axonp2p.tensors.bits import Numbers
 from axonp2p.tensors.coding import Coding
 from axonp2p.tensors.dense import Piece, decode_dense, dense_bytes, encode_dense, largest_magnitude
 from axonp2p.tensors.levels import LARGEST, NORMAL
-from axonp2p.tensors.sparse import decode_sparse, encode_sparse, kept_count, select, sparse_bytes
+from axonp2p.tensors.sparse import decode_sparse, encode_sparse, kept_count, mostly_zero, select, sparse_bytes
 
 _HEAD = struct.Struct("<HHI")
 _DENSE, _SPARSE = 0, 1
@@ -23,14 +25,16 @@ def encode(values: Tensor, coding: Coding, *, threshold: float | None = None) ->
     """The payload of a flat, contiguous float32 vector, and what it decodes to, equal to the bit.
 
     With a density below 1 only large values go out: those whose magnitude is at least `threshold`, or else about that
-    share of them; but all of them do where that takes fewer bytes. What decodes is never farther from `values` than
+    share of them; but all of them do where that takes fewer bytes. Zeros alone take next to no bytes in any coding, nor
+    do those among mostly zeros in 32 bits: nothing is lost by it. What decodes is never farther from `values` than
     zeros are, so that error feedback converges. In less than 32 bits, magnitudes beyond 2^100 are cut to that. Raises
     `ValueError` when a value is not finite.
     """
     values = values.detach()
-    if largest_magnitude(values) > LARGEST and coding.bits < 32:
+    largest = largest_magnitude(values)
+    if largest > LARGEST and coding.bits < 32:
         values = values.clamp(-LARGEST, LARGEST)
-    form, (pieces, decoded) = _coded(values, coding, threshold)
+    form, (pieces, decoded) = _coded(values, coding, threshold, nothing=largest == 0)
     return b"".join([_HEAD.pack(coding.bits, form, len(values)), *pieces]), decoded
 
 
@@ -58,9 +62,18 @@ def encoded_bytes(count: int, coding: Coding) -> int:
     return min(all_of_them, _HEAD.size + sparse_bytes(count, kept_count(count, coding.density), coding.bits))
 
 
-def _coded(values: Tensor, coding: Coding, threshold: float | None) -> tuple[int, tuple[list[Piece], Tensor]]:
-    if coding.density < 1:
+def _coded(
+    values: Tensor, coding: Coding, threshold: float | None, *, nothing: bool
+) -> tuple[int, tuple[list[Piece], Tensor]]:
+    indices: Numbers | None = None
+    if nothing:
+        indices = numpy.zeros(0, numpy.int64)
+    elif coding.density < 1:
         indices = select(values, coding.density, threshold)
-        if sparse_bytes(len(values), len(indices), coding.bits) < dense_bytes(len(values), coding.bits):
-            return _SPARSE, encode_sparse(values, indices, coding.bits)
+    elif coding.bits == 32 and mostly_zero(values):
+        indices = numpy.flatnonzero(values.numpy())
+    if indices is not None and sparse_bytes(len(values), len(indices), coding.bits) < dense_bytes(
+        len(values), coding.bits
+    ):
+        return _SPARSE, encode_sparse(values, indices, coding.bits)
     return _DENSE, encode_dense(values, coding.bits, NORMAL)

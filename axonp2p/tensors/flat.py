@@ -1,88 +1,352 @@
-"""A model as one flat float32 vector: parameters first, then float buffers, then integer buffers as floats.
+"""A model as one flat float32 vector, which comes back to the model without a digit lost.
 
-Members exchange this vector. Parameters take the outer step, buffers (such as BatchNorm's statistics) a plain mean,
-so the three sections stay apart. Tied parameters stand in it once; buffers that are not in the state dict are left
-out, because the model's code makes them again.
+Members exchange this vector. Its sections, in this order, differ in what an exchange and an outer step do to them:
+
+    parameters       float32, float16, bfloat16, complex64: coded in few bits, and the outer step
+    rows             those with sparse gradients: exactly, the mean of the members that changed a value
+    still            parameters that no optimiser trains: exactly, the plain mean, as all that follows
+    float buffers    BatchNorm's statistics
+    bits             what float32 cannot count with (infinity, nan, 1e300): its bits, which no member may change
+    small integers   of 16 bits at most, bool: the mean, rounded
+    wide floats      float64, parameters too: three values each (`wide`), the mean
+    wide integers    three values each, the mean, rounded
+
+Tied parameters stand in it once; buffers that are not in the state dict are left out, because the model's code makes
+them again. A complex number is two values.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, nn, optim
 from torch.nn.parameter import is_lazy
+
+from axonp2p.tensors import wide
+from axonp2p.tensors.dense import largest_magnitude
+from axonp2p.tensors.levels import LARGEST
+
+Section = Literal[
+    "parameters", "rows", "still", "float buffers", "bits", "small integers", "wide floats", "wide integers"
+]
+_SECTIONS: tuple[Section, ...] = get_args(Section)
+_FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2, torch.complex64)
+_SMALL = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.uint16)
+_WIDE = (torch.int64, torch.int32, torch.uint32, torch.uint64)
+
+
+@dataclass(frozen=True)
+class Held:
+    """One tensor of the model, and where it stands."""
+
+    name: str
+    dtype: torch.dtype
+    section: Section
+    elements: int
+
+    @property
+    def values(self) -> int:
+        """How many float32 values it takes."""
+        if self.section == "bits":
+            return self.elements * self.dtype.itemsize // _unit(self.dtype).itemsize
+        if self.section in ("wide floats", "wide integers"):
+            return self.elements * wide.LANES
+        return self.elements * (2 if self.dtype.is_complex else 1)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How many values each section has, and how many elements each tensor has, in the order of the vector."""
+    """How many values each section has, how many elements each tensor has, and the tensors, in the vector's order."""
 
     parameters: int
     float_buffers: int
     integer_buffers: int
+    """The small ones."""
     lengths: tuple[int, ...]
+    rows: int = 0
+    still: int = 0
+    bits: int = 0
+    wide_floats: int = 0
+    """Three for each number, as of the next."""
+    wide_integers: int = 0
+    tensors: tuple[Held, ...] = ()
+
+    @property
+    def bounds(self) -> dict[Section, slice]:
+        """Where each section is."""
+        sizes = (self.parameters, self.rows, self.still, self.float_buffers, self.bits, self.integer_buffers)
+        ends = [0]
+        for size in (*sizes, self.wide_floats, self.wide_integers):
+            ends.append(ends[-1] + size)
+        return {name: slice(begin, end) for name, (begin, end) in zip(_SECTIONS, pairwise(ends), strict=True)}
+
+    @property
+    def wide(self) -> slice:
+        """Where the values are of which three are a number."""
+        return slice(self.values - self.wide_floats - self.wide_integers, self.values)
 
     @property
     def values(self) -> int:
         """The length of the whole vector."""
-        return self.parameters + self.float_buffers + self.integer_buffers
+        narrow = self.parameters + self.rows + self.still + self.float_buffers + self.bits + self.integer_buffers
+        return narrow + self.wide_floats + self.wide_integers
+
+    @property
+    def moving(self) -> int:
+        """How many values an exchange sends exactly, as far as can be known: what stays as it is costs nothing."""
+        return self.values - self.parameters - self.still - self.bits - self.rows * 7 // 8
 
 
-def layout_of(model: nn.Module) -> Layout:
-    """The layout of a model's vector. Raises `ValueError` for tensors that a float32 vector cannot hold."""
-    sections = _sections(model)
-    sizes = [sum(tensor.numel() for tensor in section) for section in sections]
-    lengths = tuple(tensor.numel() for section in sections for tensor in section)
-    return Layout(sizes[0], sizes[1], sizes[2], lengths)
+def layout_of(model: nn.Module, optimizer: optim.Optimizer | None = None) -> Layout:
+    """The layout of a model's vector; without an optimiser all parameters count as trained that are not frozen.
+
+    Raises `ValueError`, with the tensor's name, for what cannot be exchanged.
+    """
+    trained = {id(parameter) for parameter in _trained(model, optimizer)}
+    rows = {id(parameter) for parameter in _by_rows(model, optimizer)}
+    found = [
+        Held(name, tensor.dtype, _section(name, tensor, id(tensor) in trained, id(tensor) in rows), tensor.numel())
+        for name, tensor in _tensors(model).items()
+    ]
+    found.sort(key=lambda held: _SECTIONS.index(held.section))
+    sizes = {section: sum(held.values for held in found if held.section == section) for section in _SECTIONS}
+    return Layout(
+        parameters=sizes["parameters"],
+        float_buffers=sizes["float buffers"],
+        integer_buffers=sizes["small integers"],
+        lengths=tuple(held.elements for held in found),
+        rows=sizes["rows"],
+        still=sizes["still"],
+        bits=sizes["bits"],
+        wide_floats=sizes["wide floats"],
+        wide_integers=sizes["wide integers"],
+        tensors=tuple(found),
+    )
 
 
 def read(model: nn.Module, layout: Layout) -> Tensor:
     """A new vector with the model's values. Raises `ValueError` when the model has changed its shape."""
     with torch.no_grad():
-        return torch.cat([tensor.reshape(-1).to(torch.float32) for tensor in _tensors(model, layout)])
+        found = _found(model, layout)
+        flats = [_values(tensor, held) for tensor, held in found if not held.section.startswith("wide")]
+        if layout.wide_floats:
+            flats.append(wide.split_floats(_joined(found, "wide floats")))
+        if layout.wide_integers:
+            flats.append(wide.split_integers(_joined(found, "wide integers")))
+        return torch.cat(flats)
 
 
 def write(vector: Tensor, model: nn.Module, layout: Layout) -> None:
     """Put a vector's values into the model. Raises `ValueError` when the model has changed its shape."""
     with torch.no_grad():
-        chunks = torch.split(vector, list(layout.lengths))
-        for tensor, chunk in zip(_tensors(model, layout), chunks, strict=True):
-            whole = chunk if tensor.is_floating_point() else chunk.round()
-            tensor.copy_(whole.view(tensor.shape))
+        found = _found(model, layout)
+        narrow = [(tensor, held) for tensor, held in found if not held.section.startswith("wide")]
+        chunks = torch.split(vector[: layout.wide.start], [held.values for _, held in narrow])
+        for (tensor, held), chunk in zip(narrow, chunks, strict=True):
+            _put(chunk, tensor, held)
+        bounds = layout.bounds
+        _put_wide(wide.joined_floats(vector[bounds["wide floats"]]), found, "wide floats")
+        _put_wide(wide.joined_integers(vector[bounds["wide integers"]]), found, "wide integers")
 
 
-def parameters(vector: Tensor, model: nn.Module, layout: Layout) -> list[tuple[nn.Parameter, Tensor]]:
-    """The model's parameters, each with its piece of the vector. Raises `ValueError` when the model has changed."""
-    _tensors(model, layout)
-    found = list(model.parameters())
-    pieces = torch.split(vector[: layout.parameters], [parameter.numel() for parameter in found])
-    return [(parameter, piece.view(parameter.shape)) for parameter, piece in zip(found, pieces, strict=True)]
+def minus(vector: Tensor, taken: Tensor, layout: Layout) -> Tensor:
+    """A new vector: `vector` less `taken`. The same bits on every machine."""
+    rest = vector - taken
+    if layout.wide_floats or layout.wide_integers:
+        rest[layout.wide] = less_wide(vector[layout.wide], taken[layout.wide], layout)
+    return rest
 
 
-def _tensors(model: nn.Module, layout: Layout) -> list[Tensor]:
-    tensors = [tensor for section in _sections(model) for tensor in section]
-    if tuple(tensor.numel() for tensor in tensors) != layout.lengths:
-        raise ValueError("the model's parameters or buffers have changed in number or size since model() built it")
-    return tensors
+def less_wide(lanes: Tensor, taken: Tensor, layout: Layout) -> Tensor:
+    """The same of the values in `layout.wide` alone."""
+    return wide.less(lanes, taken, layout.wide_floats // wide.LANES)
 
 
-def _sections(model: nn.Module) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-    parameters: list[Tensor] = []
-    for name, parameter in model.named_parameters():
-        if is_lazy(parameter):
-            raise ValueError(f"{name} has no size yet: run one batch through lazy modules in model()")
-        if not parameter.is_floating_point():
-            raise ValueError(f"{name} holds {parameter.dtype}: parameters must be real floating point numbers")
-        parameters.append(parameter)
-    floats: list[Tensor] = []
-    integers: list[Tensor] = []
+def difference(start: Tensor, model: nn.Module, layout: Layout) -> Tensor:
+    """`start`, which is taken over, less what the model holds now.
+
+    Raises `ValueError`, with the tensor's name, for a change of which members could take no mean.
+    """
+    end = read(model, layout)
+    lanes = less_wide(start[layout.wide], end[layout.wide], layout)
+    moved = start.sub_(end)
+    moved[layout.wide] = lanes
+    if layout.bits and bool(moved[layout.bounds["bits"]].any()):
+        name, dtype = _first_wrong(moved, layout, "bits")
+        raise ValueError(
+            f"{name} ({dtype}) held numbers that float32 has no room for (infinite, nan or too large) when model() "
+            f"made it, and has changed: register it with persistent=False, or let it hold finite numbers"
+        )
+    try:
+        fits = largest_magnitude(moved) <= LARGEST
+    except ValueError:
+        fits = False
+    if not fits:
+        name, dtype = _first_wrong(moved, layout, "")
+        raise ValueError(f"{name} ({dtype}) became nan, infinite or too large for float32")
+    return moved
+
+
+def parameters(vector: Tensor, model: nn.Module, layout: Layout) -> list[tuple[Tensor, Tensor]]:
+    """The model's parameters that take the outer step, each with its piece of the vector, complex ones as pairs.
+
+    Raises `ValueError` when the model has changed.
+    """
+    found = [(tensor, held) for tensor, held in _found(model, layout) if held.section == "parameters"]
+    pieces = torch.split(vector[: layout.parameters], [held.values for _, held in found])
+    flat = [_real(tensor.detach()) if tensor.is_complex() else tensor for tensor, _ in found]
+    return [(tensor, piece.view(tensor.shape)) for tensor, piece in zip(flat, pieces, strict=True)]
+
+
+def _section(name: str, tensor: Tensor, trained: bool, by_rows: bool) -> Section:
+    if is_lazy(tensor):
+        raise ValueError(f"{name} has no size yet: run one batch through lazy modules in model()")
+    if tensor.layout is not torch.strided or tensor.is_meta:
+        kind = "is on no device" if tensor.is_meta else f"is laid out as {tensor.layout}"
+        raise ValueError(f"{name} {kind}: members exchange plain tensors; a buffer may have persistent=False")
+    if tensor.dtype in _SMALL or tensor.dtype in _WIDE:
+        return "small integers" if tensor.dtype in _SMALL else "wide integers"
+    if tensor.dtype == torch.float64:
+        return "wide floats" if trained or (wide.holds(tensor.detach()) and _countable(tensor)) else "bits"
+    if tensor.dtype not in _FLOATS:
+        raise ValueError(
+            f"{name} holds {tensor.dtype}, which no model file has room for: keep it as complex64 or in real numbers; "
+            "a buffer may have persistent=False"
+        )
+    if trained:
+        return "rows" if by_rows else "parameters"
+    if not _countable(tensor):
+        return "bits"
+    return "still" if isinstance(tensor, nn.Parameter) else "float buffers"
+
+
+def _trained(model: nn.Module, optimizer: optim.Optimizer | None) -> Iterable[Tensor]:
+    """Those that an optimiser has. Codings of few bits know no zero: what must not change is not to be among them."""
+    own = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    groups = [] if optimizer is None else optimizer.param_groups
+    given = {id(parameter) for group in groups for parameter in group["params"]}
+    # An optimiser of optimisers may say of none what it has: then nothing is known, and all count.
+    return [parameter for parameter in own if id(parameter) in given] or own
+
+
+def _by_rows(model: nn.Module, optimizer: optim.Optimizer | None) -> Iterable[Tensor]:
+    """Parameters with sparse gradients: of tables that were made so, and those of an optimiser that takes no others."""
+    for module in model.modules():
+        if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.sparse:
+            yield module.weight
+    if isinstance(optimizer, optim.SparseAdam):
+        for group in optimizer.param_groups:
+            yield from group["params"]
+
+
+def _countable(tensor: Tensor) -> bool:
+    """Whether differences of its values have room in float32."""
+    numbers = _real(tensor.detach())
+    try:
+        return largest_magnitude(numbers.reshape(-1).float()) <= LARGEST
+    except ValueError:
+        return False
+
+
+def _tensors(model: nn.Module) -> dict[str, Tensor]:
+    """All tensors that a model file holds, by name: parameters, then buffers."""
+    found: dict[str, Tensor] = dict(model.named_parameters())
     buffers = list(model.named_buffers())
-    saved = model.state_dict(keep_vars=True) if buffers else {}
-    for name, buffer in buffers:
-        if name not in saved:
-            continue
-        if buffer.is_complex():
-            raise ValueError(f"{name} holds {buffer.dtype}: buffers must be real numbers")
-        (floats if buffer.is_floating_point() else integers).append(buffer)
-    return parameters, floats, integers
+    saved: Collection[str] = model.state_dict(keep_vars=True) if buffers else ()
+    return found | {name: buffer for name, buffer in buffers if name in saved}
+
+
+def _found(model: nn.Module, layout: Layout) -> list[tuple[Tensor, Held]]:
+    here = _tensors(model)
+    if here.keys() != {held.name for held in layout.tensors} or any(
+        here[held.name].numel() != held.elements for held in layout.tensors
+    ):
+        raise ValueError("the model's parameters or buffers have changed in number or size since model() built it")
+    for held in layout.tensors:
+        if here[held.name].dtype != held.dtype:
+            raise ValueError(f"{held.name} held {held.dtype} when model() built it, and holds {here[held.name].dtype}")
+    return [(here[held.name], held) for held in layout.tensors]
+
+
+def _values(tensor: Tensor, held: Held) -> Tensor:
+    if held.section == "bits":
+        unit = _unit(held.dtype)
+        parts = tensor.resolve_conj().resolve_neg().reshape(-1).contiguous().view(unit).to(torch.int32)
+        # Fractions below 1, so that sketches of the vector still see the weights beside them.
+        return parts.bitwise_and(2 ** (8 * unit.itemsize) - 1).float().div(2 ** (8 * unit.itemsize))
+    return _real(tensor).reshape(-1).to(torch.float32)
+
+
+def _put(chunk: Tensor, tensor: Tensor, held: Held) -> None:
+    if held.section == "bits":
+        unit = _unit(held.dtype)
+        parts = (chunk * 2 ** (8 * unit.itemsize)).to(torch.int32).to(unit)
+        numbers = parts.view(held.dtype)
+    elif held.section == "small integers":
+        numbers = chunk.round()
+    elif tensor.is_complex():
+        numbers = torch.view_as_complex(chunk.view(-1, 2).clone())  # it begins anywhere
+    else:
+        numbers = chunk
+    _copy(numbers.view(tensor.shape), tensor, held)
+
+
+def _copy(numbers: Tensor, tensor: Tensor, held: Held) -> None:
+    if all(size == 1 or stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)):
+        tensor.copy_(numbers)
+    elif not torch.equal(tensor, numbers.to(tensor.dtype)):
+        raise ValueError(
+            f"{held.name} shares its memory with itself (.expand()) and has changed: make it .contiguous()"
+        )
+
+
+def _joined(found: list[tuple[Tensor, Held]], section: Section) -> Tensor:
+    kind = torch.float64 if section == "wide floats" else torch.int64
+    return torch.cat(
+        [
+            (tensor.view(kind) if held.dtype == torch.uint64 else tensor.to(kind)).reshape(-1)
+            for tensor, held in found
+            if held.section == section
+        ]
+    )
+
+
+def _put_wide(numbers: Tensor, found: list[tuple[Tensor, Held]], section: Section) -> None:
+    wanted = [(tensor, held) for tensor, held in found if held.section == section]
+    for (tensor, held), chunk in zip(wanted, torch.split(numbers, [held.elements for _, held in wanted]), strict=True):
+        kept = chunk.view(torch.uint64) if held.dtype == torch.uint64 else chunk
+        _copy(kept.view(tensor.shape), tensor, held)
+
+
+def _first_wrong(moved: Tensor, layout: Layout, section: Section | Literal[""]) -> tuple[str, torch.dtype]:
+    """The first tensor whose change is not one; of `section`, whose change is not zero."""
+    changes = torch.zeros(layout.values)
+    bad = moved != 0 if section else ~(moved.abs() <= LARGEST)
+    changes[bad] = 1.0
+    for held, (begin, end) in _places(layout):
+        if held.section == (section or held.section) and bool(changes[begin:end].any()):
+            return held.name, held.dtype
+    # A wide number's second and third values stand behind the first ones of all.
+    return next((held.name, held.dtype) for held in layout.tensors if held.section.startswith("wide"))
+
+
+def _places(layout: Layout) -> Iterable[tuple[Held, tuple[int, int]]]:
+    """Where each tensor's values begin and end; of wide numbers, the first of the three."""
+    begins = {section: place.start for section, place in layout.bounds.items()}
+    for held in layout.tensors:
+        length = held.elements if held.section.startswith("wide") else held.values
+        yield held, (begins[held.section], begins[held.section] + length)
+        begins[held.section] += length
+
+
+def _real(tensor: Tensor) -> Tensor:
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+
+
+def _unit(dtype: torch.dtype) -> torch.dtype:
+    """In which the bits of such numbers are cut."""
+    return torch.int16 if dtype.itemsize > 1 else torch.uint8

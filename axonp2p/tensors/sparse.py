@@ -56,6 +56,12 @@ def threshold_for(values: Tensor, density: float) -> float:
     return _nth_largest(sample, above) if above else 0.0
 
 
+def mostly_zero(values: Tensor) -> bool:
+    """Whether more than half of them are 0, as a sample at even distances has it."""
+    sample = values.numpy()[:: len(values) // _SAMPLED | 1]
+    return 2 * int(numpy.count_nonzero(sample)) < len(sample)
+
+
 def select(values: Tensor, density: float, threshold: float | None) -> Numbers:
     """The indices of the values to keep, growing: those from `threshold` on, or else about the share `density`."""
     if threshold is not None:

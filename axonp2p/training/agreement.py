@@ -10,10 +10,27 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import TypeVar
 
-from axonp2p.training.messages import AdoptState
+from axonp2p.training.messages import AdoptState, Prepared
 from axonp2p.training.round_messages import Action, SendStartState, Tell
 
 T = TypeVar("T")
+
+ModelSize = tuple[int, int, int]
+"""Of a model's vector: values coded in few bits, all values, and those of the others that an exchange sends."""
+
+
+def size_of(prepared: Prepared) -> ModelSize:
+    """The size of the model that a member has built."""
+    return prepared.parameters, prepared.values, prepared.exact
+
+
+def odd_size(one: ModelSize, others: ModelSize) -> str:
+    """What is wrong with one model, where the others have another size."""
+    said = [
+        f"{parameters} parameters, {values} values and {exact} exact ones"
+        for parameters, values, exact in (one, others)
+    ]
+    return f"its model has {said[0]}, the others' {said[1]}"
 
 
 def majority(said: Mapping[int, T]) -> T:

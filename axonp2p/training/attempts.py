@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from axonp2p.errors import AxonError
 from axonp2p.jobs.sharding import assign
+from axonp2p.training.agreement import ModelSize
 from axonp2p.training.attempt import Attempt, not_begun
 from axonp2p.training.blame import Blame, Mistakes
 from axonp2p.training.catching_up import COMES_S
@@ -64,7 +65,7 @@ class Attempts:
         self._stalls = 0
         self._round_began = 0.0
         self._stuck = False
-        self._model = (0, 0)
+        self._model = (0, 0, 0)
         self._keeping = Keeping(job.plan.keep_every, job.plan.rounds)
         self.last_checks = LastChecks(job.checks, job.roll, job.say)
         self.trained = False
@@ -75,8 +76,8 @@ class Attempts:
         """The last accepted state; None before the first round."""
         return self._attempt.state if self._attempt else None
 
-    def begin(self, round: int, state: bytes, model: tuple[int, int], now: float) -> None:
-        """All members hold the state that this round begins with, of a model with these parameters and values."""
+    def begin(self, round: int, state: bytes, model: ModelSize, now: float) -> None:
+        """All members hold the state that this round begins with, of a model of this size."""
         self._model = model
         if round > self._job.plan.first_round:
             # It is not on the client's disk, or was not when that forgot everything else.

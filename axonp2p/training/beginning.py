@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from axonp2p.training.agreement import Agreement, majority
+from axonp2p.training.agreement import Agreement, ModelSize, majority, odd_size, size_of
 from axonp2p.training.catching_up import prepare_order
 from axonp2p.training.deadlines import Patience, transfer_s
 from axonp2p.training.messages import Prepared
@@ -20,7 +20,7 @@ class Beginning:
         self._patience = patience
         self._prepared: dict[int, Prepared] = {}
         self._agreement: Agreement | None = None
-        self._model: tuple[int, int] | None = None
+        self._model: ModelSize | None = None
         self.first_round = plan.first_round
         """Where the job goes on; known once all models are built."""
         self.deadline = now + patience.start_s
@@ -41,13 +41,9 @@ class Beginning:
 
     def odd_models(self, members: Collection[int]) -> dict[int, str]:
         """Whose model has another size than most, and how so: no state of the others fits it."""
-        models = {rank: (self._prepared[rank].parameters, self._prepared[rank].values) for rank in members}
+        models = {rank: size_of(self._prepared[rank]) for rank in members}
         usual = majority(models)
-        return {
-            rank: f"its model has {model[0]} parameters and {model[1]} values, the others' {usual[0]} and {usual[1]}"
-            for rank, model in models.items()
-            if model != usual
-        }
+        return {rank: odd_size(model, usual) for rank, model in models.items() if model != usual}
 
     def agree(self, members: Collection[int], now: float) -> None:
         """All models are built: decide which state is the first."""
@@ -56,7 +52,7 @@ class Beginning:
 
     def _agree(self, members: Collection[int]) -> None:
         first = self._prepared[min(members)]
-        self._model = (first.parameters, first.values)
+        self._model = size_of(first)
         goal = self._furthest(members)
         # Who holds it as its candidate holds it.
         states = {rank: self._held(rank, goal) for rank in members}
@@ -95,8 +91,8 @@ class Beginning:
         return self._agreement.goal
 
     @property
-    def model(self) -> tuple[int, int] | None:
-        """Parameters and values of the model that the members agreed on."""
+    def model(self) -> ModelSize | None:
+        """The size of the model that the members agreed on."""
         return self._model
 
     def transfer_orders(self, members: Collection[int], paused: Collection[int] = ()) -> list[Action]:

@@ -14,6 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
+from axonp2p.training.agreement import ModelSize, odd_size, size_of
 from axonp2p.training.messages import AdoptState, Prepare
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import Action, MemberReady, StateAdoptedBy, Tell
@@ -119,10 +120,10 @@ class CatchingUp:
 
     # --- what they say ---
 
-    def heard(self, event: MemberReady | StateAdoptedBy, model: tuple[int, int] | None) -> str:
+    def heard(self, event: MemberReady | StateAdoptedBy, model: ModelSize | None) -> str:
         """One has built its model, or taken a state over; gives what is wrong with it, if anything is.
 
-        `model` are the others' parameters and values, if they are known yet.
+        `model` is the size of the others', if it is known yet.
         """
         one = self._late[event.rank]
         if isinstance(event, StateAdoptedBy):
@@ -131,9 +132,9 @@ class CatchingUp:
             return ""
         if one.loaded:
             return "it prepared twice"
-        theirs = (event.prepared.parameters, event.prepared.values)
+        theirs = size_of(event.prepared)
         if model is not None and theirs != model:
-            return f"its model has {theirs[0]} parameters and {theirs[1]} values, the others' {model[0]} and {model[1]}"
+            return odd_size(theirs, model)
         one.loaded = True
         if one.stage is Stage.LOADING:
             one.stage = Stage.WAITING

@@ -132,7 +132,7 @@ def _choice(wishes: Wishes, facts: Facts, shares: Mapping[int, int], draft: Draf
         outer_learning_rate=learning_rate if wishes.outer_learning_rate is None else wishes.outer_learning_rate,
         outer_momentum=momentum if wishes.outer_momentum is None else wishes.outer_momentum,
         bytes_a_round=round(exchanges * exchange_bytes(facts, draft.gather, draft.result, _fractions(shares))),
-        dense_bytes_a_round=dense_bytes(facts.values, len(facts.members)) * facts.steps,
+        dense_bytes_a_round=dense_bytes(facts.moving, len(facts.members)) * facts.steps,
         why=_why(facts, draft, computing_s),
         rule=rule_for(wishes.aggregation, wishes.hostile, len(facts.members)),
     )

@@ -25,7 +25,9 @@ class Facts:
     values: int
     """In the exchanged vector."""
     parameters: int
-    """How many of them are no buffers; buffers travel exactly."""
+    """How many of them are coded in few bits."""
+    exact: int
+    """How many of the others are sent, exactly: BatchNorm's statistics, but no frozen parameters."""
     members: tuple[int, ...]
     """Their ranks."""
     steps: int
@@ -40,6 +42,11 @@ class Facts:
     """The longest round trip."""
     listeners: int = 0
     """Who is only sent the results."""
+
+    @property
+    def moving(self) -> int:
+        """How many values an exchange sends, in whatever coding."""
+        return self.parameters + self.exact
 
     def up(self, rank: int) -> float:
         """Bytes a second that the member can send, for want of better an assumption."""
@@ -66,8 +73,8 @@ def bits_a_value(coding: Coding) -> float:
 
 
 def vector_bytes(facts: Facts, coding: Coding) -> float:
-    """How many bytes a member's whole vector takes; its buffers always 32 bits a value."""
-    return (facts.parameters * bits_a_value(coding) + (facts.values - facts.parameters) * 32) / 8
+    """How many bytes a member's whole vector takes; what travels exactly always 32 bits a value."""
+    return (facts.parameters * bits_a_value(coding) + facts.exact * 32) / 8
 
 
 def upload_bytes(facts: Facts, gather: float, result: float, share: float) -> float:

@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from axonp2p.training.agreement import ModelSize
 from axonp2p.training.choice import Choice, choose
 from axonp2p.training.costs import ASSUMED_DOWNLOAD, ASSUMED_UPLOAD, Facts
 from axonp2p.training.messages import RoundDone
@@ -60,20 +61,18 @@ class Measured:
 
     def choose(
         self,
-        model: tuple[int, int],
+        model: ModelSize,
         members: Collection[int],
         listeners: int,
         round: int,
         cut: Collection[frozenset[int]],
     ) -> tuple[Choice, bool]:
-        """How the members exchange in a round; and whether that differs from what was chosen before.
-
-        `model` are its parameters and values.
-        """
+        """How the members exchange in a round; and whether that differs from what was chosen before."""
         self._values = model[1]
         facts = Facts(
             values=model[1],
             parameters=model[0],
+            exact=model[2],
             members=tuple(sorted(members)),
             steps=self._plan.steps,
             step_s=self._step_s,

@@ -108,6 +108,7 @@ class Member:
             state=self._states.accepted.name,
             parameters=layout.parameters,
             values=layout.values,
+            exact=layout.moving,
             candidate=candidate.name if candidate else None,
         )
 

@@ -115,9 +115,11 @@ class Prepared(Message, tag=True, frozen=True):
 
     state: StateHash
     parameters: Count
-    """Trainable and frozen ones."""
+    """Values that are coded in few bits and take the outer step: most that are trained."""
     values: Count
     """float32 values in the weights, buffers included: the length of the exchanged vector."""
+    exact: Count = 0
+    """Of the other values, about how many an exchange sends, in 32 bits each: what stays as it is costs nothing."""
     candidate: StateHash | None = None
     """Where the last round led to that was finished here, and of which it is not known whether it counts."""
 

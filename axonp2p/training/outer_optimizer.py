@@ -1,4 +1,4 @@
-"""The outer step of DiLoCo: Nesterov momentum for parameters, the plain mean for buffers.
+"""The outer step of DiLoCo: Nesterov momentum for parameters, the plain mean for buffers and what travels exactly.
 
 Every member computes it for itself and all must get the same bits. So it is made of single multiplications,
 additions and subtractions of elements, each rounded by itself as IEEE 754 says; nothing that a processor or a
@@ -17,7 +17,7 @@ from torch import Tensor
 from axonp2p.blobs.pieces import PieceBook, book_of
 from axonp2p.tensors.coding import BYTES_A_VALUE
 from axonp2p.tensors.dense import SPAN
-from axonp2p.tensors.flat import Layout
+from axonp2p.tensors.flat import Layout, less_wide
 from axonp2p.tensors.frames import bytes_to_values, values_to_bytes
 from axonp2p.training.pieces import MOST_STATE_BYTES
 
@@ -91,23 +91,29 @@ class OuterStep:
         self._before = state
         self._learning_rate = learning_rate
         self._momentum = momentum
+        self._wide_from = state.layout.wide.start
         # Of zeros that nobody writes to, the system makes no pages.
         self._vector = torch.from_numpy(numpy.zeros(len(state.vector), numpy.float32))
 
     def take(self, begin: int, mean: Tensor) -> None:
         """The mean difference of the values from `begin` on; each value comes once."""
-        ends = self._before.layout.parameters
-        inside = min(max(ends - begin, 0), len(mean))
+        inside = min(max(self._before.layout.parameters - begin, 0), len(mean))
+        narrow = min(max(self._wide_from - begin, inside), len(mean))
         if inside:
             self._take_parameters(begin, mean[:inside])
-        if inside < len(mean):
-            place = slice(begin + inside, begin + len(mean))
-            torch.sub(self._before.vector[place], mean[inside:], out=self._vector[place])
+        if inside < narrow:
+            place = slice(begin + inside, begin + narrow)
+            torch.sub(self._before.vector[place], mean[inside:narrow], out=self._vector[place])
+        if narrow < len(mean):  # a wide number's three values may come in three parts: it is put together in the end
+            self._vector[begin + narrow : begin + len(mean)] = mean[narrow:]
 
     def state(self) -> State:
         """The next state, once all values have come. Nothing can be taken after it."""
         layout = self._before.layout
-        self._vector[layout.parameters + layout.float_buffers : layout.values].round_()
+        self._vector[layout.bounds["small integers"]].round_()
+        if layout.wide_floats or layout.wide_integers:
+            taken = self._vector[layout.wide]
+            taken.copy_(less_wide(self._before.vector[layout.wide], taken, layout))
         return State(self._vector, layout)
 
     def _take_parameters(self, begin: int, gradient: Tensor) -> None:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from axonp2p.errors import PeerMisbehaved
-from axonp2p.tensors.flat import Layout
+from axonp2p.tensors.flat import Layout, minus
 from axonp2p.training.checking.marks import Place
 from axonp2p.training.exchange.arrivals import Arrivals
 from axonp2p.training.exchange.early_parts import EarlyParts
@@ -266,7 +266,7 @@ class OwnRound:
         self._waiting = None
         self._sums.add_leg(leg)
         if start.overlap and self._applied + 1 < exchanges_of(start):
-            yield GoOn(self.state.weights - leg.difference, self._factors)
+            yield GoOn(minus(self.state.weights, leg.difference, lasting.layout), self._factors)
         terms = terms_of(start, lasting.rank, self._applied, lasting.layout, lasting.batch)
         self._difference = leg.difference.clone() if self.scale else None
         sending = self.leftover.take(leg.difference, len(start.members))

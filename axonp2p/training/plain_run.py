@@ -11,9 +11,10 @@ import safetensors
 import safetensors.torch
 
 from axonp2p.errors import SettingsError
+from axonp2p.tensors import flat
 from axonp2p.training.batches import Shards
 from axonp2p.training.flops import FlopCounts
-from axonp2p.training.local_trainer import evaluate
+from axonp2p.training.local_trainer import evaluate, model_file
 from axonp2p.training.plan import batch_indices, seed_for
 from axonp2p.training.task import Task, seed_all
 
@@ -69,11 +70,19 @@ class PlainRun:
         numbers = batch_indices(len(batches), self._batch, self._seed, 0, 1)[0]
         self._model.train()
         optimizer = self._task.optimizer(self._model)
+        with self._task.code("model()"):
+            layout = flat.layout_of(self._model, optimizer)
+            start = flat.read(self._model, layout)
+            flat.write(start, self._model, layout)
         with self._task.code("data()"):
             batch = batches.take(numbers)
         flops = self._count(batch)
         with self._task.code("optimizer()"):
             optimizer.step()
+        with self._task.code("local steps"):
+            flat.difference(start, self._model, layout)
+        with self._task.code("model()"):
+            model_file(self._model)
         test_samples = sum(len(test) for test in self._shards.test([0]))
         # A smaller shard instead of a part of this one: `evaluate` may count on what `data` gives.
         few = Shards(self._task, min(MOST_SHARDS, max(1, test_samples // most_samples)), self._seed)

@@ -136,11 +136,11 @@ class Scales:
         if (
             self.wishes.bits
             or len(facts.members) == 1
-            or facts.values <= FEW_VALUES
+            or facts.moving <= FEW_VALUES
             or (min(speeds) >= FAST_BYTES_S and facts.rtt_s <= FAST_RTT_S)
         ):
             return 0.0
-        dense = dense_bytes(facts.values, len(facts.members)) * facts.steps
+        dense = dense_bytes(facts.moving, len(facts.members)) * facts.steps
         return max(0.0, round_bytes * FEWER_BYTES / dense - 1)
 
 

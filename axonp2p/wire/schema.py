@@ -13,7 +13,7 @@ import msgspec
 
 from axonp2p.errors import VersionMismatch
 
-WORK_SCHEMA: Final = "8f22db872c310c8a"
+WORK_SCHEMA: Final = "525b819516f4f86e"
 
 Schema = Annotated[str, msgspec.Meta(max_length=16)]
 """Sixteen hexadecimal digits; empty in messages of a build that did not say it."""

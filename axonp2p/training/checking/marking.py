@@ -20,7 +20,8 @@ class Marking:
     def __init__(self, optimizer: optim.Optimizer, layout: Layout, seed: int) -> None:
         self._optimizer = optimizer
         self._settings = _settings_of(optimizer)
-        self._values, self._seed = layout.values, seed
+        # Whole numbers come last, and are left out: beside 2**62 no sum of weights keeps its digits.
+        self._compared, self._seed = layout.bounds["wide integers"].start, seed
         self._sketcher: Sketcher | None = None
         self.why_not = ""
         """Why nothing can be committed to."""
@@ -28,8 +29,8 @@ class Marking:
     def sketch(self, weights: Tensor) -> bytes:
         """By which these weights are compared."""
         if self._sketcher is None:
-            self._sketcher = Sketcher(self._values, self._seed)
-        return self._sketcher.of(weights)
+            self._sketcher = Sketcher(self._compared, self._seed)
+        return self._sketcher.of(weights[: self._compared])
 
     def place(self, leg: int, step: int, weights: Tensor, factors: Tensor | None) -> Place | None:
         """Where the steps are now; None when this optimiser is not one that can be committed to."""

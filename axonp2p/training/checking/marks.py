@@ -35,7 +35,10 @@ _PORTION = 2**20
 """Values."""
 _DTYPES = {
     str(dtype).removeprefix("torch."): dtype
-    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.bool)
+    for dtype in (
+        *(torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64),
+        *(torch.int64, torch.int32, torch.bool),
+    )
 }
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
@@ -192,7 +195,8 @@ def _norm(tensors: Sequence[Tensor], joined: Iterable[Tensor]) -> list[float]:
     if all(tensor.numel() == 1 for tensor in tensors):
         return []
     # A portion at a time in 64 bits: for all of them there would be no memory.
-    portions = (part.double() for flat in joined for part in torch.split(flat, _PORTION))
+    real = (torch.view_as_real(flat).view(-1) if flat.is_complex() else flat for flat in joined)
+    portions = (part.double() for flat in real for part in torch.split(flat, _PORTION))
     norm = math.sqrt(sum(float(torch.dot(part, part)) for part in portions))
     return [norm if math.isfinite(norm) else 1e300]
 

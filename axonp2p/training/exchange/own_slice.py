@@ -15,7 +15,7 @@ from torch import Tensor
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.training.exchange.arrivals import Arrivals
 from axonp2p.training.exchange.terms import Terms
-from axonp2p.training.robust.aggregate import aggregate
+from axonp2p.training.robust.aggregate import aggregate, mean_of_changes
 
 
 class Mean(NamedTuple):
@@ -99,4 +99,8 @@ class OwnSlice:
         self.left_out.update(left_out)
         there = sorted(gathered)
         rows, weights = [gathered[member] for member in there], [self._weights[member] for member in there]
-        return Mean(aggregate(self._terms.rule, rows, weights, centre), sum(weights), left_out)
+        result = aggregate(self._terms.rule, rows, weights, centre)
+        sparse = self._terms.rows_at(offset, len(mine))
+        if sparse.start < sparse.stop and not self._terms.rule.robust:
+            result[sparse] = mean_of_changes([row[sparse] for row in rows], weights)
+        return Mean(result, sum(weights), left_out)

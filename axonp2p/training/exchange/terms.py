@@ -22,7 +22,11 @@ class Lengths(Protocol):
 
     @property
     def parameters(self) -> int:
-        """Of its beginning, which is not buffers."""
+        """Of its beginning, which is coded in few bits."""
+
+    @property
+    def rows(self) -> int:
+        """Of what follows, of which few members change most."""
 
 
 ExchangeKey = tuple[int, int, int]
@@ -46,7 +50,7 @@ class Terms:
     part: int
     """Values in one part of a slice, at most."""
     exact_from: int
-    """From here on values always travel exact, and nothing is held back: buffers, not parameters."""
+    """From here on values always travel exact, and nothing is held back: sparse rows, then buffers and the like."""
     most_samples: int
     """The largest weight that a member may claim."""
     patience: float
@@ -57,6 +61,8 @@ class Terms:
     """Of the mean of this member's slice."""
     rule: Rule = MEAN
     """By which owners make one value of the members'."""
+    rows_to: int = 0
+    """From `exact_from` to here the mean is that of the members that changed a value."""
 
     @property
     def key(self) -> ExchangeKey:
@@ -82,6 +88,11 @@ class Terms:
         """How many values there are at each offset of a member's slice, in the order in which they travel."""
         begin, end = self.slices[owner]
         return dict(parts(begin, end, self.part, self.exact_from))
+
+    def rows_at(self, offset: int, count: int) -> slice:
+        """Which values of a part of the own slice belong to sparse rows."""
+        begin = self.slices[self.rank][0] + offset
+        return slice(max(self.exact_from - begin, 0), min(self.rows_to - begin, count))
 
 
 def terms_of(start: StartRound, rank: int, exchange: int, layout: Lengths, batch: int) -> Terms:
@@ -116,6 +127,7 @@ def terms_of(start: StartRound, rank: int, exchange: int, layout: Lengths, batch
         # Who is alone has nobody to save bytes for.
         result=start.result if len(everyone) > 1 else EXACT,
         rule=start.rule,
+        rows_to=layout.parameters + layout.rows,
     )
 
 

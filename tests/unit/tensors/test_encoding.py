@@ -186,3 +186,26 @@ def test_the_expected_size_follows_the_bits():
     assert encoded_bytes(2**18, EXACT) == 8 + 2**20
     assert encoded_bytes(2**18, Coding(bits=8)) == 8 + 2**18 + 2**11
     assert encoded_bytes(2**18, Coding(bits=2, density=1 / 64)) < 2**20 / 195
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+def test_zeros_alone_take_no_bytes(coding):
+    payload, decoded = there_and_back(torch.zeros(100_000), coding)
+    assert len(payload) == 16
+    assert not decoded.any()
+
+
+@given(st.integers(1, 300), st.sets(st.integers(0, 299)), st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_in_32_bits_what_is_mostly_zero_sends_the_rest_and_loses_nothing(count, places, number):
+    values = torch.zeros(count)
+    values[[place for place in places if place < count]] = number
+    payload, decoded = there_and_back(values, EXACT)
+    assert torch.equal(decoded, values)
+    assert len(payload) <= encoded_bytes(count, EXACT)
+
+
+def test_a_table_of_which_one_row_in_twenty_moved_takes_a_tenth():
+    values = torch.zeros(2000, 32)
+    values[::20] = 1 / 3
+    payload, _ = there_and_back(values.view(-1), EXACT)
+    assert len(payload) < 0.1 * encoded_bytes(64_000, EXACT)

@@ -29,6 +29,7 @@ def facts(*uploads: float, values: int = 1_000_000, steps: int = 40, step_s: flo
     known = Facts(
         values=values,
         parameters=values,
+        exact=0,
         members=ranks,
         steps=steps,
         step_s=dict.fromkeys(ranks, step_s),

@@ -11,7 +11,7 @@ from tests.unit.training.conversation import SECOND, round_done
 
 MBIT = 125_000.0
 PLAN = TrainPlan("job", "task.py", 4, 10, 40, batch=8, seed=1, rtt_s=0.08)
-MODEL = (1_000_000, 1_000_000)
+MODEL = (1_000_000, 1_000_000, 0)
 
 
 def measured(upload: float = 20, download: float = 100) -> Measured:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axonp2p.blobs.pieces import PIECE_BYTES
-from axonp2p.tensors.flat import Layout
+from axonp2p.tensors.flat import Layout, minus
+from axonp2p.tensors.wide import joined_floats, joined_integers, split_floats, split_integers
 from axonp2p.training.outer_optimizer import OuterStep, check_size, first_state, outer_step, state_from_file
 
 LAYOUT = Layout(parameters=4, float_buffers=2, integer_buffers=1, lengths=(4, 2, 1))
@@ -67,6 +68,31 @@ def test_the_step_is_the_same_however_the_mean_is_cut_and_in_whatever_order_it_c
     for begin, end in pieces:
         step.take(begin, mean[begin:end])
     assert torch.equal(step.state().vector, outer_step(before, mean, 0.7, momentum).vector)
+
+
+WIDE = Layout(parameters=2, float_buffers=1, integer_buffers=1, lengths=(), wide_floats=3, wide_integers=3)
+
+
+@given(st.lists(st.integers(0, 10), max_size=6), st.integers(-(2**50), 2**50), st.randoms(use_true_random=False))
+def test_wide_numbers_take_the_mean_in_their_own_kind_however_it_is_cut(cuts, change, chance):
+    begins = torch.cat(
+        [
+            torch.ones(4),
+            split_floats(torch.tensor([1 / 3], dtype=torch.float64)),
+            split_integers(torch.tensor([2**60 + 1])),
+        ]
+    )
+    taken = split_floats(torch.tensor([2.0**-45], dtype=torch.float64)), split_integers(torch.tensor([change]))
+    mean, before = torch.cat([torch.zeros(4), *taken]), first_state(begins, WIDE)
+    pieces = list(itertools.pairwise(sorted({0, 10, *cuts})))
+    chance.shuffle(pieces)
+    step = OuterStep(before, 0.7, 0.9)
+    for begin, end in pieces:
+        step.take(begin, mean[begin:end])
+    after = step.state().weights
+    assert joined_floats(after[4:7]).item() == 1 / 3 - 2.0**-45
+    assert joined_integers(after[7:]).item() == 2**60 + 1 - change
+    assert torch.equal(after, minus(before.weights, mean, WIDE))
 
 
 def test_a_state_is_named_by_its_bytes_and_comes_back_from_them():

@@ -85,6 +85,25 @@ def test_every_segment_of_a_round_comes_out_the_same_to_the_bit_elsewhere(tmp_pa
     assert redone == 4
 
 
+def test_what_float32_cannot_hold_is_handed_over_and_done_again_too(tmp_path):
+    lines = [
+        'made.register_buffer("ids", torch.tensor([2**62 + 3, -1]))',
+        'made.register_buffer("mask", torch.tensor([-torch.inf]))',
+        'made.register_parameter("z", nn.Parameter(torch.ones(3, dtype=torch.complex64)))',
+    ]
+    text = TASK.replace("return nn.Sequential(", "made = nn.Sequential(").replace(
+        "    def data(", "".join(f"        {line}\n" for line in [*lines, "return made.double()"]) + "    def data("
+    )
+    text = text.replace("model(points)", "model(points.double()) + model.z.abs().sum()")
+    text = text.replace("points, sums = batch", "points, sums = batch\n        model.ids += 2**33 + 1")
+    made, start = trainer(tmp_path, text), order()
+    for leg in legs(made, start):
+        for again, data, end in segments(start, leg.places):
+            said = made.another().redo(again, data, lambda: True)
+            assert said.end == end
+            assert 0.05 < relative(said.before_last, said.end.sketch, again.start.sketch) < 3
+
+
 def test_who_has_redone_steps_before_comes_to_the_same_ends(tmp_path):
     """Members keep one model for the steps of others."""
     made, start = trainer(tmp_path), order()
