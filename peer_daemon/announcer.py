@@ -136,7 +136,7 @@ class Announcer:
         first = address not in self._rota.told
         self._again_in[address] = answer.again_in
         again_in = min(self._again_after(address, answer), max(1.0, (written.row.expires - now) / 2))
-        self._rota.answered(address, again_in, now, answer.ping_in)
+        self._rota.answered(address, again_in, now, answer.ping_in or 0.0)
         if address in health.addresses:
             health.answered(address, now, tracker=answer.tracker)
         if self._rows.own.seen(address, answer.seen_from):

@@ -174,8 +174,7 @@ class Peer:
         self._fingerprint = certificate.fingerprint
         self._leases = leases = Leases(self._key.peer_id, self._lending, check_address=settings.check_client_address)
         leases.interrupted(interrupted_leases(self._home / "leases.json"), clock.now())
-        for tracker in health.identities:
-            leases.trust(tracker)
+        leases.trackers = health.trusted
         tokens = None
         if settings.issue_tokens:
             tokens = OwnTokens(self._key, self._lending)
@@ -251,9 +250,7 @@ class Peer:
             announcer=Announcer(lines, Rota(lines.health, self._chance), self._rows, clock, hearers),
             courier=ReceiptsCourier(self._book, lines, self._key.peer_id, clock),
             looker=LogLooker(self._home, self._book, lines, self._key.peer_id, clock, self._chance, self._proofs),
-            news=TrackerNews(
-                lines, self._home / "trackers.json", clock, self._leases.trust, dht.offer if dht else None
-            ),
+            news=TrackerNews(lines, self._home / "trackers.json", clock, dht.offer if dht else None),
             dht=dht,
             standing=Standing(self._own, node, own_hosts, carries=settings.relay),
             lan=lan,

@@ -113,8 +113,6 @@ class Presence:
 
     async def announced(self, line: HttpCaller, answer: Announced) -> None:
         """A tracker has the row."""
-        # Only who answers on the line that its address pins gets to say yes here.
-        self._leases.trust(answer.tracker)
         self.parts.courier.nudge()
         if self.parts.standing:
             self.parts.standing.reached(str(line.address), answer.reached)

@@ -17,7 +17,7 @@ from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.logs import get_logger
 from axonp2p.settings import TrackerSettings
-from axonp2p.table.records import Row
+from axonp2p.table.records import LEAST_AGAIN_S, MOST_AGAIN_S, Row
 from axonp2p.table.slots import Slots
 from axonp2p.transport.address import PinnedAddress, parse_listen, split_host_port
 from axonp2p.transport.listener import Listener
@@ -46,7 +46,7 @@ from tracker.sync import Synchronisation
 from tracker.sync_routes import SyncRoutes
 from tracker.table_index import TableIndex
 from tracker.table_store import TableStore
-from tracker.tempo import LEAST_AGAIN_S, MOST_AGAIN_S, Tempo
+from tracker.tempo import Tempo
 from tracker.tracker_book import TrackerBook
 
 log = get_logger(__name__)
@@ -142,7 +142,8 @@ class Tracker:
         """Join the other trackers, as the one at `address`."""
         own = OwnTrackerRow(self.key, str(address), database)
         book = TrackerBook(own.peer, own.address, self._others, self._chance)
-        book.remember(self._remembered.read(), self._clock.now())
+        remembered = self._remembered.read()
+        book.remember(remembered.trackers, remembered.vouchings, self._clock.now())
         self._sync = sync = Synchronisation(own, book, self.replica, self._arrivals, self._clock, self._chance)
         relay = ReceiptRelay(self._database, sync.others)
         self.table.on_news = self._heard
@@ -186,7 +187,7 @@ class Tracker:
             now = self._clock.now()
             self._limit.forget_idle(self._clock.monotonic())
             self._measure()
-            await asyncio.to_thread(self._remembered.write, self._joined().book.learnt())
+            await asyncio.to_thread(self._remembered.write, *self._joined().book.to_remember())
             try:
                 await self.table.sweep(now)
                 await self.issuer.sweep(now)

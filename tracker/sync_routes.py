@@ -122,7 +122,7 @@ def _state(sync: Synchronisation, known: Known, now: float, log: str) -> OtherSt
     return OtherState(
         address=known.address,
         tracker=known.tracker,
-        configured=known.configured,
+        standing=known.standing,
         lives=known.lives,
         failures=known.failures,
         answered_s_ago=_ago(now, known.answered or None),

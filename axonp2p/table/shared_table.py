@@ -84,8 +84,7 @@ class SharedTable:
 
     async def _learn_from(self, line: HttpCaller) -> None:
         try:
-            others = await known_trackers(line, now=self._clock.now())
-            self.trackers.learn(other.address for other in others)
+            self.trackers.heard(line, await known_trackers(line, now=self._clock.now()))
             if self.dht:
                 self.dht.know(await dht_contacts(line))
         except AxonError as error:

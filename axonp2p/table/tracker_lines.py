@@ -11,7 +11,7 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, Busy, PeerMisbehaved, Refused, TrackerUnreachable, Unreachable
 from axonp2p.logs import get_logger
 from axonp2p.table.asking_order import NEXT_AFTER_S
-from axonp2p.table.tracker_client import line_to
+from axonp2p.table.tracker_client import TrackersTold, line_to
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http_caller import HttpCaller
@@ -40,6 +40,14 @@ class TrackerLines:
         for address in addresses:
             if self.health.learn(address, self._clock.now()):
                 log.debug("tracker learnt", address=address)
+
+    def heard(self, line: HttpCaller, told: TrackersTold) -> bool:
+        """The tracker behind `line` says which others there are; whether that is anything new."""
+        address, now = str(line.address), self._clock.now()
+        news = bool(told.own) and self.health.hear_vouching(address, told.own, told.vouching, now)
+        for row in told.rows:
+            news |= self.health.learn(row.address, now, row.tracker)
+        return news
 
     async def ask(self, line: HttpCaller, ask: Ask[T]) -> T:
         """Ask one tracker, and remember how it went. Raises what `ask` raises."""

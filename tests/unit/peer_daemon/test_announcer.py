@@ -151,7 +151,7 @@ async def test_it_announces_again_with_the_address_that_the_tracker_saw(make, cl
     assert (first.addresses, second.addresses) == ([], ["192.0.2.77:7071"])
     assert (first.expires, second.expires) == (START + 600, START + 600)  # never before an older row
     assert {answered for _, answered in setting.heard} == {tracker.tracker}
-    assert setting.lines.health.identities == {tracker.tracker}
+    assert setting.lines.health.trusted(START) == {tracker.tracker}
 
 
 async def test_a_change_of_free_slots_is_told_at_once(make, clock):

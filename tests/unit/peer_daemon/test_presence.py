@@ -90,11 +90,10 @@ def make(tmp_path):
     return lambda *configured: Setting(tmp_path, *configured)
 
 
-async def test_a_yes_of_a_tracker_makes_it_trusted_and_the_peer_ready(make):
+async def test_a_yes_of_a_tracker_makes_the_peer_ready(make):
     setting = make(CONFIGURED)
     await setting.rows.renew(600, [])
     await setting.announced()
-    assert TRACKER.peer_id in setting.leases._issuers
     assert setting.told.nudges == 1
     assert setting.ready.read_text() == f"{PEER.peer_id} 192.0.2.7:7071\n"
 

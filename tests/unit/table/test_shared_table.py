@@ -130,7 +130,10 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Lab]:
     async def nothing(line: HttpCaller, **_: Any) -> list[Any]:
         return []
 
-    monkeypatch.setattr(shared_table, "known_trackers", nothing)
+    async def nobody(line: HttpCaller, **_: Any) -> TrackersTold:
+        return TrackersTold("", [], None)
+
+    monkeypatch.setattr(shared_table, "known_trackers", nobody)
     monkeypatch.setattr(shared_table, "dht_contacts", nothing)
     return make
 
