@@ -17,7 +17,7 @@ from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.logs import get_logger
 from axonp2p.settings import TrackerSettings
-from axonp2p.table.records import LEAST_AGAIN_S, MOST_AGAIN_S, Row
+from axonp2p.table.records import LEAST_AGAIN_S, MOST_AGAIN_S, MOST_VOUCHED, Row
 from axonp2p.table.slots import Slots
 from axonp2p.transport.address import PinnedAddress, parse_listen, split_host_port
 from axonp2p.transport.listener import Listener
@@ -73,7 +73,8 @@ class Tracker:
         )
         self._listen = parse_listen(settings.listen)
         self._public = split_host_port(settings.public_address) if settings.public_address else None
-        self._others = [str(PinnedAddress.parse(text)) for text in settings.trackers]
+        self._vouches_for = [_pinned(text) for text in settings.vouches_for[:MOST_VOUCHED]]
+        self._others = [str(PinnedAddress.parse(text)) for text in settings.trackers] + self._vouches_for
         self.key = load_or_create_key(home / "tracker.key")
         self._clock = clock
         self._chance = chance
@@ -145,6 +146,7 @@ class Tracker:
         remembered = self._remembered.read()
         book.remember(remembered.trackers, remembered.vouchings, self._clock.now())
         self._sync = sync = Synchronisation(own, book, self.replica, self._arrivals, self._clock, self._chance)
+        sync.vouches_for = self._vouches_for
         relay = ReceiptRelay(self._database, sync.others)
         self.table.on_news = self._heard
         self.ledger.on_news = relay.nudge
@@ -193,3 +195,14 @@ class Tracker:
                 await self.issuer.sweep(now)
             except AxonError as error:
                 log.error("cannot sweep", reason=error.message)
+
+
+def _pinned(text: str) -> str:
+    """The address of a tracker that is vouched for. Raises `SettingsError`."""
+    address = PinnedAddress.parse(text)
+    if address.fingerprint is None:
+        raise SettingsError(
+            f"{text} is to be vouched for, but has no fingerprint",
+            fix="[tracker] vouches-for: the whole address as `axon-tracker run` prints it, https://HOST:PORT#FINGERPRINT",
+        )
+    return str(address)

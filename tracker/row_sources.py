@@ -26,6 +26,8 @@ class RowSources:
     def __init__(self, secret: bytes, most: int = MOST_ROWS_OF_ONE) -> None:
         self._secret = secret
         self._most = most
+        self.total = 0
+        """Rows whose source is known."""
         self._counts = array("I", bytes(4 * NUMBERS))
         self._numbers = array("I")
 
@@ -57,6 +59,7 @@ class RowSources:
             self._numbers.extend([_NOBODY] * (place + 1 - len(self._numbers)))
         self._numbers[place] = number
         self._counts[number] += 1
+        self.total += 1
 
     def forget(self, places: Iterable[int]) -> None:
         """Nothing is at these places any more."""
@@ -64,6 +67,7 @@ class RowSources:
             number = self._of(place)
             if number != _NOBODY:
                 self._counts[number] -= 1
+                self.total -= 1
                 self._numbers[place] = _NOBODY
 
     def _of(self, place: int) -> int:

@@ -135,6 +135,10 @@ class TrackerBook:
         """Those that answered the last question."""
         return [known for known in self._known.values() if known.lives]
 
+    def living_one(self, tracker: PeerId) -> Known | None:
+        """The tracker with that id, when it has said who it is and answered the last question."""
+        return next((known for known in self.living() if known.tracker == tracker and known.row is not None), None)
+
     def hear_of(self, address: str, now: float) -> bool:
         """Somebody named the tracker at `address`; returns whether it is worth a try."""
         if address in self._known or not self._is_worth_a_try(address):
