@@ -82,7 +82,7 @@ class Peer:
         self._chance = random.SystemRandom()
         self._listen = parse_listen(settings.listen)
         self._wishes = wishes_to_lend(settings)
-        health = read_health(home / "trackers.json", settings.trackers, self._clock.now())
+        health = read_health(home / "trackers.json", settings.trackers, self._clock.now(), self._chance)
         if not health.addresses and not settings.dht:
             raise SettingsError(
                 "no tracker is configured and the DHT is off, so nobody would find this peer",
@@ -185,6 +185,7 @@ class Peer:
             self._key.peer_id, self._name, certificate.fingerprint, issues_tokens=settings.issue_tokens
         )
         self._own = OwnRow(lasting, self._lending, self._listen[0])
+        self._own.own_hosts = own_hosts
         self._rows = RowWriter(
             self._key, self._own, Numbers(self._home / "sequence", clock), clock, lambda: self._place.published
         )

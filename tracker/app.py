@@ -134,7 +134,7 @@ class Tracker:
         address = PinnedAddress(host, port, self._certificate.fingerprint)
         self._share(address, name)
         # Their processes ask this tracker first, which listens by now.
-        self.hosting.trackers = lambda: [str(address), *(other.address for other in self._joined().book.living())]
+        self.hosting.trackers = lambda: [str(address), *self._joined().book.trusted()]
         await self.hosting.start()
         log.info("tracker listens", at=address.host_port, rows=rows, receipts=receipts)
         return address

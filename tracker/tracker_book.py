@@ -135,6 +135,10 @@ class TrackerBook:
         """Those that answered the last question."""
         return [known for known in self._known.values() if known.lives]
 
+    def trusted(self) -> list[str]:
+        """The addresses of those that live and are not only learnt."""
+        return [known.address for known in self.living() if known.standing.is_trusted]
+
     def living_one(self, tracker: PeerId) -> Known | None:
         """The tracker with that id, when it has said who it is and answered the last question."""
         return next((known for known in self.living() if known.tracker == tracker and known.row is not None), None)

@@ -35,6 +35,15 @@ class TrackerLines:
         """All trackers, the one to ask first before the others."""
         return [self._line(address) for address in self.health.order(self._clock.now(), self._chance)]
 
+    def trusted(self) -> list[HttpCaller]:
+        """The same without those that are only learnt: for all that is more than finding peers.
+
+        Whoever named no tracker in the settings has nobody else, and gets them all: peers and others then decide for
+        themselves what such a tracker's word is worth.
+        """
+        lines = self.in_order()
+        return [line for line in lines if not self.health.is_learnt(str(line.address))] or lines
+
     def learn(self, addresses: Iterable[str]) -> None:
         """Somebody names these trackers."""
         for address in addresses:
@@ -73,14 +82,18 @@ class TrackerLines:
         self._mark(line, lambda address, now: self.health.answered(address, now, seconds))
         return answer
 
-    async def first(self, ask: Ask[T], *, next_after_s: float = NEXT_AFTER_S, before: str = "") -> tuple[HttpCaller, T]:
+    async def first(
+        self, ask: Ask[T], *, next_after_s: float = NEXT_AFTER_S, before: str = "", trusted: bool = False
+    ) -> tuple[HttpCaller, T]:
         """The first answer, and the tracker that gave it. The next tracker is asked when one fails or is slow.
 
-        The tracker with the address `before`, if it is known and not away, is asked before all others.
+        The tracker with the address `before`, if it is known and not away, is asked before all others; those that are
+        only learnt not at all with `trusted`, where there are others.
         Raises `Refused` when a tracker said no and none said yes, else `TrackerUnreachable` naming each with its
         reason.
         """
-        waiting = sorted(self.in_order(), key=lambda line: str(line.address) != before or self._is_away(before))
+        among = self.trusted() if trusted else self.in_order()
+        waiting = sorted(among, key=lambda line: str(line.address) != before or self._is_away(before))
         running: dict[asyncio.Task[T], HttpCaller] = {}
         failures: list[tuple[HttpCaller, AxonError]] = []
         try:
