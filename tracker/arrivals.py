@@ -12,6 +12,7 @@ from axonp2p.logs import get_logger
 from axonp2p.table.records import Row, open_row
 from axonp2p.wire.envelope import Signed
 from tracker.replica import Replica
+from tracker.row_sources import PassedOnBy
 from tracker.table_store import TableStore
 
 log = get_logger(__name__)
@@ -39,10 +40,10 @@ class Arrivals:
         self._replica = replica
         self._clock = clock
 
-    async def take(self, rows: Sequence[Signed[Row]], source: str) -> Taken:
+    async def take(self, rows: Sequence[Signed[Row]], learnt: PassedOnBy | None) -> Taken:
         """Keep those that are believed and not known; durable when this returns.
 
-        `source` is the network of the tracker that sent them, for which they count; empty for a trusted one.
+        They count for the `learnt` tracker that sent them; None for a trusted one.
         """
         now = self._clock.now()
         unknown = [signed for signed in rows if not self._is_known(signed)]
@@ -52,9 +53,9 @@ class Arrivals:
             opened, forged = _open_all(unknown, now)
         if not opened:
             return Taken(0, len(unknown) - forged)
-        new = len(await self._table.keep_many(opened, now, source))
+        new = len(await self._table.keep_many(opened, now, learnt))
         kept = sum(self._has(row) for _, row in opened)
-        return Taken(new, len(unknown) - forged - kept, not self._table.has_room_for(source))
+        return Taken(new, len(unknown) - forged - kept, not self._table.has_room_for(learnt))
 
     def _is_known(self, signed: Signed[Row]) -> bool:
         known = self._replica.index.signed_of(signed.signer)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from axonp2p.errors import TooOften
 
@@ -18,6 +19,16 @@ MOST_ROWS_OF_ONE = 4096
 NUMBERS = 1 << 18
 _NOBODY = NUMBERS
 _ROOM_AFTER_S = 600.0
+
+
+@dataclass(frozen=True)
+class PassedOnBy:
+    """A learnt tracker that hands over rows: they count for it."""
+
+    household: str
+    """Whence it calls (`transport.address.source_of`)."""
+    network: str
+    """`table.tracker_standing.network_of` its address."""
 
 
 class RowSources:

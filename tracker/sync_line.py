@@ -30,13 +30,14 @@ from axonp2p.table.sync_messages import (
 )
 from axonp2p.table.tracker_client import line_to
 from axonp2p.table.tracker_standing import network_of
-from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.address import PinnedAddress, source_of
 from axonp2p.wire.envelope import Signed
 from tracker.arrivals import Arrivals
 from tracker.own_tracker_row import OwnTrackerRow, open_tracker_row
 from tracker.pull import Pull
 from tracker.renewals import mention, shorten
 from tracker.replica import News, Replica
+from tracker.row_sources import PassedOnBy
 
 log = get_logger(__name__)
 
@@ -194,7 +195,7 @@ class SyncLine:
 
         There is only so much room for rows of trackers that are not `trusted`.
         """
-        source = "" if trusted else network_of(str(self.address))
+        learnt = None if trusted else PassedOnBy(source_of(self.address.host), network_of(str(self.address)))
         pull = Pull(self._replica, tracker, self._clock.now(), everything=everything)
         new = left = 0
         while (asked := pull.ask()) is not None:
@@ -202,7 +203,7 @@ class SyncLine:
             rows = pull.heard(told)
             self.started = pull.started
             if rows:
-                taken = await self._arrivals.take(rows, source)
+                taken = await self._arrivals.take(rows, learnt)
                 new, left = new + taken.new, left + taken.left
                 if taken.left:
                     pull.incomplete()

@@ -22,6 +22,7 @@ from tracker.arrivals import Arrivals
 from tracker.own_tracker_row import open_tracker_row
 from tracker.renewals import restore
 from tracker.replica import Replica
+from tracker.row_sources import PassedOnBy
 from tracker.status import STATUS_PATH, OtherState, Status
 from tracker.sync import Synchronisation
 from tracker.tracker_book import Known
@@ -65,6 +66,7 @@ class SyncRoutes:
 
     async def _introduce(self, request: web.Request) -> web.Response:
         told = await read_message(request, KnownTrackers, TRACKERS_LIMIT)
+        self._charge(request, len(told.trackers))
         now = self._clock.now()
         sync = self._sync()
         for place, signed in enumerate(told.trackers):
@@ -93,12 +95,13 @@ class SyncRoutes:
         push = open_signed(signed, Push)
         if push.to != sync.own.peer:
             raise Refused("this push is for another tracker")
-        network = "" if pusher.standing.is_trusted else network_of(pusher.address)
-        if network:
-            self._pushes.charge(network, self._clock.monotonic(), len(push.rows) + len(push.renewals))
+        learnt = None
+        if not pusher.standing.is_trusted:
+            learnt = PassedOnBy(source_of(request.remote or ""), network_of(pusher.address))
+            self._pushes.charge(learnt.network, self._clock.monotonic(), len(push.rows) + len(push.renewals))
         restored = [restore(renewal, self._replica.slots, self._replica.index) for renewal in push.renewals]
         rows = [*push.rows, *(row for row in restored if row is not None)]
-        taken = await self._arrivals.take(rows, network)
+        taken = await self._arrivals.take(rows, learnt)
         pusher.useful |= taken.new > 0
         for row in rows:
             self._replica.pushed(row)

@@ -30,7 +30,7 @@ from tracker.admission import KnownRow, check_room, is_news
 from tracker.database import Database
 from tracker.index_columns import FACTS
 from tracker.offer_profiles import Profile, profile_of
-from tracker.row_sources import MOST_ROWS_OF_ONE, RowSources
+from tracker.row_sources import MOST_ROWS_OF_ONE, PassedOnBy, RowSources
 from tracker.table_index import REMEMBERED_S, Entry, TableIndex
 
 log = get_logger(__name__)
@@ -72,7 +72,8 @@ class TableStore:
         self.index = index
         self._slots = slots
         self._sources = RowSources(secrets.token_bytes(16))
-        # Rows that only a learnt tracker handed over count for its network, until their peers announce themselves here.
+        # Rows that only a learnt tracker handed over count for its household and, here, for its network, until their
+        # peers announce themselves.
         self._of_learnt = RowSources(secrets.token_bytes(16))
         self.on_news: Callable[[Signed[Row], Row, Signed[Row] | None], None] = lambda signed, row, before: None
         """Told of each new row that was announced here (not of those in `keep_many`), once it is stored.
@@ -140,28 +141,30 @@ class TableStore:
             await asyncio.shield(earlier.done)
         return False
 
-    def has_room_for(self, network: str) -> bool:
-        """Whether more peers are taken that only a learnt tracker of this network knows; always for a trusted one ("").
+    def has_room_for(self, learnt: PassedOnBy | None) -> bool:
+        """Whether more peers are taken that only this learnt tracker knows; always for a trusted one (None).
 
         Such trackers together may double the table, but no more: each may hand over as many peers as one household may
         announce, or an eighth of those that are known otherwise.
         """
         most = max(MOST_ROWS_OF_ONE, (len(self.index) - self._of_learnt.total) // MOST_LEARNT)
-        return not network or self._of_learnt.count(network) < most
+        if learnt is None:
+            return True
+        return max(self._sources.count(learnt.household), self._of_learnt.count(learnt.network)) < most
 
     async def keep_many(
-        self, rows: Iterable[tuple[Signed[Row], Row]], now: float, network: str = ""
+        self, rows: Iterable[tuple[Signed[Row], Row]], now: float, learnt: PassedOnBy | None = None
     ) -> list[tuple[Signed[Row], Row]]:
         """Store rows that `open_row` believed and another tracker sent; returns those that were new, stored by now.
 
-        New peers count for the `network` of that tracker, unless it is trusted (""). One that cannot be kept (older
+        New peers count for that tracker, unless it is trusted (None). One that cannot be kept (older
         than the known one, not understood, no room) is left out without a word. Raises `Busy` when the disk takes
         nothing.
         """
         arrivals = []
         for signed, row in rows:
             is_new = self.index.place_of(row.peer) is None
-            if is_new and not self.has_room_for(network):
+            if is_new and not self.has_room_for(learnt):
                 continue
             try:
                 arrival = self._arrive(signed, row, now, announced=False)
@@ -169,9 +172,10 @@ class TableStore:
                 continue
             if arrival is not None:
                 arrivals.append(arrival)
-                if is_new and network:
-                    self._of_learnt.came(arrival.entry.place, network)
-                elif not network:
+                if is_new and learnt is not None:
+                    self._sources.came(arrival.entry.place, learnt.household)
+                    self._of_learnt.came(arrival.entry.place, learnt.network)
+                elif learnt is None:
                     self._of_learnt.forget([arrival.entry.place])
         await asyncio.gather(*(arrival.done for arrival in arrivals))
         return [(arrival.signed, arrival.row) for arrival in arrivals]

@@ -6,7 +6,7 @@ import pytest
 
 from axonp2p.errors import AxonError, BadSignature, Refused, TooOften
 from axonp2p.identity.keys import PrivateKey
-from axonp2p.table.records import TRACKERS_LIMIT, KnownTrackers, Row
+from axonp2p.table.records import TRACKERS_LIMIT, KnownTrackers, Row, open_row
 from axonp2p.table.sync_messages import PUSHED_LIMIT, Push, Pushed
 from axonp2p.table.tracker_client import known_trackers
 from axonp2p.table.tracker_standing import TrackerStanding
@@ -15,7 +15,7 @@ from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import NOW, key_of, make_row
 from tests.unit.tracker.conftest import Running, Start, until
 from tracker.own_tracker_row import OwnTrackerRow
-from tracker.row_sources import RowSources
+from tracker.row_sources import PassedOnBy, RowSources
 from tracker.sync_routes import PUSHED_AT_ONCE
 from tracker.tracker_book import Known, TrackerBook
 
@@ -87,15 +87,33 @@ async def test_a_learnt_tracker_hands_over_as_many_peers_as_one_household(
     assert rows_in(lab) == 13
 
 
+async def test_a_household_that_announces_and_pushes_has_one_bound_for_both(
+    lab: Running, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("tracker.table_store.MOST_ROWS_OF_ONE", 4)
+    monkeypatch.setattr(lab.tracker.table, "_sources", RowSources(b"secret", most=4))
+    know(lab, STRANGER, TrackerStanding.LEARNT, monkeypatch)
+    await lab.announce(*(key_of(f"announced {number}") for number in range(3)))
+    await push(lab, STRANGER, *(row_of(f"pushed {number}") for number in range(10)))
+    assert rows_in(lab) == 4
+    with pytest.raises(TooOften):
+        await lab.announce(key_of("one more"))
+
+
+async def hand_over(lab: Running, *rows: Signed[Row]) -> None:
+    """A learnt tracker of another network hands over these."""
+    learnt = PassedOnBy("203.0.113.7", "203.0.0.0/16")
+    await lab.tracker.table.keep_many([(row, open_row(row, NOW)) for row in rows], NOW, learnt)
+
+
 async def test_a_peer_that_announces_itself_counts_for_the_tracker_no_more(
     lab: Running, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("tracker.table_store.MOST_ROWS_OF_ONE", 1)
-    know(lab, STRANGER, TrackerStanding.LEARNT, monkeypatch)
-    await push(lab, STRANGER, row_of("ada"), row_of("ben"))
+    await hand_over(lab, row_of("ada"), row_of("ben"))
     assert rows_in(lab) == 1
     await lab.announce(key_of("ada"), sequence=2)
-    await push(lab, STRANGER, row_of("ben"))
+    await hand_over(lab, row_of("ben"))
     assert rows_in(lab) == 2
 
 
@@ -121,10 +139,8 @@ async def test_a_table_of_many_lets_learnt_trackers_hand_over_an_eighth_each(
     lab: Running, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("tracker.table_store.MOST_ROWS_OF_ONE", 1)
-    know(lab, STRANGER, TrackerStanding.LEARNT, monkeypatch)
-    monkeypatch.setattr(lab.tracker.table, "_sources", RowSources(b"secret", most=100))
     await lab.announce(*(key_of(f"here {number}") for number in range(32)))
-    await push(lab, STRANGER, *(row_of(f"made up {number}") for number in range(10)))
+    await hand_over(lab, *(row_of(f"made up {number}") for number in range(10)))
     assert rows_in(lab) == 32 + 4
 
 
