@@ -13,10 +13,11 @@ from contextlib import suppress
 from typing import Any
 
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, Busy, PeerMisbehaved, SettingsError
+from axonp2p.errors import AxonError, Busy, PeerMisbehaved, Refused, SettingsError
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.logs import get_logger
-from axonp2p.table.records import KnownTrackers
+from axonp2p.table.records import KnownTrackers, Vouching
+from axonp2p.wire.envelope import Signed
 from tracker.arrivals import Arrivals
 from tracker.own_tracker_row import OwnTrackerRow
 from tracker.receipt_relay import OtherTracker
@@ -138,8 +139,7 @@ class Synchronisation:
             row, now = told.row, self._clock.now()
             came_back = self.book.answered(known.address, now)
             changed = self.book.introduced(known.address, row, told.signed, now)
-            if told.vouching is not None:
-                self.book.hear_vouching(known.address, told.vouching, now)
+            self._hear_vouching(known, told.vouching)
             for other in told.others:
                 self.book.hear_of(other.address, now)
             if changed:
@@ -152,6 +152,13 @@ class Synchronisation:
             if not await line.push(known.tracker):
                 known.introduced = 0.0  # it may have been started anew, and not know us any more
             self._answered(known, line)
+
+    def _hear_vouching(self, known: Known, vouching: Signed[Vouching] | None) -> None:
+        try:
+            if vouching is not None:
+                self.book.hear_vouching(known.address, vouching, self._clock.now())
+        except (PeerMisbehaved, Refused) as error:  # two clocks may differ: the table is shared all the same
+            log.warning("a list of trackers is not believed", told_by=short(known.tracker), reason=error.in_a_line)
 
     def _pull_from_one(self) -> None:
         self._replica.forget(self._clock.now())
@@ -169,7 +176,7 @@ class Synchronisation:
 
     async def _pull(self, known: Known, *, everything: bool) -> None:
         line = self.lines.get(known.address)
-        if line is None:
+        if line is None or not line.may_pull:
             return
         mine = everything and await self._has_turn()
         try:

@@ -88,8 +88,7 @@ class SyncLine:
         self._clock = clock
         self._waiting: dict[PeerId, News] = {}
         self._refusals = 0
-        self._push_at = 0.0
-        self._pull_at = 0.0
+        self._push_at = self._pull_at = float("-inf")
         self.missed = False
         """Whether it was away while there was news."""
         self.lag: float | None = None
@@ -117,16 +116,16 @@ class SyncLine:
     @property
     def has_news(self) -> bool:
         """Whether something waits for it, and it may be pushed to now."""
-        return (bool(self._waiting) or self.missed) and self._clock.now() >= self._push_at
+        return (bool(self._waiting) or self.missed) and self._clock.monotonic() >= self._push_at
 
     @property
     def may_pull(self) -> bool:
         """Whether there was room for its rows the last time."""
-        return self._clock.now() >= self._pull_at
+        return self._clock.monotonic() >= self._pull_at
 
     def put_off(self, seconds: float) -> None:
         """It is asked for rows again after so long, at most some minutes."""
-        self._pull_at = self._clock.now() + min(seconds, LONGEST_PUT_OFF_S)
+        self._pull_at = self._clock.monotonic() + min(seconds, LONGEST_PUT_OFF_S)
 
     async def introduce(self, books: KnownTrackers) -> Introduction:
         """Tell each other of all trackers. Raises `BadSignature` too."""
@@ -158,7 +157,7 @@ class SyncLine:
                 self.give_up()
                 wait = min(LONGEST_REFUSED_S, FIRST_REFUSED_S * 2 ** min(self._refusals, 10))
                 self._refusals += 1
-                self._push_at = self._clock.now() + wait
+                self._push_at = self._clock.monotonic() + wait
                 log.debug("push refused", tracker=self.caller.called, reason=error.in_a_line)
                 return False
             self._refusals = 0

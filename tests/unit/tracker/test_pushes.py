@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from axonp2p.errors import AxonError, BadSignature, Refused, TooOften
@@ -12,7 +14,7 @@ from axonp2p.table.tracker_client import known_trackers
 from axonp2p.table.tracker_standing import TrackerStanding
 from axonp2p.table.vouching import open_vouching
 from axonp2p.wire.envelope import Signed, sign
-from tests.fakes import NOW, key_of, make_row
+from tests.fakes import NOW, ManualClock, key_of, make_row
 from tests.unit.tracker.conftest import Running, Start, until
 from tracker.own_tracker_row import OwnTrackerRow
 from tracker.row_sources import PassedOnBy, RowSources
@@ -144,7 +146,7 @@ async def test_a_table_of_many_lets_learnt_trackers_hand_over_an_eighth_each(
     assert rows_in(lab) == 32 + 4
 
 
-async def test_two_trackers_push_to_each_other_once_they_know_each_other(start: Start, tmp_path):
+async def test_two_trackers_push_to_each_other_once_they_know_each_other(start: Start, tmp_path: Path):
     """One names the other in its settings; the other learns of it, and tells whom it vouches for."""
     first = await start(tmp_path / "first")
     second = await start(tmp_path / "second", first.clock, trackers=[str(first.address)], vouches_for=[])
@@ -163,7 +165,7 @@ async def test_two_trackers_push_to_each_other_once_they_know_each_other(start: 
     assert told.vouching.signer == first_id
 
 
-async def test_an_operators_list_names_those_it_vouches_for_once_they_said_who_they_are(start: Start, tmp_path):
+async def test_an_operators_list_names_those_it_vouches_for_once_they_said_who_they_are(start: Start, tmp_path: Path):
     friend = await start(tmp_path / "friend")
     lab = await start(tmp_path / "lab", friend.clock, vouches_for=[str(friend.address)])
     book: TrackerBook = lab.tracker._joined().book
@@ -175,6 +177,16 @@ async def test_an_operators_list_names_those_it_vouches_for_once_they_said_who_t
     assert (named.tracker, named.address) == (friend.tracker.key.peer_id, str(friend.address))
 
 
-async def test_an_address_without_a_fingerprint_is_not_vouched_for(start: Start, tmp_path):
+async def test_a_configured_tracker_whose_clock_is_wrong_shares_the_table_and_vouches_for_nobody(
+    start: Start, tmp_path: Path
+):
+    ahead = await start(tmp_path / "ahead", ManualClock(NOW + 120))
+    lab = await start(tmp_path / "lab", ManualClock(NOW), trackers=[str(ahead.address)])
+    book = lab.tracker._joined().book
+    await until(lambda: book.living_one(ahead.tracker.key.peer_id))
+    assert book.to_remember()[1] == []
+
+
+async def test_an_address_without_a_fingerprint_is_not_vouched_for(start: Start, tmp_path: Path):
     with pytest.raises(AxonError, match="has no fingerprint"):
         await start(tmp_path / "lab", vouches_for=["https://lab.example:7070"])
