@@ -94,7 +94,7 @@ class TrackerBook:
             known = self._known.get(address)
             if known is not None:
                 known.tracker = tracker
-            elif address != self._own_address and sum(map(_is_learnt, self)) < MOST_LEARNT:
+            elif self._is_other(address) and sum(map(_is_learnt, self)) < MOST_LEARNT:
                 self._known[address] = Known(address, TrackerStanding.LEARNT, tracker, since=now)
         for signed in vouchings:
             with suppress(AxonError):
@@ -145,8 +145,18 @@ class TrackerBook:
 
     def hear_of(self, address: str, now: float) -> bool:
         """Somebody named the tracker at `address`; returns whether it is worth a try."""
-        if address in self._known or not self._is_worth_a_try(address):
+        if address in self._known or not self._is_other(address):
             return False
+        hearsay = [known for known in self._known.values() if _is_learnt(known) and not known.answered]
+        network = network_of(address)
+        near = [known for known in hearsay if network_of(known.address) == network]
+        full = near if len(near) >= MOST_OF_ONE_NETWORK else hearsay if len(hearsay) >= MOST_HEARSAY else []
+        # One that has failed to answer gives way: made-up addresses shall not keep everybody else from being tried.
+        tried = next((known for known in full if known.failures), None)
+        if full and tried is None:
+            return False
+        if tried is not None:
+            del self._known[tried.address]
         self._known[address] = Known(address, TrackerStanding.LEARNT, since=now)
         return True
 
@@ -250,14 +260,12 @@ class TrackerBook:
         configured = (known for known in self._known.values() if known.standing is TrackerStanding.CONFIGURED)
         return [known.tracker for known in configured if known.tracker]
 
-    def _is_worth_a_try(self, address: str) -> bool:
+    def _is_other(self, address: str) -> bool:
+        """Whether that may be another tracker's address."""
         if address == self._own_address or address in self._not_others or "#" not in address:
             return False
-        hearsay = [known.address for known in self._known.values() if _is_learnt(known) and not known.answered]
         try:
-            network = network_of(address)
-            near = sum(network_of(other) == network for other in hearsay)
-            return len(hearsay) < MOST_HEARSAY and near < MOST_OF_ONE_NETWORK
+            return bool(network_of(address))
         except SettingsError:
             return False
 

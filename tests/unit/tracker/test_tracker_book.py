@@ -87,6 +87,16 @@ def test_hearsay_is_bounded_and_soon_forgotten():
     assert book.hear_of(address(19), NOW)
 
 
+def test_made_up_addresses_keep_nobody_from_being_tried():
+    book = book_of()
+    for number in range(1, 1 + MOST_HEARSAY):
+        assert book.hear_of(address(number), NOW)
+    assert not book.hear_of(address(30), NOW)
+    book.failed(address(2), NOW + 1)
+    assert book.hear_of(address(30), NOW + 1)
+    assert [known.address for known in book] == [address(1), address(3), address(4), address(30)]
+
+
 def test_learnt_ones_have_half_of_the_book():
     book = book_of()
     for number in range(1, 40):
