@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import random
 
 import msgspec
 import pytest
 
 from axonp2p.errors import BadSignature, MalformedMessage, StaleRow
 from axonp2p.table.tracker_health import TrackerHealth
+from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.table.tracker_standing import TrackerStanding
 from axonp2p.table.vouching import VOUCHED_FOR_S, open_vouching, sign_vouching
 from axonp2p.wire.envelope import open_signed, sign
-from tests.fakes import NOW, key_of
+from tests.fakes import NOW, ManualClock, key_of
 
 A, B, C = (f"https://10.{number}.0.1:7070" for number in (1, 2, 3))
 OPERATOR, FRIEND, STRANGER = key_of("operator"), key_of("friend"), key_of("stranger")
@@ -113,3 +115,13 @@ def test_a_list_names_sixteen_at_the_most():
     many = {key_of(str(number)).peer_id: f"https://10.{number}.0.1:7070" for number in range(40)}
     signed = sign_vouching(OPERATOR, many, NOW)
     assert len(open_signed(signed, type(open_vouching(signed, OPERATOR.peer_id, NOW))).trackers) == 16
+
+
+async def test_what_is_more_than_finding_peers_is_asked_of_trusted_trackers():
+    def asked(*configured: str) -> list[str]:
+        lines = TrackerLines(TrackerHealth(configured), ManualClock(), random.Random(1))
+        lines.learn([B])
+        return [str(line.address) for line in lines.trusted()]
+
+    assert asked(A, C) in ([A, C], [C, A])
+    assert asked() == [B]  # whoever names none has nobody else: peers decide what its tokens are worth
