@@ -48,6 +48,8 @@ ANSWER_WITHIN_S = 3.0
 """To short questions, so that a dead line is found dead soon."""
 FIRST_REFUSED_S, LONGEST_REFUSED_S = 1.0, 60.0
 """A tracker that takes no pushes of ours is pushed to again after so long, twice as long each time."""
+REFUSALS_TOLD = 4
+"""The log says so when it has refused so often: a tracker that was just started refuses once or twice."""
 LONGEST_PUT_OFF_S = 300.0
 ROOM_AGAIN_S = 60.0
 """One for whose rows there was no room is asked for them again after so long."""
@@ -159,6 +161,9 @@ class SyncLine:
                 self._refusals += 1
                 self._push_at = self._clock.monotonic() + wait
                 log.debug("push refused", tracker=self.caller.called, reason=error.in_a_line)
+                if self._refusals == REFUSALS_TOLD:
+                    fix = "its operator may name this tracker with --tracker or --vouch-for"
+                    log.warning("a tracker takes no rows of this one", tracker=self.caller.called, fix=fix)
                 return False
             self._refusals = 0
         return True
