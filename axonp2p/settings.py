@@ -128,6 +128,9 @@ class TrackerSettings(_Section, frozen=True):
     """HOST:PORT that others are told, when it is not what `listen` says: behind a port forward, say."""
     trackers: list[str] = []
     """Addresses of other trackers to share the table with; more are learnt from them."""
+    vouches_for: list[str] = []
+    """Addresses of trackers that peers and clients which trust this one shall trust as well; it shares the table with
+    them too. At most 16."""
     announce_every: int = 300
     """Seconds between a peer's announces (60 to 1200); a row is valid for twice that."""
     owing: str = "open"

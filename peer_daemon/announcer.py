@@ -14,13 +14,12 @@ from axonp2p.table.tracker_client import announce
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
+from peer_daemon.announce_pace import EVERY_S, ChangeLimit, again_in, ping_in
 from peer_daemon.announce_rota import Rota
 from peer_daemon.row_writer import RowWriter, Written
 
 log = get_logger(__name__)
 
-EVERY_S = 300.0
-"""How often a row is written when no tracker has said how often it wants one; it lives for twice that."""
 LOOKS_AFTER_S = (1.0, 4.0, 10.0, 30.0)
 """A tracker that has not called us back yet is asked so soon whether it has: three seconds decide it, as a rule."""
 _WITHDRAW_WITHIN_S = 3
@@ -53,11 +52,18 @@ class Announcer:
         self._clock_off: set[str] = set()
         self._looks: dict[str, int] = {}
         self._news = False
+        self._said = False
+        self._changes = ChangeLimit()
         self._woken = asyncio.Event()
 
     def changed(self) -> None:
         """The row says something new: announced at once."""
         self._news = True
+        self._woken.set()
+
+    def others_say(self) -> None:
+        """Others say something new of this peer: announced at once, if that does not happen too often."""
+        self._said = True
         self._woken.set()
 
     @property
@@ -74,6 +80,7 @@ class Announcer:
         while True:
             self._woken.clear()
             news, self._news = self._news, False
+            news |= self._said and self._changes.take(self._clock.now())
             if news:
                 self._rota.changed()
             await self._round(news)
@@ -81,7 +88,8 @@ class Announcer:
             now = self._clock.now()
             written = self._rows.newest.at if self._rows.newest else now
             try:
-                async with asyncio.timeout(min(self._rota.wait(now), max(0.0, written + self._interval - now))):
+                pause = min(self._rota.wait(now), max(0.0, written + self._interval - now))
+                async with asyncio.timeout(min(pause, self._changes.wait) if self._said else pause):
                     await self._woken.wait()
             except TimeoutError:
                 pass
@@ -110,6 +118,7 @@ class Announcer:
         fresh = newest is not None and not news and 0 <= now - newest.at < self._interval / 2
         if newest is None or not fresh:
             life = min(2 * self._interval, LONGEST_LIFE_S)
+            self._said = False
             newest = await self._rows.renew(life, self._rota.chosen)
             self._hearers.written(newest)
         lines = self._by_address()
@@ -134,24 +143,25 @@ class Announcer:
         now = self._clock.now()
         self._check_clock(line, answer, (started + now) / 2)
         first = address not in self._rota.told
-        self._again_in[address] = answer.again_in
-        again_in = min(self._again_after(address, answer), max(1.0, (written.row.expires - now) / 2))
-        self._rota.answered(address, again_in, now, answer.ping_in)
+        trusted = not health.is_learnt(address)
+        self._again_in[address] = again_in(answer, trusted=trusted)
+        wait = min(self._again_after(address, answer), max(1.0, (written.row.expires - now) / 2))
+        self._rota.answered(address, wait, now, ping_in(answer, trusted=trusted))
         if address in health.addresses:
             health.answered(address, now, tracker=answer.tracker)
-        if self._rows.own.seen(address, answer.seen_from):
-            self.changed()
+        if self._rows.own.seen(address, answer.seen_from, trusted=trusted):
+            self.others_say()
         if first or was_away:
             log.info("announced", tracker=line.called, free=self._rows.own.free, again_in=round(answer.again_in))
         await self._hearers.announced(line, answer)
 
     def _again_after(self, address: str, answer: Announced) -> float:
         """Seconds until this tracker is to hear of us again."""
-        looks = self._looks.get(address, 0)
-        if answer.reached is not None or looks == len(LOOKS_AFTER_S):
-            return answer.again_in
+        looks, usual = self._looks.get(address, 0), self._again_in[address]
+        if answer.reached is not None or looks == len(LOOKS_AFTER_S) or self._lines.health.is_learnt(address):
+            return usual
         self._looks[address] = looks + 1
-        return min(answer.again_in, LOOKS_AFTER_S[looks])
+        return min(usual, LOOKS_AFTER_S[looks])
 
     async def _look_whether_they_live(self) -> None:
         lines = self._by_address()

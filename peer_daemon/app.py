@@ -83,7 +83,7 @@ class Peer:
         self._chance = random.SystemRandom()
         self._listen = parse_listen(settings.listen)
         self._wishes = wishes_to_lend(settings)
-        health = read_health(home / "trackers.json", settings.trackers, self._clock.now())
+        health = read_health(home / "trackers.json", settings.trackers, self._clock.now(), self._chance)
         if not health.addresses and not settings.dht:
             raise SettingsError(
                 "no tracker is configured and the DHT is off, so nobody would find this peer",
@@ -175,8 +175,7 @@ class Peer:
         self._fingerprint = certificate.fingerprint
         self._leases = leases = Leases(self._key.peer_id, self._lending, check_address=settings.check_client_address)
         leases.interrupted(interrupted_leases(self._home / "leases.json"), clock.now())
-        for tracker in health.identities:
-            leases.trust(tracker)
+        leases.trackers = health.trusted
         tokens = None
         if settings.issue_tokens:
             tokens = OwnTokens(self._key, self._lending)
@@ -187,6 +186,7 @@ class Peer:
             self._key.peer_id, self._name, certificate.fingerprint, issues_tokens=settings.issue_tokens
         )
         self._own = OwnRow(lasting, self._lending, self._listen[0])
+        self._own.own_hosts = own_hosts
         self._rows = RowWriter(
             self._key, self._own, Numbers(self._home / "sequence", clock), clock, lambda: self._place.published
         )
@@ -261,9 +261,7 @@ class Peer:
             announcer=Announcer(lines, Rota(lines.health, self._chance), self._rows, clock, hearers),
             courier=ReceiptsCourier(self._book, lines, self._key.peer_id, clock),
             looker=LogLooker(self._home, self._book, lines, self._key.peer_id, clock, self._chance, self._proofs),
-            news=TrackerNews(
-                lines, self._home / "trackers.json", clock, self._leases.trust, dht.offer if dht else None, self._dials
-            ),
+            news=TrackerNews(lines, self._home / "trackers.json", clock, dht.offer if dht else None, self._dials),
             dht=dht,
             standing=Standing(self._own, node, own_hosts, carries=settings.relay),
             lan=lan,

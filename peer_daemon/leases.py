@@ -8,7 +8,7 @@ slots of its leases for their clients for a while when it is started again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from axonp2p.errors import Busy, Refused
@@ -72,6 +72,8 @@ class Leases:
         self._living: dict[str, Lease] = {}
         self._interrupted: dict[str, PeerId] = {}
         self._issuers: frozenset[PeerId] = frozenset()
+        self.trackers: Callable[[float], frozenset[PeerId]] = lambda now: frozenset()
+        """The trackers whose tokens are accepted at a moment (Unix seconds)."""
 
     def interrupted(self, leases: Iterable[Interrupted], now: float) -> None:
         """These lived when the daemon was killed: for a minute nobody else gets their slots."""
@@ -90,7 +92,7 @@ class Leases:
         self._calendar.slots = self._lending.offer.slots
 
     def trust(self, issuer: PeerId) -> None:
-        """Accept tokens of this tracker from now on, or of the peer itself."""
+        """Accept tokens of this issuer from now on: the peer itself, say."""
         self._issuers |= {issuer}
 
     def take(self, ask: TakeLease, caller: Caller, now: float) -> Lease:
@@ -157,7 +159,7 @@ class Leases:
             signed,
             caller,
             peer=self._peer,
-            trusted_issuers=self._issuers,
+            trusted_issuers=self._issuers | self.trackers(now),
             kind=ask.kind,
             now=now,
             check_address=self._check_address,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -24,6 +24,7 @@ from axonp2p.transport.messages import MOST_RELAYS
 from axonp2p.wire.schema import WORK_SCHEMA
 from peer_daemon.lending import Lending
 from peer_daemon.offer import fit
+from peer_daemon.seen_addresses import SeenAddresses
 
 MOST_ADDRESSES = 4
 MOST_TRACKERS_NAMED = 2
@@ -50,7 +51,9 @@ class OwnRow:
         self.carries = False
         """Whether it is a relay for others."""
         self.listens_at(host)
-        self._seen: dict[str, str] = {}
+        self.own_hosts: Callable[[], Collection[str]] = tuple
+        """The addresses of this machine's interfaces."""
+        self._seen = SeenAddresses()
         self._seen_by_nodes = ""
 
     @property
@@ -70,21 +73,23 @@ class OwnRow:
     @property
     def addresses(self) -> list[str]:
         """HOST:PORT, by which others reach this peer; none is known before the first tracker or DHT node answered."""
-        hosts = [self._told] if self._told else list(dict.fromkeys(self._seen.values())) or [self._seen_by_nodes]
+        hosts = [self._told] if self._told else self._seen.hosts or [self._seen_by_nodes]
         return [join_host_port(host, self.port) for host in hosts[:MOST_ADDRESSES] if host]
 
     def hosts(self) -> list[str]:
         """The IP addresses by which others know this peer."""
         return [split_host_port(address)[0] for address in self.addresses]
 
-    def seen(self, tracker: str, address: str) -> bool:
+    def seen(self, tracker: str, address: str, *, trusted: bool) -> bool:
         """That tracker saw an announce come from this IP. True when the row says something else now.
 
         It counts only when the peer listens everywhere: who listens on one address is reached there.
+        `seen_addresses` says whose word counts.
         """
         before = self.addresses
         if host := _plain(address):
-            self._seen[tracker] = host
+            own = () if trusted or self._told else self.own_hosts()
+            self._seen.heard(tracker, host, trusted=trusted, own_hosts=own)
         return self.addresses != before
 
     def seen_by_nodes(self, address: str) -> bool:
@@ -95,8 +100,8 @@ class OwnRow:
 
     def forget(self, tracker: str) -> None:
         """This tracker has gone: the machine may have moved since, if others say so."""
-        if self._seen_by_nodes or set(self._seen) - {tracker}:
-            self._seen.pop(tracker, None)
+        if self._seen_by_nodes or self._seen.says_something_without(tracker):
+            self._seen.forget(tracker)
 
     def offering(self, *, sequence: int, expires: int, trackers: Sequence[str] = (), coordinate: bytes = b"") -> Row:
         """The row that lends, until `expires` (Unix seconds); `trackers` have it, `coordinate` says where it stands."""

@@ -113,11 +113,10 @@ class Presence:
 
     async def announced(self, line: HttpCaller, answer: Announced) -> None:
         """A tracker has the row."""
-        # Only who answers on the line that its address pins gets to say yes here.
-        self._leases.trust(answer.tracker)
         self.parts.courier.nudge()
         if self.parts.standing:
-            self.parts.standing.reached(str(line.address), answer.reached)
+            address = str(line.address)
+            self.parts.standing.reached(address, answer.reached, trusted=not self._health.is_learnt(address))
             self._look()
         await self._say_ready()
         if await self.parts.news.hear(line):
@@ -156,23 +155,23 @@ class Presence:
 
     def relays_changed(self) -> None:
         """The row names other relays."""
-        self.parts.announcer.changed()
+        self.parts.announcer.others_say()
 
     def _look(self) -> None:
         standing, relays = self.parts.standing, self.parts.relays
         if standing and standing.look():
-            self.parts.announcer.changed()
+            self.parts.announcer.others_say()
         if standing and self.parts.asker:
             self.parts.asker.trackers_tell = standing.trackers_tell
         if standing and relays:
             relays.say(self._trackers_as_relays(), needed=standing.needs_relay)
 
     def _trackers_as_relays(self) -> list[Candidate]:
-        """The trackers that live, and can be told by their certificate."""
+        """The trusted trackers that live, and can be told by their certificate."""
         health, found = self._health, []
         for address in health.addresses:
             pinned, tracker = PinnedAddress.parse(address), health.state(address).tracker
-            if tracker and pinned.fingerprint and not health.is_away(address):
+            if tracker and pinned.fingerprint and not health.is_away(address) and not health.is_learnt(address):
                 found.append(Candidate(str(pinned), tracker, f"tracker {pinned.host_port}"))
         return found
 

@@ -36,16 +36,17 @@ class Standing:
         self._hosts = hosts
         self._carries = carries
         self._reached: dict[str, bool] = {}
+        self._learnt_said: dict[str, bool] = {}
         self._peers_said: dict[str, bool] = {}
 
-    def reached(self, tracker: str, reached: bool | None) -> None:
+    def reached(self, tracker: str, reached: bool | None, *, trusted: bool) -> None:
         """A tracker could call this peer, or could not; None when it has not tried."""
         if reached is not None:
-            self._reached[tracker] = reached
+            (self._reached if trusted else self._learnt_said)[tracker] = reached
 
     @property
     def trackers_tell(self) -> bool:
-        """Whether some tracker has tried: peers' words count only while none has."""
+        """Whether some trusted tracker has tried: peers' words, and those of learnt trackers, count while none has."""
         return bool(self._reached)
 
     def told_by_peers(self, said: dict[str, bool]) -> None:
@@ -55,17 +56,22 @@ class Standing:
     def forget(self, tracker: str) -> None:
         """This tracker has gone: what it said may not hold any more."""
         self._reached.pop(tracker, None)
+        self._learnt_said.pop(tracker, None)
 
     @property
     def word(self) -> bool | None:
-        """Whether some tracker (some peer, while no tracker has tried) could call this peer; None: nobody has tried."""
-        said = self._reached or self._peers_said
+        """Whether some trusted tracker (anybody, while none has tried) could call this peer; None: nobody has tried."""
+        said = self._said
         return any(said.values()) if said else None
 
     @property
     def needs_relay(self) -> bool:
         """Whether somebody could not call this peer: others in the same place cannot either."""
-        return not all((self._reached or self._peers_said).values())
+        return not all(self._said.values())
+
+    @property
+    def _said(self) -> dict[str, bool]:
+        return self._reached or {**self._learnt_said, **self._peers_said}
 
     def look(self) -> bool:
         """Put what is known now into the row and the node; whether the row says something else."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
-from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.table.tracker_client import dht_contacts, known_trackers
 from axonp2p.table.tracker_file import write_health
@@ -21,14 +20,13 @@ log = get_logger(__name__)
 
 
 class TrackerNews:
-    """Asks trackers that have just answered. `trust` is told each tracker, `offer` each DHT contact."""
+    """Asks trackers that have just answered. `offer` is told each DHT contact."""
 
     def __init__(
         self,
         lines: TrackerLines,
         file: Path,
         clock: Clock,
-        trust: Callable[[PeerId], None],
         offer: Callable[[Iterable[str]], None] | None,
         dials: DialPolicy,
     ) -> None:
@@ -36,7 +34,6 @@ class TrackerNews:
         self._lines = lines
         self._file = file
         self._clock = clock
-        self._trust = trust
         self._offer = offer
         self._dials = dials
 
@@ -45,10 +42,7 @@ class TrackerNews:
         health = self._lines.health
         learnt = False
         try:
-            for row in await known_trackers(line, now=self._clock.now()):
-                learnt |= health.learn(row.address, self._clock.now(), row.tracker)
-                # A tracker that one of ours works with may promise our slots too: a client may know only that one.
-                self._trust(row.tracker)
+            learnt = self._lines.heard(line, await known_trackers(line, now=self._clock.now()))
             if self._offer is not None:
                 contacts = await dht_contacts(line)
                 self._offer(one for one in contacts if self._dials.allows(split_host_port(one)[0]))

@@ -74,9 +74,9 @@ def is_news(row: Row, payload: bytes, known: KnownRow | None) -> bool:
     )
 
 
-def check_room(peers: int) -> None:
-    """Raise `Busy` when one more peer would be too many."""
-    if peers >= MOST_KNOWN_PEERS:
+def check_room(peers: int, *, passed_on: bool = False) -> None:
+    """Raise `Busy` when one more peer would be too many. A fifth is kept for those that announce themselves here."""
+    if peers >= MOST_KNOWN_PEERS - (MOST_KNOWN_PEERS // 5 if passed_on else 0):
         raise Busy(f"this tracker's table is full ({MOST_KNOWN_PEERS} peers)", fix="announce to another tracker")
 
 

@@ -17,7 +17,7 @@ from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.logs import get_logger
 from axonp2p.settings import TrackerSettings
-from axonp2p.table.records import Row
+from axonp2p.table.records import LEAST_AGAIN_S, MOST_AGAIN_S, MOST_VOUCHED, Row
 from axonp2p.table.slots import Slots
 from axonp2p.transport.address import PinnedAddress, parse_listen, split_host_port
 from axonp2p.transport.dial_policy import DialPolicy
@@ -47,7 +47,7 @@ from tracker.sync import Synchronisation
 from tracker.sync_routes import SyncRoutes
 from tracker.table_index import TableIndex
 from tracker.table_store import TableStore
-from tracker.tempo import LEAST_AGAIN_S, MOST_AGAIN_S, Tempo
+from tracker.tempo import Tempo
 from tracker.tracker_book import TrackerBook
 
 log = get_logger(__name__)
@@ -74,7 +74,8 @@ class Tracker:
         )
         self._listen = parse_listen(settings.listen)
         self._public = split_host_port(settings.public_address) if settings.public_address else None
-        self._others = [str(PinnedAddress.parse(text)) for text in settings.trackers]
+        self._vouches_for = [_pinned(text) for text in settings.vouches_for[:MOST_VOUCHED]]
+        self._others = [str(PinnedAddress.parse(text)) for text in settings.trackers] + self._vouches_for
         self.key = load_or_create_key(home / "tracker.key")
         self._clock = clock
         self._chance = chance
@@ -137,7 +138,7 @@ class Tracker:
         self._hosts = [host]
         self._share(address, name)
         # Their processes ask this tracker first, which listens by now.
-        self.hosting.trackers = lambda: [str(address), *(other.address for other in self._joined().book.living())]
+        self.hosting.trackers = lambda: [str(address), *self._joined().book.trusted()]
         await self.hosting.start()
         log.info("tracker listens", at=address.host_port, rows=rows, receipts=receipts)
         return address
@@ -146,8 +147,10 @@ class Tracker:
         """Join the other trackers, as the one at `address`."""
         own = OwnTrackerRow(self.key, str(address), database)
         book = TrackerBook(own.peer, own.address, self._others, self._chance)
-        book.remember(self._remembered.read(), self._clock.now())
+        remembered = self._remembered.read()
+        book.remember(remembered.trackers, remembered.vouchings, self._clock.now())
         self._sync = sync = Synchronisation(own, book, self.replica, self._arrivals, self._clock, self._chance)
+        sync.vouches_for = self._vouches_for
         relay = ReceiptRelay(self._database, sync.others)
         self.table.on_news = self._heard
         self.ledger.on_news = relay.nudge
@@ -190,9 +193,20 @@ class Tracker:
             now = self._clock.now()
             self._limit.forget_idle(self._clock.monotonic())
             self._measure()
-            await asyncio.to_thread(self._remembered.write, self._joined().book.learnt())
+            await asyncio.to_thread(self._remembered.write, *self._joined().book.to_remember())
             try:
                 await self.table.sweep(now)
                 await self.issuer.sweep(now)
             except AxonError as error:
                 log.error("cannot sweep", reason=error.message)
+
+
+def _pinned(text: str) -> str:
+    """The address of a tracker that is vouched for. Raises `SettingsError`."""
+    address = PinnedAddress.parse(text)
+    if address.fingerprint is None:
+        raise SettingsError(
+            f"{text} is to be vouched for, but has no fingerprint",
+            fix="[tracker] vouches-for: the whole address as `axon-tracker run` prints it, https://HOST:PORT#FINGERPRINT",
+        )
+    return str(address)

@@ -12,6 +12,7 @@ from axonp2p.logs import get_logger
 from axonp2p.table.records import Row, open_row
 from axonp2p.wire.envelope import Signed
 from tracker.replica import Replica
+from tracker.row_sources import PassedOnBy
 from tracker.table_store import TableStore
 
 log = get_logger(__name__)
@@ -27,6 +28,8 @@ class Taken:
     new: int
     left: int
     """Rows that were not kept though their peers signed them: no room, a clock that is wrong."""
+    no_room: bool = False
+    """Whether there is no room for more rows of who sent them."""
 
 
 class Arrivals:
@@ -37,8 +40,11 @@ class Arrivals:
         self._replica = replica
         self._clock = clock
 
-    async def take(self, rows: Sequence[Signed[Row]]) -> Taken:
-        """Keep those that are believed and not known; durable when this returns."""
+    async def take(self, rows: Sequence[Signed[Row]], learnt: PassedOnBy | None) -> Taken:
+        """Keep those that are believed and not known; durable when this returns.
+
+        They count for the `learnt` tracker that sent them; None for a trusted one.
+        """
         now = self._clock.now()
         unknown = [signed for signed in rows if not self._is_known(signed)]
         if len(unknown) > MOST_CHECKED_AT_ONCE:
@@ -47,9 +53,9 @@ class Arrivals:
             opened, forged = _open_all(unknown, now)
         if not opened:
             return Taken(0, len(unknown) - forged)
-        new = len(await self._table.keep_many(opened, now))
+        new = len(await self._table.keep_many(opened, now, learnt))
         kept = sum(self._has(row) for _, row in opened)
-        return Taken(new, len(unknown) - forged - kept)
+        return Taken(new, len(unknown) - forged - kept, not self._table.has_room_for(learnt))
 
     def _is_known(self, signed: Signed[Row]) -> bool:
         known = self._replica.index.signed_of(signed.signer)

@@ -61,7 +61,7 @@ def check_home(home: Path, settings: TrackerSettings, *, offline: bool) -> Check
     with _opened(path) as database:
         checked = _check(database, path, tracker)
         if not offline:
-            others = [*settings.trackers, *RememberedTrackers(home / "trackers.json").read()]
+            others = [*settings.trackers, *RememberedTrackers(home / "trackers.json").read().trackers]
             for called, told in asyncio.run(_ask_all(dict.fromkeys(others))):
                 problems = list(_compare(database, told, tracker, checked.log, called))
                 checked.add(problems)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import signal
 import sys
@@ -30,6 +31,7 @@ log = get_logger(__name__)
 @click.version_option(axonp2p.__version__, prog_name="axon-tracker")
 def main() -> None:
     """Run one of several trackers: it keeps the table of peers, signs reservations, stores receipts."""
+    os.umask(0o077)  # what it keeps is for its owner alone, also in a folder that others may enter
 
 
 @main.command()
@@ -42,15 +44,34 @@ def main() -> None:
     multiple=True,
     help="Another tracker to share the table with; repeatable.",
 )
+@click.option(
+    "--vouch-for",
+    "vouches_for",
+    metavar="ADDRESS",
+    multiple=True,
+    help="Another tracker to share the table with, which peers that trust this one shall trust too; repeatable.",
+)
 @click.option("--json-logs", is_flag=True, help="Write logs as JSON, one object a line.")
 @click.option("--debug", is_flag=True, help="Write more logs, and tracebacks of errors.")
-def run(listen: str | None, home: Path | None, trackers: tuple[str, ...], json_logs: bool, debug: bool) -> None:
+def run(
+    listen: str | None,
+    home: Path | None,
+    trackers: tuple[str, ...],
+    vouches_for: tuple[str, ...],
+    json_logs: bool,
+    debug: bool,
+) -> None:
     """Run the tracker until it is stopped with Ctrl-C or SIGTERM."""
     configure_logs(level="debug" if debug else "info", as_json=json_logs)
 
     def body() -> None:
         folder = home_folder("tracker", home)
-        settings = with_flags(read_settings(folder).tracker, listen=listen, trackers=list(trackers) or None)
+        settings = with_flags(
+            read_settings(folder).tracker,
+            listen=listen,
+            trackers=list(trackers) or None,
+            vouches_for=list(vouches_for) or None,
+        )
         with locked(
             folder / "lock",
             f"a tracker already runs with {folder}",

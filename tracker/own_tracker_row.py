@@ -1,20 +1,24 @@
-"""A tracker's row about itself, and the name of its database."""
+"""What a tracker signs: its row about itself, whom it vouches for, its pushes. And the name of its database."""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 
 import sqlite_utils
 
 from axonp2p.errors import BadSignature, StaleRow
 from axonp2p.identity.keys import PrivateKey
-from axonp2p.identity.peer_id import short
-from axonp2p.table.records import TrackerRow
+from axonp2p.identity.peer_id import PeerId, short
+from axonp2p.table.records import TrackerRow, Vouching
+from axonp2p.table.sync_messages import Push
+from axonp2p.table.vouching import sign_vouching
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from axonp2p.wire.envelope import Signed, open_signed, sign
 
 LIFE_S = 1800
 RENEWED_EVERY_S = 300
+VOUCHED_AGAIN_S = 3600
 
 
 def database_name(database: sqlite_utils.Database) -> str:
@@ -39,6 +43,9 @@ class OwnTrackerRow:
         self._database = database
         self._signed: Signed[TrackerRow] | None = None
         self._signed_at = 0.0
+        self._vouched: dict[PeerId, str] = {}
+        self._vouching: Signed[Vouching] | None = None
+        self._vouched_at = 0.0
 
     def at(self, now: float) -> Signed[TrackerRow]:
         """The row, valid for a while from `now` (Unix seconds) on."""
@@ -52,6 +59,17 @@ class OwnTrackerRow:
             )
             self._signed, self._signed_at = sign(self._key, row), now
         return self._signed
+
+    def sign(self, push: Push) -> Signed[Push]:
+        """A push of this tracker."""
+        return sign(self._key, push)
+
+    def vouching(self, trackers: Mapping[PeerId, str], now: float) -> Signed[Vouching]:
+        """The list of these trackers, addresses by id: signed anew when it is another one, and every hour."""
+        if self._vouching is None or trackers != self._vouched or abs(now - self._vouched_at) > VOUCHED_AGAIN_S:
+            self._vouched, self._vouched_at = dict(trackers), now
+            self._vouching = sign_vouching(self._key, self._vouched, now)
+        return self._vouching
 
 
 def open_tracker_row(signed: Signed[TrackerRow], now: float) -> TrackerRow:

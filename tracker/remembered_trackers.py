@@ -1,4 +1,4 @@
-"""The trackers that this one has learnt of, kept over a restart in `home/trackers.json`: a list of addresses."""
+"""The trackers that this one knows, kept in `home/trackers.json`: ids by address, and lists of vouchers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ from typing import Annotated
 import msgspec
 
 from axonp2p.files import write_whole
+from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
-from axonp2p.table.records import MOST_TRACKERS, TrackerAddress
+from axonp2p.table.records import TrackerAddress, Vouching
+from axonp2p.table.vouching import MOST_VOUCHERS
+from axonp2p.wire.envelope import Signed
 
 log = get_logger(__name__)
 
-_MOST_BYTES = 16 * 1024
+_MOST_BYTES = 1024 * 1024
+
+
+class Remembered(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is in the file."""
+
+    trackers: Annotated[dict[TrackerAddress, PeerId], msgspec.Meta(max_length=256)] = {}
+    vouchings: Annotated[list[Signed[Vouching]], msgspec.Meta(max_length=MOST_VOUCHERS)] = []
 
 
 class RememberedTrackers:
@@ -21,27 +31,27 @@ class RememberedTrackers:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._written: list[str] = []
+        self._written = Remembered()
 
-    def read(self) -> list[str]:
-        """The addresses; none when there is no file or it is damaged. Blocks."""
+    def read(self) -> Remembered:
+        """What was kept; nothing when there is no file or it is damaged. Blocks."""
         try:
             with self._path.open("rb") as file:
                 text = file.read(_MOST_BYTES)
-            kind = Annotated[list[TrackerAddress], msgspec.Meta(max_length=MOST_TRACKERS)]
-            self._written = msgspec.json.decode(text, type=kind)
+            self._written = msgspec.json.decode(text, type=Remembered)
         except FileNotFoundError:
             pass
         except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
             log.warning("trackers not remembered", path=str(self._path), reason=str(error))
-        return list(self._written)
+        return self._written
 
-    def write(self, addresses: list[str]) -> None:
+    def write(self, trackers: dict[str, PeerId], vouchings: list[Signed[Vouching]]) -> None:
         """Keep these if they are others than before. Blocks."""
-        if addresses == self._written:
+        wanted = Remembered(trackers, vouchings)
+        if wanted == self._written:
             return
         try:
-            write_whole(self._path, msgspec.json.encode(addresses))
-            self._written = addresses
+            write_whole(self._path, msgspec.json.encode(wanted))
+            self._written = wanted
         except OSError as error:
             log.warning("trackers not kept", path=str(self._path), reason=error.strerror)

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-import msgpack
-
+from axonp2p.errors import MalformedMessage
 from axonp2p.identity.peer_id import PeerId, peer_id_of, public_key_of
 from axonp2p.table.records import Row
 from axonp2p.table.slots import BUCKETS, REMEMBERED_SLOTS, Slots, name_of, slot_at
@@ -135,17 +134,32 @@ class Replica:
     # --- what others ask
 
     def answer(self, asked: SyncAsked, now: float) -> SyncTold:
-        """The answer to another tracker's question."""
+        """The answer to another tracker's question. Raises `MalformedMessage` when it names a slot twice."""
         match asked:
             case DigestsAsked():
                 return self._digests(asked)
             case BucketsAsked():
+                _refuse_twice(asked.slots)
                 packed = [struct.pack(f">{BUCKETS}I", *self.slots.buckets(number)) for number in asked.slots]
                 return BucketsTold(buckets=packed)
             case NamesAsked():
-                return self._names(asked)
+                _refuse_twice([part.slot for part in asked.slots])
+                return self._names(asked, now)
             case RowsAsked():
                 return self._rows(asked, now)
+        assert_never(asked)
+
+    def walks(self, asked: SyncAsked) -> int:
+        """How many rows are looked at for an answer: what a question costs."""
+        match asked:
+            case BucketsAsked(slots=slots):
+                return sum(self.slots.count(number) for number in slots)
+            case NamesAsked(slots=parts):
+                return sum(self.slots.count(part.slot) for part in parts)
+            case RowsAsked(peers=peers):
+                return len(peers) // 32
+            case DigestsAsked():
+                return len(self.slots)
         assert_never(asked)
 
     def _digests(self, asked: DigestsAsked) -> DigestsTold:
@@ -165,13 +179,13 @@ class Replica:
                 packed += [SLOT.pack(each, self.slots.digest(each), self.slots.count(each)) for each in numbers]
         return DigestsTold(groups=groups, slots=b"".join(packed), started=self.started)
 
-    def _names(self, asked: NamesAsked) -> NamesTold:
+    def _names(self, asked: NamesAsked, now: float) -> NamesTold:
         found: list[bytes] = []
         for part in asked.slots:
             wanted = int.from_bytes(part.parts, "little")
             for name, peer in self.slots.rows(part.slot):
                 sequence = self.index.sequence_of(peer) if wanted >> (name % BUCKETS) & 1 else None
-                if sequence is None:
+                if sequence is None or not self._is_told(peer, now):
                     continue
                 if len(found) == MOST_NAMES:
                     return NamesTold(names=b"".join(found), cut=True)
@@ -181,7 +195,18 @@ class Replica:
     def _rows(self, asked: RowsAsked, now: float) -> RowsTold:
         found = []
         for place in range(0, min(len(asked.peers), 32 * MOST_BODIES) - 31, 32):
-            signed = self.index.signed_of(peer_id_of(asked.peers[place : place + 32]))
-            if signed is not None and msgpack.unpackb(signed.payload)["expires"] > now - CLOCK_TOLERANCE_S:
+            peer = peer_id_of(asked.peers[place : place + 32])
+            signed = self.index.signed_of(peer)
+            if signed is not None and self._is_told(peer, now):
                 found.append(signed)
         return RowsTold(rows=found)
+
+    def _is_told(self, peer: PeerId, now: float) -> bool:
+        """Whether the row of a peer can still be of use to anybody: it has not expired."""
+        expires = self.index.expires_of(peer)
+        return expires is not None and expires > now - CLOCK_TOLERANCE_S
+
+
+def _refuse_twice(slots: Sequence[int]) -> None:
+    if len(set(slots)) < len(slots):
+        raise MalformedMessage("a question that names a slot twice")

@@ -22,7 +22,7 @@ from axonp2p.ledger.receipt import RECEIPTS_LIMIT, BalancesAsked, Receipts
 from axonp2p.ledger.voiding import VOIDING_LIMIT, EvidenceAsked, VoidingHandedIn
 from axonp2p.peers.capability import read_need
 from axonp2p.reservation.token import Reserved, ReserveRequest
-from axonp2p.table.records import QUERY_LIMIT, Announced, Contacts, Query, Row, Rows
+from axonp2p.table.records import LEAST_PING_S, QUERY_LIMIT, Announced, Contacts, Query, Row, Rows
 from axonp2p.table.tracker_client import CONTACTS_PATH
 from axonp2p.transport.address import plain_address, source_of
 from axonp2p.transport.http_replies import add_ping, errors_as_refusals, read_message, reply
@@ -42,7 +42,6 @@ EVIDENCE_ASKED_LIMIT = 256
 ANNOUNCES_A_SECOND_OF_ONE, ANNOUNCES_AT_ONCE_OF_ONE = 2.0, 120.0
 """What one key may announce: short jobs, one after the other, change its row twice each."""
 PINGS_A_SECOND = 20.0
-LEAST_PING_S = 4.0
 
 
 class Routes:
@@ -153,14 +152,14 @@ class Routes:
         )
 
 
-def ping_in(peers: int, again_in: float) -> float:
-    """How often each of so many peers may look whether this tracker lives, in seconds; 0 for not at all.
+def ping_in(peers: int, again_in: float) -> float | None:
+    """How often each of so many peers may look whether this tracker lives, in seconds; None for not at all.
 
     A peer that looks finds another tracker, or this one after an outage, sooner than at its next announce. All of them
     together look 20 times a second, so only a small swarm does.
     """
     seconds = max(LEAST_PING_S, peers / PINGS_A_SECOND)
-    return seconds if seconds <= again_in / 2 else 0.0
+    return seconds if seconds <= again_in / 2 else None
 
 
 def _address(request: web.Request) -> str:

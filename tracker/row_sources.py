@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from axonp2p.errors import TooOften
 
@@ -20,12 +21,24 @@ _NOBODY = NUMBERS
 _ROOM_AFTER_S = 600.0
 
 
+@dataclass(frozen=True)
+class PassedOnBy:
+    """A learnt tracker that hands over rows: they count for it."""
+
+    household: str
+    """Whence it calls (`transport.address.source_of`)."""
+    network: str
+    """`table.tracker_standing.network_of` its address."""
+
+
 class RowSources:
     """Counts by source. Rows of which nobody knows whence they came (another tracker's, a start's) do not count."""
 
     def __init__(self, secret: bytes, most: int = MOST_ROWS_OF_ONE) -> None:
         self._secret = secret
         self._most = most
+        self.total = 0
+        """Rows whose source is known."""
         self._counts = array("I", bytes(4 * NUMBERS))
         self._numbers = array("I")
 
@@ -57,6 +70,7 @@ class RowSources:
             self._numbers.extend([_NOBODY] * (place + 1 - len(self._numbers)))
         self._numbers[place] = number
         self._counts[number] += 1
+        self.total += 1
 
     def forget(self, places: Iterable[int]) -> None:
         """Nothing is at these places any more."""
@@ -64,6 +78,7 @@ class RowSources:
             number = self._of(place)
             if number != _NOBODY:
                 self._counts[number] -= 1
+                self.total -= 1
                 self._numbers[place] = _NOBODY
 
     def _of(self, place: int) -> int:

@@ -29,8 +29,8 @@ class OtherState(msgspec.Struct, kw_only=True):
     address: str
     tracker: str
     """Its id; empty until it has introduced itself."""
-    configured: bool
-    """Whether the settings name it; else it was learnt."""
+    standing: str
+    """`configured`, `vouched` or `learnt` (`table.tracker_standing`)."""
     lives: bool
     failures: int
     """In a row."""

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, PeerMisbehaved, SettingsError
+from axonp2p.errors import AxonError, Busy, PeerMisbehaved, Refused, SettingsError
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.logs import get_logger
-from axonp2p.table.records import KnownTrackers
+from axonp2p.table.records import KnownTrackers, Vouching
+from axonp2p.wire.envelope import Signed
 from tracker.arrivals import Arrivals
 from tracker.own_tracker_row import OwnTrackerRow
 from tracker.receipt_relay import OtherTracker
@@ -32,7 +33,7 @@ EVERYTHING = 1 / 16
 """The share of those comparisons that leave nothing out, not even what may be on its way."""
 AGAIN_AT_ONCE_S = 2.0
 """A tracker is asked for everything at most so often, however often it says that we missed something."""
-LONGEST_PULL_S = 300.0
+LONGEST_PULL_S, LONGEST_PULL_OF_LEARNT_S = 300.0, 60.0
 TURN_WITHIN_S = 15.0
 """Of several that came back with the same rows, one is asked for everything after the other: all at once would send the
 same rows several times. One that is slow holds the others up for no longer than this."""
@@ -45,6 +46,8 @@ class Synchronisation:
         self, own: OwnTrackerRow, book: TrackerBook, replica: Replica, arrivals: Arrivals, clock: Clock,
         chance: random.Random,
     ) -> None:  # fmt: skip
+        self.vouches_for: Sequence[str] = ()
+        """Addresses of the trackers that the operator vouches for."""
         self.own = own
         self.book = book
         self._replica = replica
@@ -58,9 +61,10 @@ class Synchronisation:
         self._pulled_everything: dict[str, float] = {}
 
     def books(self) -> KnownTrackers:
-        """Ourselves first, then those that live."""
+        """Ourselves first, then those that live; and whom we vouch for, as far as they have said who they are."""
         now = self._clock.now()
-        return KnownTrackers(trackers=[self.own.at(now), *self.book.rows(now)])
+        vouching = self.own.vouching(self.book.ids_of(self.vouches_for), now)
+        return KnownTrackers(trackers=[self.own.at(now), *self.book.rows(now)], vouching=vouching)
 
     def others(self) -> list[OtherTracker]:
         """The living ones, with a line to each."""
@@ -73,7 +77,7 @@ class Synchronisation:
     def called_by(self, tracker: PeerId, *, missed: bool) -> None:
         """That tracker pushed to us; with `missed`, earlier pushes had not come."""
         self.book.seen_alive(tracker)
-        known = next((known for known in self.book.living() if known.tracker == tracker), None)
+        known = self.book.living_one(tracker)
         if missed and known is not None:
             self._pull_everything(known)
 
@@ -118,7 +122,7 @@ class Synchronisation:
         line = self.lines.get(known.address)
         if line is None:
             try:
-                line = SyncLine(known.address, self.own.peer, self._replica, self._arrivals, self._clock)
+                line = SyncLine(known.address, self.own, self._replica, self._arrivals, self._clock)
             except SettingsError:  # a peer's row may say anything; the settings were checked at the start
                 self.book.failed(known.address, self._clock.now())
                 return None
@@ -131,11 +135,12 @@ class Synchronisation:
 
     async def _tell(self, known: Known, line: SyncLine, *, introduce: bool) -> None:
         if introduce:
-            signed, row, others = await line.introduce(self.books())
-            now = self._clock.now()
+            told = await line.introduce(self.books())
+            row, now = told.row, self._clock.now()
             came_back = self.book.answered(known.address, now)
-            changed = self.book.introduced(known.address, row, signed, now)
-            for other in others:
+            changed = self.book.introduced(known.address, row, told.signed, now)
+            self._hear_vouching(known, told.vouching)
+            for other in told.others:
                 self.book.hear_of(other.address, now)
             if changed:
                 self.book.tell_all()
@@ -144,12 +149,20 @@ class Synchronisation:
                 log.info("tracker found", tracker=short(row.tracker), at=line.address.host_port)
                 self._pull_everything(known)
         if self.book.find(known.address) is not None:
-            await line.push()
+            if not await line.push(known.tracker):
+                known.introduced = 0.0  # it may have been started anew, and not know us any more
             self._answered(known, line)
+
+    def _hear_vouching(self, known: Known, vouching: Signed[Vouching] | None) -> None:
+        try:
+            if vouching is not None:
+                self.book.hear_vouching(known.address, vouching, self._clock.now())
+        except (PeerMisbehaved, Refused) as error:  # two clocks may differ: the table is shared all the same
+            log.warning("a list of trackers is not believed", told_by=short(known.tracker), reason=error.in_a_line)
 
     def _pull_from_one(self) -> None:
         self._replica.forget(self._clock.now())
-        living = self.book.living()
+        living = [known for known in self.book.living() if self.lines[known.address].may_pull]
         if living:
             known = self._chance.choice(living)
             everything = self._chance.random() < EVERYTHING
@@ -163,17 +176,22 @@ class Synchronisation:
 
     async def _pull(self, known: Known, *, everything: bool) -> None:
         line = self.lines.get(known.address)
-        if line is None:
+        if line is None or not line.may_pull:
             return
         mine = everything and await self._has_turn()
         try:
-            async with asyncio.timeout(LONGEST_PULL_S):
-                new = await line.pull(known.tracker, everything=everything)
+            trusted = known.standing.is_trusted
+            async with asyncio.timeout(LONGEST_PULL_S if trusted else LONGEST_PULL_OF_LEARNT_S):
+                new = await line.pull(known.tracker, everything=everything, trusted=trusted)
+        except Busy as error:
+            line.put_off(error.wait_s)
+            return
         finally:
             if mine:
                 self._turn.release()
         self._answered(known, line)
         if new:
+            known.useful = True
             log.info("rows fetched", tracker=short(known.tracker), rows=new)
 
     async def _has_turn(self) -> bool:
@@ -206,7 +224,10 @@ class Synchronisation:
             if known is None:
                 return
             lived = known.lives
-            self.book.failed(known.address, self._clock.now())
+            if isinstance(error, PeerMisbehaved):
+                self.book.distrust(known.address, self._clock.now())
+            else:
+                self.book.failed(known.address, self._clock.now())
             with suppress(KeyError):
                 self.lines[known.address].give_up()
             if lived:

@@ -10,22 +10,31 @@ from aiohttp import web
 
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, Refused
-from axonp2p.identity.peer_id import PeerId
+from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.table.records import TRACKERS_LIMIT, KnownTrackers
-from axonp2p.table.sync_messages import ASKED_LIMIT, PUSH_LIMIT, Push, Pushed, SyncAsked
-from axonp2p.transport.address import PinnedAddress, plain_address
+from axonp2p.table.sync_messages import ASKED_LIMIT, Push, Pushed, SyncAsked
+from axonp2p.table.tracker_standing import network_of
+from axonp2p.transport.address import PinnedAddress, plain_address, source_of
 from axonp2p.transport.http_replies import read_message, reply
-from axonp2p.transport.rate_limit import RateLimit
+from axonp2p.transport.rate_limit import BURST, RateLimit
+from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed, open_signed
 from tracker.arrivals import Arrivals
 from tracker.own_tracker_row import open_tracker_row
 from tracker.renewals import restore
 from tracker.replica import Replica
+from tracker.row_sources import PassedOnBy
 from tracker.status import STATUS_PATH, OtherState, Status
 from tracker.sync import Synchronisation
 from tracker.tracker_book import Known
 
 QUESTION_COSTS = 10.0
 """One question of somebody who is no tracker that we know counts as so many requests."""
+WALKS_OF_A_REQUEST = 200
+"""So many rows that are walked for such a question count as one more."""
+WALKS_A_SECOND, WALKS_AT_ONCE = 200_000.0, 20_000_000.0
+"""Rows that are walked for the trackers of one address: enough to fetch a million rows anew."""
+PUSHED_A_SECOND, PUSHED_AT_ONCE = 1000.0, 20_000.0
+"""Rows that the learnt trackers of one network may push: more than a tracker takes announces."""
 
 
 class SyncRoutes:
@@ -38,6 +47,8 @@ class SyncRoutes:
         self._replica = replica
         self._arrivals = arrivals
         self._limit = limit
+        self._walks = RateLimit(WALKS_A_SECOND, WALKS_AT_ONCE)
+        self._pushes = RateLimit(PUSHED_A_SECOND, PUSHED_AT_ONCE)
         self._clock = clock
         self.says_of_log: Callable[[PeerId], str] = lambda tracker: ""
         """What there is to say of another tracker's log."""
@@ -55,6 +66,7 @@ class SyncRoutes:
 
     async def _introduce(self, request: web.Request) -> web.Response:
         told = await read_message(request, KnownTrackers, TRACKERS_LIMIT)
+        self._charge(request, len(told.trackers))
         now = self._clock.now()
         sync = self._sync()
         for place, signed in enumerate(told.trackers):
@@ -71,34 +83,48 @@ class SyncRoutes:
         return reply(sync.books())
 
     async def _push(self, request: web.Request) -> web.Response:
-        push = await read_message(request, Push, PUSH_LIMIT)
-        known = self._is_from(request, push.tracker)
-        if not known:
-            self._charge(request, len(push.rows) + len(push.renewals))
+        signed = await read_message(request, Signed[Push], Push.LIMIT + ENVELOPE_OVERHEAD)
+        sync = self._sync()
+        pusher = sync.book.living_one(signed.signer)
+        if pusher is None:
+            raise Refused(
+                "rows are taken from trackers that are known here",
+                cause=f"tracker {short(signed.signer)} is not, or did not answer",
+                fix="introduce yourself: POST /v1/trackers",
+            )
+        push = open_signed(signed, Push)
+        if push.to != sync.own.peer:
+            raise Refused("this push is for another tracker")
+        learnt = None
+        if not pusher.standing.is_trusted:
+            learnt = PassedOnBy(source_of(request.remote or ""), network_of(pusher.address))
+            self._pushes.charge(learnt.network, self._clock.monotonic(), len(push.rows) + len(push.renewals))
         restored = [restore(renewal, self._replica.slots, self._replica.index) for renewal in push.renewals]
-        rows = [*push.rows, *(signed for signed in restored if signed is not None)]
-        await self._arrivals.take(rows)
-        if known:
-            for signed in rows:
-                self._replica.pushed(signed)
-            self._sync().called_by(push.tracker, missed=push.missed)
-        lacking = [place for place, signed in enumerate(restored) if signed is None]
+        rows = [*push.rows, *(row for row in restored if row is not None)]
+        taken = await self._arrivals.take(rows, learnt)
+        pusher.useful |= taken.new > 0
+        for row in rows:
+            self._replica.pushed(row)
+        sync.called_by(signed.signer, missed=push.missed)
+        lacking = [place for place, row in enumerate(restored) if row is None]
         return reply(Pushed(lacking=lacking, started=self._replica.started))
 
     async def _answer(self, request: web.Request) -> web.Response:
         kind: Any = SyncAsked
         asked: SyncAsked = await read_message(request, kind, ASKED_LIMIT)
-        if not self._is_from(request, None):
-            self._charge(request, QUESTION_COSTS)
+        walks = self._replica.walks(asked)
+        if self._is_from_a_tracker(request):
+            source = source_of(request.remote or "")
+            self._walks.charge(source, self._clock.monotonic(), min(walks, WALKS_AT_ONCE))
+        else:
+            self._charge(request, min(QUESTION_COSTS + walks / WALKS_OF_A_REQUEST, BURST))
         return reply(self._replica.answer(asked, self._clock.now()))
 
-    def _is_from(self, request: web.Request, tracker: PeerId | None) -> bool:
-        """Whether a request comes from the address of a tracker that we know to live (`tracker`, if given)."""
+    def _is_from_a_tracker(self, request: web.Request) -> bool:
+        """Whether a request comes from the address of a tracker that we know to live."""
         source = plain_address(request.remote or "")
         return any(
-            plain_address(PinnedAddress.parse(known.address).host) == source
-            for known in self._sync().book.living()
-            if tracker in (None, known.tracker)
+            plain_address(PinnedAddress.parse(known.address).host) == source for known in self._sync().book.living()
         )
 
     def _charge(self, request: web.Request, cost: float) -> None:
@@ -122,7 +148,7 @@ def _state(sync: Synchronisation, known: Known, now: float, log: str) -> OtherSt
     return OtherState(
         address=known.address,
         tracker=known.tracker,
-        configured=known.configured,
+        standing=known.standing,
         lives=known.lives,
         failures=known.failures,
         answered_s_ago=_ago(now, known.answered or None),

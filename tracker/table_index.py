@@ -83,6 +83,11 @@ class TableIndex:
         place = self._known(peer)
         return None if place is None else self._columns.get("sequence", place)
 
+    def expires_of(self, peer: PeerId) -> int | None:
+        """When the row that is remembered expires, Unix seconds."""
+        place = self._known(peer)
+        return None if place is None else self._columns.get("expires", place)
+
     def signed_of(self, peer: PeerId) -> Signed[Row] | None:
         """The row that is remembered, as its peer signed it; also a withdrawn or expired one."""
         place = self._known(peer)

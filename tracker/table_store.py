@@ -23,13 +23,14 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.peers.capability import read_capability
 from axonp2p.table.records import Row
+from axonp2p.table.tracker_standing import MOST_LEARNT
 from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import Signed
 from tracker.admission import KnownRow, check_room, is_news
 from tracker.database import Database
 from tracker.index_columns import FACTS
 from tracker.offer_profiles import Profile, profile_of
-from tracker.row_sources import RowSources
+from tracker.row_sources import MOST_ROWS_OF_ONE, PassedOnBy, RowSources
 from tracker.table_index import REMEMBERED_S, Entry, TableIndex
 
 log = get_logger(__name__)
@@ -71,6 +72,9 @@ class TableStore:
         self.index = index
         self._slots = slots
         self._sources = RowSources(secrets.token_bytes(16))
+        # Rows that only a learnt tracker handed over count for its household and, here, for its network, until their
+        # peers announce themselves.
+        self._of_learnt = RowSources(secrets.token_bytes(16))
         self.on_news: Callable[[Signed[Row], Row, Signed[Row] | None], None] = lambda signed, row, before: None
         """Told of each new row that was announced here (not of those in `keep_many`), once it is stored.
 
@@ -129,6 +133,7 @@ class TableStore:
         arrival = self._arrive(signed, row, now, announced=True)
         if arrival is not None:
             self._sources.came(arrival.entry.place, source)
+            self._of_learnt.forget([arrival.entry.place])
             await arrival.done
             return True
         earlier = self._arriving.get(row.peer)
@@ -136,20 +141,42 @@ class TableStore:
             await asyncio.shield(earlier.done)
         return False
 
-    async def keep_many(self, rows: Iterable[tuple[Signed[Row], Row]], now: float) -> list[tuple[Signed[Row], Row]]:
+    def has_room_for(self, learnt: PassedOnBy | None) -> bool:
+        """Whether more peers are taken that only this learnt tracker knows; always for a trusted one (None).
+
+        Such trackers together may double the table, but no more: each may hand over as many peers as one household may
+        announce, or an eighth of those that are known otherwise.
+        """
+        most = max(MOST_ROWS_OF_ONE, (len(self.index) - self._of_learnt.total) // MOST_LEARNT)
+        if learnt is None:
+            return True
+        return max(self._sources.count(learnt.household), self._of_learnt.count(learnt.network)) < most
+
+    async def keep_many(
+        self, rows: Iterable[tuple[Signed[Row], Row]], now: float, learnt: PassedOnBy | None = None
+    ) -> list[tuple[Signed[Row], Row]]:
         """Store rows that `open_row` believed and another tracker sent; returns those that were new, stored by now.
 
-        One that cannot be kept (older than the known one, not understood, no room) is left out without a word. Raises
-        `Busy` when the disk takes nothing.
+        New peers count for that tracker, unless it is trusted (None). One that cannot be kept (older
+        than the known one, not understood, no room) is left out without a word. Raises `Busy` when the disk takes
+        nothing.
         """
         arrivals = []
         for signed, row in rows:
+            is_new = self.index.place_of(row.peer) is None
+            if is_new and not self.has_room_for(learnt):
+                continue
             try:
                 arrival = self._arrive(signed, row, now, announced=False)
             except (StaleRow, MalformedMessage, Busy):
                 continue
             if arrival is not None:
                 arrivals.append(arrival)
+                if is_new and learnt is not None:
+                    self._sources.came(arrival.entry.place, learnt.household)
+                    self._of_learnt.came(arrival.entry.place, learnt.network)
+                elif learnt is None:
+                    self._of_learnt.forget([arrival.entry.place])
         await asyncio.gather(*(arrival.done for arrival in arrivals))
         return [(arrival.signed, arrival.row) for arrival in arrivals]
 
@@ -159,6 +186,7 @@ class TableStore:
         if not forgotten:
             return
         self._sources.forget(forgotten)
+        self._of_learnt.forget(forgotten)
         places = [[place] for place in forgotten]
         # What is written to these places from now on waits behind this. Should it fail, `load` drops them.
         await self._database.write(
@@ -172,7 +200,7 @@ class TableStore:
             return None
         offer = None if row.capability is None else read_capability(row.capability)
         if row.peer not in self.index and row.peer not in self._arriving:
-            check_room(len(self.index))
+            check_room(len(self.index), passed_on=not announced)
         entry = self.index.prepare(signed, row, offer, forget_at=now + REMEMBERED_S, now=now)
         arrival = _Arrival(signed, row, entry, announced, asyncio.get_running_loop().create_future())
         self._arriving[row.peer] = arrival
@@ -223,6 +251,7 @@ class TableStore:
             del self._arriving[arrival.row.peer]
             if self.index.abandon(arrival.entry):
                 self._sources.forget([arrival.entry.place])
+                self._of_learnt.forget([arrival.entry.place])
         if not arrival.done.done():
             arrival.done.set_exception(error)
 

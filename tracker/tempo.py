@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-LEAST_AGAIN_S = 60.0
-MOST_AGAIN_S = 1200.0
+from axonp2p.table.records import LEAST_AGAIN_S, MOST_AGAIN_S
+
 ANNOUNCES_A_SECOND = 833.0
 """What a tracker means to bear: a million peers at the longest interval."""
 BUSY = 0.5

@@ -115,5 +115,5 @@ async def _offers(means: Means) -> tuple[list[tuple[Host, HostOffer]], list[str]
             return Host(line.address, offer.host), offer
         return None
 
-    found = await asyncio.gather(*(ask(line) for line in trackers.in_order()))
+    found = await asyncio.gather(*(ask(line) for line in trackers.trusted()))
     return [one for one in found if one], silent

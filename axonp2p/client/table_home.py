@@ -54,7 +54,7 @@ class TableHome:
         self._home = home
         self._clock = clock
         self._chance = random.SystemRandom()
-        health = read_health(home / "trackers.json", [str(address) for address in trackers], clock.now())
+        health = read_health(home / "trackers.json", [str(address) for address in trackers], clock.now(), self._chance)
         self._lines = TrackerLines(health, clock, self._chance)
         self.position = Position(self._chance, _read_coordinate(home / "coordinate"))
         contacts = [PinnedAddress(*split_host_port(one), None) for one in settings.dht_contacts]

@@ -18,6 +18,7 @@ LONGEST_S = 24 * 3600
 
 Uuid = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z")]
 Kind = Annotated[str, msgspec.Meta(max_length=32)]
+UnixTime = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
 class Token(Signable, frozen=True):
@@ -38,9 +39,9 @@ class Token(Signable, frozen=True):
     """On whom."""
     kinds: Annotated[list[Kind], msgspec.Meta(min_length=1, max_length=8)]
     """For which kinds of work."""
-    not_before: int
+    not_before: UnixTime
     """Unix seconds."""
-    expires: int
+    expires: UnixTime
     """Unix seconds."""
 
 
@@ -96,6 +97,8 @@ def check_token(
     token = open_signed(signed, Token)
     if token.issuer != signed.signer:
         raise TokenRefused("the token names another issuer than its signer")
+    if token.expires - token.not_before > LONGEST_S + CLOCK_TOLERANCE_S:
+        raise TokenRefused(f"the token is valid for more than {LONGEST_S} s")
     if now < token.not_before - CLOCK_TOLERANCE_S:
         raise TokenRefused(f"the token is not valid before {token.not_before}, in {token.not_before - now:.0f} s")
     if now >= token.expires:

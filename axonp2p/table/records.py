@@ -95,21 +95,26 @@ def open_row(signed: Signed[Row], now: float) -> Row:
     return row
 
 
+LEAST_AGAIN_S, MOST_AGAIN_S = 60.0, 1200.0
+"""How often a tracker may want a row again: at most, and at least, so often."""
+LEAST_PING_S = 4.0
+
+
 class Announced(Message, frozen=True):
     """A tracker's answer to an announce: it is stored durably."""
 
     tracker: PeerId
-    """The tracker's id: from now on its tokens are accepted."""
-    again_in: Annotated[float, msgspec.Meta(gt=0, le=3600)]
+    """The tracker's id."""
+    again_in: Annotated[float, msgspec.Meta(ge=LEAST_AGAIN_S, le=MOST_AGAIN_S)]
     """Seconds until the row should be announced again; it may be valid for twice that."""
-    seen_from: str
+    seen_from: Annotated[str, msgspec.Meta(max_length=45)]
     """The IP address that the announce came from, as the tracker saw it."""
     time: Annotated[float, msgspec.Meta(ge=0, le=2**53)]
     """The tracker's Unix time in seconds, so that a peer may notice a wrong clock."""
     reached: bool | None = None
     """Whether the tracker could call the peer at an address of its row; None while it has not tried."""
-    ping_in: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 0
-    """Seconds between two GET /v1/ping with which the peer may look whether this tracker lives; 0: it shall not."""
+    ping_in: Annotated[float, msgspec.Meta(ge=LEAST_PING_S, le=MOST_AGAIN_S)] | None = None
+    """Seconds between two GET /v1/ping with which the peer may look whether this tracker lives; None: it shall not."""
 
 
 QUERY_LIMIT = 4096
@@ -159,7 +164,37 @@ class TrackerRow(Signable, frozen=True):
 
 MOST_TRACKERS = 16
 """How many other trackers anyone remembers."""
-TRACKERS_LIMIT = MOST_TRACKERS * 1100
+MOST_VOUCHED = 16
+"""How many trackers one operator vouches for."""
+
+
+class VouchedTracker(Message, frozen=True):
+    """One tracker that an operator vouches for."""
+
+    tracker: PeerId
+    """Its id, as it proved it behind that address."""
+    address: TrackerAddress
+    """Where it is, with its fingerprint."""
+
+
+class Vouching(Signable, frozen=True):
+    """A tracker's list of the trackers that its operator vouches for. Whoever has this tracker in the settings trusts
+    them as well; lists of trackers that are only vouched for count nothing."""
+
+    PURPOSE: ClassVar[str] = "axon/vouching/1"
+    LIMIT: ClassVar[int] = 8192
+
+    tracker: PeerId
+    """Who vouches."""
+    number: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    """When it was signed, Unix milliseconds; a list takes the place of those with lower numbers."""
+    expires: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    """Unix time in seconds; seven days after it was signed, at the most."""
+    trackers: Annotated[list[VouchedTracker], msgspec.Meta(max_length=MOST_VOUCHED)]
+    """All of them: one that is not named any more is not vouched for any more."""
+
+
+TRACKERS_LIMIT = MOST_TRACKERS * 1100 + Vouching.LIMIT + ENVELOPE_OVERHEAD
 
 
 class KnownTrackers(Message, frozen=True):
@@ -167,6 +202,8 @@ class KnownTrackers(Message, frozen=True):
 
     trackers: Annotated[list[Signed[TrackerRow]], msgspec.Meta(max_length=MOST_TRACKERS)]
     """Each as it signed itself."""
+    vouching: Signed[Vouching] | None = None
+    """Those that the answering tracker's operator vouches for."""
 
 
 MOST_CONTACTS = 20

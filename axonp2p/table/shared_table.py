@@ -90,8 +90,7 @@ class SharedTable:
 
     async def _learn_from(self, line: HttpCaller) -> None:
         try:
-            others = await known_trackers(line, now=self._clock.now())
-            self.trackers.learn(other.address for other in others)
+            self.trackers.heard(line, await known_trackers(line, now=self._clock.now()))
             if self.dht:
                 told = await dht_contacts(line)
                 self.dht.know(one for one in told if self.dials.allows(split_host_port(one)[0]))

@@ -113,6 +113,10 @@ class Slots:
         for number in [number for number in self._slots if number < oldest]:
             del self._slots[number]
 
+    def __len__(self) -> int:
+        """Slots in which something was seen."""
+        return len(self._slots)
+
     def digest(self, number: int) -> int:
         """The digest of one slot; 0 for one in which nothing was seen."""
         slot = self._slots.get(number)

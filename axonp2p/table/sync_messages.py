@@ -1,19 +1,19 @@
 """What trackers say to each other: pushes of new rows, and the questions by which one finds what it lacks.
 
-Rows travel as their peers signed them, and are checked by whoever receives them. Nothing here is signed by a tracker:
-it could only vouch for what every holder checks anyway.
+Rows travel as their peers signed them, and are checked by whoever receives them. A tracker signs its pushes: what it
+hands over counts for it, and only trackers that the receiver knows may push at all.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import Message
-from axonp2p.wire.envelope import Signed
+from axonp2p.wire.envelope import Signable, Signed
 
 SlotNumber = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
 
@@ -21,15 +21,18 @@ Moment = Annotated[float, msgspec.Meta(ge=0, le=2**53)]
 
 MOST_NEWS = 200
 """Rows in one push, short and long ones together."""
-PUSH_LIMIT = 384 * 1024
 PUSHED_LIMIT = 4096
 
 
-class Push(Message, frozen=True, omit_defaults=True):
-    """Rows that are new at the sender. Those that differ little from the row before travel as what has changed."""
+class Push(Signable, frozen=True, omit_defaults=True):
+    """Rows that are new at the sender, which signs. Those that differ little from the row before travel as what has
+    changed."""
 
-    tracker: PeerId
-    """The sender's id."""
+    PURPOSE: ClassVar[str] = "axon/push/1"
+    LIMIT: ClassVar[int] = 384 * 1024
+
+    to: PeerId
+    """The receiver's id: it cannot show this push to others as the sender's."""
     rows: Annotated[list[Signed[Row]], msgspec.Meta(max_length=MOST_NEWS)] = []
     """Whole rows."""
     renewals: Annotated[list[Annotated[bytes, msgspec.Meta(max_length=1024)]], msgspec.Meta(max_length=MOST_NEWS)] = []

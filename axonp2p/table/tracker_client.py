@@ -23,6 +23,7 @@ from axonp2p.table.records import (
     Row,
     Rows,
     TrackerRow,
+    Vouching,
     open_row,
 )
 from axonp2p.transport.address import PinnedAddress
@@ -91,11 +92,23 @@ async def report(caller: HttpCaller, key: PrivateKey, peer: PeerId, *, now: floa
     return await caller.call(REPORT_PATH, said, ReportHeard, ANNOUNCED_LIMIT)
 
 
-async def known_trackers(caller: HttpCaller, *, now: float) -> list[TrackerRow]:
-    """Trackers that a tracker knows, itself too, each by its own signed word. Raises what `HttpCaller.call` raises."""
+@dataclass(frozen=True)
+class TrackersTold:
+    """What a tracker says of trackers."""
+
+    own: PeerId
+    """Its own id, by its signed row; empty when it shows none."""
+    rows: list[TrackerRow]
+    """Those that it knows, itself too, each by its own signed word."""
+    vouching: Signed[Vouching] | None
+    """Whom its operator vouches for; not opened yet."""
+
+
+async def known_trackers(caller: HttpCaller, *, now: float) -> TrackersTold:
+    """Ask a tracker for the trackers that it knows. Raises what `HttpCaller.call` raises."""
     answer = await caller.call(TRACKERS_PATH, None, KnownTrackers, TRACKERS_LIMIT)
-    rows = []
-    for signed in answer.trackers:
+    rows, own = [], ""
+    for place, signed in enumerate(answer.trackers):
         try:
             row = open_signed(signed, TrackerRow)
         except PeerMisbehaved as error:
@@ -103,7 +116,8 @@ async def known_trackers(caller: HttpCaller, *, now: float) -> list[TrackerRow]:
             continue
         if row.tracker == signed.signer and row.expires > now:
             rows.append(row)
-    return rows
+            own = own or (row.tracker if place == 0 else "")
+    return TrackersTold(own, rows, answer.vouching)
 
 
 async def dht_contacts(caller: HttpCaller) -> list[str]:

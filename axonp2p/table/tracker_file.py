@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,16 +14,18 @@ from axonp2p.table.tracker_health import TrackerHealth
 
 log = get_logger(__name__)
 
-LARGEST = 128 * 1024
+LARGEST = 512 * 1024
 """Bytes; a file that is larger is not ours."""
 
 
-def read_health(path: Path, configured: Iterable[str], now: float) -> TrackerHealth:
+def read_health(
+    path: Path, configured: Iterable[str], now: float, chance: random.Random | None = None
+) -> TrackerHealth:
     """The trackers of the settings, with those that earlier runs learnt. `now` is Unix time. Touches the disk.
 
     Raises `SettingsError` when one of `configured` is no address. A file that is damaged counts as none.
     """
-    health = TrackerHealth(configured)
+    health = TrackerHealth(configured, chance)
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)

@@ -1,27 +1,34 @@
 """Which trackers are known, and how each of them was of late (pure). Times are Unix seconds, so that it may be kept.
 
-An address stands for a tracker. Those of the settings are kept for good; at most 16 more are learnt from trackers. One
-that is away is asked again after a sixteenth of the time that it has been away: soon after a short outage, and seldom
-when it is gone for good. Every wait is up to a quarter longer or shorter, so that not everybody comes back in the same
-moment as the tracker.
+An address stands for a tracker. Those of the settings are kept for good, those that their operators vouch for as long
+as they do; at most eight more are learnt (`tracker_standing`). One that is away is asked again after a sixteenth of the
+time that it has been away: soon after a short outage, and seldom when it is gone for good. Every wait is up to a
+quarter longer or shorter, so that not everybody comes back in the same moment as the tracker.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Annotated, Any
 
 import msgspec
 
-from axonp2p.errors import SettingsError
-from axonp2p.table.records import MOST_TRACKERS, TrackerAddress
+from axonp2p.errors import AxonError, SettingsError
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.table.records import TrackerAddress, Vouching
+from axonp2p.table.tracker_standing import LearntTracker, TrackerStanding, place_for
+from axonp2p.table.vouching import MOST_VOUCHERS, Vouchings
 from axonp2p.transport.address import PinnedAddress
+from axonp2p.wire.envelope import Signed
 
 FIRST_RETRY_S = 1.0
 LONGEST_RETRY_S = 300.0
 FORGOTTEN_AFTER_S = 7 * 24 * 3600
 """A learnt tracker of which nothing was heard for so long is forgotten."""
+MOST_VOUCHED_KNOWN = 32
+"""Of several operators together."""
 _PART_OF_OUTAGE = 16
 _SLOWLY = 0.3
 """How much a new round trip counts beside the ones before."""
@@ -36,8 +43,7 @@ class TrackerState(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """https://HOST:PORT#FINGERPRINT"""
     tracker: str = ""
     """Its id, once it is known."""
-    learnt: bool = False
-    """Whether another tracker named it; the settings do otherwise."""
+    standing: TrackerStanding = TrackerStanding.CONFIGURED
     failures: Annotated[int, msgspec.Meta(ge=0, le=2**31)] = 0
     """In a row; 0 when it is not known to be away."""
     away_since: Moment = 0.0
@@ -48,20 +54,26 @@ class TrackerState(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """When it last answered; 0 for never."""
     heard: Moment = 0.0
     """When it last answered or was named by another tracker."""
+    since: Moment = 0.0
+    """When it became known."""
     rtt_s: Annotated[float, msgspec.Meta(ge=0, le=1e6)] | None = None
     """Seconds that an answer takes, smoothed."""
 
 
 class _Kept(msgspec.Struct, forbid_unknown_fields=True):
     trackers: Annotated[list[TrackerState], msgspec.Meta(max_length=128)]
+    vouchings: Annotated[list[Signed[Vouching]], msgspec.Meta(max_length=MOST_VOUCHERS)] = []
 
 
 class TrackerHealth:
     """The trackers of one program. Addresses that it is asked about must be among `addresses`."""
 
-    def __init__(self, configured: Iterable[str] = ()) -> None:
-        """Raises `SettingsError` when one of `configured` is no address."""
+    def __init__(self, configured: Iterable[str] = (), chance: random.Random | None = None) -> None:
+        """`chance` draws the learnt tracker that gives way to a new one. Raises `SettingsError` when one of
+        `configured` is no address."""
+        self._chance = chance or random.Random(0)
         self._states: dict[str, TrackerState] = {}
+        self._vouchings = Vouchings()
         for text in configured:
             address = str(PinnedAddress.parse(text))
             self._states.setdefault(address, TrackerState(address=address))
@@ -71,18 +83,26 @@ class TrackerHealth:
         """All of them, those of the settings first."""
         return list(self._states)
 
-    @property
-    def identities(self) -> frozenset[str]:
-        """The ids of all those whose id is known."""
-        return frozenset(state.tracker for state in self._states.values() if state.tracker)
+    def trusted(self, now: float) -> frozenset[PeerId]:
+        """The ids of the trackers that are trusted: the configured ones and those that they vouch for."""
+        return frozenset(self._vouchers()) | frozenset(self._vouchings.trackers(self._vouchers(), now))
+
+    def is_trusted(self, tracker: PeerId, now: float) -> bool:
+        """Whether the tracker with that id is configured or vouched for."""
+        return tracker in self.trusted(now)
 
     def state(self, address: str) -> TrackerState:
         """What is remembered of one, to look at."""
         return self._states[address]
 
+    def standing(self, address: str) -> TrackerStanding:
+        """Why it is known; an address that is not known counts as learnt."""
+        state = self._states.get(address)
+        return state.standing if state else TrackerStanding.LEARNT
+
     def is_learnt(self, address: str) -> bool:
-        """Whether another tracker named it."""
-        return self._states[address].learnt
+        """Whether neither the settings nor a configured tracker's operator name it."""
+        return not self.standing(address).is_trusted
 
     def is_away(self, address: str) -> bool:
         """Whether it did not answer when it was last asked."""
@@ -100,19 +120,19 @@ class TrackerHealth:
     def order(self, now: float, chance: random.Random) -> list[str]:
         """Whom to ask first: healthy ones, those that are away and due, those that asked for patience, then the others.
 
-        Among those the ones of the settings first, then the learnt ones; equals stand in random order, so that no
-        tracker gets everybody.
+        Among those the ones of the settings first, then those vouched for, then the learnt ones; equals stand in
+        random order, so that no tracker gets everybody.
         """
         mixed = list(self._states)
         chance.shuffle(mixed)
-        mixed.sort(key=lambda address: (self._rank(address, now), self._states[address].learnt))
+        mixed.sort(key=lambda address: (self._rank(address, now), _ORDER.index(self._states[address].standing)))
         return mixed
 
     def learn(self, address: str, now: float, tracker: str = "") -> bool:
         """Another tracker says that there is one at `address`, whose id is `tracker`. True when that is new.
 
-        What is no address, or stands for one that is known already, changes nothing. When there are 16 learnt ones, it
-        takes the place of the one that has been away longest, if any is away.
+        What is no address, or stands for one that is known already, changes nothing. Of the learnt ones
+        `tracker_standing` says how many there may be, and which gives way.
         """
         try:
             pinned = PinnedAddress.parse(address)
@@ -123,15 +143,32 @@ class TrackerHealth:
                 state.heard = now
                 return False
         self._forget_old(now)
-        learnt = [state for state in self._states.values() if state.learnt]
-        if len(learnt) >= MOST_TRACKERS:
-            worst = min(learnt, key=lambda state: (state.failures == 0, state.away_since))
-            if not worst.failures:
-                return False
-            del self._states[worst.address]
         text = str(pinned)
-        self._states[text] = TrackerState(address=text, tracker=tracker, learnt=True, heard=now)
+        gives_way = place_for(text, [_as_learnt(one) for one in self._learnt()], now, self._chance)
+        if gives_way is None:
+            return False
+        self._states.pop(gives_way, None)
+        self._states[text] = TrackerState(
+            address=text, tracker=tracker, standing=TrackerStanding.LEARNT, heard=now, since=now
+        )
         return True
+
+    def hear_vouching(self, address: str, tracker: PeerId, signed: Signed[Vouching] | None, now: float) -> bool:
+        """The tracker at `address` said that its id is `tracker`, and showed its list, if it has one.
+
+        True when others are trusted now than before. Only a configured tracker is listened to, and only to its own
+        list, when that holds.
+        """
+        state = self._states.get(address)
+        if state is None or state.standing is not TrackerStanding.CONFIGURED:
+            return False
+        before = self.trusted(now)
+        state.tracker = tracker
+        if signed is not None:
+            with suppress(AxonError):
+                self._vouchings.hear(signed, tracker, now)
+        self._settle(now)
+        return self.trusted(now) != before
 
     def answered(self, address: str, now: float, rtt_s: float | None = None, tracker: str = "") -> bool:
         """It answered, after `rtt_s` seconds when they were measured. True when it was away before."""
@@ -142,11 +179,7 @@ class TrackerHealth:
         if rtt_s is not None:
             state.rtt_s = rtt_s if state.rtt_s is None else state.rtt_s + _SLOWLY * (rtt_s - state.rtt_s)
         if tracker:
-            state.tracker = tracker
-            # The same tracker under another of its addresses: it is announced to once, and counts once.
-            for other in [one for one in self._states.values() if one.tracker == tracker and one.learnt]:
-                if other is not state:
-                    del self._states[other.address]
+            self._is_the_same(state, tracker)
         return was_away
 
     def failed(self, address: str, now: float, chance: float) -> bool:
@@ -174,7 +207,7 @@ class TrackerHealth:
 
     def as_plain(self) -> dict[str, Any]:
         """All of it, to be written as JSON."""
-        plain: dict[str, Any] = msgspec.to_builtins(_Kept(list(self._states.values())))
+        plain: dict[str, Any] = msgspec.to_builtins(_Kept(list(self._states.values()), self._vouchings.signed))
         return plain
 
     def restore(self, plain: object, now: float) -> None:
@@ -185,10 +218,16 @@ class TrackerHealth:
             return  # damaged, or of another version: then every tracker is unknown, which harms nobody
         for state in kept.trackers:
             if known := self._states.get(state.address):
-                state.learnt = known.learnt
+                state.standing = known.standing
                 self._states[state.address] = state
-            elif state.learnt and self.learn(state.address, now, state.tracker):
-                self._states[self.addresses[-1]].heard = state.heard
+            elif state.standing is TrackerStanding.LEARNT and self.learn(state.address, now, state.tracker):
+                restored = self._states[self.addresses[-1]]
+                restored.heard, restored.since, restored.answered = state.heard, state.since, state.answered
+        for signed in kept.vouchings:
+            if signed.signer in self._vouchers():
+                with suppress(AxonError):
+                    self._vouchings.hear(signed, signed.signer, now)
+        self._settle(now)
         # An outage that lasted while we were off says nothing about today.
         for state in self._states.values():
             state.failures, state.next_try, state.away_since = 0, 0.0, 0.0
@@ -202,5 +241,52 @@ class TrackerHealth:
 
     def _forget_old(self, now: float) -> None:
         for state in list(self._states.values()):
-            if state.learnt and state.heard < now - FORGOTTEN_AFTER_S:
+            if state.standing is TrackerStanding.LEARNT and state.heard < now - FORGOTTEN_AFTER_S:
                 del self._states[state.address]
+
+    def _learnt(self) -> list[TrackerState]:
+        return [state for state in self._states.values() if state.standing is TrackerStanding.LEARNT]
+
+    def _vouchers(self) -> list[PeerId]:
+        configured = (state for state in self._states.values() if state.standing is TrackerStanding.CONFIGURED)
+        return [state.tracker for state in configured if state.tracker]
+
+    def _is_the_same(self, state: TrackerState, tracker: PeerId) -> None:
+        """The tracker of `state` says what its id is: under several addresses it is announced to once, and counts once.
+
+        A learnt one says what it likes: it takes neither the place of a trusted one nor that of one that answers.
+        """
+        others = [one for one in self._states.values() if one.tracker == tracker and one is not state]
+        if state.standing is TrackerStanding.LEARNT and any(
+            one.standing.is_trusted or (one.answered and not one.failures) for one in others
+        ):
+            return
+        if state.standing is not TrackerStanding.VOUCHED:  # its id stands in the list
+            state.tracker = tracker
+        for other in others:
+            if other.standing is TrackerStanding.LEARNT:
+                del self._states[other.address]
+
+    def _settle(self, now: float) -> None:
+        """Bring the states in line with what is vouched for now."""
+        self._vouchings.keep_only(self._vouchers())
+        vouched = dict(list(self._vouchings.trackers(self._vouchers(), now).items())[:MOST_VOUCHED_KNOWN])
+        for state in list(self._states.values()):
+            gone = state.standing is TrackerStanding.VOUCHED and vouched.get(state.tracker) != state.address
+            twin = state.standing is TrackerStanding.LEARNT and (
+                state.tracker in vouched or state.address in vouched.values()
+            )
+            if gone or twin:
+                del self._states[state.address]
+        for tracker, address in vouched.items():
+            if address not in self._states and all(state.tracker != tracker for state in self._states.values()):
+                self._states[address] = TrackerState(
+                    address=address, tracker=tracker, standing=TrackerStanding.VOUCHED, heard=now, since=now
+                )
+
+
+_ORDER = (TrackerStanding.CONFIGURED, TrackerStanding.VOUCHED, TrackerStanding.LEARNT)
+
+
+def _as_learnt(state: TrackerState) -> LearntTracker:
+    return LearntTracker(state.address, state.since, lives=not state.failures, useful=state.answered > 0)

@@ -11,7 +11,7 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, Busy, PeerMisbehaved, Refused, TrackerUnreachable, Unreachable
 from axonp2p.logs import get_logger
 from axonp2p.table.asking_order import NEXT_AFTER_S
-from axonp2p.table.tracker_client import line_to
+from axonp2p.table.tracker_client import TrackersTold, line_to
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http_caller import HttpCaller
@@ -35,11 +35,28 @@ class TrackerLines:
         """All trackers, the one to ask first before the others."""
         return [self._line(address) for address in self.health.order(self._clock.now(), self._chance)]
 
+    def trusted(self) -> list[HttpCaller]:
+        """The same without those that are only learnt: for all that is more than finding peers.
+
+        Whoever named no tracker in the settings has nobody else, and gets them all: peers and others then decide for
+        themselves what such a tracker's word is worth.
+        """
+        lines = self.in_order()
+        return [line for line in lines if not self.health.is_learnt(str(line.address))] or lines
+
     def learn(self, addresses: Iterable[str]) -> None:
         """Somebody names these trackers."""
         for address in addresses:
             if self.health.learn(address, self._clock.now()):
                 log.debug("tracker learnt", address=address)
+
+    def heard(self, line: HttpCaller, told: TrackersTold) -> bool:
+        """The tracker behind `line` says which others there are; whether that is anything new."""
+        address, now = str(line.address), self._clock.now()
+        news = bool(told.own) and self.health.hear_vouching(address, told.own, told.vouching, now)
+        for row in told.rows:
+            news |= self.health.learn(row.address, now, row.tracker)
+        return news
 
     async def ask(self, line: HttpCaller, ask: Ask[T]) -> T:
         """Ask one tracker, and remember how it went. Raises what `ask` raises."""
@@ -65,14 +82,18 @@ class TrackerLines:
         self._mark(line, lambda address, now: self.health.answered(address, now, seconds))
         return answer
 
-    async def first(self, ask: Ask[T], *, next_after_s: float = NEXT_AFTER_S, before: str = "") -> tuple[HttpCaller, T]:
+    async def first(
+        self, ask: Ask[T], *, next_after_s: float = NEXT_AFTER_S, before: str = "", trusted: bool = False
+    ) -> tuple[HttpCaller, T]:
         """The first answer, and the tracker that gave it. The next tracker is asked when one fails or is slow.
 
-        The tracker with the address `before`, if it is known and not away, is asked before all others.
+        The tracker with the address `before`, if it is known and not away, is asked before all others; those that are
+        only learnt not at all with `trusted`, where there are others.
         Raises `Refused` when a tracker said no and none said yes, else `TrackerUnreachable` naming each with its
         reason.
         """
-        waiting = sorted(self.in_order(), key=lambda line: str(line.address) != before or self._is_away(before))
+        among = self.trusted() if trusted else self.in_order()
+        waiting = sorted(among, key=lambda line: str(line.address) != before or self._is_away(before))
         running: dict[asyncio.Task[T], HttpCaller] = {}
         failures: list[tuple[HttpCaller, AxonError]] = []
         try:

@@ -109,7 +109,7 @@ async def _ask(address: str, configured: bool, clock: Clock) -> _Heard:
 async def _ask_everything(address: str, line: HttpCaller, facts: TrackerFacts, clock: Clock) -> _Heard:
     health = await ask_health(line, clock)
     found = await query(line, as_map(Need(also_taken=True)), MOST_ROWS, now=health.time)
-    others = [row.address for row in await known_trackers(line, now=health.time)]
+    others = [row.address for row in (await known_trackers(line, now=health.time)).rows]
     told = dataclasses.replace(
         facts,
         rtt_s=health.rtt_s,

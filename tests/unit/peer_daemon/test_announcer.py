@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 
 import pytest
@@ -10,8 +11,9 @@ from axonp2p.errors import Refused, StaleRow, TrackerUnreachable
 from axonp2p.peers.capability import read_capability
 from axonp2p.table.records import NUMBER_AHEAD_S, Announced, Row, open_row
 from axonp2p.table.tracker_health import TrackerHealth
+from peer_daemon.announce_pace import CHANGES_AT_ONCE, EVERY_S
 from peer_daemon.announce_rota import Rota
-from peer_daemon.announcer import EVERY_S, Announcer, Hearers
+from peer_daemon.announcer import Announcer, Hearers
 from peer_daemon.lending import Lending
 from peer_daemon.own_row import OwnRow, lasting_row
 from peer_daemon.row_writer import Numbers, RowWriter
@@ -33,7 +35,8 @@ class FakeTracker:
         self.away = False
         self.refuses = False
         self.again_in = 120.0
-        self.ping_in = 0.0
+        self.ping_in: float | None = None
+        self.sees = lambda: "192.0.2.77"
         self.reached: bool | None = True
         self.pings = 0
         self.rows: list[Row] = []
@@ -52,7 +55,7 @@ class FakeTracker:
             return Announced(
                 tracker=self.tracker,
                 again_in=self.again_in,
-                seen_from="192.0.2.77",
+                seen_from=self.sees(),
                 time=self.clock.now() + self.ahead,
                 ping_in=self.ping_in,
                 reached=self.reached,
@@ -151,7 +154,39 @@ async def test_it_announces_again_with_the_address_that_the_tracker_saw(make, cl
     assert (first.addresses, second.addresses) == ([], ["192.0.2.77:7071"])
     assert (first.expires, second.expires) == (START + 600, START + 600)  # never before an older row
     assert {answered for _, answered in setting.heard} == {tracker.tracker}
-    assert setting.lines.health.identities == {tracker.tracker}
+    assert setting.lines.health.trusted(START) == {tracker.tracker}
+
+
+async def test_a_tracker_that_says_another_address_each_time_makes_no_storm(make, clock):
+    tracker, victims = FakeTracker(clock), itertools.count(1)
+    tracker.sees = lambda: f"203.0.113.{next(victims) % 250}"
+    setting = make(tracker, host="0.0.0.0")
+    task = await setting.settled(tracker)
+    for _ in range(2000):
+        await asyncio.sleep(0)
+        if len(tracker.rows) <= CHANGES_AT_ONCE:
+            tracker.asked.clear()
+            await tracker.wait()
+    assert len(tracker.rows) == 1 + CHANGES_AT_ONCE
+    setting.announcer.changed()  # what it says of itself is told at once all the same
+    tracker.asked.clear()
+    await tracker.wait()
+    task.cancel()
+
+
+async def test_what_a_learnt_tracker_says_of_the_address_and_the_pace_counts_nothing(make, clock):
+    tracker, stranger = FakeTracker(clock, 1), FakeTracker(clock, 9)
+    stranger.sees = lambda: "203.0.113.9"
+    stranger.ping_in, stranger.again_in = 4.0, 60.0
+    setting = make(tracker, host="0.0.0.0")
+    setting.lines.health.learn(stranger.address, START)
+    setting.lines._trackers.append(stranger)
+    await setting.round()
+    await setting.round(news=True)
+    assert len(stranger.rows) == 2
+    assert stranger.rows[-1].addresses == ["192.0.2.77:7071"]
+    turn = setting.announcer._rota._turns[stranger.address]
+    assert (turn.again_in, turn.ping_in) == (EVERY_S, 0)
 
 
 async def test_a_change_of_free_slots_is_told_at_once(make, clock):

@@ -19,6 +19,8 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.messages import TakeLease
 from axonp2p.peers.capability import Capability
 from axonp2p.reservation.token import Caller, Token
+from axonp2p.table.tracker_health import TrackerHealth
+from axonp2p.table.vouching import sign_vouching
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, encode_signed, sign
 from axonp2p.wire.schema import WORK_SCHEMA
@@ -213,3 +215,34 @@ def test_no_new_lease_while_the_owner_needs_the_machine():
         leases.take(ask(token()), CALLER, NOW)
     assert lending.refuse("")
     leases.take(ask(token()), CALLER, NOW)
+
+
+def test_tokens_count_of_trackers_that_are_configured_or_vouched_for_and_only_as_long_as_they_are():
+    settings_name, friends, strangers = (f"https://10.{number}.0.1:7070" for number in (1, 2, 3))
+    friend = PrivateKey(b"f" * 32)
+    health = TrackerHealth([settings_name])
+    leases = Leases(PEER.peer_id, Lending(OFFER), check_address=True)
+    leases.trackers = health.trusted
+
+    def takes(issuer: PrivateKey, number: int) -> bool:
+        try:
+            lease = leases.take(ask(token(number, issuer=issuer.peer_id), signer=issuer), CALLER, NOW)
+        except TokenRefused:
+            return False
+        leases.ended(lease)
+        return True
+
+    # The configured one answers; it says that there are two others, and a stranger's answers too.
+    health.hear_vouching(settings_name, TRACKER.peer_id, None, NOW)
+    for address, key in ((friends, friend), (strangers, STRANGER)):
+        health.learn(address, NOW, key.peer_id)
+        health.answered(address, NOW, tracker=key.peer_id)
+    assert [takes(TRACKER, 1), takes(friend, 2), takes(STRANGER, 3)] == [True, False, False]
+    # Its operator vouches for the one.
+    health.hear_vouching(settings_name, TRACKER.peer_id, sign_vouching(TRACKER, {friend.peer_id: friends}, NOW), NOW)
+    assert [takes(TRACKER, 4), takes(friend, 5), takes(STRANGER, 6)] == [True, True, False]
+    # The friend vouches for the stranger, which counts nothing; then it is struck out itself.
+    health.hear_vouching(friends, friend.peer_id, sign_vouching(friend, {STRANGER.peer_id: strangers}, NOW), NOW)
+    assert not takes(STRANGER, 7)
+    health.hear_vouching(settings_name, TRACKER.peer_id, sign_vouching(TRACKER, {}, NOW + 1), NOW + 1)
+    assert [takes(TRACKER, 8), takes(friend, 9)] == [True, False]

@@ -26,24 +26,24 @@ def own_row(host: str, offer: Capability = OFFER, *, issues_tokens: bool = True)
 def test_who_listens_on_one_address_is_reached_there():
     row = own_row("192.0.2.7")
     assert row.addresses == ["192.0.2.7:7071"]
-    assert row.seen("a", "198.51.100.1") is False
+    assert row.seen("a", "198.51.100.1", trusted=True) is False
     assert row.addresses == ["192.0.2.7:7071"]
 
 
 def test_who_listens_everywhere_is_reached_where_trackers_see_it():
     row = own_row("0.0.0.0")
     assert row.addresses == []
-    assert row.seen("a", "192.0.2.7") is True
-    assert row.seen("a", "192.0.2.7") is False
-    assert row.seen("b", "2001:db8::1") is True
+    assert row.seen("a", "192.0.2.7", trusted=True) is True
+    assert row.seen("a", "192.0.2.7", trusted=True) is False
+    assert row.seen("b", "2001:db8::1", trusted=True) is True
     assert row.addresses == ["192.0.2.7:7071", "[2001:db8::1]:7071"]
-    assert row.seen("a", "::ffff:192.0.2.8") is True
+    assert row.seen("a", "::ffff:192.0.2.8", trusted=True) is True
     assert row.addresses == ["192.0.2.8:7071", "[2001:db8::1]:7071"]
 
 
 def test_a_tracker_that_sees_nonsense_changes_nothing():
     row = own_row("::")
-    assert row.seen("a", "nonsense:1234") is False
+    assert row.seen("a", "nonsense:1234", trusted=True) is False
     assert row.addresses == []
 
 
@@ -62,7 +62,7 @@ def test_nodes_are_believed_while_no_tracker_says_where_it_is():
     assert row.seen_by_nodes("192.0.2.9") is True
     assert row.seen_by_nodes("192.0.2.9") is False
     assert row.addresses == ["192.0.2.9:7071"]
-    assert row.seen("a", "192.0.2.7") is True
+    assert row.seen("a", "192.0.2.7", trusted=True) is True
     assert row.seen_by_nodes("192.0.2.10") is False
     assert row.addresses == ["192.0.2.7:7071"]
     row.forget("a")
@@ -71,8 +71,8 @@ def test_nodes_are_believed_while_no_tracker_says_where_it_is():
 
 def test_the_last_word_on_where_it_is_is_kept():
     row = own_row("0.0.0.0")
-    row.seen("a", "192.0.2.7")
-    row.seen("b", "192.0.2.8")
+    row.seen("a", "192.0.2.7", trusted=True)
+    row.seen("b", "192.0.2.8", trusted=True)
     row.forget("a")
     row.forget("b")
     row.forget("never heard of")
@@ -97,7 +97,7 @@ def test_the_largest_row_fits():
     )  # fmt: skip
     row = own_row("0.0.0.0", offer)
     for number in range(4):
-        row.seen(str(number), f"2001:db8:1111:2222:3333:4444:5555:{number}")
+        row.seen(str(number), f"2001:db8:1111:2222:3333:4444:5555:{number}", trusted=True)
     row.dht = 65535
     trackers = [f"https://tracker-{number}.example.org:65535#{'a' * 52}" for number in range(2)]
     full = row.offering(sequence=2**52, expires=2**33, trackers=trackers, coordinate=b"c" * 12)

@@ -2,16 +2,18 @@ from __future__ import annotations
 
 import pytest
 
+from axonp2p.identity.fingerprint import fingerprint_text
 from axonp2p.table.dht.lan import LanPeer
 from axonp2p.table.records import Announced
 from axonp2p.table.tracker_health import TrackerHealth
+from axonp2p.table.vouching import sign_vouching
 from peer_daemon.leases import Leases
 from peer_daemon.lending import Lending
 from peer_daemon.own_row import OwnRow, lasting_row
 from peer_daemon.presence import Parts, Presence
 from peer_daemon.row_writer import Numbers, RowWriter
 from peer_daemon.standing import Standing
-from tests.fakes import ManualClock, key_of, make_offer
+from tests.fakes import NOW, ManualClock, key_of, make_offer
 
 PEER, TRACKER, OTHER = key_of("peer"), key_of("tracker"), key_of("other")
 CONFIGURED = "https://192.0.2.1:7070"
@@ -35,6 +37,9 @@ class Told:
         self.own_address_seen: str | None = None
 
     def changed(self):
+        self.changes += 1
+
+    def others_say(self):
         self.changes += 1
 
     def woken(self):
@@ -81,7 +86,7 @@ class Setting:
 
     async def announced(self, **changes):
         usual = {"tracker": TRACKER.peer_id, "again_in": 300, "seen_from": "192.0.2.7", "time": 0}
-        self.own.seen(CONFIGURED, "192.0.2.7")
+        self.own.seen(CONFIGURED, "192.0.2.7", trusted=True)
         await self.presence.announced(Line(), Announced(**(usual | changes)))
 
 
@@ -90,11 +95,10 @@ def make(tmp_path):
     return lambda *configured: Setting(tmp_path, *configured)
 
 
-async def test_a_yes_of_a_tracker_makes_it_trusted_and_the_peer_ready(make):
+async def test_a_yes_of_a_tracker_makes_the_peer_ready(make):
     setting = make(CONFIGURED)
     await setting.rows.renew(600, [])
     await setting.announced()
-    assert TRACKER.peer_id in setting.leases._issuers
     assert setting.told.nudges == 1
     assert setting.ready.read_text() == f"{PEER.peer_id} 192.0.2.7:7071\n"
 
@@ -119,7 +123,7 @@ async def test_news_of_other_trackers_wake_the_announcer(make):
 
 async def test_a_row_goes_to_the_dht_and_its_trackers_to_the_local_network(make):
     setting = make(CONFIGURED)
-    setting.own.seen(CONFIGURED, "192.0.2.7")
+    setting.own.seen(CONFIGURED, "192.0.2.7", trusted=True)
     written = await setting.rows.renew(600, [CONFIGURED])
     setting.presence.written(written)
     assert setting.told.rows == [written.compact]
@@ -168,3 +172,16 @@ def test_slots_that_change_are_told(make):
     setting = make()
     setting.presence.slots_changed()
     assert (setting.own.free, setting.told.changes, setting.told.nudges) == (2, 1, 1)
+
+
+def test_only_trusted_trackers_are_relays(make):
+    pin = "#" + fingerprint_text(b"f" * 32)
+    setting = make(CONFIGURED + pin)
+    setting.health.learn(LEARNT + pin, NOW, OTHER.peer_id)
+    for address, key in ((CONFIGURED + pin, TRACKER), (LEARNT + pin, OTHER)):
+        setting.health.answered(address, NOW, tracker=key.peer_id)
+    assert [one.address for one in setting.presence._trackers_as_relays()] == [CONFIGURED + pin]
+    setting.health.hear_vouching(
+        CONFIGURED + pin, TRACKER.peer_id, sign_vouching(TRACKER, {OTHER.peer_id: LEARNT + pin}, NOW), NOW
+    )
+    assert [one.address for one in setting.presence._trackers_as_relays()] == [CONFIGURED + pin, LEARNT + pin]

@@ -58,13 +58,13 @@ def test_behind_a_router_it_only_asks(standing, own, node, seen):
 
 def test_a_trackers_word_counts_more_and_a_yes_more_than_a_no(standing, own, node):
     node.own_address_seen = "192.0.2.7:7072"
-    standing.reached("a", False)
+    standing.reached("a", False, trusted=True)
     standing.look()
     assert not node.serves
-    standing.reached("b", True)
+    standing.reached("b", True, trusted=True)
     assert standing.look() is True
     assert node.serves
-    standing.reached("b", None)  # it has not tried again: what it said holds
+    standing.reached("b", None, trusted=True)  # it has not tried again: what it said holds
     standing.look()
     assert node.serves
     standing.forget("b")
@@ -79,13 +79,13 @@ def test_what_trackers_found_stands_in_the_row(own):
     standing = Standing(own, None, list)
     assert standing.look() is False
     assert (own.dialable, standing.needs_relay) == (None, False)
-    standing.reached("a", False)
+    standing.reached("a", False, trusted=True)
     assert standing.look() is True
     assert (own.dialable, standing.needs_relay) == (False, True)
-    standing.reached("b", True)  # from another place
+    standing.reached("b", True, trusted=True)  # from another place
     assert standing.look() is True
     assert (own.dialable, standing.needs_relay) == (True, True)
-    standing.reached("a", True)
+    standing.reached("a", True, trusted=True)
     assert (standing.look(), standing.needs_relay) == (False, False)
 
 
@@ -93,10 +93,10 @@ def test_only_who_can_be_dialled_is_a_relay_for_others(own):
     standing = Standing(own, None, list, carries=True)
     standing.look()
     assert not own.carries
-    standing.reached("a", True)
+    standing.reached("a", True, trusted=True)
     assert standing.look() is True
     assert own.carries
-    standing.reached("a", False)
+    standing.reached("a", False, trusted=True)
     standing.look()
     assert not own.carries
 
@@ -107,5 +107,5 @@ def test_peers_are_believed_while_no_tracker_has_tried(own):
     assert (standing.word, standing.needs_relay, standing.trackers_tell) == (True, True, False)
     standing.told_by_peers({"c": False})
     assert (standing.word, standing.needs_relay) == (False, True)
-    standing.reached("tracker", True)
+    standing.reached("tracker", True, trusted=True)
     assert (standing.word, standing.needs_relay, standing.trackers_tell) == (True, False, True)

@@ -56,6 +56,17 @@ def test_a_token_that_names_another_issuer_than_its_signer():
         check(make_token(issuer=OTHER.peer_id))
 
 
+def test_a_token_for_longer_than_a_reservation_may_last():
+    last = int(NOW) + LONGEST_S
+    check(make_token(expires=last))
+    with pytest.raises(TokenRefused, match="valid for more than 86400 s"):
+        check(make_token(expires=last + CLOCK_TOLERANCE_S + 1))
+    with pytest.raises(TokenRefused, match="valid for more than"):
+        check(make_token(not_before=0, expires=2**53))
+    with pytest.raises(MalformedMessage):
+        check(make_token(not_before=-(2**62), expires=2**62))
+
+
 def test_not_yet():
     token = make_token(not_before=int(NOW) + 100, expires=int(NOW) + 160)
     with pytest.raises(TokenRefused, match=r"not valid before .*, in 100 s"):

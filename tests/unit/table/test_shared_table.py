@@ -21,7 +21,7 @@ from axonp2p.table.dht_source import DhtSource
 from axonp2p.table.records import Row
 from axonp2p.table.shared_table import SharedTable, dht_contacts_of
 from axonp2p.table.sightings import DHT
-from axonp2p.table.tracker_client import Found
+from axonp2p.table.tracker_client import Found, TrackersTold
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.dial_policy import DialPolicy
@@ -133,7 +133,10 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Lab]:
     async def nothing(line: HttpCaller, **_: Any) -> list[Any]:
         return []
 
-    monkeypatch.setattr(shared_table, "known_trackers", nothing)
+    async def nobody(line: HttpCaller, **_: Any) -> TrackersTold:
+        return TrackersTold("", [], None)
+
+    monkeypatch.setattr(shared_table, "known_trackers", nobody)
     monkeypatch.setattr(shared_table, "dht_contacts", nothing)
     return make
 

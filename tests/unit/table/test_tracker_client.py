@@ -16,7 +16,7 @@ from axonp2p.ledger.receipt import ReceiptsKept
 from axonp2p.reservation.reserving import new_uuid, reserve
 from axonp2p.reservation.token import Reserved, Token
 from axonp2p.table.records import MOST_ROWS, Contacts, KnownTrackers, ReportHeard, Row, Rows, TrackerRow
-from axonp2p.table.tracker_client import dht_contacts, known_trackers, query, report
+from axonp2p.table.tracker_client import TrackersTold, dht_contacts, known_trackers, query, report
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.http_replies import reply
@@ -146,7 +146,7 @@ async def test_only_trackers_that_signed_for_themselves_are_believed(who_says: A
     caller = await who_says(
         KnownTrackers(trackers=[sign(ADA, named()), sign(OTHER, named()), sign(ADA, named(expires=int(NOW) - 1))])
     )
-    assert await known_trackers(caller, now=NOW) == [named()]
+    assert await known_trackers(caller, now=NOW) == TrackersTold(ADA.peer_id, [named()], None)
 
 
 async def test_contacts_and_reports_are_short_questions(who_says: Ask):

@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axonp2p.errors import SettingsError
-from axonp2p.table.records import MOST_TRACKERS
 from axonp2p.table.tracker_file import read_health, write_health
 from axonp2p.table.tracker_health import FORGOTTEN_AFTER_S, LONGEST_RETRY_S, TrackerHealth
+from axonp2p.table.tracker_standing import MOST_LEARNT
 
 A, B, C = (f"https://192.0.2.{number}:7070" for number in (1, 2, 3))
 NOW = 1_800_000_000.0
 
 
 def learnt(number: int) -> str:
-    return f"https://198.51.100.{number}:7070"
+    return f"https://10.{number}.0.7:7070"
 
 
 def test_healthy_ones_first_and_those_of_the_settings_before_learnt_ones():
@@ -82,19 +82,18 @@ def test_the_same_tracker_learnt_under_another_address_goes_once_its_id_is_known
     assert health.learn(learnt(1), NOW, "t" * 52) is True
     health.answered(A, NOW, tracker="t" * 52)
     assert health.addresses == [A]
-    assert health.identities == {"t" * 52}
+    assert health.trusted(NOW) == {"t" * 52}
 
 
-def test_there_is_room_for_so_many_and_who_is_away_longest_makes_room():
+def test_there_is_room_for_so_many_and_who_is_away_makes_room():
     health = TrackerHealth([A])
-    for number in range(MOST_TRACKERS):
+    for number in range(MOST_LEARNT):
         assert health.learn(learnt(number), NOW)
     assert health.learn(learnt(99), NOW) is False
-    health.failed(learnt(3), NOW + 5, 0.5)
     health.failed(learnt(2), NOW + 1, 0.5)
     assert health.learn(learnt(99), NOW + 9) is True
     assert learnt(2) not in health.addresses
-    assert len(health.addresses) == MOST_TRACKERS + 1
+    assert len(health.addresses) == MOST_LEARNT + 1
 
 
 def test_what_is_not_heard_of_for_a_week_is_forgotten():
@@ -120,7 +119,7 @@ def test_it_outlives_a_restart(tmp_path):
     write_health(path, before)
     after = read_health(path, [B, C], NOW + 60)
     assert set(after.addresses) == {B, C, learnt(1)}  # A stands in the settings no more
-    assert after.identities == {"l" * 52}
+    assert after.trusted(NOW) == set()  # what was learnt is trusted no more after a restart than before
     assert not after.is_away(B)
     assert after.is_learnt(learnt(1))
     assert read_health(path, [A], NOW + 60).state(A).rtt_s == 0.25
@@ -161,7 +160,7 @@ def test_whatever_happens_it_stays_bounded_and_can_be_kept(history):
         else:
             health.busy(address, passed, now, chance)
     assert {A, B} <= set(health.addresses)
-    assert len(health.addresses) <= 2 + MOST_TRACKERS
+    assert len(health.addresses) <= 2 + MOST_LEARNT
     assert sorted(health.order(now, random.Random(0))) == sorted(health.addresses)
     assert all(health.next_try(one, now) <= now + 2 * LONGEST_RETRY_S for one in health.addresses)
     again = TrackerHealth([A, B])

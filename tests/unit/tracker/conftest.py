@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -49,10 +50,11 @@ class Running:
 Start = Callable[..., Awaitable[Running]]
 
 
-async def start_tracker(home: Path, clock: ManualClock | None = None) -> Running:
+async def start_tracker(home: Path, clock: ManualClock | None = None, **settings: Any) -> Running:
     """A tracker with its home there."""
     clock = clock or ManualClock()
-    tracker = Tracker(home, TrackerSettings(listen="127.0.0.1:0"), clock, random.Random(1))
+    home.mkdir(exist_ok=True)  # noqa: ASYNC240
+    tracker = Tracker(home, TrackerSettings(listen="127.0.0.1:0", **settings), clock, random.Random(1))
     address = await tracker.start()
     return Running(tracker, address, HttpCaller(address, called="tracker lab"), clock)
 
@@ -62,8 +64,8 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
     """Starts trackers, all with the same home unless told otherwise, and stops what still runs after the test."""
     started: list[Running] = []
 
-    async def begin(home: Path = tmp_path, clock: ManualClock | None = None) -> Running:
-        started.append(await start_tracker(home, clock))
+    async def begin(home: Path = tmp_path, clock: ManualClock | None = None, **settings: Any) -> Running:
+        started.append(await start_tracker(home, clock, **settings))
         return started[-1]
 
     yield begin
@@ -75,3 +77,10 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
 async def lab(start: Start) -> Running:
     """One tracker."""
     return await start()
+
+
+async def until(what: Callable[[], Any]) -> None:
+    """Wait until it is so: trackers that speak with each other do it in their own time."""
+    async with asyncio.timeout(20):
+        while not what():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)

@@ -30,8 +30,9 @@ from axonp2p.ledger.voiding import VOIDING_LIMIT, EvidenceAsked
 from axonp2p.peers.capability import Need, as_map
 from axonp2p.reservation.token import ReserveRequest, Token
 from axonp2p.table.records import QUERY_LIMIT, TRACKERS_LIMIT, KnownTrackers, Query, Row
-from axonp2p.table.sync_messages import ASKED_LIMIT, PUSH_LIMIT, DigestsAsked, Push
+from axonp2p.table.sync_messages import ASKED_LIMIT, DigestsAsked, Push
 from axonp2p.table.tracker_client import query
+from axonp2p.table.tracker_standing import TrackerStanding
 from axonp2p.transport.messages import Refusal
 from axonp2p.wire.codec import Message, decode_as, encode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, sign
@@ -40,6 +41,7 @@ from tests.laboratory.convictions import WITNESSES, evidence_against, voiding_of
 from tests.unit.tracker.conftest import Running, Start
 from tracker.own_tracker_row import OwnTrackerRow
 from tracker.routes import BALANCES_ASKED_LIMIT, EVIDENCE_ASKED_LIMIT
+from tracker.tracker_book import Known
 
 PEER, CLIENT, LATER = key_of("peer"), key_of("client"), key_of("later")
 REQUEST = make_request([PEER.peer_id])
@@ -72,7 +74,7 @@ SAID: dict[str, Message] = {
     "/v1/evidence": EvidenceAsked(sha256=hashlib.sha256(CONVICTION.evidence).digest()),
     "/v1/query": Query(need=as_map(Need())),
     "/v1/balances": BalancesAsked(keys=[PEER.peer_id]),
-    "/v1/push": Push(rows=[sign(PEER, make_row(PEER))], renewals=[b"r" * 90], tracker=CLIENT.peer_id),
+    "/v1/push": sign(CLIENT, Push(rows=[sign(PEER, make_row(PEER))], renewals=[b"r" * 90], to=LATER.peer_id)),
     "/v1/sync": DigestsAsked(oldest=0, newest=2**32 - 1, groups=bytes(8)),
     "/v1/trackers": KnownTrackers(trackers=[OwnTrackerRow(CLIENT, "https://127.0.0.1:1", "0" * 32).at(NOW)]),
     "/v1/consistency": ProofAsked(first=1, second=1),
@@ -92,7 +94,7 @@ CAPS = {
     "/v1/voidings": VOIDING_LIMIT,
     "/v1/evidence": EVIDENCE_ASKED_LIMIT,
     "/v1/balances": BALANCES_ASKED_LIMIT,
-    "/v1/push": PUSH_LIMIT,
+    "/v1/push": Push.LIMIT + ENVELOPE_OVERHEAD,
     "/v1/sync": ASKED_LIMIT,
     "/v1/trackers": TRACKERS_LIMIT,
     **dict.fromkeys(LOG_PATHS, LOG_ASKED_LIMIT),
@@ -143,8 +145,12 @@ async def stored(lab: Running) -> str:
 
 
 @pytest.fixture
-async def target(start: Start) -> AsyncIterator[Target]:
+async def target(start: Start, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Target]:
     lab = await start()
+    sync = lab.tracker._joined()
+    monkeypatch.setattr(sync.own, "peer", LATER.peer_id)
+    pusher = Known("https://127.0.0.1:1", TrackerStanding.VOUCHED, CLIENT.peer_id)
+    monkeypatch.setattr(sync.book, "living_one", lambda tracker: pusher if tracker == pusher.tracker else None)
     async with aiohttp.ClientSession() as http:
         target = Target(lab, http, "")
         for path, message in SAID.items():

@@ -17,7 +17,7 @@ def other(**changes: Any) -> OtherState:
     usual: dict[str, Any] = {
         "address": "https://10.0.0.1:7070#abc",
         "tracker": "b" * 52,
-        "configured": True,
+        "standing": "configured",
         "lives": True,
         "failures": 0,
         "answered_s_ago": 0.5,

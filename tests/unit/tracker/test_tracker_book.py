@@ -6,6 +6,8 @@ import random
 
 from axonp2p.identity.fingerprint import fingerprint_text
 from axonp2p.table.records import MOST_TRACKERS, TrackerRow
+from axonp2p.table.tracker_standing import LEAST_AGE_S, MOST_LEARNT, TrackerStanding
+from axonp2p.table.vouching import sign_vouching
 from axonp2p.wire.envelope import Signed, open_signed
 from tests.fakes import NOW, key_of
 from tracker.own_tracker_row import OwnTrackerRow
@@ -22,7 +24,7 @@ OWN = key_of("own")
 
 
 def address(number: int) -> str:
-    return f"https://10.0.0.{number}:7070#{fingerprint_text(bytes([number]) * 32)}"
+    return f"https://10.{number}.0.1:7070#{fingerprint_text(bytes([number]) * 32)}"
 
 
 def row_at(
@@ -85,12 +87,86 @@ def test_hearsay_is_bounded_and_soon_forgotten():
     assert book.hear_of(address(19), NOW)
 
 
-def test_no_more_than_sixteen_are_known():
+def test_made_up_addresses_keep_nobody_from_being_tried():
+    book = book_of()
+    for number in range(1, 1 + MOST_HEARSAY):
+        assert book.hear_of(address(number), NOW)
+    assert not book.hear_of(address(30), NOW)
+    book.failed(address(2), NOW + 1)
+    assert book.hear_of(address(30), NOW + 1)
+    assert [known.address for known in book] == [address(1), address(3), address(4), address(30)]
+
+
+def test_learnt_ones_have_half_of_the_book():
     book = book_of()
     for number in range(1, 40):
         if book.hear_of(address(number), NOW):
             meet(book, number)
-    assert len(list(book)) == MOST_TRACKERS
+    assert len(list(book)) == MOST_LEARNT == MOST_TRACKERS // 2
+
+
+def test_one_network_has_two_places_whoever_introduces_itself():
+    book = book_of(1)
+    near = [f"https://10.1.0.{number}:7070#{fingerprint_text(bytes([number]) * 32)}" for number in range(2, 20)]
+    for where in near:
+        if book.hear_of(where, NOW):
+            book.answered(where, NOW)
+            row, signed = row_at(where, where[8:18].rstrip(":"))
+            book.introduced(where, row, signed, NOW)
+    assert [known.address for known in book] == [address(1), *near[:2]]
+
+
+def test_a_newcomer_takes_the_place_of_one_that_did_nothing_and_never_of_one_that_is_trusted():
+    book = book_of(20)
+    for number in range(1, 1 + MOST_LEARNT):
+        book.hear_of(address(number), NOW)
+        meet(book, number)
+    late = NOW + LEAST_AGE_S
+    for known in book:
+        known.useful = known.address != address(3)
+    book.hear_of(address(30), late)
+    meet(book, 30, late)
+    assert book.find(address(3)) is None
+    assert book.find(address(20)) is not None
+    book.hear_of(address(31), late + 1)
+    meet(book, 31, late + 1)
+    assert book.find(address(31)) is None  # all others are of use, and one has just come
+
+
+def test_who_is_vouched_for_is_trusted_until_it_is_struck_out():
+    book = book_of(1)
+    meet(book, 1, name="operator")
+    voucher, friend, now = key_of("operator"), key_of("friend"), NOW
+    assert not book.is_trusted(friend.peer_id, now)
+    book.hear_vouching(address(1), sign_vouching(voucher, {friend.peer_id: address(2)}, now), now)
+    assert book.is_trusted(voucher.peer_id, now)
+    assert book.is_trusted(friend.peer_id, now)
+    known = book.find(address(2))
+    assert known is not None
+    assert known.standing is TrackerStanding.VOUCHED
+    again = book_of(1)
+    again.remember(*book.to_remember(), now)
+    assert again.is_trusted(friend.peer_id, now)
+    assert not book_of().is_trusted(friend.peer_id, now)
+    book.hear_vouching(address(1), sign_vouching(voucher, {}, now + 1), now + 1)
+    assert not book.is_trusted(friend.peer_id, now + 1)
+    assert book.find(address(2)) is None
+
+
+def test_who_is_only_learnt_or_vouched_for_vouches_for_nobody():
+    book = book_of(1)
+    meet(book, 1, name="operator")
+    book.hear_of(address(3), NOW)
+    meet(book, 3, name="stranger")
+    friend = key_of("friend")
+    book.hear_vouching(address(3), sign_vouching(key_of("stranger"), {friend.peer_id: address(4)}, NOW), NOW)
+    book.hear_vouching(address(1), sign_vouching(key_of("operator"), {friend.peer_id: address(2)}, NOW), NOW)
+    meet(book, 2, name="friend")
+    third = key_of("third")
+    book.hear_vouching(address(2), sign_vouching(friend, {third.peer_id: address(5)}, NOW), NOW)
+    assert [known.address for known in book] == [address(1), address(3), address(2)]
+    assert not book.is_trusted(third.peer_id, NOW)
+    assert not book.is_trusted(key_of("stranger").peer_id, NOW)
 
 
 def test_itself_and_addresses_without_a_pin_are_no_others():
@@ -128,7 +204,7 @@ def test_a_learnt_one_is_forgotten_after_an_hour_and_one_of_the_settings_never()
     meet(book, 1)
     book.hear_of(address(2), NOW)
     meet(book, 2)
-    assert book.learnt() == [address(2)]
+    assert set(book.to_remember()[0]) == {address(1), address(2)}
     for number in (1, 2):
         book.failed(address(number), NOW + FORGOTTEN_AFTER_S + 1)
     assert [known.address for known in book] == [address(1)]
@@ -149,5 +225,5 @@ def test_a_lost_database_is_noticed_and_a_new_start_too():
 
 def test_what_was_learnt_in_an_earlier_run_is_tried_first():
     book = book_of(1)
-    book.remember([address(0), address(1), address(2)], NOW)
+    book.remember({address(number): key_of(str(number)).peer_id for number in (0, 1, 2)}, [], NOW)
     assert [known.address for known in book.to_introduce(NOW)] == [address(1), address(2)]
