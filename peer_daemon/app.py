@@ -194,7 +194,7 @@ class Peer:
         datasets = {name: Path(folder) for name, folder in settings.datasets.items()}
         upload = settings.upload_limit_mbit * BYTES_A_MBIT
         download = settings.download_limit_mbit * BYTES_A_MBIT
-        self._dials = DialPolicy(self._own.hosts)
+        self._dials = self._lines.dials = DialPolicy(self._own.hosts)
         place = Workplace(
             self._key,
             clock,

@@ -151,6 +151,7 @@ class Tracker:
         book.remember(remembered.trackers, remembered.vouchings, self._clock.now())
         self._sync = sync = Synchronisation(own, book, self.replica, self._arrivals, self._clock, self._chance)
         sync.vouches_for = self._vouches_for
+        sync.dials = DialPolicy(lambda: self._hosts)
         relay = ReceiptRelay(self._database, sync.others)
         self.table.on_news = self._heard
         self.ledger.on_news = relay.nudge

@@ -17,6 +17,7 @@ from axonp2p.errors import AxonError, Busy, PeerMisbehaved, Refused, SettingsErr
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.logs import get_logger
 from axonp2p.table.records import KnownTrackers, Vouching
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.wire.envelope import Signed
 from tracker.arrivals import Arrivals
 from tracker.own_tracker_row import OwnTrackerRow
@@ -48,6 +49,8 @@ class Synchronisation:
     ) -> None:  # fmt: skip
         self.vouches_for: Sequence[str] = ()
         """Addresses of the trackers that the operator vouches for."""
+        self.dials = DialPolicy(tuple)
+        """Which addresses of trackers that strangers named may be dialled from here."""
         self.own = own
         self.book = book
         self._replica = replica
@@ -122,7 +125,8 @@ class Synchronisation:
         line = self.lines.get(known.address)
         if line is None:
             try:
-                line = SyncLine(known.address, self.own, self._replica, self._arrivals, self._clock)
+                dials = None if known.standing.is_trusted else self.dials
+                line = SyncLine(known.address, self.own, self._replica, self._arrivals, self._clock, dials)
             except SettingsError:  # a peer's row may say anything; the settings were checked at the start
                 self.book.failed(known.address, self._clock.now())
                 return None

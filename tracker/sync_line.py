@@ -31,6 +31,7 @@ from axonp2p.table.sync_messages import (
 from axonp2p.table.tracker_client import line_to
 from axonp2p.table.tracker_standing import network_of
 from axonp2p.transport.address import PinnedAddress, source_of
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.wire.envelope import Signed
 from tracker.arrivals import Arrivals
 from tracker.own_tracker_row import OwnTrackerRow, open_tracker_row
@@ -80,10 +81,18 @@ class Introduction:
 class SyncLine:
     """One other tracker. Every method raises what `HttpCaller.call` raises."""
 
-    def __init__(self, address: str, own: OwnTrackerRow, replica: Replica, arrivals: Arrivals, clock: Clock) -> None:
-        """Raises `SettingsError` when that is no address."""
+    def __init__(
+        self,
+        address: str,
+        own: OwnTrackerRow,
+        replica: Replica,
+        arrivals: Arrivals,
+        clock: Clock,
+        dials: DialPolicy | None = None,
+    ) -> None:
+        """`dials` where a stranger named it. Raises `SettingsError` when that is no address."""
         self.address = PinnedAddress.parse(address)
-        self.caller = line_to(self.address)
+        self.caller = line_to(self.address, dials)
         self._own = own
         self._replica = replica
         self._arrivals = arrivals

@@ -60,7 +60,7 @@ class TableHome:
         contacts = [PinnedAddress(*split_host_port(one), None) for one in settings.dht_contacts]
         given = list(trackers[:1]) if hosted else [*trackers, *contacts]
         self._known_by = known_by(given)
-        dials = DialPolicy(lambda: self._known_by, tells_why=not hosted)
+        dials = self._lines.dials = DialPolicy(lambda: self._known_by, tells_why=not hosted)
         dht = None
         if settings.dht:
             new = [SavedContact(address, clock.now()) for address in settings.dht_contacts]

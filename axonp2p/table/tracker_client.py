@@ -27,6 +27,7 @@ from axonp2p.table.records import (
     open_row,
 )
 from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.wire.envelope import Signed, open_signed, sign
 
@@ -125,6 +126,7 @@ async def dht_contacts(caller: HttpCaller) -> list[str]:
     return (await caller.call(CONTACTS_PATH, None, Contacts, CONTACTS_LIMIT)).contacts
 
 
-def line_to(tracker: PinnedAddress) -> HttpCaller:
-    """A line to a tracker, which people know by its address."""
-    return HttpCaller(tracker, called=f"tracker {tracker.host_port}", unreachable=TrackerUnreachable)
+def line_to(tracker: PinnedAddress, policy: DialPolicy | None = None) -> HttpCaller:
+    """A line to a tracker, which people know by its address; with a `policy` when a stranger named it."""
+    called = f"tracker {tracker.host_port}"
+    return HttpCaller(tracker, called=called, policy=policy, unreachable=TrackerUnreachable)

@@ -14,6 +14,7 @@ from axonp2p.table.asking_order import NEXT_AFTER_S
 from axonp2p.table.tracker_client import TrackersTold, line_to
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.http_caller import HttpCaller
 
 log = get_logger(__name__)
@@ -27,6 +28,8 @@ class TrackerLines:
 
     def __init__(self, health: TrackerHealth, clock: Clock, chance: random.Random) -> None:
         self.health = health
+        self.dials = DialPolicy(tuple)
+        """Which addresses of learnt trackers may be dialled; the program that makes the lines knows its own better."""
         self._clock = clock
         self._chance = chance
         self._lines: dict[str, HttpCaller] = {}
@@ -122,7 +125,8 @@ class TrackerLines:
 
     def _line(self, address: str) -> HttpCaller:
         if address not in self._lines:
-            self._lines[address] = line_to(PinnedAddress.parse(address))
+            dials = self.dials if self.health.is_learnt(address) else None
+            self._lines[address] = line_to(PinnedAddress.parse(address), dials)
         return self._lines[address]
 
     def _is_away(self, address: str) -> bool:

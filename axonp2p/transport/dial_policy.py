@@ -23,7 +23,7 @@ from functools import lru_cache
 NOT_REACHED = "not reached"
 """All that a stranger hears of a dial that failed: more would tell what answers on networks that are not theirs."""
 
-NO_ADDRESS = "its row names no address that may be dialled from here"
+NO_ADDRESS = "it names no address that may be dialled from here"
 
 _NETWORK_BITS = {4: 16, 6: 48}
 """Of one private network: what a household or a site has, and far less than a whole private range."""
@@ -50,6 +50,15 @@ class DialPolicy:
     def told(self, reason: str) -> str:
         """As much of `reason` as the asker may hear."""
         return reason if self.tells_why else NOT_REACHED
+
+
+def is_address(host: str) -> bool:
+    """Whether that is an IP address, and no name."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def may_dial(host: str, known_by: Iterable[str]) -> bool:

@@ -10,6 +10,7 @@ import aiohttp
 
 from axonp2p.errors import AxonError, Busy, MessageTooLarge, PeerMisbehaved, Unreachable
 from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.dial_policy import NO_ADDRESS, DialPolicy, is_address
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, translated
 from axonp2p.transport.http_client import open_client
 from axonp2p.transport.messages import Refusal, error_of
@@ -37,11 +38,17 @@ class HttpCaller:
         *,
         called: str,
         relay: PinnedAddress | None = None,
+        policy: DialPolicy | None = None,
         local_address: str | None = None,
         timeout_s: float = 10,
         unreachable: type[Unreachable] = Unreachable,
     ) -> None:
-        """Through a `relay` the id of a peer stands for the host in `address`."""
+        """Through a `relay` the id of a peer stands for the host in `address`.
+
+        `policy` says which addresses may be dialled where a stranger named this one; None: the owner of this machine
+        did, or it was asked about before.
+        """
+        self._policy = policy
         self.address = address
         self._way = Way(address, relay)
         self.called = called
@@ -115,8 +122,15 @@ class HttpCaller:
 
     async def _request(self, path: str, message: Message | None, limit: int, timeout_s: float | None) -> bytes:
         if self._client is None:
+            host = self.address.host
+            if self._policy is not None and is_address(host) and not self._policy.allows(host):
+                raise self._unreachable(f"{self.called} cannot be reached", cause=NO_ADDRESS)
             self._client = open_client(
-                self._way, local_address=self._local_address, timeout_s=self._timeout_s, connections=8
+                self._way,
+                local_address=self._local_address,
+                timeout_s=self._timeout_s,
+                connections=8,
+                policy=self._policy,
             )
         data = None if message is None else encode(message)
         self.sent += len(data or b"")

@@ -72,29 +72,30 @@ async def look(home: Path, given: Iterable[str], clock: Clock) -> Facts:
     if not known and not trouble:
         nobody = nobody_known(home)
         trouble, fix = nobody.message, nobody.fix
-    heard = await _ask_all(known, configured, clock)
+    dials = await asyncio.to_thread(dial_policy, [PinnedAddress.parse(address) for address in configured])
+    heard = await _ask_all(known, configured, dials, clock)
     learnt = {other: None for one in heard for other in one.others if other not in known}
-    heard += await _ask_all(learnt, configured, clock)
+    heard += await _ask_all(learnt, configured, dials, clock)
     trackers = [one.facts for one in heard]
     if len(groups_of([tracker for tracker in trackers if not tracker.trouble])) > 1:
         await asyncio.sleep(LOOK_AGAIN_AFTER_S)
-        trackers = [one.facts for one in await _ask_all({**known, **learnt}, configured, clock)]
+        trackers = [one.facts for one in await _ask_all({**known, **learnt}, configured, dials, clock)]
     logs = await look_at_logs_of(home, [one.address for one in heard if not one.facts.trouble])
-    own = [PinnedAddress.parse(address) for address in configured]
-    dials = await asyncio.to_thread(dial_policy, own)
     dht = await _look_at_dht(home, settings.client, heard, dials, clock)
     return Facts(await machine, trackers, dht, logs, trouble, fix)
 
 
-async def _ask_all(addresses: Iterable[str], configured: Iterable[str], clock: Clock) -> list[_Heard]:
+async def _ask_all(
+    addresses: Iterable[str], configured: Iterable[str], dials: DialPolicy, clock: Clock
+) -> list[_Heard]:
     named = set(configured)
-    return list(await asyncio.gather(*(_ask(address, address in named, clock) for address in addresses)))
+    return list(await asyncio.gather(*(_ask(one, None if one in named else dials, clock) for one in addresses)))
 
 
-async def _ask(address: str, configured: bool, clock: Clock) -> _Heard:
+async def _ask(address: str, dials: DialPolicy | None, clock: Clock) -> _Heard:
     pinned = PinnedAddress.parse(address)
-    facts = TrackerFacts(pinned.host_port, configured)
-    async with line_to(pinned) as line:
+    facts = TrackerFacts(pinned.host_port, configured=dials is None)
+    async with line_to(pinned, dials) as line:
         try:
             async with asyncio.timeout(TRACKER_WITHIN_S):
                 return await _ask_everything(address, line, facts, clock)

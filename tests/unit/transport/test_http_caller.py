@@ -23,6 +23,7 @@ from axonp2p.errors import (
     Unreachable,
 )
 from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.http_replies import read_message, reply
 from axonp2p.wire.codec import Message
@@ -250,3 +251,12 @@ async def test_a_tracker_that_restarted_is_called_again_at_once(hosts) -> None:
         routes()(again.app)
         await again.listener.start("127.0.0.1", port)
         assert (await caller.call("/v1/echo", Question(text="two"), Answer, 1000)).text == "two"
+
+
+async def test_what_a_stranger_named_is_dialled_only_where_the_policy_allows_it():
+    known_publicly = DialPolicy(lambda: ["8.8.8.8"])
+    for host in ("127.0.0.1", "localhost"):  # a name is judged by what it leads to
+        async with HttpCaller(PinnedAddress(host, 9, bytes(32)), called="tracker x", policy=known_publicly) as line:
+            with pytest.raises(Unreachable) as caught:
+                await line.round_trip()
+        assert "may be dialled from here" in caught.value.in_a_line

@@ -89,7 +89,7 @@ async def test_addresses_are_tried_in_order_and_failures_named(hosts) -> None:
     assert caught.value.cause == "; ".join([f"{gone.host_port}: connection refused"] * 2)
     with pytest.raises(Unreachable) as caught:
         await host.dial(addresses=[])
-    assert caught.value.cause == "its row names no address that may be dialled from here"
+    assert caught.value.cause == "it names no address that may be dialled from here"
 
 
 async def test_a_listener_without_sessions_refuses_them(hosts) -> None:
