@@ -55,6 +55,10 @@ class BlobSide:
         """`fail(reason)` ends the lease: the disk does not take what a member sent."""
         self.is_there = False
         """Whether the worker has the whole bundle."""
+        self.bytes_there = 0
+        """How much of it is on this disk."""
+        self.bytes_passed_on = 0
+        """How much of it members had from here."""
         self._client = client
         self._line = line
         self._bundle = bundle
@@ -105,6 +109,7 @@ class BlobSide:
             log.info("bundle continued", pieces=len(have), of=blob.count)
         told = BlobHave(blob=blob.name, pieces=as_bits(have, blob.count))
         self._blob, self._swarm = blob, Swarm(blob, have, random.Random())
+        self.bytes_there = sum(blob.place(number).length for number in have)
         for rank in self._up:
             self._meet(rank)
         for rank, said in self._early.items():
@@ -197,6 +202,7 @@ class BlobSide:
         assert self._swarm is not None
         await asyncio.to_thread(self._bundle.write, number, piece)
         self._swarm.stored(number)
+        self.bytes_there += len(piece)
         self._got.append(number)
         self._news.set()
         for neighbour in self._neighbours.values():
@@ -216,7 +222,11 @@ class BlobSide:
 
     async def _read(self, number: int) -> bytes:
         assert self._swarm is not None
-        return await asyncio.to_thread(self._bundle.read, number) if number in self._swarm.have else b""
+        if number not in self._swarm.have:
+            return b""
+        piece = await asyncio.to_thread(self._bundle.read, number)
+        self.bytes_passed_on += len(piece)
+        return piece
 
     def _ask(self, asks: Asks) -> None:
         for rank, numbers in asks:

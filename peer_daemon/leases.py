@@ -4,19 +4,25 @@ A lease lives from its token until the first of: the client ends it, the client'
 back within the grace that it asked for), the token expires, the owner takes the machine back, the daemon
 stops. Its slot is free again only when its worker is gone, however late that is. A daemon that was killed keeps the
 slots of its leases for their clients for a while when it is started again.
+
+Where all slots are lent, a lease under which nothing is done (`lease_progress`) gives way to a new one. Whose work was
+not paid for gets none for an hour.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from axonp2p.errors import Busy, Refused
+from axonp2p.errors import Busy, Refused, TooOften
+from axonp2p.holdings import Bounds, Holdings
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.messages import TakeLease
 from axonp2p.peers.capability import Capability
 from axonp2p.reservation.calendar import Calendar
 from axonp2p.reservation.token import Caller, Token, check_token
+from axonp2p.transport.address import source_of
 from axonp2p.wire.codec import decode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
 from peer_daemon.lending import Lending
@@ -25,6 +31,11 @@ MOST_GRACE_S = 600
 """For how long at most a worker waits for a client that is away: its memory is the volunteer's."""
 RETURN_WITHIN_S = 60
 """How long after a crash of this daemon a slot waits for the client that had it."""
+LEAST_AGE_S = 60.0
+"""For how long a lease keeps its slot without anything being done under it, when others want it."""
+UNPAID_PAUSE_S = 3600.0
+"""For how long a client, and all of its household, get no lease after one whose work was not paid for."""
+_MOST_UNPAID = 1024
 
 
 @dataclass(frozen=True)
@@ -49,6 +60,10 @@ class Lease:
     """Unix seconds."""
     grace_s: int = 0
     """How long its worker waits for a client that is away."""
+    source: str = ""
+    """The household that its client called from."""
+    instead_of: tuple[str, ...] = ()
+    """Reservations whose leases give way to it: its worker starts when theirs are gone."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +84,8 @@ class Leases:
         self._check_address = check_address
         self._calendar = Calendar(lending.offer.slots)
         self._living: dict[str, Lease] = {}
+        self._places: Holdings[str] = Holdings("leases", _bounds(lending.offer.slots))
+        self._unpaid: OrderedDict[str, float] = OrderedDict()
         self._interrupted: dict[str, PeerId] = {}
         self._issuers: frozenset[PeerId] = frozenset()
 
@@ -79,6 +96,8 @@ class Leases:
             if until > now and len(self._interrupted) < self._calendar.slots:
                 self._calendar.hold(lease.reservation, lease.client, now, until)
                 self._interrupted[lease.reservation] = lease.client
+                self._places.take(lease.reservation, "", "", now)
+                self._places.works(lease.reservation)
 
     def living(self) -> list[Lease]:
         """Those that were taken and have not ended."""
@@ -87,6 +106,7 @@ class Leases:
     def slots_changed(self) -> None:
         """The owner lends more slots, or fewer; no lease ends by that."""
         self._calendar.slots = self._lending.offer.slots
+        self._places.bounds = _bounds(self._lending.offer.slots)
 
     def trust(self, issuer: PeerId) -> None:
         """Accept tokens of this tracker from now on, or of the peer itself."""
@@ -95,19 +115,22 @@ class Leases:
     def take(self, ask: TakeLease, caller: Caller, now: float) -> Lease:
         """The lease that `ask` gives to `caller` at `now`; the slot is held until `ended`.
 
-        Raises `TokenRefused`, `Busy`, `Refused`, and what decoding and opening a token raise. Nothing is changed then.
+        Raises `TokenRefused`, `Busy`, `TooOften`, `Refused`, and what decoding and opening a token raise. Nothing is
+        changed then.
         """
         token = self._token(ask, caller, now)
-        offer = self._lending.offer
+        offer, source = self._lending.offer, source_of(caller.address)
         _check_offer(offer, ask)
+        self._check_paid(token.client, source, now)
         self._forget_over(now)
-        if token.uuid in self._living:
+        if token.uuid in self._living or self._interrupted.get(token.uuid, token.client) != token.client:
             raise Busy("the reservation is in use: its lease still lives", fix="end that lease, or reserve again")
-        if len(self._living) >= offer.slots:  # a lease whose time is over, but whose worker is not gone yet
-            raise Busy(f"every slot is taken ({offer.slots} in all)")
-        if self._interrupted.get(token.uuid) == token.client:
-            del self._interrupted[token.uuid]
+        if self._interrupted.pop(token.uuid, None):
             self._calendar.release(token.uuid)
+            self._places.release(token.uuid)
+        going = self._take_place(token, source, now)
+        for reservation in going:
+            self._calendar.release(reservation)
         self._calendar.hold(token.uuid, token.client, now, token.expires)
         lease = Lease(
             reservation=token.uuid,
@@ -124,6 +147,8 @@ class Leases:
             datasets=tuple(ask.datasets),
             taken_at=now,
             grace_s=min(ask.grace, MOST_GRACE_S),
+            source=source,
+            instead_of=tuple(going),
         )
         self._living[lease.reservation] = lease
         return lease
@@ -134,10 +159,26 @@ class Leases:
         lease = self._living.get(token.uuid)
         return lease if lease and (lease.client, lease.job) == (token.client, ask.job) else None
 
+    def seen(self, lease: Lease, idle_s: float, now: float) -> None:
+        """Nothing has been done under a living lease for so long; 0: it is worked."""
+        if idle_s:
+            self._places.waits(lease.reservation, now - idle_s)
+        else:
+            self._places.works(lease.reservation)
+
     def ended(self, lease: Lease) -> None:
         """The worker of `lease` and its files are gone."""
         if self._living.pop(lease.reservation, None) is not None:
             self._calendar.release(lease.reservation)
+            self._places.release(lease.reservation)
+
+    def unpaid(self, lease: Lease, now: float) -> None:
+        """The work under `lease` was not paid for: whoever took it gets no other for a while."""
+        for name in (lease.client, lease.source):
+            self._unpaid[name] = now + UNPAID_PAUSE_S
+            self._unpaid.move_to_end(name)
+            if len(self._unpaid) > _MOST_UNPAID:
+                self._unpaid.popitem(last=False)
 
     def free(self, now: float) -> int:
         """Slots that nobody holds."""
@@ -146,7 +187,28 @@ class Leases:
 
     def _forget_over(self, now: float) -> None:
         for over in self._calendar.expire(now):
-            self._interrupted.pop(over.lease, None)
+            if self._interrupted.pop(over.lease, None):
+                self._places.release(over.lease)
+
+    def _take_place(self, token: Token, source: str, now: float) -> list[str]:
+        """The reservations whose leases give way."""
+        try:
+            going = self._places.take(token.uuid, source, token.client, now)
+        except TooOften:
+            raise
+        except Busy:
+            raise Busy(f"every slot is taken ({self._lending.offer.slots} in all)") from None
+        self._places.works(token.uuid)
+        return going
+
+    def _check_paid(self, client: PeerId, source: str, now: float) -> None:
+        until = max(self._unpaid.get(client, now), self._unpaid.get(source, now))
+        if until > now:
+            raise TooOften(
+                "work that this peer did for you was not paid for by any receipt",
+                fix="use another peer, or wait",
+                wait_s=until - now,
+            )
 
     def _token(self, ask: TakeLease, caller: Caller, now: float) -> Token:
         signed: Signed[Token] = decode(ask.token, Signed[Token], Token.LIMIT + ENVELOPE_OVERHEAD)
@@ -159,6 +221,12 @@ class Leases:
             now=now,
             check_address=self._check_address,
         )
+
+
+def _bounds(slots: int) -> Bounds:
+    """Where there are four slots or more, one client and one household leave every fourth to others."""
+    most = slots - slots // 4 if slots >= 4 else slots + 1
+    return Bounds(in_all=slots, of_source=most, of_key=most, least_age_s=LEAST_AGE_S)
 
 
 def _check_offer(offer: Capability, ask: TakeLease) -> None:

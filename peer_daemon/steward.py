@@ -96,6 +96,7 @@ class Steward:
 
     async def _look(self) -> None:
         minded = self._with
+        minded.workshop.look(minded.clock.monotonic())
         used = minded.workshop.used()
         self.readings = await asyncio.to_thread(minded.sensors.read, used.cpu_seconds, used.memory_mb)
         now, jobs = minded.clock.now(), len(minded.workshop.runners)

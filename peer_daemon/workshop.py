@@ -55,6 +55,11 @@ class Workshop:
         self._still_because = ""
         await asyncio.gather(*(runner.standstill.end() for runner in self.runners))
 
+    def look(self, now: float) -> None:
+        """End each lease under which nothing is done, or for which nothing is paid. `now`: monotonic seconds."""
+        for runner in self.runners:
+            runner.look(now)
+
     def hand_back(self, reason: str, seconds: float) -> None:
         """End every lease within `seconds`; 0: at once."""
         for runner in self.runners:

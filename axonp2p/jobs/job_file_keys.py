@@ -231,7 +231,7 @@ SECTIONS: dict[str, dict[str, Rule]] = {
         "compression": _one_of(*COMPRESSIONS),
         "density": _number(1, "0.02", above_0=True),
         "exchange-every": _or_auto(_whole(1, 2**31, 10)),
-        "seconds": _number(1e6, "60"),
+        "seconds": _number(3600, "60"),
         "overlap": _yes_or_no,
         "outer-learning-rate": _or_auto(_number(10, "0.7")),
         "outer-momentum": _or_auto(_number(1, "0.9", below_most=True)),

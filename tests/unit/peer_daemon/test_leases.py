@@ -5,14 +5,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axonp2p.errors import AxonError, BadSignature, Busy, MalformedMessage, MessageTooLarge, Refused, TokenRefused
+from axonp2p.errors import (
+    AxonError,
+    BadSignature,
+    Busy,
+    MalformedMessage,
+    MessageTooLarge,
+    Refused,
+    TokenRefused,
+    TooOften,
+)
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.messages import TakeLease
 from axonp2p.peers.capability import Capability
 from axonp2p.reservation.token import Caller, Token
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, encode_signed, sign
-from peer_daemon.leases import Interrupted, Leases
+from peer_daemon.leases import LEAST_AGE_S, UNPAID_PAUSE_S, Interrupted, Leases
 from peer_daemon.lending import Lending
 
 TRACKER, CLIENT, PEER, STRANGER = (PrivateKey(letter * 32) for letter in (b"t", b"c", b"p", b"s"))
@@ -181,3 +190,59 @@ def test_no_new_lease_while_the_owner_needs_the_machine():
         leases.take(ask(token()), CALLER, NOW)
     assert lending.refuse("")
     leases.take(ask(token()), CALLER, NOW)
+
+
+def another(number: int, client: PrivateKey = STRANGER, address: str = "192.0.2.8"):
+    """Another client's request, with a reservation of that number."""
+    return ask(token(number, client=client.peer_id, client_address=address)), Caller(client.peer_id, address)
+
+
+def test_a_lease_under_which_nothing_is_done_gives_way_once_it_had_its_time():
+    leases = make_leases()
+    idle = leases.take(ask(token(1)), CALLER, NOW)
+    leases.seen(idle, LEAST_AGE_S - 1, NOW + 50)
+    with pytest.raises(Busy, match="every slot is taken"):
+        leases.take(*another(2), NOW + 50)
+    leases.seen(idle, LEAST_AGE_S + 1, NOW + 52)
+    newer = leases.take(*another(3), NOW + 52)
+    assert newer.instead_of == (idle.reservation,)
+    assert leases.free(NOW + 52) == 0
+    leases.ended(idle)
+    with pytest.raises(Busy):
+        leases.take(ask(token(4)), CALLER, NOW + 53)
+    leases.ended(newer)
+    assert leases.free(NOW + 53) == 1
+
+
+def test_a_lease_that_is_worked_gives_way_to_nobody():
+    leases = make_leases()
+    lease = leases.take(ask(token(1)), CALLER, NOW)
+    leases.seen(lease, 90, NOW + 95)
+    leases.seen(lease, 0, NOW + 99)
+    with pytest.raises(Busy):
+        leases.take(*another(2), NOW + 99)
+
+
+def test_one_client_and_one_household_leave_every_fourth_slot_to_others():
+    leases = make_leases(slots=8, free=8)
+    for number in range(6):
+        leases.take(ask(token(number)), CALLER, NOW)
+    with pytest.raises(TooOften, match="one key"):
+        leases.take(ask(token(6)), CALLER, NOW)
+    with pytest.raises(TooOften, match=ADDRESS):
+        leases.take(*another(7, STRANGER, ADDRESS), NOW)
+    leases.take(*another(8), NOW)
+
+
+def test_who_does_not_pay_gets_no_lease_for_a_while_nor_does_its_household():
+    leases = make_leases()
+    lease = leases.take(ask(token(1)), CALLER, NOW)
+    leases.ended(lease)
+    leases.unpaid(lease, NOW)
+    with pytest.raises(TooOften, match="not paid"):
+        leases.take(ask(token(2)), CALLER, NOW + 1)
+    with pytest.raises(TooOften, match="not paid"):
+        leases.take(*another(3, STRANGER, ADDRESS), NOW + 1)
+    leases.ended(leases.take(*another(4), NOW + 1))
+    later = int(NOW + UNPAID_PAUSE_S)
+    leases.take(ask(token(5, expires=later + 9)), CALLER, later)
