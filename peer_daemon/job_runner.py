@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-import os
 import time
 from contextlib import suppress
 from functools import partial
@@ -55,7 +54,6 @@ HAND_BACK_TOLD_S = 1.0
 """How long a client that reads slowly may delay that its worker is ended."""
 LINK_LOST_AGAIN_S = 1.0
 """How often at most the client is told that a member is out of reach, in seconds."""
-_ALL_CORES = os.cpu_count() or 1
 _CLIENT_GONE = "the client is gone"
 
 
@@ -171,10 +169,10 @@ class JobRunner:
             self._handing_back = asyncio.create_task(self._hand_back(reason, seconds))
 
     def hold_to(self, cores: int) -> None:
-        """The worker may use so many cores now; 0: as many as its lease says, wherever the kernel puts it."""
+        """The worker may use so many cores now; 0: as many as its lease says."""
         if self._worker is not None and cores != self._cores:
             self._cores = cores
-            self._worker.hold_to(min(cores, self.lease.cores) if cores else _ALL_CORES)
+            self._worker.hold_to(min(cores, self.lease.cores))
 
     def usage(self) -> Usage:
         """What the worker uses, or used when it has ended."""
