@@ -200,7 +200,7 @@ class Peer:
             upload=InTurn(upload),
             download=Pace(download),
             line=LineWatch(upload, download),
-            kept=KeptBundles(self._home / "jobs"),
+            kept=KeptBundles(self._home / "jobs", settings.disk_mb * 2**20),
             datasets=datasets,
         )
         self._workshop = Workshop()

@@ -45,14 +45,17 @@ class BlobSide:
 
     def __init__(
         self,
-        client: PeerId,
+        client: tuple[PeerId, str],
         line: ClientLine,
         bundle: BundleWriter,
         mesh: Mesh,
         kept: KeptBundles,
         fail: Callable[[str], None],
     ) -> None:
-        """`fail(reason)` ends the lease: the disk does not take what a member sent."""
+        """`client` is its key and its household.
+
+        `fail(reason)` ends the lease: the disk does not take what a member sent.
+        """
         self.is_there = False
         """Whether the worker has the whole bundle."""
         self.bytes_there = 0
@@ -92,8 +95,9 @@ class BlobSide:
         """The lease is over: remove the files, or leave them for a client that was cut off and may come back."""
         for neighbour in self._neighbours.values():
             neighbour.close()
-        if keep and self._blob is not None:
-            await asyncio.to_thread(self._bundle.leave, self._kept.keep(self._client, self._blob.name))
+        left = self._kept.keep(*self._client, self._blob.name, self._blob.size) if keep and self._blob else None
+        if left is not None:
+            await asyncio.to_thread(self._bundle.leave, left)
         else:
             await asyncio.to_thread(self._bundle.remove)
 
@@ -104,7 +108,7 @@ class BlobSide:
         if self._swarm is not None:
             raise MalformedMessage("a second bundle manifest")
         blob = read_manifest(payload, message.blob)
-        have = await asyncio.to_thread(self._bundle.open, blob, self._kept.take(self._client, blob.name))
+        have = await asyncio.to_thread(self._bundle.open, blob, self._kept.take(self._client[0], blob.name))
         if have:
             log.info("bundle continued", pieces=len(have), of=blob.count)
         told = BlobHave(blob=blob.name, pieces=as_bits(have, blob.count))

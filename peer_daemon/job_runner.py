@@ -76,7 +76,7 @@ class JobRunner:
         bundle_mb = max(0, lease.disk_mb - self._limits.scratch_mb - log_mb)
         self._bundle = BundleWriter(place.jobs / lease.reservation, bundle_mb * _MIB)
         self._stop_reason: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._blobs = BlobSide(lease.client, self.line, self._bundle, self.mesh, place.kept, self.stop)
+        self._blobs = BlobSide((lease.client, lease.source), self.line, self._bundle, self.mesh, place.kept, self.stop)
         self.mesh.beside = self._blobs
         self._side = ClientSide(lease, session, self._blobs, self.mesh, self._credit, place)
         self._to_client = ToClient(self.line, place.upload, self._went_to_client)
