@@ -15,14 +15,15 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from axonp2p.errors import Busy, Refused, TooOften
+from axonp2p.errors import Busy, Refused, TokenRefused, TooOften
 from axonp2p.holdings import Bounds, Holdings
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.messages import TakeLease
 from axonp2p.peers.capability import Capability
 from axonp2p.reservation.calendar import Calendar
-from axonp2p.reservation.token import Caller, Token, check_token
+from axonp2p.reservation.token import USED_WITHIN_S, Caller, Token, check_token
 from axonp2p.transport.address import source_of
+from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from axonp2p.wire.codec import decode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
 from peer_daemon.lending import Lending
@@ -35,7 +36,7 @@ LEAST_AGE_S = 60.0
 """For how long a lease keeps its slot without anything being done under it, when others want it."""
 UNPAID_PAUSE_S = 3600.0
 """For how long a client, and all of its household, get no lease after one whose work was not paid for."""
-_MOST_UNPAID = 1024
+_MOST_REMEMBERED = 1024
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ class Leases:
         self._calendar = Calendar(lending.offer.slots)
         self._living: dict[str, Lease] = {}
         self._places: Holdings[str] = Holdings("leases", _bounds(lending.offer.slots))
+        self._used: dict[str, None] = {}
         self._unpaid: OrderedDict[str, float] = OrderedDict()
         self._interrupted: dict[str, PeerId] = {}
         self._issuers: frozenset[PeerId] = frozenset()
@@ -125,6 +127,7 @@ class Leases:
         self._forget_over(now)
         if token.uuid in self._living or self._interrupted.get(token.uuid, token.client) != token.client:
             raise Busy("the reservation is in use: its lease still lives", fix="end that lease, or reserve again")
+        self._check_fresh(token, now)
         if self._interrupted.pop(token.uuid, None):
             self._calendar.release(token.uuid)
             self._places.release(token.uuid)
@@ -151,6 +154,9 @@ class Leases:
             instead_of=tuple(going),
         )
         self._living[lease.reservation] = lease
+        self._used[token.uuid] = None
+        if len(self._used) > _MOST_REMEMBERED:
+            del self._used[next(iter(self._used))]
         return lease
 
     def returning(self, ask: TakeLease, caller: Caller, now: float) -> Lease | None:
@@ -177,7 +183,7 @@ class Leases:
         for name in (lease.client, lease.source):
             self._unpaid[name] = now + UNPAID_PAUSE_S
             self._unpaid.move_to_end(name)
-            if len(self._unpaid) > _MOST_UNPAID:
+            if len(self._unpaid) > _MOST_REMEMBERED:
                 self._unpaid.popitem(last=False)
 
     def free(self, now: float) -> int:
@@ -189,6 +195,16 @@ class Leases:
         for over in self._calendar.expire(now):
             if self._interrupted.pop(over.lease, None):
                 self._places.release(over.lease)
+
+    def _check_fresh(self, token: Token, now: float) -> None:
+        """A reservation that was not used soon was only held; one that was used may be used again."""
+        used = token.uuid in self._used or token.uuid in self._interrupted
+        if not used and now > token.not_before + USED_WITHIN_S + CLOCK_TOLERANCE_S:
+            raise TokenRefused(
+                f"the token was given {(now - token.not_before) / 60:.0f} minutes ago and not used here within"
+                f" {USED_WITHIN_S // 60}",
+                fix="reserve again",
+            )
 
     def _take_place(self, token: Token, source: str, now: float) -> list[str]:
         """The reservations whose leases give way."""

@@ -15,6 +15,8 @@ from axonp2p.wire.envelope import Signable, Signed, open_signed
 
 MOST_PEERS = 64
 LONGEST_S = 24 * 3600
+USED_WITHIN_S = 900
+"""Within so long after its beginning a token is first used at a peer, or it is void there: it was only held."""
 
 Uuid = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z")]
 Kind = Annotated[str, msgspec.Meta(max_length=32)]

@@ -18,7 +18,7 @@ from axonp2p.errors import (
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.messages import TakeLease
 from axonp2p.peers.capability import Capability
-from axonp2p.reservation.token import Caller, Token
+from axonp2p.reservation.token import USED_WITHIN_S, Caller, Token
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, encode_signed, sign
 from peer_daemon.leases import LEAST_AGE_S, UNPAID_PAUSE_S, Interrupted, Leases
@@ -245,4 +245,15 @@ def test_who_does_not_pay_gets_no_lease_for_a_while_nor_does_its_household():
         leases.take(*another(3, STRANGER, ADDRESS), NOW + 1)
     leases.ended(leases.take(*another(4), NOW + 1))
     later = int(NOW + UNPAID_PAUSE_S)
-    leases.take(ask(token(5, expires=later + 9)), CALLER, later)
+    leases.take(ask(token(5, not_before=later, expires=later + 9)), CALLER, later)
+
+
+def test_a_reservation_that_is_not_used_for_long_is_void_and_one_that_was_used_is_not():
+    leases, late = make_leases(), NOW + USED_WITHIN_S + 60
+    with pytest.raises(TokenRefused, match="not used here within 15"):
+        leases.take(ask(token(1, expires=int(late) + 99)), CALLER, late)
+    used = ask(token(2, expires=int(late) + 99))
+    leases.ended(leases.take(used, CALLER, NOW))
+    leases.ended(leases.take(used, CALLER, late))
+    leases.interrupted([Interrupted(UUID.format(3), CLIENT.peer_id, int(late) + 99)], late)
+    leases.take(ask(token(3, expires=int(late) + 99)), CALLER, late)
