@@ -124,6 +124,7 @@ class Door:
         """End those that give way to `lease`. Raises `Busy` when they take too long."""
         going = [runner for uuid in lease.instead_of if (runner := self._workshop.find(uuid))]
         for runner in going:
+            runner.unworked = True
             runner.stop(f"nothing was done under it for {runner.idle_s:.0f} s, and another client wants the slot")
         try:
             async with asyncio.timeout(CLOSE_S):
@@ -144,8 +145,10 @@ class Door:
         finally:
             self._workshop.remove(runner)
             self._leases.ended(lease)
-            if runner.unpaid:
-                self._leases.unpaid(lease, self._clock.now())
+            if runner.rounds:
+                self._leases.paid(lease)
+            if runner.unworked or runner.unpaid:
+                self._leases.unworked(lease, self._clock.now(), unpaid=runner.unpaid)
             await self._slots_changed()
         log.info("lease ended", job=lease.job, client=short(lease.client), reason=reason or "the client ended it")
         ended = f"{lease.job} after {plural(runner.rounds, 'round')}: {reason or 'the client ended it'}"

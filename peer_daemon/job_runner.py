@@ -81,6 +81,8 @@ class JobRunner:
         self._side = ClientSide(lease, session, self._blobs, self.mesh, self._credit, place)
         self._to_client = ToClient(self.line, place.upload, self._went_to_client)
         self._progress = LeaseProgress(time.monotonic())
+        self.unworked = False
+        """Whether it ends because nothing was done under it."""
         self._carried_bytes = 0
         self.standstill = Standstill(self.line)
         self._worker: Worker | None = None
@@ -147,6 +149,7 @@ class JobRunner:
             away=self.line.session.closed,
         )
         if why := self._progress.look(seen, now):
+            self.unworked = True
             self.stop(why)
 
     @property

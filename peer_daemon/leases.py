@@ -5,8 +5,8 @@ back within the grace that it asked for), the token expires, the owner takes the
 stops. Its slot is free again only when its worker is gone, however late that is. A daemon that was killed keeps the
 slots of its leases for their clients for a while when it is started again.
 
-Where all slots are lent, a lease under which nothing is done (`lease_progress`) gives way to a new one. Whose work was
-not paid for gets none for an hour.
+Where all slots are lent, a lease under which nothing is done (`lease_progress`) gives way to a new one. Who held one
+for nothing waits for the next one, each time twice as long; who did not pay for work waits for an hour.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ RETURN_WITHIN_S = 60
 """How long after a crash of this daemon a slot waits for the client that had it."""
 LEAST_AGE_S = 60.0
 """For how long a lease keeps its slot without anything being done under it, when others want it."""
-UNPAID_PAUSE_S = 3600.0
-"""For how long a client, and all of its household, get no lease after one whose work was not paid for."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 60.0, 3600.0
+"""For how long a client, and all of its household, get no lease after one that was not worked: others find the slot
+free meanwhile. Doubled each time, until a receipt comes; the longest at once for work that was not paid for."""
 _MOST_REMEMBERED = 1024
 
 
@@ -76,6 +77,14 @@ class Interrupted:
     until: int
 
 
+@dataclass(frozen=True)
+class _Pause:
+    """For whom held a slot for nothing."""
+
+    seconds: float
+    until: float
+
+
 class Leases:
     """Every lease of this peer, and the rules by which it gives another."""
 
@@ -87,7 +96,7 @@ class Leases:
         self._living: dict[str, Lease] = {}
         self._places: Holdings[str] = Holdings("leases", _bounds(lending.offer.slots))
         self._used: dict[str, None] = {}
-        self._unpaid: OrderedDict[str, float] = OrderedDict()
+        self._pauses: OrderedDict[str, _Pause] = OrderedDict()
         self._interrupted: dict[str, PeerId] = {}
         self._issuers: frozenset[PeerId] = frozenset()
 
@@ -123,7 +132,7 @@ class Leases:
         token = self._token(ask, caller, now)
         offer, source = self._lending.offer, source_of(caller.address)
         _check_offer(offer, ask)
-        self._check_paid(token.client, source, now)
+        self._check_pause(token.client, source, now)
         self._forget_over(now)
         if token.uuid in self._living or self._interrupted.get(token.uuid, token.client) != token.client:
             raise Busy("the reservation is in use: its lease still lives", fix="end that lease, or reserve again")
@@ -178,13 +187,21 @@ class Leases:
             self._calendar.release(lease.reservation)
             self._places.release(lease.reservation)
 
-    def unpaid(self, lease: Lease, now: float) -> None:
-        """The work under `lease` was not paid for: whoever took it gets no other for a while."""
+    def unworked(self, lease: Lease, now: float, *, unpaid: bool) -> None:
+        """Nothing was done under `lease`, or nothing was paid for it: whoever took it waits for the next one."""
         for name in (lease.client, lease.source):
-            self._unpaid[name] = now + UNPAID_PAUSE_S
-            self._unpaid.move_to_end(name)
-            if len(self._unpaid) > _MOST_REMEMBERED:
-                self._unpaid.popitem(last=False)
+            before = self._pauses.pop(name, None)
+            again = before is not None and now < before.until + LONGEST_PAUSE_S
+            seconds = min(LONGEST_PAUSE_S, 2 * before.seconds if before and again else FIRST_PAUSE_S)
+            seconds = LONGEST_PAUSE_S if unpaid else seconds
+            self._pauses[name] = _Pause(seconds, now + seconds)
+            if len(self._pauses) > _MOST_REMEMBERED:
+                self._pauses.popitem(last=False)
+
+    def paid(self, lease: Lease) -> None:
+        """A receipt came under `lease`."""
+        for name in (lease.client, lease.source):
+            self._pauses.pop(name, None)
 
     def free(self, now: float) -> int:
         """Slots that nobody holds."""
@@ -217,13 +234,13 @@ class Leases:
         self._places.works(token.uuid)
         return going
 
-    def _check_paid(self, client: PeerId, source: str, now: float) -> None:
-        until = max(self._unpaid.get(client, now), self._unpaid.get(source, now))
-        if until > now:
+    def _check_pause(self, client: PeerId, source: str, now: float) -> None:
+        wait_s = max((pause.until - now for name in (client, source) if (pause := self._pauses.get(name))), default=0)
+        if wait_s > 0:
             raise TooOften(
-                "work that this peer did for you was not paid for by any receipt",
-                fix="use another peer, or wait",
-                wait_s=until - now,
+                "a lease of yours was not worked here, or not paid for",
+                fix=f"use another peer, or ask again in {wait_s:.0f} s",
+                wait_s=wait_s,
             )
 
     def _token(self, ask: TakeLease, caller: Caller, now: float) -> Token:

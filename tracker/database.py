@@ -204,9 +204,8 @@ def _make_tables(database: sqlite_utils.Database, version: int) -> None:
             tokens.add_column(name, int, not_null_default=0)
         tokens.create_index(["source", "expires"], if_not_exists=True)
         tokens.create_index(["client", "expires"], if_not_exists=True)
-        for held in ("", "source, ", "client, "):  # those under which no work is known
-            name = f"unused_tokens_{held.strip(', ') or 'of_all'}"
-            database.execute(f"CREATE INDEX IF NOT EXISTS {name} ON tokens ({held}issued) WHERE used = 0")
+        for first in ("source", "client", "used"):
+            tokens.create_index([first, "issued"], if_not_exists=True)
         make_ledger_tables(database)
         database.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 

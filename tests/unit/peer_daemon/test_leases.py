@@ -21,7 +21,7 @@ from axonp2p.peers.capability import Capability
 from axonp2p.reservation.token import USED_WITHIN_S, Caller, Token
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, encode_signed, sign
-from peer_daemon.leases import LEAST_AGE_S, UNPAID_PAUSE_S, Interrupted, Leases
+from peer_daemon.leases import FIRST_PAUSE_S, LEAST_AGE_S, LONGEST_PAUSE_S, Interrupted, Leases
 from peer_daemon.lending import Lending
 
 TRACKER, CLIENT, PEER, STRANGER = (PrivateKey(letter * 32) for letter in (b"t", b"c", b"p", b"s"))
@@ -238,13 +238,13 @@ def test_who_does_not_pay_gets_no_lease_for_a_while_nor_does_its_household():
     leases = make_leases()
     lease = leases.take(ask(token(1)), CALLER, NOW)
     leases.ended(lease)
-    leases.unpaid(lease, NOW)
-    with pytest.raises(TooOften, match="not paid"):
+    leases.unworked(lease, NOW, unpaid=True)
+    with pytest.raises(TooOften, match="not worked here, or not paid"):
         leases.take(ask(token(2)), CALLER, NOW + 1)
-    with pytest.raises(TooOften, match="not paid"):
+    with pytest.raises(TooOften, match="not worked here, or not paid"):
         leases.take(*another(3, STRANGER, ADDRESS), NOW + 1)
     leases.ended(leases.take(*another(4), NOW + 1))
-    later = int(NOW + UNPAID_PAUSE_S)
+    later = int(NOW + LONGEST_PAUSE_S)
     leases.take(ask(token(5, not_before=later, expires=later + 9)), CALLER, later)
 
 
@@ -257,3 +257,20 @@ def test_a_reservation_that_is_not_used_for_long_is_void_and_one_that_was_used_i
     leases.ended(leases.take(used, CALLER, late))
     leases.interrupted([Interrupted(UUID.format(3), CLIENT.peer_id, int(late) + 99)], late)
     leases.take(ask(token(3, expires=int(late) + 99)), CALLER, late)
+
+
+def test_who_holds_slots_for_nothing_waits_longer_each_time_until_it_pays():
+    leases, now = make_leases(), NOW
+    for number, pause in enumerate((1, 2, 4, 8, 16, 32, 60, 60), start=1):
+        request = ask(token(number, not_before=int(now), expires=int(now) + 9999))
+        lease = leases.take(request, CALLER, now)
+        leases.ended(lease)
+        leases.unworked(lease, now, unpaid=False)
+        with pytest.raises(TooOften):
+            leases.take(request, CALLER, now + pause * FIRST_PAUSE_S - 1)
+        now += pause * FIRST_PAUSE_S
+    leases.paid(lease)
+    lease = leases.take(request, CALLER, now)
+    leases.ended(lease)
+    leases.unworked(lease, now, unpaid=False)
+    leases.take(request, CALLER, now + FIRST_PAUSE_S)

@@ -222,6 +222,7 @@ async def test_receipts_from_before_there_was_a_log_become_its_first_entries(sta
         *((f"DROP TABLE {table}", []) for table in ("entries", "tiles", "heads", "receipts", "names")),
         ("CREATE TABLE receipts (reservation, number, client, payload, client_signature, peer_signature)", []),
         *(("INSERT INTO receipts VALUES ('r', ?5, ?1, ?2, ?3, ?4)", row) for row in rows),
+        ("DROP INDEX idx_tokens_used_issued", []),
         ("ALTER TABLE tokens DROP COLUMN used", []),
         ("PRAGMA user_version = 3", []),
     )
