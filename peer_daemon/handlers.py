@@ -82,6 +82,12 @@ class Door:
         else:
             await self._link(session, first)
 
+    def see_idle(self) -> None:
+        """Let it be known under which leases nothing is done."""
+        now = self._clock.now()
+        for runner in self._workshop.runners:
+            self._leases.seen(runner.lease, runner.idle_s, now)
+
     async def close(self, reason: str) -> None:
         """Take nobody in any more and end every lease, telling the clients why."""
         self._closing = True
@@ -95,8 +101,7 @@ class Door:
         caller = Caller(key=session.peer, address=session.address)
         try:
             now = self._clock.now()
-            for one in self._workshop.runners:
-                self._leases.seen(one.lease, one.idle_s, now)
+            self.see_idle()
             waiting = self._waiting(self._leases.returning(ask, caller, now))
             lease = waiting.lease if waiting else self._leases.take(ask, caller, now)
         except AxonError as error:

@@ -204,9 +204,10 @@ class Leases:
             self._pauses.pop(name, None)
 
     def free(self, now: float) -> int:
-        """Slots that nobody holds."""
+        """Slots that nobody holds, or only holds."""
         self._forget_over(now)
-        return max(0, self._lending.offer.slots - len(self._living) - len(self._interrupted))
+        held = len(self._living) + len(self._interrupted) - len(self._places.idle_for(LEAST_AGE_S, now))
+        return max(0, self._lending.offer.slots - held)
 
     def _forget_over(self, now: float) -> None:
         for over in self._calendar.expire(now):

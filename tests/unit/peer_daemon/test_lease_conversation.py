@@ -379,7 +379,9 @@ async def test_a_lease_without_a_bundle_ends_in_minutes_and_its_client_and_owner
 async def test_an_idle_lease_gives_way_to_a_new_one_when_its_worker_is_gone(make_peer):
     peer = await make_peer()
     session, worker = await begin(peer, make_peer.take_lease(peer))
-    peer.workshop.look(time.monotonic() + 120)
+    assert not peer.workshop.look(time.monotonic())
+    assert peer.workshop.look(time.monotonic() + 120)
+    assert not peer.workshop.look(time.monotonic() + 121)
     _, newer = await begin(peer, make_peer.take_lease(peer, reservation=OTHER))
     assert "another client wants the slot" in (await heard(session, LeaseEnded))[0].reason
     assert worker.killed

@@ -203,7 +203,9 @@ def test_a_lease_under_which_nothing_is_done_gives_way_once_it_had_its_time():
     leases.seen(idle, LEAST_AGE_S - 1, NOW + 50)
     with pytest.raises(Busy, match="every slot is taken"):
         leases.take(*another(2), NOW + 50)
+    assert leases.free(NOW + 50) == 0
     leases.seen(idle, LEAST_AGE_S + 1, NOW + 52)
+    assert leases.free(NOW + 52) == 1
     newer = leases.take(*another(3), NOW + 52)
     assert newer.instead_of == (idle.reservation,)
     assert leases.free(NOW + 52) == 0
