@@ -42,6 +42,8 @@ class Held:
     """Whether its bundle is whole."""
     over_since: float = 0.0
     """Since when nothing works on it; 0: something does."""
+    came_bytes: int = 0
+    """Of its bundle, while that is not whole."""
     stirred: float = 0.0
     """When a piece of its bundle or a new round came last."""
     state: JobState | None = None
@@ -65,7 +67,7 @@ class Applicant:
 def may_go(held: Held, now: float) -> bool:
     """Whether it gives way to another job: it only waits, or its owner loses nothing."""
     if not held.arrived:
-        return now - held.stirred >= ARRIVAL_IDLE_S
+        return now - held.stirred >= ARRIVAL_IDLE_S or now - held.began >= arrives_within(held.came_bytes)
     if not held.over_since:
         return now - held.stirred >= (ROUNDLESS_S if held.rounds else UNBEGUN_S)
     if held.fetched or held.state is JobState.CANCELLED:
@@ -150,5 +152,5 @@ def why_forgotten(held: Held, limits: HostLimits, now: float) -> str:
 
 
 def arrives_within(size: int) -> float:
-    """Seconds in which so many bytes come over one session."""
+    """Seconds in which so many bytes come, at least."""
     return ARRIVAL_BEGINS_S + size / LEAST_BYTES_S

@@ -122,6 +122,7 @@ class HostServer:
         try:
             await asyncio.to_thread(store.make)
             held = await asyncio.to_thread(store.held)
+            tending.came_bytes = sum(blob.place(number).length for number in held)
             await session.send(BlobHave(blob=blob.name, pieces=as_bits(held, blob.count)))
             for number in sorted(set(range(blob.count)) - held):
                 async with asyncio.timeout(SILENT_S):
@@ -131,7 +132,7 @@ class HostServer:
                 if (message.blob, message.number) != (blob.name, number) or not blob.fits(number, piece):
                     raise MalformedMessage(f"piece {number} of the bundle is not what its manifest says")
                 await asyncio.to_thread(store.write, number, piece)
-                tending.came()
+                tending.came(len(piece))
         except OSError as error:
             raise LimitReached(f"this host cannot write the bundle: {error.strerror}") from error
 

@@ -47,6 +47,8 @@ class Tending:
         """Why the host holds it no more."""
         self.stirred = clock.now()
         """When a piece of its bundle or a new round came last, Unix seconds."""
+        self.came_bytes = 0
+        """Of its bundle, while that is not whole."""
         self._rounds = -1
         self._clock = clock
         self._orders = orders
@@ -82,14 +84,16 @@ class Tending:
             began=record.began,
             arrived=record.arrived,
             over_since=record.over_since,
+            came_bytes=self.came_bytes,
             stirred=self.stirred,
             state=progress.state if progress else None,
             rounds=rounds,
             fetched=record.fetched,
         )
 
-    def came(self) -> None:
-        """Another piece of its bundle is here."""
+    def came(self, count: int) -> None:
+        """Another piece of its bundle is here, of so many bytes."""
+        self.came_bytes += count
         self.stirred = self._clock.now()
 
     async def arrived(self) -> None:

@@ -102,6 +102,8 @@ def check_token(
         raise TokenRefused(f"the token is not valid before {token.not_before}, in {token.not_before - now:.0f} s")
     if now >= token.expires:
         raise TokenRefused(f"the token expired {now - token.expires:.0f} s ago", fix="reserve again")
+    if token.expires - token.not_before > LONGEST_S:
+        raise TokenRefused(f"the token is valid for longer than {LONGEST_S // 3600} hours", fix="reserve again")
     if peer not in token.peers:
         raise TokenRefused("the token is for other peers")
     if kind not in token.kinds:

@@ -8,9 +8,11 @@ import pytest
 
 from axonp2p.errors import Busy, LimitReached, Refused, SettingsError, TooOften
 from axonp2p.hosting.admission import (
+    ARRIVAL_BEGINS_S,
     ARRIVAL_IDLE_S,
     ARRIVAL_STALLED_S,
     FAILED_S,
+    LEAST_BYTES_S,
     ROUNDLESS_S,
     UNBEGUN_S,
     Applicant,
@@ -117,7 +119,7 @@ def test_those_that_only_say_that_a_job_will_come_keep_nobody_out() -> None:
         admit(wish(), arriving, LIMITS, NOW + ARRIVAL_IDLE_S - 1)
     assert admit(wish(), arriving, LIMITS, NOW + ARRIVAL_IDLE_S) == arriving[:1]
     assert settle(wish(), arriving, LIMITS, NOW) == []
-    coming = [dataclasses.replace(one, stirred=NOW + 300) for one in arriving]
+    coming = [dataclasses.replace(one, stirred=NOW + 300, came_bytes=2**20) for one in arriving]
     with pytest.raises(Busy):
         admit(wish(), coming, LIMITS, NOW + 301)
 
@@ -144,3 +146,10 @@ def test_a_job_that_only_waits_gives_way_and_one_that_trains_does_not() -> None:
     trains = held("trains", state=JobState.TRAINING, rounds=3)
     assert not may_go(trains, NOW + ROUNDLESS_S - 1)
     assert may_go(trains, NOW + ROUNDLESS_S)
+
+
+def test_a_bundle_that_trickles_gives_way_however_often_its_sender_comes_back() -> None:
+    trickles = held("slow", arrived=False, came_bytes=LEAST_BYTES_S * 60)
+    later = NOW + ARRIVAL_BEGINS_S + 60
+    assert not may_go(dataclasses.replace(trickles, stirred=later), later - 1)
+    assert may_go(dataclasses.replace(trickles, stirred=later), later)

@@ -74,6 +74,7 @@ def test_a_job_that_asks_for_no_memory_gets_what_there_is():
 
 BAD = {
     "expired": (ask(token(expires=int(NOW))), CALLER, TokenRefused),
+    "for longer than a day": (ask(token(expires=int(NOW) + 86_400)), CALLER, TokenRefused),
     "too early": (ask(token(not_before=int(NOW) + 31)), CALLER, TokenRefused),
     "for another peer": (ask(token(peers=[STRANGER.peer_id])), CALLER, TokenRefused),
     "used by another key": (ask(token()), Caller(STRANGER.peer_id, ADDRESS), TokenRefused),
