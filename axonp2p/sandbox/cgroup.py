@@ -65,7 +65,9 @@ def settings(limits: Limits, there: Collection[str]) -> dict[str, str]:
         "cpu.cfs_period_us": str(_PERIOD_US),  # the old kind, which takes them in this order
         "cpu.cfs_quota_us": str(limits.cores * _PERIOD_US),
         # An idle group has no weight that could be set.
-        **({"cpu.idle": "1"} if "cpu.idle" in there else {"cpu.weight": "1", "cpu.shares": "2"}),
+        # The old kind weighs as much as a lowered session does (`priority`): idle groups starve on a busy machine.
+        **({"cpu.idle": "1"} if "cpu.idle" in there and "cpu.shares" not in there else {"cpu.weight": "1"}),
+        "cpu.shares": "15",
         "io.weight": "default 1",
     }
     return {name: value for name, value in wanted.items() if name in there}
