@@ -49,7 +49,8 @@ class Holdings(Generic[H]):
     def __init__(self, what: str, bounds: Bounds) -> None:
         """`what` is the plural of what is held, for people: "registrations"."""
         self._what = what
-        self._bounds = bounds
+        self.bounds = bounds
+        """May be changed; nobody loses a place by that alone."""
         self._places: dict[H, _Place] = {}
         self._of_source: dict[str, dict[H, None]] = {}
         self._of_key: dict[str, dict[H, None]] = {}
@@ -71,10 +72,10 @@ class Holdings(Generic[H]):
         going: list[H] = []
         for of_one in (self._of_key, self._of_source):
             going += self._make_room_of_one(of_one, key if of_one is self._of_key else source, now, going)
-        if len(self._places) - len(going) >= self._bounds.in_all:
+        if len(self._places) - len(going) >= self.bounds.in_all:
             longest = self._longest_idle(self._places, now, going)
             if longest is None:
-                wait_s = self._bounds.try_again_s
+                wait_s = self.bounds.try_again_s
                 raise Busy(f"there is no room for more {self._what}", fix="try later, or elsewhere", wait_s=wait_s)
             going.append(longest)
         for one in going:
@@ -108,7 +109,7 @@ class Holdings(Generic[H]):
 
     def _make_room_of_one(self, of_one: dict[str, dict[H, None]], name: str, now: float, going: list[H]) -> list[H]:
         is_key = of_one is self._of_key
-        most = self._bounds.of_key if is_key else self._bounds.of_source
+        most = self.bounds.of_key if is_key else self.bounds.of_source
         own = of_one.get(name, {}) if name else {}
         if len(own) - sum(one in own for one in going) < most:
             return []
@@ -117,7 +118,7 @@ class Holdings(Generic[H]):
             raise TooOften(
                 f"{most} {self._what} are held for {'one key' if is_key else name}, which is as many as there may be",
                 fix="end one of them, or try again later",
-                wait_s=self._bounds.try_again_s,
+                wait_s=self.bounds.try_again_s,
             )
         return [longest]
 
@@ -127,7 +128,7 @@ class Holdings(Generic[H]):
         holder: H | None = None
         for one in among:
             place = self._places[one]
-            if place.works or now - place.idle_since < self._bounds.least_age_s or one in going:
+            if place.works or now - place.idle_since < self.bounds.least_age_s or one in going:
                 continue
             rank = (len(self._of_source[place.source]) if place.source else 0, now - place.idle_since)
             if found is None or rank > found:

@@ -205,7 +205,7 @@ class Peer:
             upload=InTurn(upload),
             download=Pace(download),
             line=LineWatch(upload, download),
-            kept=KeptBundles(self._home / "jobs"),
+            kept=KeptBundles(self._home / "jobs", settings.disk_mb * 2**20),
             datasets=datasets,
         )
         self._workshop = Workshop()
@@ -298,7 +298,8 @@ class Peer:
         await self._owner.steward.happened(kind, sentence, job)
 
     async def _offer_changed(self) -> None:
-        """The owner's machine is free again, or is not."""
+        """The owner's machine is free again, or is not; or a slot is held for nothing, or is not."""
+        self._door.see_idle()
         self._presence.slots_changed()
 
     def _answered_by_node(self, seconds: float, coordinate: bytes, who: str) -> None:

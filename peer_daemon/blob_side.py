@@ -45,16 +45,23 @@ class BlobSide:
 
     def __init__(
         self,
-        client: PeerId,
+        client: tuple[PeerId, str],
         line: ClientLine,
         bundle: BundleWriter,
         mesh: Mesh,
         kept: KeptBundles,
         fail: Callable[[str], None],
     ) -> None:
-        """`fail(reason)` ends the lease: the disk does not take what a member sent."""
+        """`client` is its key and its household.
+
+        `fail(reason)` ends the lease: the disk does not take what a member sent.
+        """
         self.is_there = False
         """Whether the worker has the whole bundle."""
+        self.bytes_there = 0
+        """How much of it is on this disk."""
+        self.bytes_passed_on = 0
+        """How much of it members had from here."""
         self._client = client
         self._line = line
         self._bundle = bundle
@@ -88,8 +95,9 @@ class BlobSide:
         """The lease is over: remove the files, or leave them for a client that was cut off and may come back."""
         for neighbour in self._neighbours.values():
             neighbour.close()
-        if keep and self._blob is not None:
-            await asyncio.to_thread(self._bundle.leave, self._kept.keep(self._client, self._blob.name))
+        left = self._kept.keep(*self._client, self._blob.name, self._blob.size) if keep and self._blob else None
+        if left is not None:
+            await asyncio.to_thread(self._bundle.leave, left)
         else:
             await asyncio.to_thread(self._bundle.remove)
 
@@ -100,11 +108,12 @@ class BlobSide:
         if self._swarm is not None:
             raise MalformedMessage("a second bundle manifest")
         blob = read_manifest(payload, message.blob)
-        have = await asyncio.to_thread(self._bundle.open, blob, self._kept.take(self._client, blob.name))
+        have = await asyncio.to_thread(self._bundle.open, blob, self._kept.take(self._client[0], blob.name))
         if have:
             log.info("bundle continued", pieces=len(have), of=blob.count)
         told = BlobHave(blob=blob.name, pieces=as_bits(have, blob.count))
         self._blob, self._swarm = blob, Swarm(blob, have, random.Random())
+        self.bytes_there = sum(blob.place(number).length for number in have)
         for rank in self._up:
             self._meet(rank)
         for rank, said in self._early.items():
@@ -197,6 +206,7 @@ class BlobSide:
         assert self._swarm is not None
         await asyncio.to_thread(self._bundle.write, number, piece)
         self._swarm.stored(number)
+        self.bytes_there += len(piece)
         self._got.append(number)
         self._news.set()
         for neighbour in self._neighbours.values():
@@ -216,7 +226,11 @@ class BlobSide:
 
     async def _read(self, number: int) -> bytes:
         assert self._swarm is not None
-        return await asyncio.to_thread(self._bundle.read, number) if number in self._swarm.have else b""
+        if number not in self._swarm.have:
+            return b""
+        piece = await asyncio.to_thread(self._bundle.read, number)
+        self.bytes_passed_on += len(piece)
+        return piece
 
     def _ask(self, asks: Asks) -> None:
         for rank, numbers in asks:

@@ -20,11 +20,13 @@ from axonp2p.jobs.messages import (
     SignReceipt,
     ToWorker,
 )
+from axonp2p.ledger.receipt import DOUBLY_SIGNED_LIMIT, DoublySigned, Receipt
 from axonp2p.logs import get_logger
 from axonp2p.sandbox.messages import Control, ToWorkerMessage
 from axonp2p.transport.mesh import Mesh
 from axonp2p.transport.messages import LONGEST_TEXT
 from axonp2p.transport.session import Session
+from axonp2p.wire.codec import decode_as
 from peer_daemon.blob_side import BlobSide
 from peer_daemon.leases import Lease
 from peer_daemon.roster import read_roster
@@ -51,8 +53,9 @@ class ClientSide:
         self._upload = place.upload
         self._place = place
         self._epoch = -1
+        self._newest_receipt = 0
         self.receipts = 0
-        """Signed under this lease."""
+        """Different ones, signed under this lease."""
 
     async def hear(self, session: Session, tell_worker: TellWorker, read_log: Callable[[], bytes]) -> None:
         """Do what the client says until it ends the lease; `tell_worker` and `read_log` reach the sandbox.
@@ -97,13 +100,21 @@ class ClientSide:
 
     async def _sign_receipt(self, message: SignReceipt) -> None:
         try:
-            doubly = await asyncio.to_thread(self._book.sign, message.receipt, self._lease)
+            number, doubly = await asyncio.to_thread(self._sign, message.receipt)
         except (Refused, PeerMisbehaved) as error:
             log.warning("receipt refused", job=self._lease.job, reason=error.message)
             await self._session.send(ReceiptRefused(reason=error.message[:LONGEST_TEXT]))
             return
-        self.receipts += 1
+        if number > self._newest_receipt:  # the same one again is answered again, and pays for nothing
+            self._newest_receipt = number
+            self.receipts += 1
         await self._session.send(ReceiptSigned(receipt=doubly))
+
+    def _sign(self, envelope: bytes) -> tuple[int, bytes]:
+        """The receipt's number, and what both signed."""
+        doubly = self._book.sign(envelope, self._lease)
+        opened = decode_as(doubly, DoublySigned, DOUBLY_SIGNED_LIMIT)
+        return decode_as(opened.receipt.payload, Receipt, Receipt.LIMIT).number, doubly
 
     async def _send_log(self, whole: bytes) -> None:
         text = memoryview(whole)

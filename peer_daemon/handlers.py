@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, MalformedMessage, Refused
+from axonp2p.errors import AxonError, Busy, MalformedMessage, Refused
 from axonp2p.identity.peer_id import short
 from axonp2p.jobs.messages import FirstMessage, LeaseEnded, TakeLease
 from axonp2p.logs import get_logger
@@ -82,6 +82,12 @@ class Door:
         else:
             await self._link(session, first)
 
+    def see_idle(self) -> None:
+        """Let it be known under which leases nothing is done."""
+        now = self._clock.now()
+        for runner in self._workshop.runners:
+            self._leases.seen(runner.lease, runner.idle_s, now)
+
     async def close(self, reason: str) -> None:
         """Take nobody in any more and end every lease, telling the clients why."""
         self._closing = True
@@ -95,6 +101,7 @@ class Door:
         caller = Caller(key=session.peer, address=session.address)
         try:
             now = self._clock.now()
+            self.see_idle()
             waiting = self._waiting(self._leases.returning(ask, caller, now))
             lease = waiting.lease if waiting else self._leases.take(ask, caller, now)
         except AxonError as error:
@@ -106,12 +113,30 @@ class Door:
             return
         log.info("lease taken", job=lease.job, client=short(lease.client), cores=lease.cores, memory_mb=lease.memory_mb)
         self._place.kept.make_room(lease.client, self._leases.free(self._clock.now()))
+        try:
+            await self._end_idle(lease)
+        except BaseException:
+            self._leases.ended(lease)
+            raise
         runner = JobRunner(lease, session, self._place)
         try:
             await self._carry_out(runner)
         finally:
             runner.over.set()
         await asyncio.to_thread(give_back)
+
+    async def _end_idle(self, lease: Lease) -> None:
+        """End those that give way to `lease`. Raises `Busy` when they take too long."""
+        going = [runner for uuid in lease.instead_of if (runner := self._workshop.find(uuid))]
+        for runner in going:
+            runner.unworked = True
+            runner.stop(f"nothing was done under it for {runner.idle_s:.0f} s, and another client wants the slot")
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                for runner in going:
+                    await runner.over.wait()
+        except TimeoutError:
+            raise Busy("the slot is not free yet", fix="ask again in some seconds") from None
 
     async def _carry_out(self, runner: JobRunner) -> None:
         lease = runner.lease
@@ -125,6 +150,10 @@ class Door:
         finally:
             self._workshop.remove(runner)
             self._leases.ended(lease)
+            if runner.rounds:
+                self._leases.paid(lease)
+            if runner.unworked or runner.unpaid:
+                self._leases.unworked(lease, self._clock.now(), unpaid=runner.unpaid)
             await self._slots_changed()
         log.info("lease ended", job=lease.job, client=short(lease.client), reason=reason or "the client ended it")
         ended = f"{lease.job} after {plural(runner.rounds, 'round')}: {reason or 'the client ended it'}"

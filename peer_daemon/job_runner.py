@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-import os
 import time
 from contextlib import suppress
 from functools import partial
@@ -36,6 +35,7 @@ from peer_daemon.blob_side import BlobSide
 from peer_daemon.bundle_writer import BundleWriter
 from peer_daemon.client_line import ClientLine
 from peer_daemon.client_side import ClientSide
+from peer_daemon.lease_progress import LeaseProgress, Seen
 from peer_daemon.leases import Lease
 from peer_daemon.memory import keep
 from peer_daemon.road import LeaseRoad
@@ -54,7 +54,6 @@ HAND_BACK_TOLD_S = 1.0
 """How long a client that reads slowly may delay that its worker is ended."""
 LINK_LOST_AGAIN_S = 1.0
 """How often at most the client is told that a member is out of reach, in seconds."""
-_ALL_CORES = os.cpu_count() or 1
 _CLIENT_GONE = "the client is gone"
 
 
@@ -77,10 +76,14 @@ class JobRunner:
         bundle_mb = max(0, lease.disk_mb - self._limits.scratch_mb - log_mb)
         self._bundle = BundleWriter(place.jobs / lease.reservation, bundle_mb * _MIB)
         self._stop_reason: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._blobs = BlobSide(lease.client, self.line, self._bundle, self.mesh, place.kept, self.stop)
+        self._blobs = BlobSide((lease.client, lease.source), self.line, self._bundle, self.mesh, place.kept, self.stop)
         self.mesh.beside = self._blobs
         self._side = ClientSide(lease, session, self._blobs, self.mesh, self._credit, place)
-        self._to_client = ToClient(self.line, place.upload, partial(self._credit.went, CLIENT))
+        self._to_client = ToClient(self.line, place.upload, self._went_to_client)
+        self._progress = LeaseProgress(time.monotonic())
+        self.unworked = False
+        """Whether it ends because nothing was done under it."""
+        self._carried_bytes = 0
         self.standstill = Standstill(self.line)
         self._worker: Worker | None = None
         self._cores = 0
@@ -134,6 +137,31 @@ class JobRunner:
         if not self._stop_reason.done():
             self._stop_reason.set_result(reason)
 
+    def look(self, now: float) -> None:
+        """See what has been done under the lease by `now` (monotonic seconds), and end it when nothing is."""
+        seen = Seen(
+            bundle_bytes=self._blobs.bytes_there,
+            bundle_there=self._blobs.is_there,
+            cpu_seconds=self.usage().cpu_seconds,
+            carried_bytes=self._carried_bytes + self._road.carried_bytes + self._blobs.bytes_passed_on,
+            receipts=self._side.receipts,
+            stopped=self.standstill.frozen,
+            away=self.line.session.closed,
+        )
+        if why := self._progress.look(seen, now):
+            self.unworked = True
+            self.stop(why)
+
+    @property
+    def idle_s(self) -> float:
+        """For how long nothing has been done under the lease; 0 while it is worked."""
+        return self._progress.idle_s
+
+    @property
+    def unpaid(self) -> bool:
+        """Whether it ends because no receipt came for the work."""
+        return self._progress.unpaid
+
     def hand_back(self, reason: str, seconds: float) -> None:
         """The owner wants the machine: the client has `seconds` to end the lease, then this side does."""
         by = time.monotonic() + seconds
@@ -144,10 +172,10 @@ class JobRunner:
             self._handing_back = asyncio.create_task(self._hand_back(reason, seconds))
 
     def hold_to(self, cores: int) -> None:
-        """The worker may use so many cores now; 0: as many as its lease says, wherever the kernel puts it."""
+        """The worker may use so many cores now; 0: as many as its lease says."""
         if self._worker is not None and cores != self._cores:
             self._cores = cores
-            self._worker.hold_to(min(cores, self.lease.cores) if cores else _ALL_CORES)
+            self._worker.hold_to(min(cores, self.lease.cores))
 
     def usage(self) -> Usage:
         """What the worker uses, or used when it has ended."""
@@ -282,6 +310,10 @@ class JobRunner:
         await self._to_client.flush()
         await self.line.send(WorkerEnded(reason=reason, limit=end.limit, log_tail=end.log_tail))
 
+    def _went_to_client(self, count: int) -> None:
+        self._carried_bytes += count
+        self._credit.went(CLIENT, count)
+
     def _sign(self, payload: memoryview) -> bytes:
         lease, key = self.lease, self._place.key
         sha256 = hashlib.sha256(payload).digest()
@@ -300,6 +332,7 @@ class JobRunner:
     # --- the other members' side ---
 
     async def _from_member(self, rank: int, payload: memoryview) -> None:
+        self._carried_bytes += len(payload)
         if self._worker is not None:
             await self._to_worker(self._worker, FromMember(rank=rank), payload)
 

@@ -6,22 +6,23 @@ What is given out is remembered only so that a question that is sent again gets 
 
 from __future__ import annotations
 
-import ipaddress
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 
-from axonp2p.errors import Busy, ClockWrong, Refused
+from axonp2p.errors import Busy, ClockWrong, Refused, TooOften
 from axonp2p.identity.keys import PrivateKey
+from axonp2p.identity.peer_id import PeerId
 from axonp2p.reservation.token import ReserveRequest, Token
+from axonp2p.transport.address import source_of
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from axonp2p.wire.envelope import Signed, open_signed, sign
 from peer_daemon.lending import Lending
 
 MOST_REMEMBERED = 1024
 """Tokens that are given again to who asks again."""
-A_MINUTE = 60
+A_MINUTE = 600
 A_MINUTE_FOR_ONE = 20
-"""How often the peer is asked for a token within a minute at the most: in all, and by one address or IPv6 /56."""
+"""How many tokens it gives within a minute at the most: in all, and to one address or IPv6 /56, or to one key."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,14 @@ class OwnTokens:
         self._lending = lending
         self._given: OrderedDict[tuple[str, str], _Given] = OrderedDict()
         self._minute = 0
-        self._asked: dict[str, int] = {}
+        self._asked: Counter[str] = Counter()
 
     def issue(self, signed: Signed[ReserveRequest], address: str, free: int, now: float) -> Signed[Token]:
         """The token for a request from this IP address, when `free` slots are held by nobody.
 
-        Raises `Refused` with the reason, `ClockWrong`, `Busy` when no slot is free or too many ask, and what
-        `open_signed` raises.
+        Raises `Refused` with the reason, `ClockWrong`, `Busy` when no slot is free or too many ask, `TooOften` when
+        this one does, and what `open_signed` raises.
         """
-        self._count(address, now)
         request = open_signed(signed, ReserveRequest)
         self._check(request, now)
         asked_by = (signed.signer, request.uuid)
@@ -58,6 +58,7 @@ class OwnTokens:
             if given.expires > now:
                 return given.token
             raise Refused("that reservation has ended", fix="reserve again with a new UUID")
+        self._count(source_of(address), signed.signer, now)
         if free < 1:
             raise Busy(f"every slot is taken ({self._lending.offer.slots} in all)")
         token = Token(
@@ -91,20 +92,16 @@ class OwnTokens:
         if missing := [kind for kind in request.kinds if kind not in self._lending.offer.kinds]:
             raise Refused(f"this peer does not take {', '.join(missing)} jobs")
 
-    def _count(self, address: str, now: float) -> None:
-        """Raise `Busy` when too many ask, before a signature is checked for them."""
-        minute = int(now // 60)
+    def _count(self, source: str, client: PeerId, now: float) -> None:
+        """Raise `TooOften` for one who asks too often, and `Busy` when all together do.
+
+        What one asks in vain is not counted for all: only who signs a wish that could be granted comes this far.
+        """
+        minute, wait = int(now // 60), 60 - now % 60
         if minute != self._minute:
-            self._minute, self._asked = minute, {}
-        source = _source_of(address)
-        if sum(self._asked.values()) >= A_MINUTE or self._asked.get(source, 0) >= A_MINUTE_FOR_ONE:
-            raise Busy("too many ask this peer for tokens", fix=f"ask again in {60 - now % 60:.0f} s")
-        self._asked[source] = self._asked.get(source, 0) + 1
-
-
-def _source_of(address: str) -> str:
-    """Whom an IP address stands for: itself, or its /64, of which one IPv6 household has all addresses."""
-    host = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(host, ipaddress.IPv6Address) and host.ipv4_mapped is None:
-        return str(ipaddress.ip_network((host, 64), strict=False))
-    return str(host)
+            self._minute, self._asked = minute, Counter()
+        if any(self._asked[name] >= A_MINUTE_FOR_ONE for name in (source, client)):
+            raise TooOften("you ask this peer for too many tokens", fix=f"ask again in {wait:.0f} s", wait_s=wait)
+        if self._asked[""] >= A_MINUTE:
+            raise Busy("too many ask this peer for tokens", fix=f"ask again in {wait:.0f} s", wait_s=wait)
+        self._asked.update((source, client, ""))

@@ -16,6 +16,8 @@ class LeaseRoad:
     def __init__(self, place: Workplace, credit: WorkerCredit) -> None:
         self._place = place
         self._credit = credit
+        self.carried_bytes = 0
+        """What the worker said to members, and they took."""
 
     async def turn(self, link: Hashable, count: int) -> None:
         """`Road`."""
@@ -27,6 +29,7 @@ class LeaseRoad:
 
     def went(self, rank: int, count: int) -> None:
         """`Road`."""
+        self.carried_bytes += count
         self._credit.went(rank, count)
 
     def opened(self, session: Session) -> None:

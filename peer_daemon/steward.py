@@ -48,7 +48,7 @@ class Minded:
     lending: Lending
     clock: Clock
     offer_changed: Callable[[], Awaitable[None]]
-    """Others have to hear that this peer takes work again, or none."""
+    """Others have to hear that this peer takes work again, or none, or that a slot is only held."""
 
 
 class Steward:
@@ -96,6 +96,8 @@ class Steward:
 
     async def _look(self) -> None:
         minded = self._with
+        if minded.workshop.look(minded.clock.monotonic()):
+            await minded.offer_changed()
         used = minded.workshop.used()
         self.readings = await asyncio.to_thread(minded.sensors.read, used.cpu_seconds, used.memory_mb)
         now, jobs = minded.clock.now(), len(minded.workshop.runners)

@@ -22,6 +22,7 @@ class Workshop:
 
     def __init__(self) -> None:
         self._runners: dict[str, JobRunner] = {}
+        self._idle: set[str] = set()
         self._still_because = ""
         self._ended_cpu_s = 0.0
 
@@ -54,6 +55,16 @@ class Workshop:
         """All go on."""
         self._still_because = ""
         await asyncio.gather(*(runner.standstill.end() for runner in self.runners))
+
+    def look(self, now: float) -> bool:
+        """End each lease under which nothing is done, or for which nothing is paid. `now`: monotonic seconds.
+
+        True when another lease than before is idle by now, or one is no more.
+        """
+        for runner in self.runners:
+            runner.look(now)
+        before, self._idle = self._idle, {runner.lease.reservation for runner in self.runners if runner.idle_s}
+        return before != self._idle
 
     def hand_back(self, reason: str, seconds: float) -> None:
         """End every lease within `seconds`; 0: at once."""

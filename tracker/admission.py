@@ -16,7 +16,7 @@ from axonp2p.errors import Busy, ClockWrong, MalformedMessage, Refused, StaleRow
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.receipt import Receipt, counts_instead
 from axonp2p.peers.capability import Capability
-from axonp2p.reservation.token import ReserveRequest
+from axonp2p.reservation.token import USED_WITHIN_S, ReserveRequest
 from axonp2p.table.records import LONGEST_LIFE_S, NUMBER_AHEAD_S, Row, open_own_row
 from axonp2p.table.slots import supersedes
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
@@ -26,7 +26,15 @@ from axonp2p.wire.envelope import Signed
 MOST_KNOWN_PEERS = 1_500_000
 """Rows in the table, withdrawn and just expired ones included."""
 MOST_RESERVATIONS_OF_ONE = 2000
-"""Tokens that are valid at once and were given to one source (an IPv4 address or an IPv6 /56)."""
+"""Tokens that are valid at once and were given to one source (an IPv4 address or an IPv6 /56) ..."""
+MOST_RESERVATIONS_OF_KEY = 1000
+"""... and to one key."""
+MOST_UNUSED_PEERS_OF_ONE = 4096
+"""Peers in tokens of the last `USED_WITHIN_S` under which no receipt has come, of one source ..."""
+MOST_UNUSED_PEERS_OF_KEY = 1024
+"""... and of one key: sixteen of the largest jobs that begin at once."""
+MOST_UNUSED_KEPT = 200_000
+"""Tokens without a receipt that are remembered, each at most 10 KB; the oldest are forgotten first."""
 
 
 def open_announced(signed: Signed[Row], now: float) -> Row:
@@ -150,10 +158,31 @@ def check_same_wish(issued: IssuedToken, client: PeerId, wish: bytes, now: float
         raise Refused("that reservation has ended", fix="reserve again with a new UUID")
 
 
-def check_reservations(alive: int) -> None:
-    """Raise `TooOften` when one source holds too many reservations."""
-    if alive >= MOST_RESERVATIONS_OF_ONE:
-        raise TooOften(f"your address holds {alive} reservations", fix="wait until some have expired", wait_s=60.0)
+@dataclass(frozen=True)
+class Holding:
+    """What one source, or one key, holds at this tracker."""
+
+    reservations: int
+    """Tokens that are valid now."""
+    unused_peers: int
+    """Peers in those of late under which no receipt has come."""
+
+
+def check_reservations(peers: int, of_source: Holding, of_key: Holding) -> None:
+    """Raise `TooOften` when a source or a key would hold too much with a reservation of so many peers more."""
+    for whose, held, most, most_peers in (
+        ("your address holds", of_source, MOST_RESERVATIONS_OF_ONE, MOST_UNUSED_PEERS_OF_ONE),
+        ("your key holds", of_key, MOST_RESERVATIONS_OF_KEY, MOST_UNUSED_PEERS_OF_KEY),
+    ):
+        if held.reservations >= most:
+            fix = "wait until some have expired"
+            raise TooOften(f"{whose} {held.reservations} reservations", fix=fix, wait_s=60.0)
+        if held.unused_peers + peers > most_peers:
+            raise TooOften(
+                f"{whose} {held.unused_peers} peers reserved of late, for which no work is known",
+                fix=f"use them, or wait: after {USED_WITHIN_S // 60} minutes they count no more",
+                wait_s=60.0,
+            )
 
 
 @dataclass(frozen=True)

@@ -190,18 +190,23 @@ def _make_tables(database: sqlite_utils.Database, version: int) -> None:
         tokens = table("tokens")
         tokens.create(
             {"uuid": str, "issuer": str, "client": str, "source": str, "wish": bytes, "expires": int}
-            | {"payload": bytes, "signature": bytes, "used": int, "promised": bytes},
+            | {"payload": bytes, "signature": bytes, "used": int, "promised": bytes, "issued": int, "peers": int},
             pk="uuid",
-            not_null={"used"},
-            defaults={"used": 0},
+            not_null={"used", "issued", "peers"},
+            defaults={"used": 0, "issued": 0, "peers": 0},
             if_not_exists=True,
         )
         if "used" not in tokens.columns_dict:
             tokens.add_column("used", int, not_null_default=0)
         if "promised" not in tokens.columns_dict:
             tokens.add_column("promised", bytes)
+        for name in {"issued", "peers"} - set(tokens.columns_dict):
+            tokens.add_column(name, int, not_null_default=0)
         tokens.create_index(["source", "expires"], if_not_exists=True)
         tokens.create_index(["client", "expires"], if_not_exists=True)
+        tokens.create_index(["used", "issued"], if_not_exists=True)
+        for whose in ("source", "client"):  # with all that is asked for: the rows themselves are long
+            tokens.create_index([whose, "issued", "used", "peers"], if_not_exists=True)
         make_ledger_tables(database)
         database.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 

@@ -13,10 +13,12 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.receipt import Balance
 from axonp2p.logs import get_logger
-from axonp2p.reservation.token import ReserveRequest, Token
+from axonp2p.reservation.token import USED_WITHIN_S, ReserveRequest, Token
 from axonp2p.transport.address import plain_address, source_of
 from axonp2p.wire.envelope import Signed, open_signed, sign
 from tracker.admission import (
+    MOST_UNUSED_KEPT,
+    Holding,
     IssuedToken,
     check_peers,
     check_request_time,
@@ -105,27 +107,43 @@ class Issuer:
             promised = _promised(database, token.client, now)
             self._owing.check(self._balance_of(token.client), promised, wished.promised, now)
         source = source_of(token.client_address)
-        held = "SELECT count(*) FROM tokens WHERE source = ? AND expires > ?"
-        check_reservations(database.execute(held, [source, now]).fetchone()[0])
+        of_source, of_key = (_held(database, *one, now) for one in (("source", source), ("client", token.client)))
+        check_reservations(len(token.peers), of_source, of_key)
         signed = sign(self._key, token)
         database.execute(
-            "INSERT INTO tokens (uuid, issuer, client, source, wish, expires, payload, signature, promised)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO tokens"
+            " (uuid, issuer, client, source, wish, issued, expires, peers, payload, signature, promised)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
-                *(token.uuid, token.issuer, token.client, source, wished.wish, token.expires),
-                *(signed.payload, signed.signature, msgspec.msgpack.encode(wished.promised)),
+                *(token.uuid, token.issuer, token.client, source, wished.wish, int(now), token.expires),
+                *(len(token.peers), signed.payload, signed.signature, msgspec.msgpack.encode(wished.promised)),
             ],
         )
         log.info("token issued", client=short(token.client), peers=len(token.peers), until=token.expires)
         return signed
 
     async def sweep(self, now: float) -> None:
-        """Forget reservations that ended long ago without a receipt."""
-        await self._database.write(
-            lambda database: database.execute(
-                "DELETE FROM tokens WHERE expires <= ? AND used = 0", [now - KEPT_AFTER_END_S]
-            )
-        )
+        """Forget reservations without a receipt that ended long ago, and of those that are too many the oldest."""
+        await self._database.write(lambda database: _forget(database, now))
+
+
+def _forget(database: sqlite_utils.Database, now: float) -> None:
+    database.execute("DELETE FROM tokens WHERE expires <= ? AND used = 0", [now - KEPT_AFTER_END_S])
+    database.execute(
+        "DELETE FROM tokens WHERE uuid IN"
+        " (SELECT uuid FROM tokens WHERE used = 0 ORDER BY issued DESC LIMIT -1 OFFSET ?)",
+        [MOST_UNUSED_KEPT],
+    )
+
+
+def _held(database: sqlite_utils.Database, column: str, whose: str, now: float) -> Holding:
+    # The column is one of two names of our own.
+    alive = f"SELECT count(*) FROM tokens WHERE {column} = ? AND expires > ?"  # noqa: S608
+    unused = f"SELECT total(peers) FROM tokens WHERE {column} = ? AND issued > ? AND used = 0"  # noqa: S608
+    return Holding(
+        reservations=database.execute(alive, [whose, now]).fetchone()[0],
+        unused_peers=int(database.execute(unused, [whose, now - USED_WITHIN_S]).fetchone()[0]),
+    )
 
 
 def _promised(database: sqlite_utils.Database, client: PeerId, now: float) -> list[PeerPromise]:

@@ -41,9 +41,9 @@ def main() -> int:
     told = _arguments()
     folder = JobFolder(told.home / "jobs" / told.job)
     configure_logs(level="warning")
+    os.nice(NICE)
     if told.end_as:
         return run_program(lambda: end_as(folder, JobState(told.end_as), told.why, told.peers), debug=False)
-    os.nice(NICE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (told.most_bytes, told.most_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     return run_program(lambda: carry_on(folder, told.home, told.trackers, told.peers), debug=False)

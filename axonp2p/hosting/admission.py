@@ -11,9 +11,20 @@ from dataclasses import dataclass
 from axonp2p.errors import Busy, LimitReached, Refused, TooOften
 from axonp2p.hosting.limits import HostLimits
 from axonp2p.identity.peer_id import PeerId
+from axonp2p.jobs.lifecycle import JobState
 
-ARRIVES_WITHIN_S = 24 * 3600.0
-"""For how long a bundle that is not whole is kept for the client to go on sending it."""
+ARRIVAL_IDLE_S = 60.0
+"""A bundle of which nothing came for so long gives way to another ..."""
+ARRIVAL_STALLED_S = 600.0
+"""... and after so long it is forgotten: time for the client to find a better line and go on sending it."""
+ARRIVAL_BEGINS_S = 300.0
+LEAST_BYTES_S = 32 * 1024
+"""How fast a bundle comes at least, once it has had so long to begin."""
+FAILED_S = 3600.0
+"""For so long a job that failed after some rounds keeps its place, when others want it."""
+UNBEGUN_S = 3600.0
+ROUNDLESS_S = 6 * 3600.0
+"""For so long a job may run without a first round, or without another, and keep its place when others want it."""
 TRY_AGAIN_S = 600.0
 
 
@@ -31,8 +42,15 @@ class Held:
     """Whether its bundle is whole."""
     over_since: float = 0.0
     """Since when nothing works on it; 0: something does."""
-    may_go: bool = False
-    """It is over, and its owner needs nothing of it any more."""
+    came_bytes: int = 0
+    """Of its bundle, while that is not whole."""
+    stirred: float = 0.0
+    """When a piece of its bundle or a new round came last."""
+    state: JobState | None = None
+    """As its process wrote it down; None before that."""
+    rounds: int = 0
+    fetched: bool = False
+    """Its owner has what came of it."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +64,50 @@ class Applicant:
     """Bytes of its bundle."""
 
 
-def give_way(held: Iterable[Held]) -> list[Held]:
-    """Those that may be forgotten when their place is needed, the first one first."""
-    return sorted((one for one in held if one.may_go), key=lambda one: one.over_since)
+def may_go(held: Held, now: float) -> bool:
+    """Whether it gives way to another job: it only waits, or its owner loses nothing."""
+    if not held.arrived:
+        return now - held.stirred >= ARRIVAL_IDLE_S or now - held.began >= arrives_within(held.came_bytes)
+    if not held.over_since:
+        return now - held.stirred >= (ROUNDLESS_S if held.rounds else UNBEGUN_S)
+    if held.fetched or held.state is JobState.CANCELLED:
+        return True
+    if held.state is JobState.FINISHED:
+        return False
+    failed = held.state is not JobState.LEFT
+    return not held.rounds or (failed and now - held.over_since >= FAILED_S)
 
 
-def admit(applicant: Applicant, held: Sequence[Held], limits: HostLimits) -> list[Held]:
-    """Which held jobs to forget so that this one may come. Raises `Refused`, `LimitReached`, `TooOften` or `Busy`."""
+def give_way(held: Iterable[Held], now: float) -> list[Held]:
+    """Those that may be forgotten when their place is needed, the first one first: failed ones, the longest over."""
+
+    def order(one: Held) -> tuple[bool, float]:
+        return not (one.over_since and one.state not in (JobState.FINISHED, JobState.LEFT)), one.over_since or now
+
+    return sorted((one for one in held if may_go(one, now)), key=order)
+
+
+def admit(applicant: Applicant, held: Sequence[Held], limits: HostLimits, now: float) -> list[Held]:
+    """Which arriving jobs to forget so that this one may begin to arrive.
+
+    Those that arrive are counted apart: who only says that a job will come keeps nobody out.
+    Raises `Refused`, `LimitReached`, `TooOften` or `Busy`, the latter also when it would find no place once it is here.
+    """
     if not limits.jobs or not limits.jobs_of_one:
         raise Refused("this host carries no jobs on", fix="name another tracker with --tracker")
     if applicant.size > limits.disk_bytes:
         size, most = applicant.size // 2**20, limits.disk_bytes // 2**20
         raise LimitReached(f"a bundle of {size} MiB; a job may take at most {most} MiB at this host")
+    settle(applicant, held, limits, now)
+    return _make_room(applicant, [one for one in held if not one.arrived], limits, now)
+
+
+def settle(applicant: Applicant, held: Sequence[Held], limits: HostLimits, now: float) -> list[Held]:
+    """Which jobs to forget so that this one, which is here now, may stay. Raises `TooOften` or `Busy`."""
+    return _make_room(applicant, [one for one in held if one.arrived], limits, now)
+
+
+def _make_room(applicant: Applicant, held: Sequence[Held], limits: HostLimits, now: float) -> list[Held]:
     others = [one for one in held if (one.owner, one.job) != (applicant.owner, applicant.job)]
     going: list[Held] = []
     for same, most, error in (
@@ -67,7 +117,7 @@ def admit(applicant: Applicant, held: Sequence[Held], limits: HostLimits) -> lis
     ):
         counted = [one for one in others if one not in going and same(one)]
         surplus = len(counted) + 1 - most
-        leaving = give_way(counted)[: max(0, surplus)]
+        leaving = give_way(counted, now)[: max(0, surplus)]
         if surplus > len(leaving):
             raise error
         going += leaving
@@ -94,7 +144,13 @@ def why_forgotten(held: Held, limits: HostLimits, now: float) -> str:
     """Why this job is to be forgotten now, or an empty text when it is not."""
     days = limits.keep_s / 86400
     if not held.arrived:
-        return "its bundle never came" if now > held.began + ARRIVES_WITHIN_S else ""
+        stalled = now > held.stirred + ARRIVAL_STALLED_S
+        return f"nothing of its bundle came for {ARRIVAL_STALLED_S / 60:g} minutes" if stalled else ""
     if not held.over_since:
         return f"it ran for {days:g} days" if now > held.began + limits.keep_s else ""
     return f"it has been over for {days:g} days" if now > held.over_since + limits.keep_s else ""
+
+
+def arrives_within(size: int) -> float:
+    """Seconds in which so many bytes come, at least."""
+    return ARRIVAL_BEGINS_S + size / LEAST_BYTES_S

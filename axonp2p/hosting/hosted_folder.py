@@ -26,7 +26,6 @@ import msgspec
 from axonp2p.blobs.manifest import Blob, read_manifest
 from axonp2p.errors import AxonError, LimitReached, Refused
 from axonp2p.files import replacing, write_whole
-from axonp2p.hosting.admission import Held
 from axonp2p.hosting.folder_files import (
     EVENTS,
     GROWING_LIMIT,
@@ -143,20 +142,6 @@ class HostedFolder:
             return msgspec.json.decode((self.job / RECORD).read_bytes(), type=Progress)
         except (OSError, msgspec.DecodeError):
             return None
-
-    def held(self, record: HostedRecord) -> Held:
-        """The same for `admission`."""
-        progress = self.progress() if record.over_since else None
-        cancelled = progress is not None and progress.state is JobState.CANCELLED
-        return Held(
-            owner=record.owner,
-            job=record.job,
-            source=record.source,
-            began=record.began,
-            arrived=record.arrived,
-            over_since=record.over_since,
-            may_go=bool(record.over_since) and (record.fetched or cancelled),
-        )
 
     def bytes_used(self) -> int:
         """What all its files take."""

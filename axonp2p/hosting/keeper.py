@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from axonp2p.blobs.manifest import Blob
 from axonp2p.clock import Clock
-from axonp2p.errors import Refused
-from axonp2p.hosting.admission import Applicant, Held, admit, give_way, why_forgotten
+from axonp2p.errors import Busy, Refused
+from axonp2p.hosting.admission import Applicant, Held, admit, give_way, settle, why_forgotten
 from axonp2p.hosting.hosted_folder import HostedFolder, HostedRecord, all_folders
 from axonp2p.hosting.limits import HostLimits
 from axonp2p.hosting.messages import HostJob
@@ -35,9 +35,10 @@ class Keeper:
         """Gives the addresses that the jobs' processes are told, the best first."""
         self._program = program or Program()
         self._hosted = hosted
-        self._clock = clock
+        self.clock = clock
         self._jobs: dict[tuple[PeerId, str], Tending] = {}
         self._turn = asyncio.Lock()
+        self._ends = asyncio.Lock()
 
     async def start(self) -> None:
         """Go on with all that is not over."""
@@ -63,8 +64,8 @@ class Keeper:
 
     async def free(self) -> int:
         """For how many jobs there is room."""
-        held = await self._held()
-        return max(0, self.limits.jobs - len(held) + len(give_way(held)))
+        here = [one for one in await self._held() if one.arrived]
+        return max(0, self.limits.jobs - len(here) + len(give_way(here, self.clock.now())))
 
     def of(self, owner: PeerId) -> list[Tending]:
         """The jobs of one client whose bundles are whole."""
@@ -89,8 +90,8 @@ class Keeper:
                     raise Refused(f"this host holds another job {asked.job} of yours", fix="submit it again")
                 return known
             admit_bundle(blob, self.limits.disk_bytes)
-            for one in admit(Applicant(owner, asked.job, source, blob.size), await self._held(), self.limits):
-                await self._forget(self._jobs[one.owner, one.job], "another job takes its place")
+            applicant, now = Applicant(owner, asked.job, source, blob.size), self.clock.now()
+            await self._forget_all(admit(applicant, await self._held(), self.limits, now))
             folder = HostedFolder(self._hosted, owner, asked.job)
             record = HostedRecord(
                 job=asked.job,
@@ -98,18 +99,33 @@ class Keeper:
                 source=source,
                 blob=asked.blob.hex(),
                 peers=asked.peers,
-                began=self._clock.now(),
+                began=self.clock.now(),
             )
             await asyncio.to_thread(folder.make, record, blob, asked.key)
             tending = self._jobs[owner, asked.job] = self._tending(folder, record)
             log.info("job comes to be hosted", job=asked.job, owner=short(owner), mib=blob.size // 2**20)
             return tending
 
+    async def arrived(self, tending: Tending) -> None:
+        """Its bundle is whole: it runs from now on. Raises `TooOften` or `Busy` when there is no place for it."""
+        async with self._turn:
+            if tending.forgotten:
+                raise Refused(f"this host holds the job no more: {tending.forgotten}", fix="hand it over again")
+            record, now = tending.record, self.clock.now()
+            applicant = Applicant(record.owner, record.job, record.source, 0)
+            try:
+                await self._forget_all(settle(applicant, await self._held(), self.limits, now))
+            except Busy:
+                await self._forget(tending, "others took the place")
+                raise
+            await tending.arrived()
+            tending.begin()
+
     async def look(self) -> None:
         """Forget what has its time behind it, and give up what takes too much."""
-        now = self._clock.now()
+        now = self.clock.now()
         for tending in list(self._jobs.values()):
-            held = await asyncio.to_thread(tending.folder.held, tending.record)
+            held = await asyncio.to_thread(tending.held)
             if why := why_forgotten(held, self.limits, now):
                 await self._forget(tending, why)
             elif tending.at_work and await asyncio.to_thread(tending.folder.bytes_used) > self.limits.disk_bytes:
@@ -120,8 +136,13 @@ class Keeper:
         async with self._turn:
             await self._forget(tending, why)
 
+    async def _forget_all(self, going: Iterable[Held]) -> None:
+        for one in going:
+            if tending := self._jobs.get((one.owner, one.job)):
+                await self._forget(tending, "another job takes its place")
+
     async def _forget(self, tending: Tending, why: str) -> None:
-        record = tending.record
+        record, tending.forgotten = tending.record, why
         log.info("hosted job forgotten", job=record.job, owner=short(record.owner), reason=why)
         self._jobs.pop((record.owner, record.job), None)
         await tending.stop()
@@ -130,10 +151,10 @@ class Keeper:
 
     async def _held(self) -> list[Held]:
         tended = list(self._jobs.values())
-        return await asyncio.to_thread(lambda: [one.folder.held(one.record) for one in tended])
+        return await asyncio.to_thread(lambda: [one.held() for one in tended])
 
     def _tending(self, folder: HostedFolder, record: HostedRecord) -> Tending:
-        return Tending(folder, record, self._clock, self._orders, self._program)
+        return Tending(folder, record, self.clock, self._orders, self._program, self._ends)
 
     def _orders(self, record: HostedRecord) -> Orders:
         return Orders(record.job, record.peers, self.limits.disk_bytes, self.trackers())

@@ -19,6 +19,8 @@ from axonp2p.hosting.hosted_folder import HostedFolder
 MODULE = "axonp2p.client.hosted_run"
 EndAs = Literal["left", "cancelled", "failed"]
 END_WITHIN_S = 60.0
+UNREAD_BYTES = 4096
+"""Words that wait for a process, beyond what the pipe holds."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,10 @@ class JobProcess:
         return await self._process.wait()
 
     def say(self, word: str) -> None:
-        """`pause`, `leave` or `cancel`."""
-        if self._process.stdin is not None:
-            self._process.stdin.write(f"{word}\n".encode())
+        """`pause`, `leave` or `cancel`; lost when it does not read those that were said before."""
+        stdin = self._process.stdin
+        if stdin is not None and stdin.transport.get_write_buffer_size() < UNREAD_BYTES:
+            stdin.write(f"{word}\n".encode())
 
     async def kill(self) -> None:
         """At once; returns when it is gone. Harmless when it is."""

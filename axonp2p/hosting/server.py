@@ -12,6 +12,7 @@ from axonp2p.blobs.manifest import Blob, as_bits, read_manifest
 from axonp2p.blobs.messages import BlobHave, BlobPiece
 from axonp2p.blobs.store import PieceStore
 from axonp2p.errors import Busy, JobFileWrong, LimitReached, MalformedMessage, Refused, Unreachable
+from axonp2p.hosting.admission import arrives_within
 from axonp2p.hosting.caller import HOSTING_PATH
 from axonp2p.hosting.keeper import Keeper
 from axonp2p.hosting.messages import (
@@ -109,8 +110,7 @@ class HostServer:
             if not tending.record.arrived:
                 await self._receive(session, tending, blob)
                 await self._check(tending)
-                await tending.arrived()
-                tending.begin()
+                await self._keeper.arrived(tending)
             else:
                 have = as_bits(range(blob.count), blob.count)
                 await session.send(BlobHave(blob=blob.name, pieces=have))
@@ -118,16 +118,21 @@ class HostServer:
 
     async def _receive(self, session: Session, tending: Tending, blob: Blob) -> None:
         store = PieceStore(tending.folder.bundle, blob)
+        until = self._keeper.clock.monotonic() + arrives_within(blob.size)
         try:
             await asyncio.to_thread(store.make)
             held = await asyncio.to_thread(store.held)
+            tending.came_bytes = sum(blob.place(number).length for number in held)
             await session.send(BlobHave(blob=blob.name, pieces=as_bits(held, blob.count)))
             for number in sorted(set(range(blob.count)) - held):
                 async with asyncio.timeout(SILENT_S):
                     message, piece = await session.receive(BlobPiece)
+                if why := tending.forgotten or ("it came too slowly" if self._keeper.clock.monotonic() > until else ""):
+                    raise Refused(f"this host takes no more of the bundle: {why}", fix="hand it over again")
                 if (message.blob, message.number) != (blob.name, number) or not blob.fits(number, piece):
                     raise MalformedMessage(f"piece {number} of the bundle is not what its manifest says")
                 await asyncio.to_thread(store.write, number, piece)
+                tending.came(len(piece))
         except OSError as error:
             raise LimitReached(f"this host cannot write the bundle: {error.strerror}") from error
 

@@ -8,15 +8,20 @@ from collections.abc import Callable
 import msgspec
 
 from axonp2p.clock import Clock
+from axonp2p.hosting.admission import Held
 from axonp2p.hosting.hosted_folder import HostedFolder, HostedRecord, Progress
 from axonp2p.hosting.lives import GiveUp, Lives
 from axonp2p.hosting.messages import HostedWish
 from axonp2p.hosting.process import EndAs, Orders, Process, Program
 from axonp2p.identity.peer_id import short
+from axonp2p.jobs.lifecycle import JobState
 from axonp2p.logs import get_logger
+from axonp2p.transport.rate_limit import RateLimit
 
 log = get_logger(__name__)
 
+STARTS_A_SECOND, STARTS_AT_ONCE = 0.1, 5
+"""How often a job's owner may have a process started for it, by resuming or ending it: each costs a second or more."""
 SAID_BYTES = 500
 """Of the end of a process's log, for its owner."""
 
@@ -31,14 +36,25 @@ class Tending:
         clock: Clock,
         orders: Callable[[HostedRecord], Orders],
         program: Program,
+        ends: asyncio.Lock,
     ) -> None:
+        """`ends` is held while a job's end is written down: by one process at a time at the whole host."""
         self.folder = folder
         self.record = record
         self.arriving = asyncio.Lock()
         """Held by the session on which its bundle comes."""
+        self.forgotten = ""
+        """Why the host holds it no more."""
+        self.stirred = clock.now()
+        """When a piece of its bundle or a new round came last, Unix seconds."""
+        self.came_bytes = 0
+        """Of its bundle, while that is not whole."""
+        self._rounds = -1
         self._clock = clock
         self._orders = orders
         self._program = program
+        self._ends = ends
+        self._starts = RateLimit(STARTS_A_SECOND, STARTS_AT_ONCE)
         self._process: Process | None = None
         self._task: asyncio.Task[None] | None = None
         self._ending = False
@@ -53,6 +69,33 @@ class Tending:
         """Of the process that works on it now."""
         return self._process.pid if self._process else None
 
+    def held(self) -> Held:
+        """What `admission` knows of it. Reads the disk."""
+        record, progress = self.record, self.folder.progress()
+        rounds = progress.round if progress else 0
+        if rounds > self._rounds:
+            if self._rounds >= 0:
+                self.stirred = self._clock.now()
+            self._rounds = rounds
+        return Held(
+            owner=record.owner,
+            job=record.job,
+            source=record.source,
+            began=record.began,
+            arrived=record.arrived,
+            over_since=record.over_since,
+            came_bytes=self.came_bytes,
+            stirred=self.stirred,
+            state=progress.state if progress else None,
+            rounds=rounds,
+            fetched=record.fetched,
+        )
+
+    def came(self, count: int) -> None:
+        """Another piece of its bundle is here, of so many bytes."""
+        self.came_bytes += count
+        self.stirred = self._clock.now()
+
     async def arrived(self) -> None:
         """Its bundle is whole."""
         await self._change(arrived=True)
@@ -63,17 +106,23 @@ class Tending:
             self._task = asyncio.create_task(self._tend(), name=f"hosted {self.record.job}")
 
     async def tell(self, wish: HostedWish) -> None:
-        """What its owner wants of it."""
+        """What its owner wants of it. Raises `TooOften` when that would start processes again and again."""
         if wish == "fetched":
             await self._change(fetched=True)
         elif wish == "resume":
-            progress = await asyncio.to_thread(self.folder.progress)
-            if progress is None or progress.state not in ("finished", "cancelled"):
+            if not self.at_work and not await self._is_over_for_good():
+                self._starts.charge("", self._clock.monotonic())
+                if self._rounds > 0:  # it has its time to find peers again
+                    self.stirred = self._clock.now()
                 self.begin()
         elif self._process:
             self._process.say(wish)
         elif wish == "cancel" or self.at_work:
-            await self._stop_as("cancelled" if wish == "cancel" else "left", "")
+            await self._stop_as("cancelled" if wish == "cancel" else "left", "", charged=True)
+
+    async def _is_over_for_good(self) -> bool:
+        progress = await asyncio.to_thread(self.folder.progress)
+        return progress is not None and progress.state in (JobState.FINISHED, JobState.CANCELLED)
 
     async def give_up(self, why: str) -> None:
         """It goes on no more, and says so."""
@@ -120,16 +169,21 @@ class Tending:
             await process.kill()
         return await asyncio.to_thread(self.folder.progress)
 
-    async def _stop_as(self, state: EndAs, why: str) -> None:
+    async def _stop_as(self, state: EndAs, why: str, *, charged: bool = False) -> None:
         """No process works on it any more; it is written down as that."""
-        self._ending = True
-        try:
-            await self.stop()
-            if not await self._program.end_as(self.folder, self._orders(self.record), state, why):
-                log.warning("hosted job's end not written down", job=self.record.job)
-            await self._change(over_since=self._clock.now())
-        finally:
-            self._ending = False
+        async with self._ends:
+            if not self.at_work and await self._is_over_for_good():
+                return
+            if charged:
+                self._starts.charge("", self._clock.monotonic())
+            self._ending = True
+            try:
+                await self.stop()
+                if not await self._program.end_as(self.folder, self._orders(self.record), state, why):
+                    log.warning("hosted job's end not written down", job=self.record.job)
+                await self._change(over_since=self._clock.now())
+            finally:
+                self._ending = False
 
     async def _change(self, **fields: object) -> None:
         self.record = msgspec.structs.replace(self.record, **fields)

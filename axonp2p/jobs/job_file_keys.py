@@ -47,7 +47,7 @@ def _shown(value: Any) -> str:
 def _whole(least: int, most: int, example: int) -> Rule:
     def rule(value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
-            meant = re.fullmatch(r"\s*(\d+)\s*", value) if isinstance(value, str) else None
+            meant = re.fullmatch(r"\s*([0-9]{1,18})\s*", value) if isinstance(value, str) else None
             fits = meant is not None and least <= int(meant[1]) <= most
             raise _wrong(f"expected int, {_shown(value)}", str(int(meant[1]) if meant and fits else example))
         if not least <= value <= most:
@@ -231,7 +231,7 @@ SECTIONS: dict[str, dict[str, Rule]] = {
         "compression": _one_of(*COMPRESSIONS),
         "density": _number(1, "0.02", above_0=True),
         "exchange-every": _or_auto(_whole(1, 2**31, 10)),
-        "seconds": _number(1e6, "60"),
+        "seconds": _number(3600, "60"),
         "overlap": _yes_or_no,
         "outer-learning-rate": _or_auto(_number(10, "0.7")),
         "outer-momentum": _or_auto(_number(1, "0.9", below_most=True)),

@@ -41,7 +41,7 @@ from axonp2p.wire.frame import PAYLOAD_LIMIT
 from axonp2p.wire.ranks import MOST_MEMBERS, Rank
 from axonp2p.wire.schema import Schema
 
-JobId = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+JobId = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z")]
 Signature = Annotated[bytes, msgspec.Meta(max_length=SIGNATURE_BYTES)]
 """Ed25519; empty: not signed."""
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**40)]

@@ -17,6 +17,9 @@ from axonp2p.jobs.job_file_lines import line_of
 
 JOB_FILE = "job.toml"
 JOB_FILE_LIMIT = 64 * 1024
+_LARGEST_WHOLE = 2**63
+"""TOML's own limit; Python's reader has none for hexadecimal digits."""
+_DEEPEST = 8
 
 
 class NeedSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,7 +136,7 @@ def parse_spec(text: str, path: Path | str) -> JobSpec:
     """The job in the text of a job.toml; `path` is for messages. Raises `JobFileWrong` for the first mistake."""
     try:
         plain = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # beside those of TOML's grammar: numbers of too many digits
         line = re.search(r"at line (\d+)", str(error))
         where = int(line[1]) if line else len(text.splitlines()) or 1
         reason = re.sub(r" \(at .*\)", "", str(error))
@@ -143,6 +146,7 @@ def parse_spec(text: str, path: Path | str) -> JobSpec:
         for key, value in plain.items():
             if key and key in SECTIONS:
                 if not isinstance(value, dict):
+                    _check_plain("", key, value)
                     raise Wrong("", key, f"expected a section, got {value!r}", f"[{key}]")
                 found[key] = _checked(key, value)
             else:
@@ -160,6 +164,22 @@ def parse_spec(text: str, path: Path | str) -> JobSpec:
         where_text = f", line {line_number}" if line_number else ""
         raise JobFileWrong(f"{path}{where_text}: {wrong.key}: {wrong.problem}", fix=wrong.fix) from None
     return spec
+
+
+def _check_plain(section: str, key: str, value: Any) -> None:
+    """Raise `Wrong` for what TOML allows and no rule could show to a person: endless numbers, endless nesting."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        if any(isinstance(one, int) and not -_LARGEST_WHOLE <= one < _LARGEST_WHOLE for one in level):
+            raise Wrong(section, key, "expected whole numbers of at most 64 bits", f"{key} = 1")
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+    if level:
+        raise Wrong(section, key, f"expected at most {_DEEPEST} levels within each other", f"{key} = []")
 
 
 def _check_together(spec: JobSpec) -> None:
@@ -222,9 +242,9 @@ def need_in_words(words: Iterable[str], kind: str = "train") -> dict[str, Any]:
         value: Any = text.strip()
         if key in ("packages", "datasets"):
             value = [part.strip() for part in text.split(",") if part.strip()]
-        elif re.fullmatch(r"\d+", value):
+        elif re.fullmatch(r"[0-9]{1,18}", value):
             value = int(value)
-        elif re.fullmatch(r"\d+\.\d+", value):
+        elif re.fullmatch(r"[0-9]{1,18}\.[0-9]{1,18}", value):
             value = float(value)
         if not sign or key in _NO_NEED:
             raise JobFileWrong(f"{word!r} says nothing of a need", fix="write KEY=VALUE, such as cores=4")
@@ -260,6 +280,7 @@ def _checked(section: str, plain: dict[str, Any]) -> dict[str, Any]:
     """The section's values by their field names, each read by its key's own rule."""
     values = {}
     for key, value in plain.items():
+        _check_plain(section, key, value)
         rule = SECTIONS[section].get(key)
         if rule is None:
             meant = nearest_section(key) if not section and isinstance(value, dict) else nearest(section, key)

@@ -15,6 +15,8 @@ from axonp2p.wire.envelope import Signable, Signed, open_signed
 
 MOST_PEERS = 64
 LONGEST_S = 24 * 3600
+USED_WITHIN_S = 900
+"""Within so long after its beginning a token is first used at a peer, or it is void there: it was only held."""
 
 Uuid = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z")]
 Kind = Annotated[str, msgspec.Meta(max_length=32)]
@@ -103,6 +105,8 @@ def check_token(
         raise TokenRefused(f"the token is not valid before {token.not_before}, in {token.not_before - now:.0f} s")
     if now >= token.expires:
         raise TokenRefused(f"the token expired {now - token.expires:.0f} s ago", fix="reserve again")
+    if token.expires - token.not_before > LONGEST_S:
+        raise TokenRefused(f"the token is valid for longer than {LONGEST_S // 3600} hours", fix="reserve again")
     if peer not in token.peers:
         raise TokenRefused("the token is for other peers")
     if kind not in token.kinds:

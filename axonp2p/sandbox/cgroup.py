@@ -1,4 +1,7 @@
-"""What the kernel's control groups (cgroup v2) can hold for us, and which values they get. Decides only.
+"""What the kernel's control groups can hold for us, and which values they get. Decides only.
+
+Those of the new kind (v2) are used where there are any. A controller that they lack may be mounted in the old way (v1),
+in a tree of its own, where root may make groups.
 
 A group counts everything: pages of tmpfs, socket buffers, children that nobody waited for. A daemon gets groups of its
 own where systemd delegates its unit to it (`Delegate=yes`), or as root. `worker_group` makes and removes them.
@@ -59,11 +62,20 @@ def settings(limits: Limits, there: Collection[str]) -> dict[str, str]:
         "memory.oom.group": "1",
         "pids.max": str(kernel_task_limit(limits.processes, limits.cores)),
         "cpu.max": f"{limits.cores * _PERIOD_US} {_PERIOD_US}",
+        "cpu.cfs_period_us": str(_PERIOD_US),  # the old kind, which takes them in this order
+        "cpu.cfs_quota_us": str(limits.cores * _PERIOD_US),
         # An idle group has no weight that could be set.
-        **({"cpu.idle": "1"} if "cpu.idle" in there else {"cpu.weight": "1"}),
+        # The old kind weighs as much as a lowered session does (`priority`): idle groups starve on a busy machine.
+        **({"cpu.idle": "1"} if "cpu.idle" in there and "cpu.shares" not in there else {"cpu.weight": "1"}),
+        "cpu.shares": "15",
         "io.weight": "default 1",
     }
     return {name: value for name, value in wanted.items() if name in there}
+
+
+def hold_cores(there: Collection[str]) -> bool:
+    """Whether groups with files of these names hold workers to their cores."""
+    return bool({"cpu.max", "cpu.cfs_quota_us"} & set(there))
 
 
 def how_limits_hold(enabled: Collection[str]) -> str:
@@ -86,13 +98,16 @@ def mount_point(mountinfo: str) -> tuple[str, str] | None:
     return _mounted(mountinfo, "cgroup2", "")
 
 
-def old_pids(proc_self_cgroup: str, mountinfo: str) -> tuple[str, str, str] | None:
-    """(group, root, folder) of the old hierarchy (v1) that counts processes; None where there is none.
+OLD = ("pids", "cpu")
+"""Controllers of the old kind that are of use. No other limit of root's processes is held by the kernel than the first,
+and none of cores than the second."""
 
-    The limit of processes that `setrlimit` knows does not hold root's, and root may make such groups everywhere.
-    """
-    own = next((line.split(":", 2)[2] for line in proc_self_cgroup.splitlines() if ":pids:" in line), None)
-    mounted = _mounted(mountinfo, "cgroup", "pids")
+
+def old_place(controller: str, proc_self_cgroup: str, mountinfo: str) -> tuple[str, str, str] | None:
+    """(group, root, folder) of a process in the old tree of a controller; None where there is none."""
+    lines = [line.split(":", 2) for line in proc_self_cgroup.splitlines()]
+    own = next((words[2] for words in lines if controller in words[1].split(",")), None)
+    mounted = _mounted(mountinfo, "cgroup", controller)
     return None if own is None or mounted is None else (own, *mounted)
 
 

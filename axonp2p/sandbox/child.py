@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from weakref import WeakKeyDictionary
 
 from axonp2p.errors import SandboxMissing
 from axonp2p.sandbox.channel import WorkerChannel
@@ -24,7 +23,7 @@ from axonp2p.sandbox.first_process import FirstProcess
 from axonp2p.sandbox.launch import Launched, find_bubblewrap, launch, made_up_files
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.log import BoundedLog
-from axonp2p.sandbox.priority import choose_processors
+from axonp2p.sandbox.processors import HeldProcessors
 from axonp2p.sandbox.seccomp import filter_program, open_filter
 from axonp2p.sandbox.step_down import choose_user
 from axonp2p.sandbox.watch import Watch
@@ -39,8 +38,8 @@ _LOG_END_S = 2.0
 
 _TRY_TIMEOUT_S = 30.0
 
-_HELD: WeakKeyDictionary[SandboxedWorker, frozenset[int]] = WeakKeyDictionary()
-"""On which processors each worker of this daemon is held, so that two are not held on one while another is free."""
+_HELD = HeldProcessors()
+"""By the first process of each worker of this daemon's."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +102,16 @@ class SandboxedWorker:
         await asyncio.to_thread(self._watch.freezer.thaw)
 
     def hold_to(self, cores: int) -> None:
-        """Let all its threads run on so many cores only, from now on and until this is called again."""
-        others = [number for worker, held in _HELD.items() if worker is not self for number in held]
-        _HELD[self] = choose_processors(os.sched_getaffinity(0), cores, others)
-        self._watch.hold_to(_HELD[self])
+        """Let all its threads run on so many cores only, from now on and until this is called again.
+
+        0: on as many as its limits say, as at its start.
+        """
+        allowed = os.sched_getaffinity(0)
+        if not cores and self._group is not None and self._group.holds_cores:
+            _HELD.release(self._launched.first)
+            self._watch.hold_to(frozenset(allowed))
+        else:
+            self._watch.hold_to(_HELD.hold(self._launched.first, cores or self._limits.cores, allowed))
 
     def usage(self) -> Usage:
         """What it used at the last look, which is a tenth of a second old at most, half a second while frozen."""
@@ -137,7 +142,7 @@ class SandboxedWorker:
         await self._launched.first.ended()
         verdict = await asyncio.to_thread(self._watch.stop)
         self._launched.first.close()
-        _HELD.pop(self, None)
+        _HELD.release(self._launched.first)
         # Nobody can hold the other end any more, but what lies in the pipe may be long.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LOG_END_S):
@@ -244,7 +249,9 @@ async def start_worker(
     territory = await asyncio.to_thread(own_territory)
     group = territory.group(limits) if territory else None
     try:
-        launched = await launch(job_folder, limits, module, python_path, data, prepare=partial(_settle, group))
+        launched = await launch(
+            job_folder, limits, module, python_path, data, prepare=partial(_settle, group, limits.cores)
+        )
     except BaseException:
         if group is not None:
             group.remove()
@@ -252,7 +259,10 @@ async def start_worker(
     return SandboxedWorker(launched, WorkerChannel(launched.channel), limits, group)
 
 
-def _settle(group: WorkerGroup | None, first: FirstProcess) -> None:
+def _settle(group: WorkerGroup | None, cores: int, first: FirstProcess) -> None:
     first.lower()
     if group is not None:
         group.take(first.pid)
+    if group is None or not group.holds_cores:
+        # Before anything runs in it: whatever it starts is held as well.
+        os.sched_setaffinity(first.pid, _HELD.hold(first, cores, os.sched_getaffinity(0)))

@@ -59,13 +59,6 @@ def lower_sessions(pids: Iterable[int]) -> None:
             continue  # no such thing here, or it ended; or a change came within the last tenth of a second: next time
 
 
-def choose_processors(allowed: Iterable[int], cores: int, taken: Iterable[int]) -> frozenset[int]:
-    """So many of the processors that this process may use: those that other workers were given least often, the
-    last ones first, since other programs often stay on the first ones."""
-    given = list(taken)
-    return frozenset(sorted(allowed, key=lambda number: (given.count(number), -number))[: max(1, cores)])
-
-
 def hold_to(processors: frozenset[int], pids: Iterable[int]) -> None:
     """Let all threads of these processes run on these processors only."""
     for pid in pids:

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import time
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -22,16 +23,17 @@ _REMOVE_S = 2.0
 class WorkerGroup:
     """The control group of one worker."""
 
-    def __init__(self, folder: Path, old_pids: Path | None = None) -> None:
-        """`old_pids` is a group of the old kind beside it, which only counts processes."""
+    def __init__(self, folder: Path, old: tuple[Path, ...] = (), *, holds_cores: bool = False) -> None:
+        """`old` are groups of the old kind beside it, one for each controller that it lacks."""
         self.folder = folder
-        self._old_pids = old_pids
+        self.holds_cores = holds_cores
+        """Whether the kernel gives its processes no more than their cores."""
+        self._old = old
 
     def take(self, pid: int) -> None:
         """Put a process into it; all that it starts stays in it. Raises `OSError`."""
-        _write(self.folder / "cgroup.procs", str(pid))
-        if self._old_pids is not None:
-            _write(self._old_pids / "cgroup.procs", str(pid))
+        for folder in (self.folder, *self._old):
+            _write(folder / "cgroup.procs", str(pid))
 
     def kill(self) -> None:
         """End all its processes, and those that are being born, in one stroke; nothing before Linux 5.14."""
@@ -57,7 +59,7 @@ class WorkerGroup:
     def remove(self) -> None:
         """End what is left in it and remove it; waits a moment for the kernel."""
         self.kill()
-        for folder in filter(None, (self.folder, self._old_pids)):
+        for folder in (self.folder, *self._old):
             _remove(folder)
 
     def _count(self, file: str, name: str) -> int:
@@ -70,10 +72,10 @@ class WorkerGroup:
 class Territory:
     """The group below which this daemon may make others."""
 
-    def __init__(self, folder: Path, enabled: tuple[str, ...], old_pids: Path | None = None) -> None:
+    def __init__(self, folder: Path, enabled: tuple[str, ...], old: tuple[Path, ...] = ()) -> None:
         self.folder = folder
-        self.old_pids = old_pids
-        """Where groups of the old kind are made that count processes, if the new ones do not."""
+        self.old = old
+        """Where groups of the old kind are made, for controllers that the new ones do not have."""
         self.enabled = enabled
         """The controllers that workers' groups have."""
         self._numbers = itertools.count(1)
@@ -81,20 +83,26 @@ class Territory:
     def group(self, limits: Limits) -> WorkerGroup | None:
         """A new group with these limits; None when the kernel does not give one any more."""
         name = cgroup.name_of(os.getpid(), next(self._numbers))
-        group = WorkerGroup(self.folder / name, self.old_pids / name if self.old_pids else None)
-        try:
-            for folder in filter(None, (self.folder, self.old_pids)):
-                (folder / name).mkdir()
-                for file, value in cgroup.settings(limits, os.listdir(folder / name)).items():
-                    _write(folder / name / file, value)
-        except OSError:
-            group.remove()
-            return None
-        return group
+        made: list[Path] = []
+        files: set[str] = set()
+        for folder in (self.folder / name, *(above / name for above in self.old)):
+            try:
+                folder.mkdir()
+                values = cgroup.settings(limits, os.listdir(folder))
+                for file, value in values.items():
+                    _write(folder / file, value)
+            except OSError:
+                WorkerGroup(folder).remove()
+                if not made:
+                    return None
+                continue  # one of the old kind: the others hold without it
+            made.append(folder)
+            files.update(values)
+        return WorkerGroup(made[0], tuple(made[1:]), holds_cores=cgroup.hold_cores(files))
 
     def remove_leftovers(self) -> None:
         """Remove the groups of daemons that are no more."""
-        for above in filter(None, (self.folder, self.old_pids)):
+        for above in (self.folder, *self.old):
             for folder in above.iterdir():
                 daemon = cgroup.daemon_of(folder.name)
                 if daemon is not None and daemon != os.getpid() and not os.path.exists(f"/proc/{daemon}"):
@@ -105,7 +113,7 @@ class Territory:
 def own_territory() -> Territory | None:
     """This daemon's territory, claimed once, without what an earlier one left; None where it may have none."""
     folder = own_folder()
-    return None if folder is None else claim(folder, old_pids_folder())
+    return None if folder is None else claim(folder, old_folders())
 
 
 def what_holds() -> str:
@@ -124,11 +132,12 @@ def own_folder() -> Path | None:
     return _below(own, *mounted)
 
 
-def old_pids_folder() -> Path | None:
-    """The folder of the old kind of group in which this process is counted, if it may make others below it."""
-    found = cgroup.old_pids(_read(Path("/proc/self/cgroup")), _read(Path("/proc/self/mountinfo")))
-    folder = _below(*found) if found else None
-    return folder if folder is not None and os.access(folder, os.W_OK) else None
+def old_folders() -> dict[str, Path]:
+    """By controller, the folder of the old kind in which this process is, if it may make others below it."""
+    own, mounts = _read(Path("/proc/self/cgroup")), _read(Path("/proc/self/mountinfo"))
+    places = {name: found for name in cgroup.OLD if (found := cgroup.old_place(name, own, mounts))}
+    folders = {name: _below(*place) for name, place in places.items()}
+    return {name: folder for name, folder in folders.items() if folder is not None and os.access(folder, os.W_OK)}
 
 
 def _below(own: str, root: str, folder: str) -> Path | None:
@@ -136,10 +145,10 @@ def _below(own: str, root: str, folder: str) -> Path | None:
     return None if inside.startswith("..") else Path(folder, inside)
 
 
-def claim(folder: Path, old_pids: Path | None = None) -> Territory | None:
+def claim(folder: Path, old: Mapping[str, Path] | None = None) -> Territory | None:
     """Take the group at `folder`, in which this process runs, as a territory; None where that is not allowed.
 
-    `old_pids` is used where groups of the new kind cannot count processes.
+    `old` has, by controller, the folders that are used where groups of the new kind lack that controller.
     """
     if folder.name == cgroup.DAEMON:  # claimed before, by a caller of this process
         folder = folder.parent
@@ -152,7 +161,7 @@ def claim(folder: Path, old_pids: Path | None = None) -> Territory | None:
             for pid in _members(folder):
                 _write(folder / cgroup.DAEMON / "cgroup.procs", str(pid))
         enabled = tuple(name for name in claimed.enable if _enable(folder, name))
-        territory = Territory(folder, enabled, None if "pids" in enabled else old_pids)
+        territory = Territory(folder, enabled, tuple(path for name, path in (old or {}).items() if name not in enabled))
         territory.remove_leftovers()
     except OSError:
         return None

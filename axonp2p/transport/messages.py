@@ -22,7 +22,7 @@ Text = Annotated[str, msgspec.Meta(max_length=LONGEST_TEXT)]
 Uuid = Annotated[str, msgspec.Meta(min_length=36, max_length=36)]
 Nonce = Annotated[bytes, msgspec.Meta(min_length=NONCE_BYTES, max_length=NONCE_BYTES)]
 Fingerprint = Annotated[bytes, msgspec.Meta(min_length=FINGERPRINT_BYTES, max_length=FINGERPRINT_BYTES)]
-Address = Annotated[str, msgspec.Meta(max_length=255, pattern=r"^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}$")]
+Address = Annotated[str, msgspec.Meta(max_length=255, pattern=r"^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}\Z")]
 """HOST:PORT; an IPv6 address stands in brackets."""
 RelayAddress = Annotated[
     str,
@@ -65,7 +65,7 @@ class Welcome(Message, tag=True, frozen=True):
 class Refusal(Message, tag=True, frozen=True):
     """No, with the reason: an error of the family, by its code (docs/errors.md)."""
 
-    code: Annotated[str, msgspec.Meta(pattern=r"^AX-[0-9]{3}$")]
+    code: Annotated[str, msgspec.Meta(pattern=r"^AX-[0-9]{3}\Z")]
     """Of docs/errors.md."""
     message: Text
     """What happened, in a sentence."""

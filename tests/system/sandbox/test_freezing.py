@@ -111,6 +111,8 @@ async def test_its_threads_stay_on_the_processors_that_it_is_held_to(sandboxed: 
             await asyncio.sleep(0.02)
         worker.hold_to(len(os.sched_getaffinity(0)))
         assert os.sched_getaffinity(worker.pid) == os.sched_getaffinity(0)
+        worker.hold_to(0)
+        assert len(os.sched_getaffinity(worker.pid)) in {1, len(os.sched_getaffinity(0))}
 
 
 async def test_a_worker_runs_only_when_nobody_else_wants_to(sandboxed: Any) -> None:

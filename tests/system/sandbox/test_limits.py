@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import json
+import os
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +14,7 @@ import pytest
 
 from axonp2p.sandbox import child, verdict, watch
 from axonp2p.sandbox.limits import Limits
+from axonp2p.sandbox.worker_group import own_territory
 
 
 async def test_memory_of_one_process_ends_in_a_memory_error_at_the_latest(sandboxed: Any) -> None:
@@ -79,6 +83,46 @@ async def test_processor_time_is_limited(sandboxed: Any) -> None:
     limits = Limits(cores=1, memory_mb=200, scratch_mb=16, cpu_seconds=1)
     end = await sandboxed.end("while True: pass", limits)
     assert end.limit == "cpu"
+
+
+BUSY = """
+    import os, time
+    for _ in range(3):
+        if os.fork() == 0:
+            while True:
+                pass
+    answer(len(os.sched_getaffinity(0)))
+    try:
+        os.sched_setaffinity(0, range(os.cpu_count()))
+    except OSError as error:
+        answer(error.errno)
+    while True:
+        pass
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core is all there is")
+@pytest.mark.parametrize("held_by", ["control group", "affinity"])
+async def test_a_job_has_no_more_than_its_cores_from_its_first_step(
+    sandboxed: Any, monkeypatch: pytest.MonkeyPatch, held_by: str
+) -> None:
+    territory = own_territory()
+    group = territory.group(Limits(cores=1, memory_mb=200, scratch_mb=16)) if territory else None
+    if held_by == "affinity":
+        monkeypatch.setattr(child, "own_territory", lambda: None)
+    elif group is None or not group.holds_cores:
+        pytest.skip("no control group for cores can be had here")
+    if group is not None:
+        group.remove()
+    async with asyncio.timeout(60), sandboxed.worker(BUSY) as worker:
+        _, width = await worker.channel.receive()
+        assert held_by == "control group" or json.loads(bytes(width)) == 1
+        began, used = time.monotonic(), worker.usage().cpu_seconds
+        _, refused = await worker.channel.receive()
+        assert json.loads(bytes(refused)) == errno.EPERM
+        await asyncio.sleep(2.5)
+        # A look is a tenth of a second old at most.
+        assert worker.usage().cpu_seconds - used <= 1.1 * (time.monotonic() - began + 0.1)
 
 
 async def test_cores_are_limited(sandboxed: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,15 +7,30 @@ import dataclasses
 import pytest
 
 from axonp2p.errors import Busy, LimitReached, Refused, SettingsError, TooOften
-from axonp2p.hosting.admission import ARRIVES_WITHIN_S, Applicant, Held, admit, why_forgotten
+from axonp2p.hosting.admission import (
+    ARRIVAL_BEGINS_S,
+    ARRIVAL_IDLE_S,
+    ARRIVAL_STALLED_S,
+    FAILED_S,
+    LEAST_BYTES_S,
+    ROUNDLESS_S,
+    UNBEGUN_S,
+    Applicant,
+    Held,
+    admit,
+    may_go,
+    settle,
+    why_forgotten,
+)
 from axonp2p.hosting.limits import DAY_S, HostLimits, limits_of
+from axonp2p.jobs.lifecycle import JobState
 from tests.fakes import NOW
 
 LIMITS = HostLimits(jobs=3, jobs_of_one=2, disk_bytes=1000, keep_s=14 * DAY_S)
 
 
 def held(job: str, owner: str = "ada", **changes: object) -> Held:
-    usual = Held(owner=owner, job=job, source=f"{owner}'s house", began=NOW, arrived=True)
+    usual = Held(owner=owner, job=job, source=f"{owner}'s house", began=NOW, arrived=True, stirred=NOW)
     return dataclasses.replace(usual, **changes)  # type: ignore[arg-type]
 
 
@@ -23,62 +38,67 @@ def wish(job: str = "new", owner: str = "ada", size: int = 10, source: str = "")
     return Applicant(owner, job, source or f"{owner}'s house", size)
 
 
-def over(job: str, owner: str = "ada", *, since: float = NOW, may_go: bool = True) -> Held:
-    return held(job, owner, over_since=since, may_go=may_go)
+def over(job: str, owner: str = "ada", *, since: float = NOW, fetched: bool = True) -> Held:
+    return held(job, owner, over_since=since, fetched=fetched, state=JobState.FINISHED, rounds=3)
 
 
 def test_there_is_room() -> None:
-    assert admit(wish(), [], LIMITS) == []
-    assert admit(wish(), [held("one"), held("two", "bob")], LIMITS) == []
+    assert admit(wish(), [], LIMITS, NOW) == []
+    assert admit(wish(), [held("one"), held("two", "bob")], LIMITS, NOW) == []
 
 
 def test_one_client_gets_no_more_than_its_share() -> None:
     with pytest.raises(TooOften, match="2 jobs of yours"):
-        admit(wish(), [held("one"), held("two")], LIMITS)
+        admit(wish(), [held("one"), held("two")], LIMITS, NOW)
 
 
 def test_another_key_at_the_same_address_is_the_same_client() -> None:
     mine = [held("one"), held("two")]
     with pytest.raises(TooOften):
-        admit(wish(owner="ada's other key", source="ada's house"), mine, LIMITS)
-    assert admit(wish(owner="bob"), mine, LIMITS) == []
+        admit(wish(owner="ada's other key", source="ada's house"), mine, LIMITS, NOW)
+    assert admit(wish(owner="bob"), mine, LIMITS, NOW) == []
 
 
 def test_a_full_host_says_so() -> None:
     with pytest.raises(Busy, match="no room"):
-        admit(wish(), [held("one", "bob"), held("two", "bob"), held("three", "eve")], LIMITS)
+        admit(wish(), [held("one", "bob"), held("two", "bob"), held("three", "eve")], LIMITS, NOW)
 
 
 def test_what_was_fetched_gives_way_and_the_oldest_first() -> None:
     old, young = over("old", "bob", since=NOW - 50), over("young", "eve", since=NOW - 5)
-    assert admit(wish(), [young, old, held("three", "dan")], LIMITS) == [old]
+    jobs = [young, old, held("three", "dan")]
+    assert admit(wish(), jobs, LIMITS, NOW) == []  # not yet: what comes may never be whole
+    assert settle(wish(), jobs, LIMITS, NOW) == [old]
 
 
 def test_what_nobody_has_fetched_does_not_give_way() -> None:
     with pytest.raises(Busy):
-        admit(wish(), [over("one", "bob", may_go=False), held("two", "bob"), held("three", "eve")], LIMITS)
+        admit(wish(), [over("one", "bob", fetched=False), held("two", "bob"), held("three", "eve")], LIMITS, NOW)
 
 
 def test_ones_own_old_job_gives_way_before_anybody_elses() -> None:
     mine, theirs = over("mine", since=NOW - 5), over("theirs", "bob", since=NOW - 50)
-    assert admit(wish(), [mine, held("other"), theirs], LIMITS) == [mine]
+    assert settle(wish(), [mine, held("other"), theirs], LIMITS, NOW) == [mine]
 
 
 def test_coming_again_is_no_second_job() -> None:
-    assert admit(wish("one"), [held("one"), held("two")], LIMITS) == []
+    assert admit(wish("one"), [held("one"), held("two")], LIMITS, NOW) == []
 
 
 def test_too_large_and_not_at_all() -> None:
     with pytest.raises(LimitReached, match="may take at most"):
-        admit(wish(size=1001), [], LIMITS)
+        admit(wish(size=1001), [], LIMITS, NOW)
     with pytest.raises(Refused, match="carries no jobs on"):
-        admit(wish(), [], dataclasses.replace(LIMITS, jobs=0))
+        admit(wish(), [], dataclasses.replace(LIMITS, jobs=0), NOW)
 
 
 def test_each_is_forgotten_in_time() -> None:
     arriving = held("one", arrived=False)
-    assert not why_forgotten(arriving, LIMITS, NOW + ARRIVES_WITHIN_S)
-    assert why_forgotten(arriving, LIMITS, NOW + ARRIVES_WITHIN_S + 1) == "its bundle never came"
+    assert not why_forgotten(arriving, LIMITS, NOW + ARRIVAL_STALLED_S)
+    stalled = why_forgotten(arriving, LIMITS, NOW + ARRIVAL_STALLED_S + 1)
+    assert stalled == "nothing of its bundle came for 10 minutes"
+    coming = dataclasses.replace(arriving, stirred=NOW + 3000)
+    assert not why_forgotten(coming, LIMITS, NOW + 3000 + ARRIVAL_STALLED_S)
     assert not why_forgotten(held("one"), LIMITS, NOW + 14 * DAY_S)
     assert why_forgotten(held("one"), LIMITS, NOW + 14 * DAY_S + 1) == "it ran for 14 days"
     done = held("one", over_since=NOW + 13 * DAY_S)
@@ -91,3 +111,45 @@ def test_limits_that_cannot_be_meant() -> None:
     for wrong in ((-1, 2, 4096, 14), (4, -1, 4096, 14), (4, 2, 0, 14), (4, 2, 4096, 0)):
         with pytest.raises(SettingsError, match="cannot be meant"):
             limits_of(*wrong)
+
+
+def test_those_that_only_say_that_a_job_will_come_keep_nobody_out() -> None:
+    arriving = [held(f"job-{number}", f"key-{number}", arrived=False) for number in range(3)]
+    with pytest.raises(Busy):
+        admit(wish(), arriving, LIMITS, NOW + ARRIVAL_IDLE_S - 1)
+    assert admit(wish(), arriving, LIMITS, NOW + ARRIVAL_IDLE_S) == arriving[:1]
+    assert settle(wish(), arriving, LIMITS, NOW) == []
+    coming = [dataclasses.replace(one, stirred=NOW + 300, came_bytes=2**20) for one in arriving]
+    with pytest.raises(Busy):
+        admit(wish(), coming, LIMITS, NOW + 301)
+
+
+def test_a_job_that_would_find_no_place_once_it_is_here_is_not_begun() -> None:
+    with pytest.raises(Busy):
+        admit(wish(), [held("one", "bob"), held("two", "bob"), held("three", "eve")], LIMITS, NOW)
+
+
+def test_failed_jobs_go_first_and_who_trained_is_kept_for_an_hour() -> None:
+    fetched = over("fetched", "bob", since=NOW - 9000)
+    empty = held("empty", "eve", over_since=NOW - 5, state=JobState.FAILED)
+    assert settle(wish(), [fetched, empty, held("three", "dan")], LIMITS, NOW) == [empty]
+    trained = dataclasses.replace(empty, rounds=4, over_since=NOW)
+    assert not may_go(trained, NOW + FAILED_S - 1)
+    assert may_go(trained, NOW + FAILED_S)
+    assert not may_go(dataclasses.replace(trained, state=JobState.LEFT), NOW + 10 * FAILED_S)
+    assert may_go(held("no record", over_since=NOW), NOW)
+
+
+def test_a_job_that_only_waits_gives_way_and_one_that_trains_does_not() -> None:
+    assert not may_go(held("new"), NOW + UNBEGUN_S - 1)
+    assert may_go(held("nobody fits"), NOW + UNBEGUN_S)
+    trains = held("trains", state=JobState.TRAINING, rounds=3)
+    assert not may_go(trains, NOW + ROUNDLESS_S - 1)
+    assert may_go(trains, NOW + ROUNDLESS_S)
+
+
+def test_a_bundle_that_trickles_gives_way_however_often_its_sender_comes_back() -> None:
+    trickles = held("slow", arrived=False, came_bytes=LEAST_BYTES_S * 60)
+    later = NOW + ARRIVAL_BEGINS_S + 60
+    assert not may_go(dataclasses.replace(trickles, stirred=later), later - 1)
+    assert may_go(dataclasses.replace(trickles, stirred=later), later)

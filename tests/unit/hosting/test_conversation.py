@@ -5,21 +5,35 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import hashlib
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from axonp2p.errors import AxonError, Busy, LimitReached, MalformedMessage, PeerMisbehaved, Refused, Unreachable
-from axonp2p.hosting.caller import ask_offer
+from axonp2p.blobs.messages import BlobHave, BlobPiece
+from axonp2p.errors import (
+    AxonError,
+    Busy,
+    LimitReached,
+    MalformedMessage,
+    PeerMisbehaved,
+    Refused,
+    TooOften,
+    Unreachable,
+)
+from axonp2p.hosting.admission import ARRIVAL_IDLE_S, ARRIVAL_STALLED_S
+from axonp2p.hosting.caller import HostLine, ask_offer
 from axonp2p.hosting.folder_files import EVENTS
 from axonp2p.hosting.job_key import job_key
 from axonp2p.hosting.limits import HostLimits
-from axonp2p.hosting.messages import HostJob
+from axonp2p.hosting.messages import HostJob, JobHosted
+from axonp2p.hosting.tending import STARTS_AT_ONCE
 from axonp2p.identity.key_file import load_or_create_key
+from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.transport.http_caller import HttpCaller
-from tests.fakes import NOW
+from tests.fakes import NOW, key_of
 from tests.unit.hosting.conftest import ADA, BOB, HOST, JOB, Hosting, write_bundle
 
 
@@ -232,3 +246,62 @@ async def test_a_bundle_that_the_disk_has_no_room_for(
     with pytest.raises(LimitReached, match="no room"):
         await hosting.give(bundle)
     assert await hosting.keeper.free() == 3
+
+
+async def test_a_cancelled_job_is_cancelled_once_however_often_that_is_said(hosting: Hosting, bundle: Bundle) -> None:
+    await hosting.give(bundle)
+    process = await hosting.process()
+    process.become(JobState.LEFT)
+    process.over.set()
+    await hosting.nobody_works()
+    lines = [await hosting.line() for _ in range(8)]
+    try:
+        await asyncio.gather(*(line.tell(JOB, "cancel") for line in lines))
+        await lines[0].tell(JOB, "cancel")
+        await lines[0].tell(JOB, "resume")
+    finally:
+        for line in lines:
+            await line.close()
+    assert hosting.stage.ended == [("cancelled", "")]
+    assert len(hosting.stage.processes) == 1
+
+
+async def test_who_resumes_again_and_again_waits(hosting: Hosting, bundle: Bundle) -> None:
+    await hosting.give(bundle)
+    async with await hosting.line() as line:
+        for number in range(STARTS_AT_ONCE + 1):
+            process = await hosting.process(number)
+            process.become(JobState.LEFT)
+            process.over.set()
+            await hosting.nobody_works()
+            with pytest.raises(TooOften) if number == STARTS_AT_ONCE else nullcontext():
+                await line.tell(JOB, "resume")
+    assert len(hosting.stage.processes) == STARTS_AT_ONCE + 1
+
+
+async def begin_to_give(hosting: Hosting, bundle: Bundle, key: PrivateKey, job: str) -> HostLine:
+    """Announce a job, and send nothing of it."""
+    line = await hosting.line(key)
+    await line._session.send(HostJob(job=job, blob=bundle.blob.name, key=bytes(32)), bundle.blob.encoded, bulk=True)
+    await line._next(BlobHave)
+    return line
+
+
+async def test_manifests_alone_block_no_host(hosting: Hosting, bundle: Bundle) -> None:
+    hosting.limits = hosting.keeper.limits = dataclasses.replace(hosting.limits, jobs_of_one=9)
+    lines = [await begin_to_give(hosting, bundle, key_of(f"key {number}"), JOB) for number in range(3)]
+    async with await hosting.line() as asking:
+        assert await hosting.keeper.free() == 3
+        await asking.jobs()
+    with pytest.raises(Busy):
+        await hosting.give(bundle)
+    hosting.clock.time += ARRIVAL_IDLE_S
+    await hosting.give(bundle)
+    await lines[0]._session.send(BlobPiece(blob=bundle.blob.name, number=0), bundle.piece(0), bulk=True)
+    with pytest.raises(Refused, match="another job takes its place"):
+        await lines[0]._next(JobHosted)
+    hosting.clock.time += ARRIVAL_STALLED_S
+    await hosting.keeper.look()
+    assert len(list((hosting.home / "hosted").glob("*/*"))) == 1
+    for line in lines:
+        await line.close()

@@ -219,6 +219,8 @@ def test_a_mistake_about_the_exchange_is_named_as_well(lines: str, message: str,
         ('name = "x"\n[train\n', "line 2: not TOML"),
         ('name = "x"\nname = "y"', "line 2: not TOML"),
         ('name = "x', "line 1: not TOML"),
+        ('name = "x"\n[need]\n' + ".".join(["packages"] * 5000) + " = 1", "line 3: packages: expected at most 8"),
+        ('name = "x"\n[train]\nrounds = 0x' + "f" * 5000, "line 3: rounds: expected whole numbers of at most 64 bits"),
     ],
 )
 def test_other_mistakes(text: str, message: str) -> None:
@@ -248,6 +250,9 @@ VALUES = st.one_of(
     st.floats(allow_nan=False),
     st.text("ab1 .", max_size=5).map(repr),
     st.just("[]"),
+    # What TOML's reader takes, or ends by, and no person can be shown.
+    st.sampled_from(["9" * 5000, "-" + "9" * 5000, "0x" + "f" * 5000, '"' + "9" * 5000 + '"', "1e999999", "nan"]),
+    st.sampled_from(["[0x" + "f" * 5000 + "]", "[" * 90 + "]" * 90, "{a=" * 90 + "1" + "}" * 90, "2025-01-01"]),
 )
 
 
@@ -304,6 +309,7 @@ def test_a_need_can_be_typed_in_words() -> None:
         ("peers=3", "says nothing of a need"),
         ("coers=3", "Did you mean cores?"),
         ("cores=many", "expected int"),
+        ("cores=" + "9" * 5000, "expected int"),
         ("datasets=../x", "names of at most 64"),
     ],
 )

@@ -363,3 +363,48 @@ async def test_a_peer_is_a_relay_only_where_its_owner_wants_it(make_peer) -> Non
     assert terms.streams == 3
     assert peer.door.relay.admission.peers == 1
     await session.close()
+
+
+async def test_a_lease_without_a_bundle_ends_in_minutes_and_its_client_and_owner_hear_why(make_peer):
+    peer = await make_peer()
+    session, worker = await begin(peer, make_peer.take_lease(peer))
+    peer.workshop.look(time.monotonic() + 300)
+    peer.workshop.look(time.monotonic() + 400)
+    assert (await heard(session, LeaseEnded))[0].reason == "no bundle came within 6 min"
+    assert worker.killed
+    await gone(peer)
+    assert ("job ended", "digits after 0 rounds: no bundle came within 6 min") in peer.noted
+
+
+async def test_an_idle_lease_gives_way_to_a_new_one_when_its_worker_is_gone(make_peer):
+    peer = await make_peer()
+    session, worker = await begin(peer, make_peer.take_lease(peer))
+    assert not peer.workshop.look(time.monotonic())
+    assert peer.workshop.look(time.monotonic() + 120)
+    assert not peer.workshop.look(time.monotonic() + 121)
+    _, newer = await begin(peer, make_peer.take_lease(peer, reservation=OTHER))
+    assert "another client wants the slot" in (await heard(session, LeaseEnded))[0].reason
+    assert worker.killed
+    assert not newer.killed
+
+
+async def test_one_receipt_again_and_again_pays_once(make_peer):
+    peer = await make_peer()
+    session, _ = await begin(peer, make_peer.take_lease(peer))
+    receipt = Receipt(
+        reservation=RESERVATION,
+        number=1,
+        job="digits",
+        client=CLIENT.peer_id,
+        peer=peer.key.peer_id,
+        round=0,
+        flops=1,
+        samples=1,
+        milliseconds=1,
+        issued=1,
+    )
+    for _ in range(3):
+        await session.send(SignReceipt(receipt=encode_signed(CLIENT, receipt)))
+        await heard(session, ReceiptSigned)
+    assert peer.workshop.find(RESERVATION).rounds == 1
+    await session.close()

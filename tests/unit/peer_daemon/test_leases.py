@@ -13,18 +13,19 @@ from axonp2p.errors import (
     MessageTooLarge,
     Refused,
     TokenRefused,
+    TooOften,
     VersionMismatch,
 )
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.messages import TakeLease
 from axonp2p.peers.capability import Capability
-from axonp2p.reservation.token import Caller, Token
+from axonp2p.reservation.token import USED_WITHIN_S, Caller, Token
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.vouching import sign_vouching
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, encode_signed, sign
 from axonp2p.wire.schema import WORK_SCHEMA
-from peer_daemon.leases import Interrupted, Leases
+from peer_daemon.leases import FIRST_PAUSE_S, LEAST_AGE_S, LONGEST_PAUSE_S, Interrupted, Leases
 from peer_daemon.lending import Lending
 
 TRACKER, CLIENT, PEER, STRANGER = (PrivateKey(letter * 32) for letter in (b"t", b"c", b"p", b"s"))
@@ -84,6 +85,7 @@ def test_a_job_that_asks_for_no_memory_gets_what_there_is():
 
 BAD = {
     "expired": (ask(token(expires=int(NOW))), CALLER, TokenRefused),
+    "for longer than a day": (ask(token(expires=int(NOW) + 86_400)), CALLER, TokenRefused),
     "too early": (ask(token(not_before=int(NOW) + 31)), CALLER, TokenRefused),
     "for another peer": (ask(token(peers=[STRANGER.peer_id])), CALLER, TokenRefused),
     "used by another key": (ask(token()), Caller(STRANGER.peer_id, ADDRESS), TokenRefused),
@@ -246,3 +248,89 @@ def test_tokens_count_of_trackers_that_are_configured_or_vouched_for_and_only_as
     assert not takes(STRANGER, 7)
     health.hear_vouching(settings_name, TRACKER.peer_id, sign_vouching(TRACKER, {}, NOW + 1), NOW + 1)
     assert [takes(TRACKER, 8), takes(friend, 9)] == [True, False]
+
+
+def another(number: int, client: PrivateKey = STRANGER, address: str = "192.0.2.8"):
+    """Another client's request, with a reservation of that number."""
+    return ask(token(number, client=client.peer_id, client_address=address)), Caller(client.peer_id, address)
+
+
+def test_a_lease_under_which_nothing_is_done_gives_way_once_it_had_its_time():
+    leases = make_leases()
+    idle = leases.take(ask(token(1)), CALLER, NOW)
+    leases.seen(idle, LEAST_AGE_S - 1, NOW + 50)
+    with pytest.raises(Busy, match="every slot is taken"):
+        leases.take(*another(2), NOW + 50)
+    assert leases.free(NOW + 50) == 0
+    leases.seen(idle, LEAST_AGE_S + 1, NOW + 52)
+    assert leases.free(NOW + 52) == 1
+    newer = leases.take(*another(3), NOW + 52)
+    assert newer.instead_of == (idle.reservation,)
+    assert leases.free(NOW + 52) == 0
+    leases.ended(idle)
+    with pytest.raises(Busy):
+        leases.take(ask(token(4)), CALLER, NOW + 53)
+    leases.ended(newer)
+    assert leases.free(NOW + 53) == 1
+
+
+def test_a_lease_that_is_worked_gives_way_to_nobody():
+    leases = make_leases()
+    lease = leases.take(ask(token(1)), CALLER, NOW)
+    leases.seen(lease, 90, NOW + 95)
+    leases.seen(lease, 0, NOW + 99)
+    with pytest.raises(Busy):
+        leases.take(*another(2), NOW + 99)
+
+
+def test_one_client_and_one_household_leave_every_fourth_slot_to_others():
+    leases = make_leases(slots=8, free=8)
+    for number in range(6):
+        leases.take(ask(token(number)), CALLER, NOW)
+    with pytest.raises(TooOften, match="one key"):
+        leases.take(ask(token(6)), CALLER, NOW)
+    with pytest.raises(TooOften, match=ADDRESS):
+        leases.take(*another(7, STRANGER, ADDRESS), NOW)
+    leases.take(*another(8), NOW)
+
+
+def test_who_does_not_pay_gets_no_lease_for_a_while_nor_does_its_household():
+    leases = make_leases()
+    lease = leases.take(ask(token(1)), CALLER, NOW)
+    leases.ended(lease)
+    leases.unworked(lease, NOW, unpaid=True)
+    with pytest.raises(TooOften, match="not worked here, or not paid"):
+        leases.take(ask(token(2)), CALLER, NOW + 1)
+    with pytest.raises(TooOften, match="not worked here, or not paid"):
+        leases.take(*another(3, STRANGER, ADDRESS), NOW + 1)
+    leases.ended(leases.take(*another(4), NOW + 1))
+    later = int(NOW + LONGEST_PAUSE_S)
+    leases.take(ask(token(5, not_before=later, expires=later + 9)), CALLER, later)
+
+
+def test_a_reservation_that_is_not_used_for_long_is_void_and_one_that_was_used_is_not():
+    leases, late = make_leases(), NOW + USED_WITHIN_S + 60
+    with pytest.raises(TokenRefused, match="not used here within 15"):
+        leases.take(ask(token(1, expires=int(late) + 99)), CALLER, late)
+    used = ask(token(2, expires=int(late) + 99))
+    leases.ended(leases.take(used, CALLER, NOW))
+    leases.ended(leases.take(used, CALLER, late))
+    leases.interrupted([Interrupted(UUID.format(3), CLIENT.peer_id, int(late) + 99)], late)
+    leases.take(ask(token(3, expires=int(late) + 99)), CALLER, late)
+
+
+def test_who_holds_slots_for_nothing_waits_longer_each_time_until_it_pays():
+    leases, now = make_leases(), NOW
+    for number, pause in enumerate((1, 2, 4, 8, 16, 32, 60, 60), start=1):
+        request = ask(token(number, not_before=int(now), expires=int(now) + 9999))
+        lease = leases.take(request, CALLER, now)
+        leases.ended(lease)
+        leases.unworked(lease, now, unpaid=False)
+        with pytest.raises(TooOften):
+            leases.take(request, CALLER, now + pause * FIRST_PAUSE_S - 1)
+        now += pause * FIRST_PAUSE_S
+    leases.paid(lease)
+    lease = leases.take(request, CALLER, now)
+    leases.ended(lease)
+    leases.unworked(lease, now, unpaid=False)
+    leases.take(request, CALLER, now + FIRST_PAUSE_S)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from axonp2p.errors import BadSignature, Busy, Refused
+from axonp2p.errors import BadSignature, Busy, Refused, TooOften
 from axonp2p.jobs.messages import TakeLease
 from axonp2p.reservation.token import Caller, Token
 from axonp2p.wire.codec import encode
@@ -78,22 +78,48 @@ def test_a_wish_that_its_client_did_not_sign_is_refused():
         make_tokens().issue(forged, HERE, 1, NOW)
 
 
+def wish_of(number: int, **changes):
+    return sign(key_of(f"client {number}"), make_request([PEER.peer_id], **changes))
+
+
 def test_who_asks_too_often_waits_and_others_do_not():
     tokens = make_tokens()
-    for _ in range(A_MINUTE_FOR_ONE):
-        tokens.issue(wish(), "2001:db8::1", 1, NOW)
-    with pytest.raises(Busy, match="too many"):
-        tokens.issue(wish(), "2001:db8::2", 1, NOW)
-    tokens.issue(wish(), "2001:db8:1::2", 1, NOW)
-    tokens.issue(wish(time=int(NOW) + 60), "2001:db8::2", 1, NOW + 60)
+    for number in range(A_MINUTE_FOR_ONE):
+        tokens.issue(wish_of(number), f"2001:db8::{number}", 1, NOW)
+    with pytest.raises(TooOften):
+        tokens.issue(wish_of(99), "2001:db8:0:ff::2", 1, NOW)
+    tokens.issue(wish_of(99), "2001:db8:0:100::2", 1, NOW)
+    tokens.issue(wish_of(99, time=int(NOW) + 60), "2001:db8::2", 1, NOW + 60)
 
 
-def test_all_together_get_so_many_a_minute():
+def test_one_key_at_many_addresses_asks_too_often_as_well():
     tokens = make_tokens()
-    for number in range(A_MINUTE):
+    for number in range(A_MINUTE_FOR_ONE):
         tokens.issue(wish(), f"192.0.2.{number}", 1, NOW)
+    with pytest.raises(TooOften):
+        tokens.issue(wish(), "192.0.2.99", 1, NOW)
+
+
+def test_questions_that_nobody_signed_use_up_nothing():
+    tokens, forged = make_tokens(), msgspec.structs.replace(wish(), signer=STRANGER.peer_id)
+    for number in range(2 * A_MINUTE):
+        with pytest.raises(BadSignature):
+            tokens.issue(forged, f"192.0.2.{number % 3}", 1, NOW)
+    tokens.issue(wish(), "192.0.2.1", 1, NOW)
+
+
+def test_a_caller_whom_a_relay_names_by_any_text_is_one_source():
+    tokens = make_tokens()
+    tokens.issue(wish(), "no address", 1, NOW)
+
+
+def test_all_together_get_so_many_a_minute(monkeypatch):
+    monkeypatch.setattr("peer_daemon.own_tokens.A_MINUTE", 30)
+    tokens = make_tokens()
+    for number in range(30):
+        tokens.issue(wish_of(number), f"192.0.2.{number}", 1, NOW)
     with pytest.raises(Busy, match="too many"):
-        tokens.issue(wish(), "198.51.100.1", 1, NOW)
+        tokens.issue(wish_of(99), "198.51.100.1", 1, NOW)
 
 
 def test_what_it_remembers_is_bounded(monkeypatch):

@@ -17,7 +17,7 @@ from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.wire.envelope import Signed
 from peer_daemon.tracker_news import TrackerNews
-from tests.fakes import NOW, ManualClock, key_of
+from tests.fakes import HERE, NOW, ManualClock, key_of
 from tests.unit.tracker.conftest import Running, start_tracker, until
 
 PEER, CLIENT = key_of("peer"), key_of("client")
@@ -36,7 +36,7 @@ class Swarm:
 
     async def hear(self) -> None:
         """The peer has announced itself to its tracker, and asks for the others."""
-        news = TrackerNews(self.lines, self.home / "trackers.json", self.clock, None)
+        news = TrackerNews(self.lines, self.home / "trackers.json", self.clock, None, HERE)
         await news.hear(self.lines.in_order()[0])
 
     async def token(self, issuer: Running) -> Signed[Token]:

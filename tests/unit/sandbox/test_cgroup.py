@@ -9,10 +9,11 @@ from axonp2p.sandbox.cgroup import (
     claim,
     count,
     daemon_of,
+    hold_cores,
     how_limits_hold,
     mount_point,
     name_of,
-    old_pids,
+    old_place,
     own_group,
     settings,
 )
@@ -97,9 +98,32 @@ def test_where_the_old_kind_of_group_counts_processes() -> None:
     mounts = (
         "30 25 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n31 25 0:27 /x /sys/p rw - cgroup cgroup rw,pids\n"
     )
-    assert old_pids("8:pids:/x/y\n0::/\n", mounts) == ("/x/y", "/x", "/sys/p")
-    assert old_pids("0::/\n", mounts) is None
-    assert old_pids("8:pids:/x/y\n", "") is None
+    assert old_place("pids", "8:pids:/x/y\n0::/\n", mounts) == ("/x/y", "/x", "/sys/p")
+    assert old_place("pids", "0::/\n", mounts) is None
+    assert old_place("pids", "8:pids:/x/y\n", "") is None
+
+
+def test_the_old_kind_may_hold_several_controllers_in_one_tree() -> None:
+    mounts = "30 25 0:26 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+    assert old_place("cpu", "4:cpu,cpuacct:/docker/1\n3:cpuset:/\n", mounts) == (
+        "/docker/1",
+        "/",
+        "/sys/fs/cgroup/cpu,cpuacct",
+    )
+    assert old_place("cpu", "3:cpuset:/\n", mounts) is None
+
+
+def test_cores_are_held_by_a_quota_of_either_kind() -> None:
+    old = {"cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.shares"}
+    assert list(settings(LIMITS, old).items()) == [
+        ("cpu.cfs_period_us", "100000"),
+        ("cpu.cfs_quota_us", "200000"),
+        ("cpu.shares", "15"),
+    ]
+    assert "cpu.idle" not in settings(LIMITS, old | {"cpu.idle"})
+    assert hold_cores(settings(LIMITS, FILES))
+    assert hold_cores(settings(LIMITS, old))
+    assert not hold_cores(settings(LIMITS, FILES - {"cpu.max"}))
 
 
 def test_a_workers_group_names_its_daemon() -> None:

@@ -6,15 +6,19 @@ from typing import Any
 
 import pytest
 
-from axonp2p.errors import BadSignature, Busy, ClockWrong, MalformedMessage, Refused, StaleRow
+from axonp2p.errors import BadSignature, Busy, ClockWrong, MalformedMessage, Refused, StaleRow, TooOften
 from axonp2p.reservation.reserving import new_uuid
 from axonp2p.table.records import LONGEST_LIFE_S, Row
 from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import NOW, key_of, make_offer, make_receipt, make_request, make_row
 from tracker.admission import (
     MOST_KNOWN_PEERS,
+    MOST_RESERVATIONS_OF_KEY,
     MOST_RESERVATIONS_OF_ONE,
+    MOST_UNUSED_PEERS_OF_KEY,
+    MOST_UNUSED_PEERS_OF_ONE,
     NUMBER_AHEAD_S,
+    Holding,
     IssuedToken,
     KnownRow,
     Promise,
@@ -141,10 +145,22 @@ def test_a_uuid_belongs_to_the_first_wish_until_it_ends():
         check_same_wish(issued, CLIENT.peer_id, b"wish", NOW + 60)
 
 
-def test_one_source_holds_so_many_reservations():
-    check_reservations(MOST_RESERVATIONS_OF_ONE - 1)
-    with pytest.raises(Busy):
-        check_reservations(MOST_RESERVATIONS_OF_ONE)
+def test_one_source_and_one_key_hold_so_many_reservations():
+    none = Holding(0, 0)
+    check_reservations(1, Holding(MOST_RESERVATIONS_OF_ONE - 1, 0), Holding(MOST_RESERVATIONS_OF_KEY - 1, 0))
+    with pytest.raises(TooOften, match="your address holds 2000 reservations"):
+        check_reservations(1, Holding(MOST_RESERVATIONS_OF_ONE, 0), none)
+    with pytest.raises(TooOften, match="your key holds 1000 reservations"):
+        check_reservations(1, none, Holding(MOST_RESERVATIONS_OF_KEY, 0))
+
+
+def test_peers_that_are_only_reserved_are_bounded_for_one_source_and_one_key():
+    none = Holding(0, 0)
+    check_reservations(64, Holding(1, MOST_UNUSED_PEERS_OF_ONE - 64), Holding(1, MOST_UNUSED_PEERS_OF_KEY - 64))
+    with pytest.raises(TooOften, match="your address holds 4033 peers reserved of late"):
+        check_reservations(64, Holding(1, MOST_UNUSED_PEERS_OF_ONE - 63), none)
+    with pytest.raises(TooOften, match="your key holds 1024 peers"):
+        check_reservations(1, none, Holding(1, MOST_UNUSED_PEERS_OF_KEY))
 
 
 def test_of_two_receipts_with_one_number_all_trackers_count_the_same():

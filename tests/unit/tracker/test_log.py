@@ -208,6 +208,10 @@ async def test_a_damaged_entry_is_not_told(start: Start, tmp_path: Path):
         await log_client.history(lab.caller, ADA.peer_id)
 
 
+TOKEN_INDEXES = ("used_issued", "source_issued_used_peers", "client_issued_used_peers")
+"""Those that know whether a token was used."""
+
+
 async def test_receipts_from_before_there_was_a_log_become_its_first_entries(start: Start, tmp_path: Path):
     lab = await start()
     receipts = await paid(lab, ADA, BEN, rounds=70)
@@ -222,6 +226,7 @@ async def test_receipts_from_before_there_was_a_log_become_its_first_entries(sta
         *((f"DROP TABLE {table}", []) for table in ("entries", "tiles", "heads", "receipts", "names")),
         ("CREATE TABLE receipts (reservation, number, client, payload, client_signature, peer_signature)", []),
         *(("INSERT INTO receipts VALUES ('r', ?5, ?1, ?2, ?3, ?4)", row) for row in rows),
+        *((f"DROP INDEX idx_tokens_{columns}", []) for columns in TOKEN_INDEXES),
         ("ALTER TABLE tokens DROP COLUMN used", []),
         ("PRAGMA user_version = 3", []),
     )

@@ -252,6 +252,35 @@ async def test_a_source_holds_so_many_reservations_until_they_end(lab: Running, 
     await lab.reserve(OTHER, ADA)
 
 
+async def test_peers_that_are_reserved_and_not_used_count_for_a_quarter_of_an_hour(
+    lab: Running, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("tracker.admission.MOST_UNUSED_PEERS_OF_KEY", 3)
+    await lab.announce(ADA, BEN)
+    await lab.reserve(CLIENT, ADA, BEN, seconds=1)
+    lab.clock.time += 2  # it is over, and counts none the less: it is remembered for late receipts
+    with pytest.raises(Busy, match="your key holds 2 peers reserved of late"):
+        await lab.reserve(CLIENT, ADA, BEN)
+    await lab.reserve(OTHER, ADA, BEN)
+    lab.clock.time += 900
+    await lab.announce(ADA, BEN, sequence=int(lab.clock.now()))
+    await lab.reserve(CLIENT, ADA, BEN)
+
+
+async def test_of_unused_reservations_that_are_too_many_the_oldest_are_forgotten(
+    lab: Running, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("tracker.issuer.MOST_UNUSED_KEPT", 2)
+    await lab.announce(ADA)
+    uuids = []
+    for _ in range(4):
+        lab.clock.time += 1
+        uuids.append(open_signed(await lab.reserve(CLIENT, ADA), Token).uuid)
+    await lab.tracker.issuer.sweep(lab.clock.now())
+    kept = await lab.tracker._database.read(lambda database: database.execute("SELECT uuid FROM tokens").fetchall())
+    assert {uuid for (uuid,) in kept} == set(uuids[2:])
+
+
 # --- receipts
 
 
