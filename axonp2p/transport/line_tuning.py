@@ -95,13 +95,39 @@ class PacedReading(asyncio.BufferedProtocol):
         self._tls.connection_lost(error)
 
 
-def notice_arrivals(line: ClientWebSocketResponse | web.WebSocketResponse, hear: Callable[[], None]) -> None:
-    """Have `hear` called for every few bytes that arrive: a long message is a sign of life before it is whole."""
+class _CountingParser:
+    """Stands between a connection of aiohttp and its reader of WebSocket frames."""
+
+    def __init__(self, parser: Any, hear: Callable[[int], bool]) -> None:
+        self._parser = parser
+        self.hear = hear
+
+    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+        """Bytes of the line; True: no more of them are wanted."""
+        if not self.hear(len(data)):
+            return True, b""
+        fed: tuple[bool, bytes] = self._parser.feed_data(data)
+        return fed
+
+    def feed_eof(self) -> None:
+        """The line is closed."""
+        self._parser.feed_eof()
+
+
+def notice_arrivals(line: ClientWebSocketResponse | web.WebSocketResponse, hear: Callable[[int], bool]) -> None:
+    """Have `hear` called with the count of bytes whenever some arrive, before they are read; it says whether to go on.
+
+    So a long message is a sign of life before it is whole, and what never becomes one is counted. The newest `hear` of
+    a line counts.
+    """
     writer = line._writer
     assert writer is not None
     protocol: Any = writer.transport.get_protocol()
-    assert hasattr(protocol, "_data_received_cb")
-    protocol._data_received_cb = hear
+    parser = protocol._payload_parser
+    if isinstance(parser, _CountingParser):
+        parser.hear = hear
+    elif parser is not None:  # None: the line was lost a moment ago
+        protocol._payload_parser = _CountingParser(parser, hear)
 
 
 def read_tcp_state(plain: socket.socket) -> TcpState | None:

@@ -132,7 +132,7 @@ async def test_a_stranger_with_another_version_or_a_forged_proof_is_told_why(hos
 
 async def test_half_open_handshakes_are_bounded_in_time_and_number(hosts, monkeypatch) -> None:
     monkeypatch.setattr("axonp2p.transport.listener.MOST_HANDSHAKES_OF_ONE", 2)
-    monkeypatch.setattr("axonp2p.transport.listener.HANDSHAKE_S", 0.2)
+    monkeypatch.setattr("axonp2p.transport.listener.PROOF_S", 0.2)
     host = await hosts.start(echo)
     url, context = host.address.url + handshake.SESSION_PATH, client_context(verified=False)
     async with aiohttp.ClientSession() as client:
