@@ -56,7 +56,7 @@ class Listener:
         self._key = key
         self._certificate = certificate
         if errors_as_refusals not in app.middlewares:
-            app.middlewares.append(errors_as_refusals)
+            app.middlewares.insert(0, errors_as_refusals)
         self._connections = Connections(certificate.server_context())
         app.middlewares.insert(0, self._connections.at_work)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSE_S)
