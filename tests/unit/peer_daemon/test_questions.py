@@ -103,4 +103,4 @@ async def test_questions_of_one_household_are_bounded_and_asking_for_a_token_cou
             await asked.reserve(line)
         asked.questions._limit.take("127.0.0.1", now, RESERVE_COST - 1)
         with pytest.raises(TooOften):
-            await fetch_row(line)
+            await fetch_row(line, PEER.peer_id, now=now)
