@@ -12,6 +12,7 @@ import asyncio
 import resource
 import ssl
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -27,13 +28,15 @@ from axonp2p.transport.relay.inner import EarlyBytes, RelayedTransport
 log = get_logger(__name__)
 
 MOST_CONNECTIONS = 2048
-"""Open at once, in all: some 60 kB each once TLS is spoken. Less where there are fewer descriptors."""
+"""Open at once, in all: some 80 kB each once TLS is spoken. Less where there are fewer descriptors."""
 MOST_OF_ONE = 256
 """From one household, or through one relay. A university behind one address has idle ones given up for new ones."""
 LEAST_AGE_S = 2.0
 """For so long a new or idle connection is safe: many round trips, so that an honest caller can ask its question."""
-OPENED_A_SECOND, OPENED_AT_ONCE = 100.0, 1000.0
-"""New connections from one household. Each costs a TLS handshake, about a millisecond of this machine."""
+OPENED_A_SECOND, OPENED_AT_ONCE = 50.0, 300.0
+"""New connections from one household. Each costs a TLS handshake, one or two milliseconds of this machine."""
+MISUSE_COST = 20.0
+"""As many new connections a session counts that its caller ended by breaking the protocol."""
 TLS_S = 10.0
 """How long a caller may take for TLS, in seconds; also to the end of the head of its first question, TLS included."""
 KEEP_ALIVE_S = 75.0
@@ -125,6 +128,11 @@ class Connections:
         task = asyncio.create_task(self._shake_hands(connection, transport))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def misused(self, address: str) -> None:
+        """Somebody from there has broken the protocol."""
+        with suppress(TooOften):  # then there is little left to take
+            self._pace.take(address, _now(), MISUSE_COST)
 
     async def take_in(
         self, outer: asyncio.Transport, caller: str, relay: str, ready: Callable[[], Awaitable[None]]

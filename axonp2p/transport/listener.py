@@ -11,7 +11,16 @@ from contextlib import suppress
 
 from aiohttp import WSMsgType, web
 
-from axonp2p.errors import AxonError, Busy, MalformedMessage, PortTaken, SettingsError, Unreachable
+from axonp2p.errors import (
+    AxonError,
+    Busy,
+    MalformedMessage,
+    PeerMisbehaved,
+    PortTaken,
+    SettingsError,
+    TooOften,
+    Unreachable,
+)
 from axonp2p.holdings import Bounds, Holdings
 from axonp2p.identity.certificate import Certificate
 from axonp2p.identity.keys import PrivateKey
@@ -24,6 +33,7 @@ from axonp2p.transport.handshake import SESSION_PATH, check_hello, make_challeng
 from axonp2p.transport.http_replies import ANSWERED, errors_as_refusals
 from axonp2p.transport.line_tuning import notice_arrivals
 from axonp2p.transport.messages import HANDSHAKE_LIMIT, NONCE_BYTES, Welcome, refusal_of
+from axonp2p.transport.rate_limit import RateLimit
 from axonp2p.transport.session import CLOSE_S, Session
 from axonp2p.transport.waiting_bytes import WaitingBytes
 from axonp2p.wire.codec import encode
@@ -45,8 +55,10 @@ SESSION_LEAST_S = 10.0
 """Seconds that a session is safe: as long as a caller may take to say what it wants."""
 HANDSHAKE_ROOM = 16 * HANDSHAKE_LIMIT
 """Bytes of a caller that are read before its proof has been."""
-UNTAKEN_OF_ONE, UNTAKEN_IN_ALL = 8 * 2**20, 16 * 2**20
+UNTAKEN_OF_ONE, UNTAKEN_IN_ALL = 4 * 2**20, 16 * 2**20
 """Bytes that lie here untaken on all sessions together that are not taken in, of one household and in all."""
+MESSAGES_A_SECOND, MESSAGES_AT_ONCE = 100.0, 500.0
+"""Messages of one household that are dealt with on such sessions."""
 
 
 class Listener:
@@ -63,6 +75,7 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._sessions: dict[web.WebSocketResponse, Session] = {}
         self._lines: dict[Session, web.WebSocketResponse] = {}
+        self._messages = RateLimit(MESSAGES_A_SECOND, MESSAGES_AT_ONCE)
         handshakes = Bounds(MOST_HANDSHAKES, MOST_HANDSHAKES_OF_ONE, MOST_HANDSHAKES, HANDSHAKE_LEAST_S)
         self._handshakes: Holdings[asyncio.Transport] = Holdings("handshakes", handshakes)
         sessions = Bounds(MOST_SESSIONS, MOST_SESSIONS_OF_ONE, MOST_SESSIONS_OF_KEY, SESSION_LEAST_S)
@@ -110,7 +123,16 @@ class Listener:
         largest = self._untaken.holds(session, source_of(session.address), count)
         if largest is not None:
             self._untaken.release(largest)
+            self._connections.misused(largest.address)
             largest.end(Busy("more lies here untaken than there is room for", fix="take what is said, or say less"))
+
+    def wait(self, session: Session) -> float:
+        """`session.Door`."""
+        try:
+            self._messages.take(session.address, _now())
+        except TooOften as error:
+            return error.wait_s
+        return 0.0
 
     def admitted(self, session: Session) -> None:
         """`session.Door`."""
@@ -204,6 +226,8 @@ class Listener:
         self._places.release(line)
         if (session := self._sessions.pop(line, None)) is not None:
             del self._lines[session]
+            if isinstance(session.failure, PeerMisbehaved):
+                self._connections.misused(session.address)
             self._untaken.release(session)
 
 

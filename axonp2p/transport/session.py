@@ -24,7 +24,7 @@ from aiohttp import ClientWebSocketResponse, WebSocketError, WSCloseCode, WSMsgT
 from axonp2p.errors import AxonError, MalformedMessage, MessageTooLarge, PeerMisbehaved, Unreachable
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
-from axonp2p.transport.line_tuning import notice_arrivals, read_tcp_state, tune
+from axonp2p.transport.line_tuning import notice_arrivals, read_in_large, read_tcp_state, tune
 from axonp2p.transport.messages import Refusal, error_of, refusal_of
 from axonp2p.transport.tcp_state import TcpState
 from axonp2p.transport.window import ReceiveWindow, SendWindow
@@ -47,6 +47,10 @@ UNTAKEN_S = 60.0
 """A session whose other side takes nothing for so long, while something waits for it, is ended, in seconds."""
 
 
+MOST_TURNS = 20
+"""So often a message is put off while others of its household come first, before it is dealt with all the same."""
+
+
 class Door(Protocol):
     """What counts the sessions that strangers open, and what they send ahead."""
 
@@ -56,6 +60,10 @@ class Door(Protocol):
 
     def admitted(self, session: Session) -> None:
         """The application has taken that caller in."""
+        ...
+
+    def wait(self, session: Session) -> float:
+        """For how many seconds a message of that session is not dealt with yet; 0: now, and it is counted."""
         ...
 
 
@@ -84,6 +92,8 @@ class Session:
         self._line = line
         self._plain: socket.socket | None = line.get_extra_info("socket")
         tune(line)
+        if door is None:
+            read_in_large(line)
         self._door = door
         self._release = release
         self._untaken_s: float | None = UNTAKEN_S
@@ -142,6 +152,7 @@ class Session:
         """The application has taken the caller in: its session keeps its place, and all of its window."""
         door, self._door = self._door, None
         if door is not None and not self.closed:
+            read_in_large(self._line)
             door.admitted(self)
 
     def wait_for_long(self) -> None:
@@ -185,6 +196,7 @@ class Session:
         if frame is None:
             self._queue.put_nowait(None)  # the next call finds the end as well
             raise self._why()
+        await self._turn()
         wait = self._hold_back(len(frame)) if self._hold_back and len(frame) > SMALL_BYTES else 0.0
         if wait > 0:
             asyncio.get_running_loop().call_later(wait, self._took, len(frame))
@@ -301,6 +313,13 @@ class Session:
 
     def _lost(self, cause: str) -> Unreachable:
         return Unreachable(f"the session with {self.called} was lost", cause=cause)
+
+    async def _turn(self) -> None:
+        """Where a stranger opened the session: until one more of its messages may be dealt with."""
+        for _ in range(MOST_TURNS):
+            if self._door is None or (wait := self._door.wait(self)) <= 0:
+                return
+            await asyncio.sleep(wait)
 
     def _took(self, size: int) -> None:
         if self._arrivals.took(size):

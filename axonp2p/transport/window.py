@@ -21,7 +21,7 @@ WINDOW_BYTES = 4 * 1024 * 1024
 BULK_BYTES = WINDOW_BYTES - 256 * 1024
 """As much of it as bulk may fill: words find room in any case."""
 _TELL_EVERY = WINDOW_BYTES // 4
-SIGNS_A_SECOND, SIGNS_AT_ONCE = 8.0, 64.0
+SIGNS_A_SECOND, SIGNS_AT_ONCE = 64.0, 256.0
 """Pings, and pongs that say nothing new, which one side may send: an honest one sends one in three seconds."""
 
 _TAKEN = struct.Struct(">QQ")
