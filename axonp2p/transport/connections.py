@@ -209,7 +209,7 @@ class Connections:
         served = _Served(
             self.serves,
             loop=asyncio.get_running_loop(),
-            access_log=None,
+            access_log=None,  # type: ignore[arg-type]  # aiohttp's own way to say that there is none
             keepalive_timeout=KEEP_ALIVE_S,
             auto_decompress=False,
         )

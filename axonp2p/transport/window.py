@@ -60,7 +60,7 @@ class SendWindow:
             self.taken_bytes <= taken_bytes <= self.sent_bytes and self.taken_frames <= taken_frames <= self.sent_frames
         ):
             raise MalformedMessage("the other side claims to have taken what was not sent")
-        news = taken_frames > self.taken_frames
+        news: bool = taken_frames > self.taken_frames
         self.taken_bytes, self.taken_frames = taken_bytes, taken_frames
         return news
 
