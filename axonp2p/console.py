@@ -12,11 +12,13 @@ from __future__ import annotations
 import json
 import os
 import platform
+import resource
 import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ def run_program(
     An unexpected error is a bug of ours: its traceback goes to a file in `report_folder` (the folder for temporary
     files by default) and to the terminal only with `debug`. `SystemExit` passes through.
     """
+    _raise_descriptor_limit()
     try:
         return body() or 0
     except AxonError as error:
@@ -54,6 +57,13 @@ def run_program(
         bug = _as_bug(error, report_folder or Path(tempfile.gettempdir()))
         print_error(bug, as_json=as_json)
         return bug.exit_code
+
+
+def _raise_descriptor_limit() -> None:
+    """To what the system allows: a shell's usual 1,024 are soon used up by connections."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def print_answer(text: str, data: Any, *, as_json: bool) -> None:

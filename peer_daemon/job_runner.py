@@ -103,6 +103,7 @@ class JobRunner:
         keep()
         try:
             worker = await self._start()
+            self.line.session.admit()
             await self.line.session.send(self._taken(waited=False))
             await self.standstill.started(worker)
             hearing = self._begin(worker)
@@ -122,6 +123,7 @@ class JobRunner:
         """The client is back, with this session, until that ends too or the lease is over."""
         log.info("the client is back", job=self.lease.job, client=short(self.lease.client))
         session.slow_down(self._road.hold_back)
+        session.admit()
         await session.send(self._taken(waited=True))
         await self.line.put(session).close()
         self.standstill.client_is_back()

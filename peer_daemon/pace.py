@@ -1,4 +1,4 @@
-"""How fast bytes may go (pure): the owner's limit on what all jobs together send, or receive."""
+"""How fast bytes or messages may go (pure): the owner's limit on what all jobs together send, or receive."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from axonp2p.clock import Clock
 from axonp2p.errors import NotFound, Refused, Unreachable
@@ -16,12 +17,17 @@ from axonp2p.table.peer_client import ROW_PATH
 from axonp2p.table.records import Row
 from axonp2p.transport.address import plain_address
 from axonp2p.transport.http_replies import read_message, reply
+from axonp2p.transport.rate_limit import RateLimit
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
 from peer_daemon.leases import Leases
 from peer_daemon.own_tokens import OwnTokens
 
 log = get_logger(__name__)
 
+ASKED_A_SECOND, ASKED_AT_ONCE = 50.0, 500.0
+"""Questions of one household, pings too."""
+RESERVE_COST = 10.0
+"""What asking for a token counts as: a signature is checked, and another one made."""
 REQUEST_LIMIT = ReserveRequest.LIMIT + ENVELOPE_OVERHEAD
 
 
@@ -35,11 +41,18 @@ class Questions:
         self._tokens = tokens
         self._leases = leases
         self._clock = clock
+        self._limit = RateLimit(ASKED_A_SECOND, ASKED_AT_ONCE)
 
     def add_to(self, app: web.Application) -> None:
-        """Serve them; before the application starts."""
+        """Serve them, and charge every question of the application; before it starts."""
+        app.middlewares.append(self._charged)
         app.router.add_get(ROW_PATH, self._say_row)
         app.router.add_post(RESERVE_PATH, self._reserve)
+
+    @web.middleware
+    async def _charged(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        self._limit.take(request.remote or "", self._clock.monotonic())
+        return await handler(request)
 
     async def _say_row(self, request: web.Request) -> web.Response:
         row = self._row()
@@ -52,6 +65,7 @@ class Questions:
             raise Refused("this peer gives no tokens itself", fix="ask a tracker for one")
         if request.remote is None:
             raise Unreachable("the caller is gone")
+        self._limit.take(request.remote, self._clock.monotonic(), RESERVE_COST)
         wish: Signed[ReserveRequest] = await read_message(request, Signed[ReserveRequest], REQUEST_LIMIT)
         address = plain_address(request.remote)
         token = self._tokens.issue(wish, address, self._leases.free(self._clock.now()), self._clock.now())

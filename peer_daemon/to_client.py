@@ -10,12 +10,17 @@ from collections.abc import Callable
 from typing import Any
 
 from axonp2p.jobs.messages import FromWorker
+from axonp2p.transport.byte_queue import ByteQueue
 from axonp2p.wire.codec import Message
+from axonp2p.wire.frame import FRAME_COST, PAYLOAD_LIMIT
 from peer_daemon.client_line import ClientLine
+from peer_daemon.credit import MOST_BYTES
 from peer_daemon.in_turn import InTurn
 
-WAITING_WORDS = 64
-"""Words that may lie here; a worker that says more waits."""
+WAITING_WORDS = 2 * 2**20
+"""Bytes of words that may lie here, each with its fixed cost; a worker that says more waits."""
+WAITING_BULK = MOST_BYTES + PAYLOAD_LIMIT + FRAME_COST
+"""The same for bulk: as much as a worker is ever given credit for, and one message."""
 
 
 class ToClient:
@@ -26,8 +31,8 @@ class ToClient:
         self._session = session
         self._upload = upload
         self._went = went
-        self._words: asyncio.Queue[tuple[Message, bytes | memoryview]] = asyncio.Queue(WAITING_WORDS)
-        self._bulk: asyncio.Queue[memoryview] = asyncio.Queue()
+        self._words: ByteQueue[tuple[Message, bytes | memoryview]] = ByteQueue(WAITING_WORDS, lambda said: len(said[1]))
+        self._bulk: ByteQueue[memoryview] = ByteQueue(WAITING_BULK, len)
 
     async def word(self, message: Message, payload: bytes | memoryview = b"") -> None:
         """Queue a small message; waits in a flood of them."""
@@ -35,7 +40,7 @@ class ToClient:
         await self._words.put((message, payload))
 
     def bulk(self, payload: memoryview) -> None:
-        """Queue a large message of the worker."""
+        """Queue a large message of the worker, who was given credit for it."""
         self._bulk.put_nowait(payload)
 
     async def carry(self) -> None:

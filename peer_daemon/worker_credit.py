@@ -1,4 +1,4 @@
-"""Grants a worker its credit: counts for each receiver (`credit`), and says so to the worker."""
+"""Grants a worker its credit: counts for each receiver (`credit`), each message with its fixed cost, and says so."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 
 from axonp2p.sandbox.messages import MayTell
+from axonp2p.wire.frame import FRAME_COST
 from peer_daemon.credit import Credit
 
 CLIENT = None
@@ -27,17 +28,17 @@ class WorkerCredit:
             self._grant(rank, self._credits.setdefault(rank, Credit()).first())
 
     def said(self, rank: int | None, count: int) -> None:
-        """The worker's bytes wait for that line. Raises `MalformedMessage` when it had no credit."""
-        self._credits[rank].said(count)
+        """A message with so many bytes of payload waits for that line. Raises `MalformedMessage` without credit."""
+        self._credits[rank].said(count + FRAME_COST)
 
     def dropped(self, rank: int | None, count: int) -> None:
         """That receiver is out of reach. Raises `MalformedMessage` too, but not for a rank that never had credit."""
         if rank in self._credits:
-            self._credits[rank].dropped(count)
+            self._credits[rank].dropped(count + FRAME_COST)
 
     def went(self, rank: int | None, count: int) -> None:
-        """The line has taken so many bytes."""
-        self._grant(rank, self._credits[rank].went(count))
+        """The line has taken a message of so many bytes."""
+        self._grant(rank, self._credits[rank].went(count + FRAME_COST))
 
     async def tell(self, tell_worker: Callable[[MayTell], Awaitable[None]]) -> None:
         """Say what was granted since the last time."""

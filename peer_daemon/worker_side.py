@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
@@ -9,9 +10,14 @@ from axonp2p.errors import MalformedMessage, Refused, Unreachable
 from axonp2p.jobs.messages import FromWorker, WorkerStarted
 from axonp2p.sandbox.messages import Control, Started, ToMember
 from axonp2p.transport.mesh import Mesh
+from peer_daemon.pace import Pace
 from peer_daemon.to_client import ToClient
 from peer_daemon.worker_credit import CLIENT, WorkerCredit
 from peer_daemon.workplace import Worker
+
+UNPAID_A_SECOND = 500.0
+"""Messages of one worker that take no credit: small ones to the client, and those to members out of reach. In a flood
+of them the worker is read no faster, until it stands in its full channel. An honest one says a few in a round."""
 
 
 class WorkerSide:
@@ -31,6 +37,7 @@ class WorkerSide:
         self._credit = credit
         self._link_lost = link_lost
         self._sign = sign
+        self._unpaid = Pace(UNPAID_A_SECOND)
 
     async def hear(self, worker: Worker) -> None:
         """Carry what it says. Raises `Unreachable` when it is gone, `PeerMisbehaved` when it breaks the protocol."""
@@ -38,10 +45,13 @@ class WorkerSide:
         while True:
             message, payload = await worker.channel.receive()
             match message:
+                case Control(bulk=True) | ToMember() if not payload:
+                    raise MalformedMessage("the worker says bulk without a payload")
                 case Control(bulk=True):
                     self._credit.said(CLIENT, len(payload))
                     self._client.bulk(payload)
                 case Control(sign=sign):
+                    await self._in_time()
                     await self._client.word(FromWorker(signature=self._sign(payload) if sign else b""), payload)
                 case ToMember():
                     await self._to_member(message.rank, payload)
@@ -57,6 +67,12 @@ class WorkerSide:
         except (Unreachable, Refused) as error:
             # A rank that has left the roster, or cannot be reached: the coordinator decides what becomes of it.
             self._credit.dropped(rank, len(payload))
+            await self._in_time()
             await self._link_lost(rank, error.message)
         else:
             self._credit.said(rank, len(payload))
+
+    async def _in_time(self) -> None:
+        wait = self._unpaid.wait(1, time.monotonic())
+        if wait > 0:
+            await asyncio.sleep(wait)

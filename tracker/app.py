@@ -109,7 +109,7 @@ class Tracker:
         shared.says_of_log = self.watcher.says_of
         logs = LogRoutes(self._log, lambda: self.watcher.watched)
         extra = [shared.add_routes, self._prober.add_routes, host.add_routes, logs.add_routes]
-        relay = RelayServer(relay_limits, clock) if settings.relay else None
+        relay = RelayServer(relay_limits, clock, index.__contains__) if settings.relay else None
         self._relay = RelayDoor(relay, "this tracker", host)
         metrics.watch_hosting(lambda: self.hosting.running)
         if self._relay.server:

@@ -69,4 +69,5 @@ async def take_lease(
     except BaseException:
         await session.close()
         raise
+    session.wait_for_long()  # the peer's owner may pause its worker
     return Lease(session, row, promise, answer, name=name)

@@ -104,6 +104,7 @@ class HostServer:
     async def _take(self, session: Session, asked: HostJob, manifest: bytes) -> None:
         blob = await asyncio.to_thread(read_manifest, manifest, asked.blob)
         tending = await self._keeper.take(session.peer, source_of(session.address), asked, blob)
+        session.admit()
         if tending.arriving.locked():
             raise Busy("this job comes on another session just now")
         async with tending.arriving:

@@ -22,7 +22,7 @@ from axonp2p.sandbox.environment import closed_to_others, find_environment
 from axonp2p.sandbox.first_process import FirstProcess
 from axonp2p.sandbox.launch import Launched, find_bubblewrap, launch, made_up_files
 from axonp2p.sandbox.limits import Limits
-from axonp2p.sandbox.log import BoundedLog
+from axonp2p.sandbox.log import READ_AT_ONCE, BoundedLog, LogPace
 from axonp2p.sandbox.processors import HeldProcessors
 from axonp2p.sandbox.seccomp import filter_program, open_filter
 from axonp2p.sandbox.step_down import choose_user
@@ -31,9 +31,6 @@ from axonp2p.sandbox.worker_group import WorkerGroup, own_territory
 
 LOG_TAIL = 4000
 """Characters of the log that the end of a worker carries."""
-_LOG_PIECE = 64 * 1024
-_LOG_PAUSE_S = 0.002
-"""After a full piece: a job that floods its log gets 32 MB/s of our attention, not a whole core."""
 _LOG_END_S = 2.0
 
 _TRY_TIMEOUT_S = 30.0
@@ -155,17 +152,28 @@ class SandboxedWorker:
         return WorkerEnd(*ending(found, self._limits), tail)
 
     async def _read_log(self) -> None:
-        reader = asyncio.StreamReader(limit=_LOG_PIECE)
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), self._launched.log
-        )
+        # Straight from the pipe, which fills while nothing is read: a reader of asyncio's would read ahead.
+        pipe, pace, loop = self._launched.log, LogPace(), asyncio.get_running_loop()
+        os.set_blocking(pipe.fileno(), False)
+        readable = asyncio.Event()
         try:
-            while piece := await reader.read(_LOG_PIECE):
+            while True:
+                readable.clear()
+                loop.add_reader(pipe.fileno(), readable.set)
+                try:
+                    await readable.wait()
+                finally:
+                    loop.remove_reader(pipe.fileno())
+                try:
+                    piece = os.read(pipe.fileno(), READ_AT_ONCE)
+                except BlockingIOError:
+                    continue
+                if not piece:
+                    return
                 self._log.add(piece)
-                if len(piece) == _LOG_PIECE:
-                    await asyncio.sleep(_LOG_PAUSE_S)
+                await asyncio.sleep(pace.pause(len(piece), loop.time()))
         finally:
-            transport.close()
+            pipe.close()
 
 
 def why_no_sandbox() -> str:

@@ -5,6 +5,28 @@ from __future__ import annotations
 import unicodedata
 from collections import deque
 
+READ_AT_ONCE = 64 * 1024
+"""As much as a pipe holds."""
+BURST_BYTES = 1024 * 1024
+READ_A_SECOND = 4 * 1024 * 1024
+"""What a job may print without being slowed down, and how fast it may print on: many thousand lines a second."""
+LEAST_PAUSE_S = 0.01
+"""Between two readings: whoever prints single bytes wakes us no more often."""
+
+
+class LogPace:
+    """How long to read nothing: a job that floods its log waits in `write`, at its own cost. Times are seconds."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+        self._at = float("-inf")
+
+    def pause(self, count: int, now: float) -> float:
+        """After a reading that brought `count` bytes."""
+        self._ahead = max(0.0, self._ahead - (now - self._at) * READ_A_SECOND) + count
+        self._at = now
+        return max(LEAST_PAUSE_S, (self._ahead - BURST_BYTES) / READ_A_SECOND)
+
 
 class BoundedLog:
     """The head and the tail of a stream of bytes, `limit` bytes together; what lies between is counted."""

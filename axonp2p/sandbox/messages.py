@@ -63,9 +63,10 @@ class FromMember(Message, tag=True, frozen=True):
 class MayTell(Message, tag=True, frozen=True):
     """Daemon to worker: credit for so many more bytes of payload to one member.
 
-    The worker keeps a sum for each rank: `bytes` are added, the length of the payload of each `ToMember` is taken
-    off (headers are not counted). It says `ToMember` only while the sum is above 0, which may then fall below 0 by
-    that one message; who says it at 0 or below has broken the protocol and is ended.
+    The worker keeps a sum for each rank: `bytes` are added, the length of the payload of each `ToMember` and 256 for
+    the message itself are taken off (`wire.frame.FRAME_COST`). It says `ToMember` only while the sum is above 0, which
+    may then fall below 0 by that one message; who says it at 0 or below, or without a payload, has broken the protocol
+    and is ended. Messages that need no credit are read at a pace, which stops the worker in its channel.
 
     The first credit of a member comes when a roster names it, before any order that could need it; more comes as
     its link takes what was said. Credit never lapses: a new round, attempt or roster changes no sum. A member that

@@ -20,7 +20,7 @@ from axonp2p.training.checkpoint_file import Model
 from axonp2p.training.crew import Crew, RoundBegun, Sight, Standing, Told
 from axonp2p.training.file_fetch import FileFetch
 from axonp2p.training.file_parts import cut
-from axonp2p.training.inbox import Inbox
+from axonp2p.training.inbox import MOST_PROGRESS, Inbox
 from axonp2p.training.member_words import MemberWord, owners_word, word_of
 from axonp2p.training.messages import FilePart, FromWorkerTraining, Piece, PieceList, SendFile, StartRound
 from axonp2p.training.phases import Phase
@@ -137,7 +137,7 @@ class Coordinator:
     def line_measured(self, rank: int, upload: float, download: float) -> None:
         """What a member's line carries, in bytes a second, as its daemon measured it; 0 where it does not know."""
         if self._training:
-            self._inbox.put(LineHeard(rank, upload, download))
+            self._inbox.put_told(rank, LineHeard(rank, upload, download), MOST_PROGRESS)
 
     async def join(self, rank: int, name: str) -> None:
         """One more member, whose worker has the bundle; the rank is a new one. After training it is of no use."""
@@ -152,7 +152,7 @@ class Coordinator:
         elif isinstance(word, MemberResumed):
             self._still.discard(rank)
         if self._training:
-            self._inbox.put(word)
+            self._inbox.put_told(rank, word)
         elif self._fetch:
             self._fetch.stirred(rank)
             self._show(word)

@@ -18,32 +18,37 @@ class Inbox:
     """Events in the order in which they came. Putting one in never waits."""
 
     def __init__(self) -> None:
-        self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._events: asyncio.Queue[tuple[int | None, Event]] = asyncio.Queue()
         self._waiting: Counter[int] = Counter()
 
     def put(self, event: Event) -> None:
-        """Something that happened; who says it is not limited."""
-        self._events.put_nowait(event)
+        """Something that happened here; who says it is not limited."""
+        self._events.put_nowait((None, event))
+
+    def put_told(self, rank: int, event: Event, most: int = MOST_WAITING) -> bool:
+        """Something that a member's daemon tells; False, and it is not kept, when `most` words of it wait."""
+        if self._waiting[rank] >= most:
+            return False
+        self._waiting[rank] += 1
+        self._events.put_nowait((rank, event))
+        return True
 
     def put_word(self, word: MemberWord) -> bool:
         """Something that a member says; False when it says too much."""
-        if isinstance(word, ProgressHeard) and self._waiting[word.rank] >= MOST_PROGRESS:
+        if isinstance(word, ProgressHeard):
+            self.put_told(word.rank, word, MOST_PROGRESS)
             return True
-        self._waiting[word.rank] += 1
-        if self._waiting[word.rank] > MOST_WAITING:
-            return False
-        self._events.put_nowait(word)
-        return True
+        return self.put_told(word.rank, word)
 
     async def take(self, seconds: float | None) -> Event | None:
         """The next one; None when none comes for so long."""
         try:
             async with asyncio.timeout(seconds):
-                event = await self._events.get()
+                rank, event = await self._events.get()
         except TimeoutError:
             return None
-        if isinstance(event, MemberWord):
-            self._waiting[event.rank] -= 1
+        if rank is not None:
+            self._waiting[rank] -= 1
         return event
 
     def __len__(self) -> int:

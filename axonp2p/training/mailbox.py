@@ -1,8 +1,8 @@
 """What the worker hears and says, with a thread for each, so that its work waits for neither.
 
-The reading thread stops when `WAITING` messages lie untaken, which stops the daemon, the links and in the end the
-members that send. The writing thread takes what there is to say from the outbox; work never waits for it, so members
-that all send at once cannot block each other.
+The reading thread stops when `WAITING` messages or `WAITING_BYTES` lie untaken, which stops the daemon, the links and
+in the end the members that send. The writing thread takes what there is to say from the outbox; work never waits for
+it, so members that all send at once cannot block each other.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from axonp2p.errors import AxonError
 from axonp2p.sandbox.inside import Inside
@@ -19,10 +19,37 @@ from axonp2p.training.messages import BetweenMembers, FromWorkerTraining
 from axonp2p.training.outbox import Outbox
 
 WAITING = 256
-"""Messages that may lie unread: 64 MiB of parts of slices in 32 bits."""
+"""Messages that may lie unread."""
+WAITING_BYTES = 64 * 2**20
+"""The same in bytes of their payloads: 256 parts of slices in 32 bits."""
 
 Heard = tuple[ToWorkerMessage, memoryview]
 Own = TypeVar("Own")
+
+
+class _Heard(queue.Queue[Any]):
+    """Full with so many messages, or so many bytes of payloads, in it."""
+
+    def __init__(self) -> None:
+        super().__init__(WAITING)
+        self._bytes = 0
+
+    def _qsize(self) -> int:
+        # What `queue.Queue` compares with its most, under its lock.
+        return max(super()._qsize(), WAITING) if self._bytes >= WAITING_BYTES else super()._qsize()
+
+    def _put(self, item: Any) -> None:
+        self._bytes += _payload_bytes(item)
+        super()._put(item)
+
+    def _get(self) -> Any:
+        item = super()._get()
+        self._bytes -= _payload_bytes(item)
+        return item
+
+
+def _payload_bytes(item: Any) -> int:
+    return len(item[1]) if isinstance(item, tuple) and isinstance(item[1], memoryview) else 0
 
 
 class Mailbox(Generic[Own]):
@@ -30,7 +57,7 @@ class Mailbox(Generic[Own]):
 
     def __init__(self, inside: Inside) -> None:
         self._inside = inside
-        self._heard: queue.Queue[Heard | Own | BaseException] = queue.Queue(WAITING)
+        self._heard = _Heard()
         self._outbox = Outbox()
         self._stirred = threading.Condition()
         self._closing = False
@@ -47,7 +74,9 @@ class Mailbox(Generic[Own]):
         Raises what ended the channel (`Unreachable` when the daemon closed it) or another thread.
         """
         try:
-            heard = self._heard.get(timeout=seconds) if seconds != 0 else self._heard.get_nowait()
+            heard: Heard | Own | BaseException = (
+                self._heard.get(timeout=seconds) if seconds != 0 else self._heard.get_nowait()
+            )
         except queue.Empty:
             return None
         if isinstance(heard, BaseException):

@@ -22,7 +22,7 @@ from axonp2p.training.messages import (
     RoundDone,
     SegmentRedone,
 )
-from axonp2p.wire.frame import pack_frame
+from axonp2p.wire.frame import FRAME_COST, pack_frame
 
 Inner = FromWorkerTraining | BetweenMembers
 _Waiting = tuple[Inner, bytes | memoryview]
@@ -96,7 +96,7 @@ class Outbox:
                     self._lines[rank] = self._lines.pop(rank)
                     message, payload = queue.popleft()
                     packed = pack_frame(message, payload)
-                    line.credit -= len(packed)
+                    line.credit -= len(packed) + FRAME_COST
                     return (Control(bulk=True) if rank is None else ToMember(rank=rank)), packed
         return None
 

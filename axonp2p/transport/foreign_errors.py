@@ -67,7 +67,7 @@ def translated(error: BaseException, called: str, unreachable: type[Unreachable]
             fix="get its current address; if it is right, somebody between here and there is listening in",
         )
     if isinstance(error, aiohttp.WSServerHandshakeError):
-        kind = Busy if error.status == 503 else Refused
+        kind = Busy if error.status in (429, 503) else Refused
         return kind(f"{called} opens no session", cause=f"HTTP status {error.status}")
     return unreachable(f"{called} cannot be reached", cause=plain_words(error))
 

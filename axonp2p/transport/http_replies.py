@@ -36,6 +36,9 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 BODY_WITHIN_S = 10.0
 """How long a caller may take to send a body, in seconds."""
 
+REFUSED_AFTER_S = 0.5
+"""Whoever asks too often hears so only then, in seconds: a refusal costs us as much as many an answer."""
+
 ANSWERED = web.RequestKey("answered", web.StreamResponse)
 """The response of a request that became a session: there is no other to give any more."""
 
@@ -105,6 +108,8 @@ async def errors_as_refusals(request: web.Request, handler: Handler) -> web.Stre
     except AxonError as error:
         if ANSWERED in request:
             return request[ANSWERED]
+        if isinstance(error, TooOften):
+            await asyncio.sleep(REFUSED_AFTER_S)
         return _refuse(request, error)
     except web.HTTPException as error:
         reason = f"{request.method} {request.path[:100]}: {error.reason.lower()}"

@@ -1,12 +1,13 @@
 """What this room asks of the kernel, of asyncio and of aiohttp for one line, and what the kernel says of it (a door).
 
-Three of aiohttp's attributes are not public, nor three of asyncio's TLS. aiohttp's version is fixed in setup.cfg, and a
+Three of aiohttp's attributes are not public, nor four of asyncio's TLS. aiohttp's version is fixed in setup.cfg, and a
 test notices when they go.
 """
 
 from __future__ import annotations
 
 import asyncio
+import asyncio.sslproto
 import socket
 import struct
 from collections.abc import Callable
@@ -18,9 +19,15 @@ from aiohttp import ClientWebSocketResponse, web
 from axonp2p.transport.read_pace import ReadPace
 from axonp2p.transport.tcp_state import TcpState
 
+READ_BYTES, SESSION_READ_BYTES = 32 * 1024, 256 * 1024
+"""What TLS reads in one go, on any connection and on one of a session. asyncio sets that much memory aside for each
+connection, and touches it, before its first byte: 256 KiB would make silent connections dear."""
 UNSENT_BYTES = 256 * 1024
 BUFFERED_BYTES = 128 * 1024
 """What may lie in the kernel not sent yet, and before it in this program: so little stands before the next word."""
+
+assert hasattr(asyncio.sslproto.SSLProtocol, "max_size")
+asyncio.sslproto.SSLProtocol.max_size = READ_BYTES
 
 # struct tcp_info of <linux/tcp.h>: rtt is the 16th of the 32-bit numbers that begin at byte 8.
 _RTT, _ACKED_RECEIVED, _BUSY = struct.Struct("=I"), struct.Struct("=QQ"), struct.Struct("=Q")
@@ -42,6 +49,13 @@ def tune(line: ClientWebSocketResponse | web.WebSocketResponse) -> None:
     if plain is not None and hasattr(socket, "TCP_NOTSENT_LOWAT"):
         with suppress(OSError):  # a line that is already gone is noticed by whoever reads it
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+
+
+def read_in_large(line: ClientWebSocketResponse | web.WebSocketResponse) -> None:
+    """Read as much in one go as bulk needs, for a session that may bring it."""
+    transport = line._writer.transport if line._writer is not None else None
+    if (tls := getattr(transport, "_ssl_protocol", None)) is not None:
+        tls.max_size = SESSION_READ_BYTES
 
 
 def read_at_a_pace(line: asyncio.BaseTransport) -> None:
@@ -95,13 +109,39 @@ class PacedReading(asyncio.BufferedProtocol):
         self._tls.connection_lost(error)
 
 
-def notice_arrivals(line: ClientWebSocketResponse | web.WebSocketResponse, hear: Callable[[], None]) -> None:
-    """Have `hear` called for every few bytes that arrive: a long message is a sign of life before it is whole."""
+class _CountingParser:
+    """Stands between a connection of aiohttp and its reader of WebSocket frames."""
+
+    def __init__(self, parser: Any, hear: Callable[[int], bool]) -> None:
+        self._parser = parser
+        self.hear = hear
+
+    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+        """Bytes of the line; True: no more of them are wanted."""
+        if not self.hear(len(data)):
+            return True, b""
+        fed: tuple[bool, bytes] = self._parser.feed_data(data)
+        return fed
+
+    def feed_eof(self) -> None:
+        """The line is closed."""
+        self._parser.feed_eof()
+
+
+def notice_arrivals(line: ClientWebSocketResponse | web.WebSocketResponse, hear: Callable[[int], bool]) -> None:
+    """Have `hear` called with the count of bytes whenever some arrive, before they are read; it says whether to go on.
+
+    So a long message is a sign of life before it is whole, and what never becomes one is counted. The newest `hear` of
+    a line counts.
+    """
     writer = line._writer
     assert writer is not None
     protocol: Any = writer.transport.get_protocol()
-    assert hasattr(protocol, "_data_received_cb")
-    protocol._data_received_cb = hear
+    parser = protocol._payload_parser
+    if isinstance(parser, _CountingParser):
+        parser.hear = hear
+    elif parser is not None:  # None: the line was lost a moment ago
+        protocol._payload_parser = _CountingParser(parser, hear)
 
 
 def read_tcp_state(plain: socket.socket) -> TcpState | None:

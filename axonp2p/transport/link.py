@@ -137,6 +137,8 @@ class Link:
         if self._session is not None:
             self._start(self._session.close())
         self._session = session
+        session.admit()
+        session.wait_for_long()  # the member's worker may stand still
         self._road.opened(session)
         self.down.clear()
         self.wanted.set()

@@ -6,39 +6,59 @@ import asyncio
 import errno
 import os
 import socket
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from aiohttp import WSMsgType, web
 
-from axonp2p.errors import AxonError, Busy, MalformedMessage, PortTaken, SettingsError, Unreachable
+from axonp2p.errors import (
+    AxonError,
+    Busy,
+    MalformedMessage,
+    PeerMisbehaved,
+    PortTaken,
+    SettingsError,
+    TooOften,
+    Unreachable,
+)
+from axonp2p.holdings import Bounds, Holdings
 from axonp2p.identity.certificate import Certificate
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import short
 from axonp2p.logs import get_logger
-from axonp2p.transport.address import join_host_port
+from axonp2p.transport.address import join_host_port, source_of
+from axonp2p.transport.connections import Connections
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
 from axonp2p.transport.handshake import SESSION_PATH, check_hello, make_challenge
 from axonp2p.transport.http_replies import ANSWERED, errors_as_refusals
+from axonp2p.transport.line_tuning import notice_arrivals
 from axonp2p.transport.messages import HANDSHAKE_LIMIT, NONCE_BYTES, Welcome, refusal_of
-from axonp2p.transport.relay.inner import EarlyBytes, RelayedTransport
+from axonp2p.transport.rate_limit import RateLimit
 from axonp2p.transport.session import CLOSE_S, Session
+from axonp2p.transport.waiting_bytes import WaitingBytes
 from axonp2p.wire.codec import encode
 from axonp2p.wire.frame import FRAME_LIMIT
 
 log = get_logger(__name__)
 
-HANDSHAKE_S = 10.0
-"""How long a caller may take for TLS, and again for its proof, in seconds."""
-MOST_HANDSHAKES = 128
-MOST_HANDSHAKES_OF_ONE = 64
-"""How many callers may be half way through a handshake at once, in all and from one IP address."""
-MOST_SESSIONS = 512
-MOST_SESSIONS_OF_ONE = 256
-"""How many sessions there may be at once, in all and from one IP address."""
-KEEP_ALIVE_S = 75
-"""How long a connection for short questions stays open unused; `HttpCaller` gives it up sooner."""
+PROOF_S = 3.0
+"""How long a caller may take from its request to its proof, in seconds: two round trips and one signature."""
+MOST_HANDSHAKES, MOST_HANDSHAKES_OF_ONE = 256, 64
+"""How many callers may be half way through a handshake at once, in all and of one household: all members of a job on
+one machine may come together. Where there are more, those of whoever has most are cut, after `HANDSHAKE_LEAST_S`."""
+HANDSHAKE_LEAST_S = 0.5
+"""Seconds that a half-open handshake is left alone: a round trip."""
+MOST_SESSIONS, MOST_SESSIONS_OF_ONE, MOST_SESSIONS_OF_KEY = 512, 128, 64
+"""How many sessions there may be at once: in all, of one household and of one key. Those that the application has taken
+in (`Session.admit`) keep their places; others give way after `SESSION_LEAST_S`."""
+SESSION_LEAST_S = 10.0
+"""Seconds that a session is safe: as long as a caller may take to say what it wants."""
+HANDSHAKE_ROOM = 16 * HANDSHAKE_LIMIT
+"""Bytes of a caller that are read before its proof has been."""
+UNTAKEN_OF_ONE, UNTAKEN_IN_ALL = 4 * 2**20, 16 * 2**20
+"""Bytes that lie here untaken on all sessions together that are not taken in, of one household and in all."""
+MESSAGES_A_SECOND, MESSAGES_AT_ONCE = 100.0, 500.0
+"""Messages of one household that are dealt with on such sessions."""
 
 
 class Listener:
@@ -48,19 +68,19 @@ class Listener:
         self._key = key
         self._certificate = certificate
         if errors_as_refusals not in app.middlewares:
-            app.middlewares.append(errors_as_refusals)
-        # auto_decompress would let a small body unfold past the cap it was held to.
-        self._runner = web.AppRunner(
-            app,
-            access_log=None,
-            shutdown_timeout=CLOSE_S,
-            keepalive_timeout=KEEP_ALIVE_S,
-            auto_decompress=False,
-        )
-        self._tls = certificate.server_context()
+            app.middlewares.insert(0, errors_as_refusals)
+        self._connections = Connections(certificate.server_context())
+        app.middlewares.insert(0, self._connections.at_work)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSE_S)
         self._server: asyncio.Server | None = None
-        self._sessions: set[Session] = set()
-        self._half_open: Counter[str] = Counter()
+        self._sessions: dict[web.WebSocketResponse, Session] = {}
+        self._lines: dict[Session, web.WebSocketResponse] = {}
+        self._messages = RateLimit(MESSAGES_A_SECOND, MESSAGES_AT_ONCE)
+        handshakes = Bounds(MOST_HANDSHAKES, MOST_HANDSHAKES_OF_ONE, MOST_HANDSHAKES, HANDSHAKE_LEAST_S)
+        self._handshakes: Holdings[asyncio.Transport] = Holdings("handshakes", handshakes)
+        sessions = Bounds(MOST_SESSIONS, MOST_SESSIONS_OF_ONE, MOST_SESSIONS_OF_KEY, SESSION_LEAST_S)
+        self._places: Holdings[web.WebSocketResponse] = Holdings("sessions", sessions)
+        self._untaken: WaitingBytes[Session] = WaitingBytes(UNTAKEN_OF_ONE, UNTAKEN_IN_ALL)
         self.host = ""
         """The IP address on which it listens, once started."""
         self.port = 0
@@ -69,21 +89,15 @@ class Listener:
     async def start(self, host: str, port: int) -> int:
         """Listen; port 0 takes a free one. Returns the port. Raises `PortTaken` or `SettingsError`."""
         await self._runner.setup()
-        handler = self._runner.server
-        assert handler is not None
+        self._connections.serves = self._runner.server
         try:
             self._server = await asyncio.get_running_loop().create_server(
-                handler,
-                host,
-                port,
-                ssl=self._tls,
-                ssl_handshake_timeout=HANDSHAKE_S,
-                ssl_shutdown_timeout=CLOSE_S,
-                backlog=512,
+                self._connections.new, host, port, backlog=512
             )
         except OSError as error:
             await self._runner.cleanup()
             raise _cannot_listen(host, port, error) from error
+        self._connections.start()
         self.host, self.port = self._server.sockets[0].getsockname()[:2]
         return self.port
 
@@ -91,38 +105,42 @@ class Listener:
         """Take no more callers and end every session. Harmless when it does not listen."""
         if self._server is not None:
             self._server.close()
-            await asyncio.gather(*(session.close() for session in self._sessions))
+            await asyncio.gather(*(session.close() for session in list(self._sessions.values())))
             self._server = None
+        await self._connections.stop()
         await self._runner.cleanup()
 
-    async def take_in(self, outer: asyncio.Transport, caller: str, ready: Callable[[], Awaitable[None]]) -> None:
-        """Serve the stream of a relay as if `caller` (an IP address, as the relay says) had dialled us.
+    async def take_in(
+        self, outer: asyncio.Transport, caller: str, relay: str, ready: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Serve the stream of `relay` as if `caller` (an IP address, as the relay says) had dialled us.
 
-        `ready` is called once its bytes may come. Raises one of `NETWORK_ERRORS` when there is no TLS with it.
+        `ready` is called once its bytes may come. Raises one of `NETWORK_ERRORS` when there is no TLS with it, and
+        `TooOften` or `Busy` when there are too many of that caller, through that relay or in all.
         """
-        handler = self._runner.server
-        assert handler is not None  # it listens
-        early = EarlyBytes()
-        starting = asyncio.create_task(
-            asyncio.get_running_loop().start_tls(
-                outer,
-                early,
-                self._tls,
-                server_side=True,
-                ssl_handshake_timeout=HANDSHAKE_S,
-                ssl_shutdown_timeout=CLOSE_S,
-            )
-        )
+        await self._connections.take_in(outer, caller, relay, ready)
+
+    def holds(self, session: Session, count: int) -> None:
+        """`session.Door`."""
+        largest = self._untaken.holds(session, source_of(session.address), count)
+        if largest is not None:
+            self._untaken.release(largest)
+            self._connections.misused(largest.address)
+            largest.end(Busy("more lies here untaken than there is room for", fix="take what is said, or say less"))
+
+    def wait(self, session: Session) -> float:
+        """`session.Door`."""
         try:
-            await asyncio.sleep(0)  # from its first step on it takes what comes
-            await ready()
-            inner = await starting
-        except BaseException:
-            starting.cancel()
-            outer.abort()
-            raise
-        if inner is not None:
-            early.hand_over(RelayedTransport(inner, caller), handler())
+            self._messages.take(session.address, _now())
+        except TooOften as error:
+            return error.wait_s
+        return 0.0
+
+    def admitted(self, session: Session) -> None:
+        """`session.Door`."""
+        self._untaken.release(session)
+        if (line := self._lines.get(session)) is not None:
+            self._places.works(line)
 
     def serve_sessions(self, app: web.Application, serve: Callable[[Session], Awaitable[None]]) -> None:
         """Route GET /v1/session to `serve`, which has a session until it returns or raises an `AxonError`.
@@ -149,28 +167,43 @@ class Listener:
         Raises `VersionMismatch`, `PeerMisbehaved`, `Busy` or `Unreachable`; the caller has been told by then.
         """
         address = request.remote or ""
-        async with self._one_more_handshake(address):
-            line = web.WebSocketResponse(timeout=CLOSE_S, autoping=False, compress=False, max_msg_size=FRAME_LIMIT + 1)
-            if not line.can_prepare(request):
-                raise MalformedMessage("only a WebSocket can become a session")
-            try:
-                async with asyncio.timeout(HANDSHAKE_S):
-                    await line.prepare(request)
-                    request[ANSWERED] = line
-                    session = await self._prove(line, address)
-            except NETWORK_ERRORS as error:
-                await _hang_up(line)
-                raise Unreachable("a caller was lost during its handshake", cause=plain_words(error)) from error
-            except AxonError as error:
-                with suppress(TimeoutError, *NETWORK_ERRORS):
-                    async with asyncio.timeout(CLOSE_S):
-                        await line.send_bytes(encode(refusal_of(error)))
-                await _hang_up(line)
-                raise
-        self._keep(session)
+        line = web.WebSocketResponse(timeout=CLOSE_S, autoping=False, compress=False, max_msg_size=FRAME_LIMIT + 1)
+        if not line.can_prepare(request):
+            raise MalformedMessage("only a WebSocket can become a session")
+        transport = request.transport
+        if transport is None:
+            raise Unreachable("a caller was lost during its handshake", cause="it hung up")
+        for other in self._handshakes.take(transport, source_of(address), "", _now()):
+            other.abort()
+        try:
+            async with asyncio.timeout(PROOF_S):
+                await line.prepare(request)
+                request[ANSWERED] = line
+                session = await self._prove(line, address)
+        except NETWORK_ERRORS as error:
+            await _hang_up(line)
+            raise Unreachable("a caller was lost during its handshake", cause=plain_words(error)) from error
+        except AxonError as error:
+            with suppress(TimeoutError, *NETWORK_ERRORS):
+                async with asyncio.timeout(CLOSE_S):
+                    await line.send_bytes(encode(refusal_of(error)))
+            await _hang_up(line)
+            raise
+        finally:
+            self._handshakes.release(transport)
+            if line not in self._sessions:
+                self._places.release(line)
         return session
 
     async def _prove(self, line: web.WebSocketResponse, address: str) -> Session:
+        room = HANDSHAKE_ROOM
+
+        def hear(count: int) -> bool:
+            nonlocal room
+            room -= count
+            return room >= 0
+
+        notice_arrivals(line, hear)
         nonce = os.urandom(NONCE_BYTES)
         await line.send_bytes(make_challenge(self._key.peer_id, nonce))
         kind, data, _ = await line.receive()
@@ -182,27 +215,26 @@ class Listener:
             listener=self._key.peer_id,
             fingerprint=self._certificate.fingerprint,
         )
+        for other in self._places.take(line, source_of(address), peer, _now()):
+            self._sessions[other].end(Busy("this session waited while others came to do something"))
         await line.send_bytes(encode(Welcome()))
-        return Session(line, peer=peer, address=address, called=f"peer {short(peer)}")
-
-    @asynccontextmanager
-    async def _one_more_handshake(self, address: str) -> AsyncIterator[None]:
-        if self._half_open.total() >= MOST_HANDSHAKES or self._half_open[address] >= MOST_HANDSHAKES_OF_ONE:
-            raise Busy("too many callers are in their handshake", fix="try again in a few seconds")
-        of_one = sum(session.address == address for session in self._sessions)
-        if len(self._sessions) >= MOST_SESSIONS or of_one >= MOST_SESSIONS_OF_ONE:
-            raise Busy("too many sessions are open", fix="try again later, or elsewhere")
-        self._half_open[address] += 1
-        try:
-            yield
-        finally:
-            self._half_open[address] -= 1
-            self._half_open += Counter()  # drops the addresses that are down to zero
-
-    def _keep(self, session: Session) -> None:
-        self._sessions.add(session)
+        session = Session(line, peer=peer, address=address, called=f"peer {short(peer)}", door=self)
+        self._sessions[line], self._lines[session] = session, line
         ended = asyncio.create_task(session.ended.wait())
-        ended.add_done_callback(lambda _: self._sessions.discard(session))
+        ended.add_done_callback(lambda _: self._forget(line))
+        return session
+
+    def _forget(self, line: web.WebSocketResponse) -> None:
+        self._places.release(line)
+        if (session := self._sessions.pop(line, None)) is not None:
+            del self._lines[session]
+            if isinstance(session.failure, PeerMisbehaved):
+                self._connections.misused(session.address)
+            self._untaken.release(session)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 async def _hang_up(line: web.WebSocketResponse) -> None:

@@ -17,14 +17,14 @@ import functools
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 from aiohttp import ClientWebSocketResponse, WebSocketError, WSCloseCode, WSMsgType, web
 
 from axonp2p.errors import AxonError, MalformedMessage, MessageTooLarge, PeerMisbehaved, Unreachable
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
-from axonp2p.transport.line_tuning import notice_arrivals, read_tcp_state, tune
+from axonp2p.transport.line_tuning import notice_arrivals, read_in_large, read_tcp_state, tune
 from axonp2p.transport.messages import Refusal, error_of, refusal_of
 from axonp2p.transport.tcp_state import TcpState
 from axonp2p.transport.window import ReceiveWindow, SendWindow
@@ -43,6 +43,28 @@ CLOSE_S = 2.0
 """How long a close waits for the other side to agree, in seconds."""
 SMALL_BYTES = 16 * 1024
 """Frames up to this size are never held back to slow the other side down."""
+UNTAKEN_S = 60.0
+"""A session whose other side takes nothing for so long, while something waits for it, is ended, in seconds."""
+
+
+MOST_TURNS = 20
+"""So often a message is put off while others of its household come first, before it is dealt with all the same."""
+
+
+class Door(Protocol):
+    """What counts the sessions that strangers open, and what they send ahead."""
+
+    def holds(self, session: Session, count: int) -> None:
+        """So many bytes of that session wait for our application now."""
+        ...
+
+    def admitted(self, session: Session) -> None:
+        """The application has taken that caller in."""
+        ...
+
+    def wait(self, session: Session) -> float:
+        """For how many seconds a message of that session is not dealt with yet; 0: now, and it is counted."""
+        ...
 
 
 class Session:
@@ -56,9 +78,10 @@ class Session:
         address: str,
         called: str,
         relay: str = "",
+        door: Door | None = None,
         release: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`release` frees what the connection was made with; it is awaited once, at the end."""
+        """`door`: where a stranger opened it. `release` frees what the connection was made with, once, at the end."""
         self.peer = peer
         self.relay = relay
         """Through which we dialled, as `Way` shows it; empty for a direct line, and on the side that was dialled."""
@@ -69,10 +92,17 @@ class Session:
         self._line = line
         self._plain: socket.socket | None = line.get_extra_info("socket")
         tune(line)
+        if door is None:
+            read_in_large(line)
+        self._door = door
         self._release = release
+        self._untaken_s: float | None = UNTAKEN_S
         self._window = SendWindow()
         self._arrivals = ReceiveWindow()
+        # The window bounds it, in bytes and in frames (`ReceiveWindow`): a bound of the queue would stop the reader.
         self._queue: asyncio.Queue[memoryview | None] = asyncio.Queue()
+        self._given_up: AxonError | None = None
+        """Why this side ends the session, which the reader is cancelled to do."""
         self.failure: AxonError = Unreachable(f"the session with {called} was closed", cause="closed on this side")
         """Why the session ended, once it has."""
         self._word_turn, self._bulk_turn = asyncio.Lock(), asyncio.Lock()
@@ -118,6 +148,23 @@ class Session:
         """What the kernel has counted on this line; None when it does not say, or the line is gone."""
         return read_tcp_state(self._plain) if self._plain is not None and not self.closed else None
 
+    def admit(self) -> None:
+        """The application has taken the caller in: its session keeps its place, and all of its window."""
+        door, self._door = self._door, None
+        if door is not None and not self.closed:
+            read_in_large(self._line)
+            door.admitted(self)
+
+    def wait_for_long(self) -> None:
+        """The other side may stand still for hours (a worker whose owner needs the machine): signs of life will do."""
+        self._untaken_s = None
+
+    def end(self, reason: AxonError) -> None:
+        """End the session at once, from this side, without waiting for anything. Harmless when it has ended."""
+        if not self.closed and self._given_up is None:
+            self._given_up = reason
+            self._reader.cancel()
+
     def slow_down(self, hold_back: Callable[[int], float]) -> None:
         """From now on the other side hears only `hold_back(bytes)` seconds later that a large message was taken.
 
@@ -133,8 +180,7 @@ class Session:
         frame = pack_frame(message, payload)
         async with self._bulk_turn if bulk else self._word_turn:
             while not self.closed and not self._window.has_room(len(frame), bulk=bulk):
-                self._room.clear()
-                await self._room.wait()
+                await self._until_more_was_taken()
             if self.closed:
                 raise self._why()
             self._window.sent(len(frame))
@@ -150,6 +196,7 @@ class Session:
         if frame is None:
             self._queue.put_nowait(None)  # the next call finds the end as well
             raise self._why()
+        await self._turn()
         wait = self._hold_back(len(frame)) if self._hold_back and len(frame) > SMALL_BYTES else 0.0
         if wait > 0:
             asyncio.get_running_loop().call_later(wait, self._took, len(frame))
@@ -195,9 +242,12 @@ class Session:
                     self._arrivals.arrived(len(data))
                     self._queue.put_nowait(memoryview(data))
                 elif kind is WSMsgType.PONG:
-                    self._window.told(data)
-                    self._room.set()
+                    news = self._window.told(data)
+                    self._arrivals.sign(news=news, now=asyncio.get_running_loop().time())
+                    if news:
+                        self._room.set()
                 elif kind is WSMsgType.PING:
+                    self._arrivals.sign(news=False, now=asyncio.get_running_loop().time())
                     self._tick.set()
                 elif kind is WSMsgType.TEXT:
                     raise MalformedMessage("text where only binary messages travel")
@@ -212,11 +262,9 @@ class Session:
         except NETWORK_ERRORS as error:
             self.failure = self._loss(error)
         except asyncio.CancelledError:
-            if self._silent_looks < SILENT_LOOKS:
+            if self._given_up is None:
                 raise
-            self.failure = Unreachable(
-                f"the session with {self.called} was lost", cause="no sign of life for ten seconds"
-            )
+            self.failure = self._given_up
         finally:
             self._end()
         self._cut()
@@ -231,8 +279,18 @@ class Session:
             with suppress(Unreachable):
                 await self._write(self._line.pong, self._arrivals.word())
 
-    def _hear(self) -> None:
+    def _hear(self, count: int) -> bool:
         self._heard = True
+        try:
+            self._arrivals.read(count)
+        except PeerMisbehaved as error:
+            self.end(type(error)(f"{self.called}: {error.message}"))
+        self._tell_door()
+        return self._given_up is None
+
+    def _tell_door(self) -> None:
+        if self._door is not None:
+            self._door.holds(self, self._arrivals.waiting)
 
     def _look(self) -> None:
         self._silent_looks = 0 if self._heard else self._silent_looks + 1
@@ -240,22 +298,48 @@ class Session:
         if self._silent_looks < SILENT_LOOKS:
             self._watch = asyncio.get_running_loop().call_later(LOOK_S, self._look)
         else:
-            self._reader.cancel()
+            self.end(self._lost("no sign of life for ten seconds"))
 
     # --- how it works ---
+
+    async def _until_more_was_taken(self) -> None:
+        self._room.clear()
+        try:
+            async with asyncio.timeout(self._untaken_s):
+                await self._room.wait()
+        except TimeoutError:
+            self.end(self._lost(f"it took nothing for {UNTAKEN_S:.0f} s"))
+            await self.ended.wait()
+
+    def _lost(self, cause: str) -> Unreachable:
+        return Unreachable(f"the session with {self.called} was lost", cause=cause)
+
+    async def _turn(self) -> None:
+        """Where a stranger opened the session: until one more of its messages may be dealt with."""
+        for _ in range(MOST_TURNS):
+            if self._door is None or (wait := self._door.wait(self)) <= 0:
+                return
+            await asyncio.sleep(wait)
 
     def _took(self, size: int) -> None:
         if self._arrivals.took(size):
             self._tick.set()
+        self._tell_door()
 
     async def _write(self, write: Callable[[bytes], Awaitable[None]], data: bytes) -> None:
         # One writer at a time: aiohttp's writers share one future, which a cancelled one would cancel for all.
         # Never held while the window is full, so that signs of life pass; the other side always reads.
         async with self._writing:
             try:
-                await write(data)
+                async with asyncio.timeout(self._untaken_s):
+                    await write(data)
+            except TimeoutError:
+                # It reads no more: nothing that we say, signs of life neither, could reach it.
+                lost = self._lost(f"it read nothing for {UNTAKEN_S:.0f} s")
+                self.end(lost)
+                raise lost from None
             except NETWORK_ERRORS as error:
-                raise Unreachable(f"the session with {self.called} was lost", cause=plain_words(error)) from error
+                raise self._lost(plain_words(error)) from error
 
     def _loss(self, data: object) -> AxonError:
         """Why no more can be read, from the last thing that aiohttp gave us."""
@@ -263,8 +347,7 @@ class Session:
         if isinstance(error, WebSocketError):
             kind = MessageTooLarge if error.code == WSCloseCode.MESSAGE_TOO_BIG else MalformedMessage
             return kind(f"{self.called} breaks the WebSocket protocol", cause=str(error))
-        cause = "it hung up" if error is None else plain_words(error)
-        return Unreachable(f"the session with {self.called} was lost", cause=cause)
+        return self._lost("it hung up" if error is None else plain_words(error))
 
     def _why(self) -> AxonError:
         # A fresh one each time: each raise would add its own traceback to a shared one.

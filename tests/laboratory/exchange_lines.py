@@ -16,6 +16,7 @@ from itertools import count
 
 from axonp2p.sandbox.messages import Control, ToMember
 from axonp2p.training.outbox import Outbox
+from axonp2p.wire.frame import FRAME_COST
 
 WINDOW_BYTES = 16 * 1024
 LINK_LOST_AGAIN_S = 10.0
@@ -155,7 +156,7 @@ class Lines:
         assert to is not None or isinstance(message, Control)
         self._busy.add(rank)
         if to is not None:
-            self._left[rank, to] -= len(frame)
+            self._left[rank, to] -= len(frame) + FRAME_COST
         seconds = len(frame) / self.homes[rank].upload * self.slowed.get(rank, 1.0)
         self._agenda.after(seconds, lambda: self._went(rank, to, frame))
 
@@ -169,7 +170,7 @@ class Lines:
         self.pump(rank)
 
     def _post(self, rank: int, to: int, frame: bytes) -> None:
-        size = len(frame)
+        size = len(frame) + FRAME_COST
         frame = self.on_the_wire(rank, to, frame)
         pair = Pair((rank, to))
         if rank in self.silent:

@@ -7,9 +7,11 @@ others, neither by being called nor by calling. Times are seconds of one clock t
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from axonp2p.errors import AxonError, NotAtRelay, QuotaUsed, TooOften
+from axonp2p.errors import AxonError, Busy, NotAtRelay, QuotaUsed, TooOften
+from axonp2p.holdings import Bounds, Holdings
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.transport.relay.limits import RelayLimits
 
@@ -53,13 +55,20 @@ class Totals:
 
 
 class Admission:
-    """The books of one relay."""
+    """The books of one relay.
 
-    def __init__(self, limits: RelayLimits) -> None:
+    A registration keeps its place once a stream was opened to its peer, or where the peer is known otherwise; others
+    give way to newcomers. So keys that were made up to fill a relay are only as many as nobody else wants.
+    """
+
+    def __init__(self, limits: RelayLimits, is_known: Callable[[PeerId], bool] = lambda _: False) -> None:
+        """`is_known`: whether a peer has a place of its own here, such as a living row at a tracker."""
         self.limits = limits
+        self._is_known = is_known
         self.totals = Totals()
         self.streams: set[Stream] = set()
-        self._peers: set[PeerId] = set()
+        bounds = Bounds(limits.peers, limits.peers_of_source, 1, limits.registered_s)
+        self._peers: Holdings[PeerId] = Holdings("registrations", bounds)
         self._accounts: OrderedDict[str, _Account] = OrderedDict()
         self._next_byte = float("-inf")
 
@@ -68,15 +77,26 @@ class Admission:
         """How many are registered."""
         return len(self._peers)
 
-    def register(self, peer: PeerId) -> None:
-        """A peer that proved its key wants to be carried to. Raises `QuotaUsed` when there are too many."""
-        if peer not in self._peers and len(self._peers) >= self.limits.peers:
-            raise self._counted(QuotaUsed("this relay holds as many peers as it may", fix="ask another relay"))
-        self._peers.add(peer)
+    def register(self, peer: PeerId, source: str = "", now: float = 0.0) -> list[PeerId]:
+        """A peer of that household, which proved its key, wants to be carried to; the peers that give way to it.
+
+        Raises `QuotaUsed` when there are too many of its household or in all.
+        """
+        for one in self._peers.idle_for(0, now):
+            if self._is_known(one):
+                self._peers.works(one)
+        try:
+            return self._peers.take(peer, source, peer, now)
+        except TooOften as error:
+            text = f"this relay holds as many peers of {source} as it may"
+            raise self._counted(QuotaUsed(text, fix="ask another relay", wait_s=error.wait_s)) from error
+        except Busy as error:
+            text = "this relay holds as many peers as it may"
+            raise self._counted(QuotaUsed(text, fix="ask another relay", wait_s=error.wait_s)) from error
 
     def leave(self, peer: PeerId) -> None:
         """It is registered no more."""
-        self._peers.discard(peer)
+        self._peers.release(peer)
 
     def open(self, peer: PeerId, caller: str, now: float) -> Stream:
         """The stream from that caller to that peer.
@@ -92,6 +112,7 @@ class Admission:
             self._check_bytes(name, now)
         stream = Stream(peer, caller, now, now)
         self.streams.add(stream)
+        self._peers.works(peer)
         self.totals.streams += 1
         return stream
 

@@ -1,4 +1,4 @@
-"""The called peer's end of a stream: what makes it look to aiohttp like a connection of its own (a door)."""
+"""What makes a connection whose TLS we began, a relay's stream too, look to aiohttp like one of its own (a door)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ class EarlyBytes(asyncio.Protocol):
         """Then nobody has to serve it."""
         self._lost = True
 
-    def hand_over(self, transport: RelayedTransport, protocol: asyncio.Protocol) -> None:
-        """From now on `protocol` serves the connection."""
+    def hand_over(self, transport: asyncio.Transport, protocol: asyncio.Protocol) -> bool:
+        """From now on `protocol` serves the connection; False when it is lost already."""
         if self._lost:
-            return
+            return False
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
         for data in self._came:
             protocol.data_received(data)
+        return True
 
 
 class RelayedTransport(asyncio.Transport):

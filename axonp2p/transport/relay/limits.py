@@ -15,6 +15,11 @@ class RelayLimits:
 
     peers: int = 256
     """Registered at once."""
+    peers_of_source: int = 8
+    """Of one IP address (or IPv6 household)."""
+    registered_s: float = 60.0
+    """A peer that is not known otherwise, and to which nobody has opened a stream, keeps its place for so long when
+    there are more who want one: announcing its relay and being called takes less."""
     streams: int = 512
     """At once, in all."""
     streams_of_peer: int = 64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Annotated
 
 import msgspec
@@ -32,8 +33,12 @@ class OpenStream(Message, tag=True, frozen=True):
 
     ticket: Ticket
     """Names the stream; good once, for some seconds."""
-    caller: Annotated[str, msgspec.Meta(max_length=45)]
-    """The caller's IP address, as the relay sees it."""
+    caller: Annotated[str, msgspec.Meta(max_length=45, pattern=r"^[0-9a-fA-F:.]+\Z")]
+    """The caller's IP address, as the relay sees it: what the peer counts it by, and compares it with in tokens."""
+
+    def __post_init__(self) -> None:
+        """Raises `ValueError`, which decoding makes `MalformedMessage`, for what is no IP address."""
+        ipaddress.ip_address(self.caller)
 
 
 class StreamReady(Message, tag=True, frozen=True):

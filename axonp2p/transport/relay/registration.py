@@ -91,7 +91,7 @@ class Registration:
 
         try:
             outer = await pick_up(self.relay, order.ticket)
-            await self._listener.take_in(outer, order.caller, ready)
+            await self._listener.take_in(outer, order.caller, self._relay_id, ready)
         except (*NETWORK_ERRORS, AxonError) as error:
             reason = error.in_a_line if isinstance(error, AxonError) else plain_words(error)
             log.info("relayed caller lost", relay=self._called, reason=reason)

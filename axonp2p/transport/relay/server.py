@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from axonp2p.clock import Clock
-from axonp2p.errors import MalformedMessage, NotAtRelay, NotFound, Refused
+from axonp2p.errors import MalformedMessage, NotAtRelay, NotFound, QuotaUsed, Refused
 from axonp2p.identity.peer_id import PeerId, public_key_of, short
 from axonp2p.logs import get_logger
 from axonp2p.transport.address import plain_address, source_of
@@ -61,8 +62,8 @@ class _Waiting:
 class RelayServer:
     """One relay. `run` is a supervised task; `stop` ends every stream."""
 
-    def __init__(self, limits: RelayLimits, clock: Clock) -> None:
-        self.admission = Admission(limits)
+    def __init__(self, limits: RelayLimits, clock: Clock, is_known: Callable[[PeerId], bool] = lambda _: False) -> None:
+        self.admission = Admission(limits, is_known)
         self._clock = clock
         self._registered: dict[PeerId, Session] = {}
         self._waiting: dict[str, _Waiting] = {}
@@ -76,7 +77,8 @@ class RelayServer:
     async def serve(self, session: Session) -> None:
         """A peer is registered until its session ends. Its newest session counts. Raises `QuotaUsed`."""
         peer, limits = session.peer, self.admission.limits
-        self.admission.register(peer)
+        for other in self.admission.register(peer, source_of(session.address), self._clock.monotonic()):
+            self._registered[other].end(QuotaUsed("this relay has others to hold", fix="ask another relay"))
         before, self._registered[peer] = self._registered.get(peer), session
         log.debug("registered at the relay", peer=short(peer), at=session.address)
         try:

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axonp2p.errors import MalformedMessage
+from axonp2p.wire.frame import FRAME_COST
 from peer_daemon.credit import FIRST_BYTES, MOST_BYTES, Credit
+from peer_daemon.worker_credit import WorkerCredit
 
 
 def test_the_first_credit_is_granted_once_and_made_up_when_a_line_is_replaced():
@@ -84,3 +86,12 @@ def test_no_more_lies_here_than_the_largest_window_and_one_message(steps: list[t
     for size in waiting:
         left += credit.went(size)
     assert left > 0, "once all has gone there is credit again"
+
+
+def test_a_message_of_a_byte_costs_a_fixed_part_beside_it():
+    credit = WorkerCredit()
+    credit.begin([7])
+    for _ in range(-(-FIRST_BYTES // (FRAME_COST + 1))):
+        credit.said(7, 1)
+    with pytest.raises(MalformedMessage):
+        credit.said(7, 1)

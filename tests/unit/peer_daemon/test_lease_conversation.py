@@ -41,7 +41,7 @@ from axonp2p.transport.relay.messages import RegisterAtRelay, RelayTerms
 from axonp2p.transport.relay.server import RelayServer
 from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import encode_signed
-from axonp2p.wire.frame import PAYLOAD_LIMIT
+from axonp2p.wire.frame import FRAME_COST, PAYLOAD_LIMIT
 from peer_daemon.credit import FIRST_BYTES
 
 CLIENT = PrivateKey(b"c" * 32)
@@ -309,7 +309,7 @@ async def test_a_member_that_takes_nothing_holds_up_nobody_else(make_peer):
             if talker.credit[1] > 2 * FIRST_BYTES:
                 taken.set()
             await talker.say(ToMember(rank=1), part)
-            said += len(part)
+            said += len(part) + FRAME_COST
 
     telling = asyncio.create_task(tell_the_deaf_one())
     await taken.wait()  # what its link took is granted again

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from axonp2p.errors import AxonError, Busy, Refused
+from axonp2p.errors import AxonError, Busy, Refused, TooOften
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.reservation.reserving import RESERVE_PATH, new_uuid, reserve
 from axonp2p.reservation.token import Reserved, Token
@@ -18,7 +18,7 @@ from axonp2p.wire.envelope import open_signed, sign
 from peer_daemon.leases import Leases
 from peer_daemon.lending import Lending
 from peer_daemon.own_tokens import OwnTokens
-from peer_daemon.questions import Questions
+from peer_daemon.questions import ASKED_AT_ONCE, RESERVE_COST, Questions
 from tests.fakes import ManualClock, key_of, make_offer, make_row
 
 PEER, CLIENT = key_of("peer"), key_of("client")
@@ -92,3 +92,15 @@ async def test_rubbish_is_refused_and_harms_nothing(tmp_path):
             with pytest.raises(AxonError):
                 await line.call(RESERVE_PATH, rubbish, Reserved, 20_000)
         assert await asked.reserve(line)
+
+
+async def test_questions_of_one_household_are_bounded_and_asking_for_a_token_counts_as_many(tmp_path):
+    asked = Asked(tmp_path)
+    now = asked.clock.monotonic()
+    asked.questions._limit.take("127.0.0.1", now, ASKED_AT_ONCE - RESERVE_COST)
+    async with asked.line() as line:
+        with pytest.raises(TooOften):
+            await asked.reserve(line)
+        asked.questions._limit.take("127.0.0.1", now, RESERVE_COST - 1)
+        with pytest.raises(TooOften):
+            await fetch_row(line, PEER.peer_id, now=now)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axonp2p.sandbox.log import BoundedLog, harmless
+from axonp2p.sandbox.log import BURST_BYTES, LEAST_PAUSE_S, READ_A_SECOND, READ_AT_ONCE, BoundedLog, LogPace, harmless
 
 
 def test_a_short_log_is_kept_whole() -> None:
@@ -42,3 +42,16 @@ def test_what_moves_the_cursor_or_reorders_text_is_replaced() -> None:
     assert harmless(b"a\x1b[2Jb\rc\x00d\x7f") == "a�[2Jb�c�d�"
     assert harmless("user\u202egnp.exe\u200b\u2028".encode()) == "user�gnp.exe��"
     assert harmless(b"line\r\n\tnext\xff") == "line\n\tnext�"
+
+
+def test_a_flood_of_prints_is_read_at_a_pace_and_a_quiet_log_at_once() -> None:
+    pace, now, read = LogPace(), 100.0, 0
+    while now < 110.0:
+        read += READ_AT_ONCE
+        now += pace.pause(READ_AT_ONCE, now)
+    assert read <= BURST_BYTES + 10 * READ_A_SECOND + 2 * READ_AT_ONCE
+    assert pace.pause(100, now + 60) == LEAST_PAUSE_S
+
+
+def test_single_bytes_are_read_a_hundred_times_a_second_at_most() -> None:
+    assert LogPace().pause(1, 0.0) == LEAST_PAUSE_S

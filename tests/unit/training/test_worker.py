@@ -37,7 +37,7 @@ from axonp2p.training.messages import (
 )
 from axonp2p.training.worker import Worker
 from axonp2p.wire.codec import decode
-from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
+from axonp2p.wire.frame import FRAME_COST, HEADER_LIMIT, pack_frame, split_frame
 from axonp2p.wire.schema import WORK_SCHEMA
 from tests.unit.training.member_swarm import start_round
 
@@ -116,10 +116,10 @@ class Swarm:
         if isinstance(message, ToMember):
             # As the daemon: more credit when the member has it.
             self.peers[message.rank].send(FromMember(rank=rank), payload)
-            self.peers[rank].send(MayTell(rank=message.rank, bytes=len(payload)))
+            self.peers[rank].send(MayTell(rank=message.rank, bytes=len(payload) + FRAME_COST))
             return
         if message.bulk:
-            self.peers[rank].send(MayTell(rank=None, bytes=len(payload)))
+            self.peers[rank].send(MayTell(rank=None, bytes=len(payload) + FRAME_COST))
         frame = split_frame(payload)
         self.reports.put((rank, decode(frame.header, FromWorkerTraining, HEADER_LIMIT), bytes(frame.payload)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from contextlib import suppress
 
 import aiohttp
 import msgspec
@@ -23,6 +24,7 @@ from axonp2p.errors import (
 )
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.transport import dialer, handshake, session
+from axonp2p.transport.listener import UNTAKEN_OF_ONE
 from axonp2p.transport.messages import Hello, Refusal
 from axonp2p.transport.session import Session
 from axonp2p.transport.tls import client_context
@@ -132,7 +134,7 @@ async def test_a_stranger_with_another_version_or_a_forged_proof_is_told_why(hos
 
 async def test_half_open_handshakes_are_bounded_in_time_and_number(hosts, monkeypatch) -> None:
     monkeypatch.setattr("axonp2p.transport.listener.MOST_HANDSHAKES_OF_ONE", 2)
-    monkeypatch.setattr("axonp2p.transport.listener.HANDSHAKE_S", 0.2)
+    monkeypatch.setattr("axonp2p.transport.listener.PROOF_S", 0.2)
     host = await hosts.start(echo)
     url, context = host.address.url + handshake.SESSION_PATH, client_context(verified=False)
     async with aiohttp.ClientSession() as client:
@@ -429,3 +431,71 @@ async def test_closing_twice_and_from_two_sides_is_harmless(hosts) -> None:
     await line.close()
     with pytest.raises(Unreachable):
         await line.receive(Word)
+
+
+# --- floods ---
+
+
+@pytest.mark.parametrize("flood", ["empty", "half", "pings"])
+async def test_a_flood_of_what_makes_no_message_ends_the_session(hosts, flood) -> None:
+    """The application is not in `receive` all the while."""
+    theirs: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
+
+    async def serve(other: Session) -> None:
+        theirs.set_result(other)
+        await other.ended.wait()
+
+    host = await hosts.start(serve)
+    mine = await host.dial()
+    other = await theirs
+    line = mine._line
+    assert isinstance(line, aiohttp.ClientWebSocketResponse)
+    assert line._writer is not None
+    if flood == "empty":
+        await line.send_bytes(b"")
+    elif flood == "half":
+        line._writer.transport.write(b"\x02\x00" + b"\x00\x00" * (WINDOW_BYTES // 2))
+    else:
+        for _ in range(300):
+            await line.ping()
+    await asyncio.wait_for(other.ended.wait(), 5)
+    assert isinstance(other.failure, PeerMisbehaved | Busy)
+    await mine.close()
+
+
+async def test_who_takes_nothing_while_something_waits_for_it_is_ended(hosts, monkeypatch) -> None:
+    monkeypatch.setattr(session, "UNTAKEN_S", 0.2)
+    ended: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+
+    async def serve(other: Session) -> None:
+        try:
+            while True:
+                await other.send(Bulk(number=1), bytes(PAYLOAD_LIMIT))
+        except Unreachable as error:
+            ended.set_result(error)
+
+    host = await hosts.start(serve)
+    mine = await host.dial()
+    error = await asyncio.wait_for(ended, 5)
+    assert "took nothing" in str(error) or "read nothing" in str(error)
+    await mine.close()
+
+
+async def test_all_sessions_of_one_household_together_hold_a_bounded_number_of_bytes(hosts) -> None:
+    held: list[Session] = []
+
+    async def serve(other: Session) -> None:
+        held.append(other)
+        await other.ended.wait()
+
+    host = await hosts.start(serve)
+    lines = [await host.dial() for _ in range(4)]
+    for line in lines:
+        with suppress(Unreachable, Busy):
+            for number in range(3):
+                await line.send(Bulk(number=number), bytes(PAYLOAD_LIMIT))
+    await asyncio.wait_for(
+        asyncio.wait([asyncio.create_task(one.ended.wait()) for one in held], return_when="FIRST_COMPLETED"), 5
+    )
+    assert sum(one._arrivals.waiting for one in held if not one.closed) <= UNTAKEN_OF_ONE
+    await asyncio.gather(*(line.close() for line in lines))

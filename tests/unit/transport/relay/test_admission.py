@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.msgpack import encode as encode_any
 
-from axonp2p.errors import NotAtRelay, QuotaUsed, TooOften
+from axonp2p.errors import MalformedMessage, NotAtRelay, QuotaUsed, TooOften
 from axonp2p.transport.relay.admission import HOUR_S, Admission
 from axonp2p.transport.relay.limits import RelayLimits
+from axonp2p.transport.relay.messages import OpenStream
+from axonp2p.wire.codec import decode, encode
 from tests.fakes import key_of
 
 OTTER, HERON = key_of("otter").peer_id, key_of("heron").peer_id
@@ -114,3 +117,30 @@ def test_whoever_obeys_the_waits_stays_within_the_rate(parts):
         sent += size
         now += books.carried(stream, size, now)
         assert sent <= 1000 * (now + 0.25) + 1e-3
+
+
+def test_one_household_registers_few_and_those_that_nobody_calls_give_way():
+    books = Admission(RelayLimits(peers=4, peers_of_source=2, registered_s=60))
+    made_up = [key_of(f"made up {number}").peer_id for number in range(4)]
+    assert books.register(made_up[0], HOME, 0) == []
+    assert books.register(made_up[1], HOME, 0) == []
+    with pytest.raises(QuotaUsed, match="as many peers of"):
+        books.register(made_up[2], HOME, 59)
+    books.open(made_up[0], CAFE, 59)
+    assert books.register(made_up[2], HOME, 60) == [made_up[1]]
+    assert books.register(HERON, CAFE, 60) == []
+
+
+def test_a_peer_that_is_known_keeps_its_place_as_if_it_were_called():
+    books = Admission(RelayLimits(peers=2, peers_of_source=2, registered_s=60), is_known=lambda peer: peer == OTTER)
+    books.register(OTTER, HOME, 0)
+    books.register(HERON, HOME, 0)
+    assert books.register(key_of("made up").peer_id, CAFE, 100) == [HERON]
+
+
+@pytest.mark.parametrize("caller", ["", "example.org", "192.0.2.7:80", "192.0.2", "2001:db8::1%eth0", "1.2.3.4\n"])
+def test_a_relay_names_a_caller_by_an_ip_address(caller):
+    with pytest.raises(MalformedMessage):
+        decode(encode_any({"type": "OpenStream", "ticket": "0" * 32, "caller": caller}), OpenStream, 1000)
+    said = encode(OpenStream(ticket="0" * 32, caller="2001:db8::1"))
+    assert decode(said, OpenStream, 1000).caller == "2001:db8::1"

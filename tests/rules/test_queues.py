@@ -1,0 +1,61 @@
+"""Every queue has a bound: the rule finds those made without one, and each exception says why it needs none."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+ROOMS = ("axonp2p", "peer_daemon", "tracker", "client_cli")
+QUEUES = {"Queue", "SimpleQueue", "LifoQueue", "PriorityQueue"}
+
+REVIEWED = {
+    "axonp2p/client/event_feed.py": "events of the client's own run, a bounded number for each round",
+    "axonp2p/client/posting.py": "`post` counts them (ROOM); `send` waits for its own",
+    "axonp2p/sandbox/log.py": "its bytes are counted (`_tail_limit`), and its pieces are joined at 256",
+    "axonp2p/training/inbox.py": "words of a member are counted (MOST_WAITING); the rest is said by the coordinator",
+    "axonp2p/training/outbox.py": "what this worker's own work has to say; pieces that others ask for are counted",
+    "axonp2p/training/own_round.py": "places of the worker's own round",
+    "axonp2p/training/training_thread.py": "orders of the coordinator, whose own worker this is",
+    "axonp2p/training/worker.py": "orders of the coordinator, whose own worker this is",
+    "axonp2p/transport/link.py": "numbers of messages that the session's window holds",
+    "axonp2p/transport/outbox.py": "whoever puts in keeps count (`Road`): a worker's credit",
+    "axonp2p/transport/session.py": "the receive window bounds it, in bytes and in frames",
+    "client_cli/following.py": "events of the client's own run",
+    "peer_daemon/dial_back_limits.py": "it is the limit: 30 within a minute",
+    "peer_daemon/idle/cpu.py": "looks of this machine at itself",
+    "tracker/database.py": "`write` counts them (MOST_WAITING)",
+}
+"""Files with a queue that has no bound of its own, and what bounds it."""
+
+
+def unbounded(tree: ast.AST) -> list[int]:
+    """The lines on which a queue is made without a bound."""
+    found = []
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call):
+            continue
+        made = call.func.value if isinstance(call.func, ast.Subscript) else call.func
+        name = made.attr if isinstance(made, ast.Attribute) else made.id if isinstance(made, ast.Name) else ""
+        bound = {word.arg for word in call.keywords} & {"maxlen", "maxsize"}
+        args = len(call.args)
+        without = name == "deque" and args < 2
+        without |= name in QUEUES and (name == "SimpleQueue" or not args)
+        if without and not bound:
+            found.append(call.lineno)
+    return found
+
+
+def test_the_rule_finds_what_it_is_for() -> None:
+    source = "a = asyncio.Queue()\nb = deque()\nc = queue.SimpleQueue[int]()\nd = Queue(3)\ne = deque(x, maxlen=4)\n"
+    assert unbounded(ast.parse(source)) == [1, 2, 3]
+
+
+def test_every_queue_has_a_bound_or_a_reason() -> None:
+    found = {}
+    for room in ROOMS:
+        for path in sorted((ROOT / room).rglob("*.py")):
+            if lines := unbounded(ast.parse(path.read_text())):
+                found[str(path.relative_to(ROOT))] = lines
+    assert not {path: lines for path, lines in found.items() if path not in REVIEWED}, "bound these, or say why not"
+    assert set(REVIEWED) <= set(found), "these have no unbounded queue any more"
