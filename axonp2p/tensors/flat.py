@@ -60,6 +60,22 @@ def parameters(vector: Tensor, model: nn.Module, layout: Layout) -> list[tuple[n
     return [(parameter, piece.view(parameter.shape)) for parameter, piece in zip(found, pieces, strict=True)]
 
 
+def places(model: nn.Module) -> dict[str, int]:
+    """Where in the vector each tensor of the model's state dict begins; those that are not in it are left out.
+
+    Raises `ValueError` for a model whose state dict does not hold its tensors as they are.
+    """
+    at, begins = 0, {}
+    for tensor in (tensor for section in _sections(model) for tensor in section):
+        begins[id(tensor)] = at
+        at += tensor.numel()
+    saved = model.state_dict(keep_vars=True)
+    found = {name: begins[id(tensor)] for name, tensor in saved.items() if id(tensor) in begins}
+    if len(set(found.values())) < len(set(begins.values())) and at:
+        raise ValueError("state_dict() has other tensors than the model: what comes home could not be compared")
+    return found
+
+
 def _tensors(model: nn.Module, layout: Layout) -> list[Tensor]:
     tensors = [tensor for section in _sections(model) for tensor in section]
     if tuple(tensor.numel() for tensor in tensors) != layout.lengths:

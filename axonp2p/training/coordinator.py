@@ -178,6 +178,11 @@ class Coordinator:
         """Where the job stands now."""
         return self._standing
 
+    @property
+    def model(self) -> Model:
+        """How large it is."""
+        return self._model
+
     def leave(self) -> None:
         """Let `train` end soon, with what is accepted by then."""
         self._leaving = True
@@ -228,12 +233,15 @@ class Coordinator:
             self._show(booked)
         return self._keeper.kept == standing.state
 
-    async def fetch_model(self, standing: Standing, target: Path) -> bytes:
-        """Have a member send the model's file into `target`; its SHA-256. Raises `JobFailed` when none can."""
+    async def fetch_model(self, standing: Standing, target: Path, fits: Callable[[Path], bool] | None = None) -> bytes:
+        """Have a member send the model's file into `target`; its SHA-256. Raises `JobFailed` when none can.
+
+        `fits` says whether a file holds the accepted state.
+        """
         assert standing.state is not None
         wanted = SendFile(state=standing.state)
         limit = FILE_SLACK + MOST_BYTES_A_VALUE * self._model.values
-        self._fetch = FileFetch(wanted, self._tell, limit, self._still)
+        self._fetch = FileFetch(wanted, self._tell, limit, self._still, fits)
         for rank in self._gone:
             await self._fetch.lost(rank, "it has gone")
         try:

@@ -6,7 +6,6 @@ left who can reach all the others, whoever is most in the way has to go.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection
 
 GRACE_S = 1.0
@@ -57,15 +56,22 @@ class Links:
         return [pair & set(members) for pair in self._cut if pair <= present and pair & set(members)]
 
     def in_the_way(self, members: Collection[int], following: Collection[int]) -> dict[int, str]:
-        """Who has to go so that somebody is left to own a slice, and why: those most in the way first."""
-        gone: dict[int, str] = {}
+        """Who has to go so that somebody is left to own a slice, and why: as few as can be, and those most in the way.
+
+        A link is cut on the word of one of its ends. So it is not simply the one with most cut links that goes: a few
+        that lie together could all say that they do not reach the same one.
+        """
         present = set(members) | set(following)
-        while True:
-            pairs = {pair: reason for pair, reason in self._cut.items() if pair <= present}
-            if not pairs or set(members) & present - frozenset[int]().union(*pairs):
-                return gone
-            counted = Counter(rank for pair in pairs for rank in pair)
-            # Of two that are equally in the way the later one in rank goes, and it has come later, too.
-            worst = max(counted, key=lambda rank: (counted[rank], rank))
-            gone[worst] = next(reason for pair, reason in pairs.items() if worst in pair)
-            present.discard(worst)
+        cut: dict[int, dict[int, str]] = {rank: {} for rank in present}
+        for pair, reason in self._cut.items():
+            if len(pair) == 2 and pair <= present:
+                one, other = pair
+                cut[one][other] = cut[other][one] = reason
+        if not members or any(not cut[rank] for rank in members):
+            return {}
+
+        def price(rank: int) -> tuple[int, int, int]:
+            """What it takes that this one is left. Of equally many the later in rank go, who have come later, too."""
+            return len(cut[rank]), -max(len(cut[other]) for other in cut[rank]), -max(cut[rank])
+
+        return dict(sorted(cut[min(members, key=price)].items()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import sys
 import time
@@ -23,6 +24,7 @@ from axonp2p.training.checking.marking import Marking
 from axonp2p.training.checking.marks import Place, from_bytes
 from axonp2p.training.flops import FlopCounts
 from axonp2p.training.messages import Prepare, RedoSegment, SegmentRedone, StartRound
+from axonp2p.training.model_file import PLACES
 from axonp2p.training.outer_optimizer import State, check_size, first_state
 from axonp2p.training.plan import batch_indices, seed_at, seed_for
 from axonp2p.training.step_scale import averaged_by
@@ -92,6 +94,7 @@ class LocalTrainer:
         with task.code("model()"):
             self.layout = flat.layout_of(self._model)
             check_size(self.layout)
+            flat.places(self._model)
         self._optimizer = task.optimizer(self._model)
         self.averaged = averaged_by(self._optimizer)
         self._shards = Shards(task, prepare.shards, prepare.seed)
@@ -313,7 +316,7 @@ def model_file(model: nn.Module) -> bytes:
         for name, value in model.state_dict().items()
         if isinstance(value, Tensor)
     }
-    return safetensors.torch.save(tensors)
+    return safetensors.torch.save(tensors, {PLACES: json.dumps(flat.places(model), sort_keys=True)})
 
 
 def _mean_loss(task: Task, model: nn.Module, dataset: Any, batch: int) -> dict[str, float]:
