@@ -21,7 +21,6 @@ from axonp2p.jobs.lifecycle import JobState
 from axonp2p.logs import get_logger
 from axonp2p.training.coordinator import Coordinator
 from axonp2p.training.crew import Standing
-from axonp2p.training.model_file import holds
 
 KEEP_S = 600.0
 """How long the last state's way to this disk may take when a job is left."""
@@ -94,6 +93,8 @@ class JobEnd:
         kept = self._books.checkpoints.find(standing.round, standing.state) if standing.state else None
         if kept is None or not await asyncio.to_thread(kept.fits):
             return None
+        from axonp2p.training.model_file import holds  # numpy is slow to load, and of use only here
+
         return partial(holds, state=kept.path, model=self._coordinator.model)
 
     async def left(self) -> Event:
