@@ -15,7 +15,6 @@ from axonp2p.training.checking.desk import Checks, Finished
 from axonp2p.training.deadlines import Learnt, Patience, transfer_s
 from axonp2p.training.keeping import Keeping
 from axonp2p.training.last_checks import LastChecks
-from axonp2p.training.links import Pair
 from axonp2p.training.measured import Measured
 from axonp2p.training.messages import RoundDone
 from axonp2p.training.plan import TrainPlan
@@ -29,6 +28,7 @@ from axonp2p.training.round_messages import (
     RoundReported,
     SegmentHeard,
 )
+from axonp2p.training.suspects import Pair
 
 MOST_STALLS = 2
 STUCK_S = 600.0

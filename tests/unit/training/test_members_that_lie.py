@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from axonp2p.jobs.aggregation import MEAN, Rule
-from axonp2p.training.disputes import Disputes, Verdict, sure_liars
+from axonp2p.training.disputes import Disputes, Verdict
 from axonp2p.training.messages import RoundDone
+from axonp2p.training.suspects import sure_liars
 from tests.laboratory.lying_members import play
 from tests.unit.training.conversation import OTHER, SECOND, THIRD, round_done
 
