@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 from axonp2p.client.books import Books
 from axonp2p.client.convictions import Convictions
@@ -58,7 +61,8 @@ class JobEnd:
         await self._coordinator.keep_last()
         settling = asyncio.create_task(self._settle())
         try:
-            sha256 = await self._coordinator.fetch_model(self._standing(), arriving)
+            standing = self._standing()
+            sha256 = await self._coordinator.fetch_model(standing, arriving, await self._accepted(standing))
             await asyncio.to_thread(put_in_place, arriving, folder.model)
             kept = await settling
         finally:
@@ -83,6 +87,15 @@ class JobEnd:
             peers=list(self._crew.present.values()),
             lost=self._account.names_lost,
         )
+
+    async def _accepted(self, standing: Standing) -> Callable[[Path], bool] | None:
+        """Whether a model's file holds the accepted state, where that is on this disk; None: it is not."""
+        kept = self._books.checkpoints.find(standing.round, standing.state) if standing.state else None
+        if kept is None or not await asyncio.to_thread(kept.fits):
+            return None
+        from axonp2p.training.model_file import holds  # numpy is slow to load, and of use only here
+
+        return partial(holds, state=kept.path, model=self._coordinator.model)
 
     async def left(self) -> Event:
         """The client goes, to come back, or owners took too many machines back: keep what was done."""

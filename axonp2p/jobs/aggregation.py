@@ -53,3 +53,12 @@ def rule_for(name: Aggregation, hostile: int | None, members: int) -> Rule:
         return Rule(name, hostile)
     quarter = members // QUARTER
     return next(rule for few in range(quarter, -1, -1) if (rule := Rule(name, few)).least_members <= max(1, members))
+
+
+def may_lie(rule: Rule, members: int) -> int:
+    """How many of so many members may lie without that an honest one goes for it.
+
+    As many as the rule bears; where it is said to bear none, whoever is in the majority is believed about whose word
+    is wrong, though not about values.
+    """
+    return rule.hostile or (members - 1) // 2

@@ -166,6 +166,26 @@ def less_wide(lanes: Tensor, taken: Tensor, layout: Layout) -> Tensor:
     return wide.less(lanes, taken, layout.wide_floats // wide.LANES)
 
 
+def places(model: nn.Module, layout: Layout) -> dict[str, tuple[str, int, int]]:
+    """How each tensor of the model's state dict stands in the vector, its first value, and how far apart its lanes are.
+
+    How is `values` (complex numbers as pairs), `bits` or `wide`; those that are not in the vector are left out.
+    Raises `ValueError` for a model whose state dict does not hold its tensors as they are.
+    """
+    here = {id(tensor): held for tensor, held in _found(model, layout)}
+    begins = {held.name: begin for held, (begin, _) in _places(layout)}
+    saved = model.state_dict(keep_vars=True)
+    found = {name: here[id(tensor)] for name, tensor in saved.items() if id(tensor) in here}
+    if len({held.name for held in found.values()}) < len(here):
+        raise ValueError("state_dict() has other tensors than the model: what comes home could not be compared")
+    apart = {"wide floats": layout.wide_floats // wide.LANES, "wide integers": layout.wide_integers // wide.LANES}
+    kinds = {"bits": "bits", "wide floats": "wide", "wide integers": "wide"}
+    return {
+        name: (kinds.get(held.section, "values"), begins[held.name], apart.get(held.section, 0))
+        for name, held in found.items()
+    }
+
+
 def difference(start: Tensor, model: nn.Module, layout: Layout) -> Tensor:
     """`start`, which is taken over, less what the model holds now.
 

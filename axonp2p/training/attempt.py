@@ -234,6 +234,14 @@ class Attempt:
             fix="fewer steps a round, or peers with faster links (max-rtt)",
         )
 
+    def undecided(self, reason: str) -> JobFailed:
+        """The error to give up with when members contradict each other, and it cannot be told who is wrong."""
+        return JobFailed(
+            f"round {self.round + 1}: the peers' results differ again and again, and no majority tells whose are wrong",
+            cause=reason,
+            fix="axon resume JOB goes on with other peers; with three peers or more one that is wrong is found",
+        )
+
     def awaited_after(self, blamed: Collection[int]) -> set[int]:
         """Who has yet to come as far as those at which the task failed: through the steps, or to the report."""
         failed_late = all(rank in self.finished for rank in blamed)

@@ -16,7 +16,6 @@ from axonp2p.training.checking.desk import Checks, Finished
 from axonp2p.training.deadlines import Learnt, Patience, transfer_s
 from axonp2p.training.keeping import Keeping
 from axonp2p.training.last_checks import LastChecks
-from axonp2p.training.links import Pair
 from axonp2p.training.measured import Measured
 from axonp2p.training.messages import RoundDone
 from axonp2p.training.plan import TrainPlan
@@ -30,6 +29,7 @@ from axonp2p.training.round_messages import (
     RoundReported,
     SegmentHeard,
 )
+from axonp2p.training.suspects import Pair
 
 MOST_STALLS = 2
 STUCK_S = 600.0
@@ -65,6 +65,7 @@ class Attempts:
         self._stalls = 0
         self._round_began = 0.0
         self._stuck = False
+        self._undecided = ""
         self._model = (0, 0, 0)
         self._keeping = Keeping(job.plan.keep_every, job.plan.rounds)
         self.last_checks = LastChecks(job.checks, job.roll, job.say)
@@ -122,6 +123,8 @@ class Attempts:
 
     def why_give_up(self) -> AxonError | None:
         """When rounds do not end."""
+        if self._attempt and self._undecided and not self._roll.too_few:
+            return self._attempt.undecided(self._undecided)
         stuck = self._attempt and self._stuck and not self._roll.too_few
         return self._attempt.never_ends(self._job.plan.first_attempt) if self._attempt and stuck else None
 
@@ -179,14 +182,23 @@ class Attempts:
             return self._accept(attempt, next(iter(states)), now)
         if roll.unsettled:
             return self._again(now)
+        self._differ(attempt, now)
+        return True
+
+    def _differ(self, attempt: Attempt, now: float) -> None:
+        """All have reported, but not the same: some go, are left behind, or only own no slice when it is redone."""
+        roll, disputes = self._roll, self._job.blame.disputes
         reports = {rank: attempt.reports[rank] for rank in roll.members}
-        verdict = self._job.blame.disputes.judge(reports, sorted(attempt.members), roll.names)
+        members = sorted(attempt.members)
+        verdict = disputes.judge(reports, members, attempt.owners, roll.names, attempt.choice.rule)
         roll.drop_all(verdict.gone)
         attempt.spoilt = verdict.spoilt
-        for pair, reason in verdict.disputes.items():
-            self._job.blame.links.part(pair, reason, roll.members)
-            roll.unsettled = roll.unsettled or reason
-        return True
+        self._undecided = verdict.undecided
+        if verdict.behind and len(roll.members) - len(verdict.behind) >= roll.least:
+            roll.leave_behind(verdict.behind, now + self._job.patience.start_s + transfer_s(self._model[1]))
+        elif verdict.behind:
+            self._undecided = next(iter(verdict.behind.values()))
+        roll.unsettled = roll.unsettled or verdict.redo
 
     def _all_reported(self) -> bool:
         return self._attempt is not None and self._attempt.reports.keys() >= set(self._roll.members)
@@ -212,6 +224,7 @@ class Attempts:
         if (soon and not last) or self._keeping.full:
             return False
         self._stalls = 0
+        self._job.blame.disputes.round_ended()
         self._learnt.note(attempt.took(), attempt.silence)
         reports = {rank: attempt.reports[rank] for rank in self._roll.members}
         finished = self._finished(attempt, reports)
@@ -267,6 +280,7 @@ class Attempts:
         fetch = roll.catching_up.follow(state, roll.awake & set(roll.members))
         following = roll.catching_up.following
         cut = links.cut(roll.members, following)
+        cut += job.blame.disputes.not_owners(roll.members, cut)
         choice, changed = self._measured.choose(self._model, roll.members, len(following), round, cut)
         before = self._attempt
         others = before is not None and (before.members, before.listeners) != (

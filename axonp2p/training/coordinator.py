@@ -95,7 +95,6 @@ class Coordinator:
         self._still: set[int] = set()
         self._begun: tuple[int, int] | None = None
         self._standing = Standing(0, None, [])
-        self._model = Model(0, 0)
         self._keeper = StateKeeper(shelf, self._tell, clock, self._state_over, on_disk) if shelf else None
         self.too_few = False
         """Whether it was given up because too few members were left."""
@@ -178,6 +177,11 @@ class Coordinator:
         """Where the job stands now."""
         return self._standing
 
+    @property
+    def model(self) -> Model:
+        """How large it is, as most members say: one alone could have any room made for it."""
+        return self._rounds.model
+
     def leave(self) -> None:
         """Let `train` end soon, with what is accepted by then."""
         self._leaving = True
@@ -224,16 +228,19 @@ class Coordinator:
         if self._keeper is None or standing.state is None:
             return False
         self._keeper.members_are(self._holders)
-        if booked := await self._keeper.last(standing.round - 1, standing.state, self._model, seconds):
+        if booked := await self._keeper.last(standing.round - 1, standing.state, self.model, seconds):
             self._show(booked)
         return self._keeper.kept == standing.state
 
-    async def fetch_model(self, standing: Standing, target: Path) -> bytes:
-        """Have a member send the model's file into `target`; its SHA-256. Raises `JobFailed` when none can."""
+    async def fetch_model(self, standing: Standing, target: Path, fits: Callable[[Path], bool] | None = None) -> bytes:
+        """Have a member send the model's file into `target`; its SHA-256. Raises `JobFailed` when none can.
+
+        `fits` says whether a file holds the accepted state.
+        """
         assert standing.state is not None
         wanted = SendFile(state=standing.state)
-        limit = FILE_SLACK + MOST_BYTES_A_VALUE * self._model.values
-        self._fetch = FileFetch(wanted, self._tell, limit, self._still)
+        limit = FILE_SLACK + MOST_BYTES_A_VALUE * self.model.values
+        self._fetch = FileFetch(wanted, self._tell, limit, self._still, fits)
         for rank in self._gone:
             await self._fetch.lost(rank, "it has gone")
         try:
@@ -245,10 +252,6 @@ class Coordinator:
         deadline = self._rounds.next_deadline()
         seconds = None if deadline is None else max(0.0, deadline - self._clock.monotonic())
         event = await self._inbox.take(seconds) or Tick()
-        if isinstance(event, MemberReady):
-            prepared = event.prepared
-            if prepared.values > self._model.values:
-                self._model = Model(prepared.parameters, prepared.values)
         if isinstance(event, MemberReady | ProgressHeard) or (
             isinstance(event, OwnersWord) and event.rank in self._rounds.present
         ):
@@ -282,7 +285,7 @@ class Coordinator:
                 self._show(action)
             case KeepState(round=number, state=state):
                 assert self._keeper
-                self._keeper.begin(number, state, self._model, self._holders)
+                self._keeper.begin(number, state, self.model, self._holders)
             case RoundBooked():
                 if self._keeper:
                     self._keeper.booked()

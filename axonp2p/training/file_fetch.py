@@ -1,7 +1,8 @@
-"""The weights' way home: from one member, in parts, checked against what another member says their hash is.
+"""The weights' way home: from one member, in parts, with the hash that most members give, and with the right values.
 
-A model file is made by each member alone, so two of them are asked; when they differ, all are, and the majority's file
-is taken.
+A model file is made by each member alone, so all are asked for its hash, and the majority's file is fetched. Then
+`fits` says whether its values are those of the accepted state, where the client has that: if they are not, nobody who
+named this file is asked again, and what most of the others name is taken.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -30,9 +32,18 @@ class FileFetch:
     """One file on its way. Give it what members say with `heard` and `lost` while `into` runs."""
 
     def __init__(
-        self, wanted: SendFile, ask: Callable[[int, SendFile], None], limit: int, still: Collection[int] = ()
+        self,
+        wanted: SendFile,
+        ask: Callable[[int, SendFile], None],
+        limit: int,
+        still: Collection[int] = (),
+        fits: Callable[[Path], bool] | None = None,
     ) -> None:
-        """`still` are at any moment those whose owners let them stand still; tell of a change with `stirred`."""
+        """`still` are at any moment those whose owners let them stand still; tell of a change with `stirred`.
+
+        `fits` says whether a file holds the accepted state; it may block.
+        """
+        self._fits = fits
         self._wanted = wanted
         self._claim = msgspec.structs.replace(wanted, whole=False)
         self._ask = ask
@@ -71,40 +82,58 @@ class FileFetch:
 
     async def into(self, members: Sequence[int], target: Path) -> bytes:
         """Write the file to `target`; gives its SHA-256. Raises `JobFailed` when nobody can give it."""
-        members = sorted(members, key=lambda rank: rank in self._still)
-        if len(members) > 1:
-            self._ask(members[1], self._claim)
-        sha256 = await self._from_any(members, target, None)
-        if await self._agreed(members, sha256):
-            return sha256
-        for rank in members:
+        left = sorted(members, key=lambda rank: rank in self._still)
+        while True:
+            voters = self._voters(left)
+            claim = None if len(voters) < 2 else await self._claimed_by_most(left)
+            # What no second one is there to name is compared with the accepted state alone.
+            givers = (
+                [rank for rank in left if self._claims.get(rank) == claim]
+                if claim
+                else voters + [rank for rank in left if rank not in voters]
+            )
+            sha256 = await self._from_any(givers, target, claim)
+            if self._fits is None or await asyncio.to_thread(self._fits, target):
+                return sha256
+            left = [rank for rank in left if self._claims.get(rank) != sha256]
+            if not left:
+                raise JobFailed(
+                    "the peers hand out weights that are not those of the accepted state",
+                    fix="axon resume JOB goes on from that state, which is on this disk, with other peers",
+                )
+
+    def _voters(self, members: Sequence[int]) -> list[int]:
+        """Of whom most have to name a file: all that are there, without those whose owners need the machine."""
+        there = [rank for rank in members if rank not in self._lost]
+        return [rank for rank in there if rank not in self._still] or there[:1]
+
+    async def _claimed_by_most(self, members: Sequence[int]) -> bytes:
+        for rank in self._voters(members):
             if rank not in self._claims:
                 self._ask(rank, self._claim)
-        await self._wait_for_claims(len(members))
-        claim, votes = Counter(self._claims.values()).most_common(1)[0]
-        if 2 * votes <= len(self._claims):
+
+        def said() -> tuple[list[int], Counter[bytes]]:
+            voters = self._voters(members)
+            return voters, Counter(self._claims[rank] for rank in voters if rank in self._claims)
+
+        def decided() -> bool:
+            voters, claims = said()
+            return claims.total() == len(voters) or max(claims.values(), default=0) * 2 > len(voters)
+
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_S), self._claimed:
+                await self._claimed.wait_for(decided)
+        voters, claims = said()
+        if not claims:
+            raise JobFailed("no peer could hand out the model", cause=f"nobody answered for {PATIENCE_S:g} s")
+        claim, votes = claims.most_common(1)[0]
+        if 2 * votes <= len(voters):
             raise JobFailed(
                 "the peers hand out different weights, and no majority agrees on one",
-                cause=f"{len(self._claims)} peers, {len(set(self._claims.values()))} different files",
+                cause=f"{len(voters)} peers, {len(claims)} different files",
                 fix="submit again; with more peers a majority is easier to have",
             )
-        if claim == sha256:
-            return sha256
-        return await self._from_any([rank for rank in members if self._claims.get(rank) == claim], target, claim)
-
-    async def _agreed(self, members: Sequence[int], sha256: bytes) -> bool:
-        """Whether a second member, if there is one, names the same hash."""
-        await self._wait_for_claims(min(2, len(members)))
-        others = [claim for claim in self._claims.values() if claim != sha256]
-        alone = len(members) - len(self._lost) < 2
-        return not others and (alone or len(self._claims) > 1)
-
-    async def _wait_for_claims(self, count: int) -> None:
-        try:
-            async with asyncio.timeout(PATIENCE_S), self._claimed:
-                await self._claimed.wait_for(lambda: len(self._claims.keys() | self._lost) >= count)
-        except TimeoutError:
-            return
+        return claim
 
     async def _from_any(self, members: Sequence[int], target: Path, expected: bytes | None) -> bytes:
         reasons = []
@@ -131,6 +160,8 @@ class FileFetch:
         with target.open("wb") as file:
             while first is None or position < first.total:
                 part, payload = await self._next()
+                if part.total and not part.offset and not payload:
+                    continue  # the answer to who asked for its hash alone
                 if part == first or (first is None and part.offset):
                     continue  # of what it was asked for before: for the hash, or when it was given up as silent
                 first = first or part

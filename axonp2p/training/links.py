@@ -6,13 +6,12 @@ left who can reach all the others, whoever is most in the way has to go.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection
+
+from axonp2p.training.suspects import Pair, liars_needed
 
 GRACE_S = 1.0
 """A dead peer's session ends by itself very soon, and then it is no link that is to blame."""
-
-Pair = frozenset[int]
 
 
 class Links:
@@ -57,15 +56,18 @@ class Links:
         return [pair & set(members) for pair in self._cut if pair <= present and pair & set(members)]
 
     def in_the_way(self, members: Collection[int], following: Collection[int]) -> dict[int, str]:
-        """Who has to go so that somebody is left to own a slice, and why: those most in the way first."""
+        """Who has to go so that somebody is left to own a slice, and why: those most in the way first.
+
+        A link is cut on the word of one of its ends. So it is not the one with most cut links that goes: a few that lie
+        together could all say that they do not reach the same one. It is whose honesty would need most liars.
+        """
         gone: dict[int, str] = {}
         present = set(members) | set(following)
         while True:
             pairs = {pair: reason for pair, reason in self._cut.items() if pair <= present}
             if not pairs or set(members) & present - frozenset[int]().union(*pairs):
                 return gone
-            counted = Counter(rank for pair in pairs for rank in pair)
             # Of two that are equally in the way the later one in rank goes, and it has come later, too.
-            worst = max(counted, key=lambda rank: (counted[rank], rank))
+            worst = max({rank for pair in pairs for rank in pair}, key=lambda rank: (liars_needed(rank, pairs), rank))
             gone[worst] = next(reason for pair, reason in pairs.items() if worst in pair)
             present.discard(worst)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import sys
 import time
@@ -22,6 +23,7 @@ from axonp2p.training.checking.marking import Marking
 from axonp2p.training.checking.marks import Place, from_bytes
 from axonp2p.training.flops import FlopCounts
 from axonp2p.training.messages import Prepare, RedoSegment, SegmentRedone, StartRound
+from axonp2p.training.model_file import PLACES
 from axonp2p.training.outer_optimizer import State, check_size, first_state
 from axonp2p.training.plan import batch_indices, seed_at, seed_for
 from axonp2p.training.step_scale import averaged_by
@@ -92,6 +94,7 @@ class LocalTrainer:
         with task.code("model()"):
             self.layout = flat.layout_of(self._model, self._optimizer)
             check_size(self.layout)
+            flat.places(self._model, self.layout)
         self.averaged = averaged_by(self._optimizer)
         self._shards = Shards(task, prepare.shards, prepare.seed)
         self._flops = FlopCounts()
@@ -204,7 +207,7 @@ class LocalTrainer:
         """The model's state dict as a safetensors file; the same bytes for the same weights."""
         self._load(weights)
         with self._task.code("model()"):
-            return model_file(self._model)
+            return model_file(self._model, self.layout)
 
     def _load(self, weights: Tensor) -> None:
         with self._task.code("model()"):
@@ -300,14 +303,14 @@ def evaluate(task: Task, model: nn.Module, datasets: Sequence[Any], batch: int) 
     return means, samples
 
 
-def model_file(model: nn.Module) -> bytes:
+def model_file(model: nn.Module, layout: flat.Layout) -> bytes:
     """A model's state dict as safetensors. Tied tensors are written under each of their names."""
     tensors = {
         name: value.detach().clone().contiguous()
         for name, value in model.state_dict().items()
         if isinstance(value, Tensor)
     }
-    return safetensors.torch.save(tensors)
+    return safetensors.torch.save(tensors, {PLACES: json.dumps(flat.places(model, layout), sort_keys=True)})
 
 
 def _mean_loss(task: Task, model: nn.Module, dataset: Any, batch: int) -> dict[str, float]:

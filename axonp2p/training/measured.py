@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from axonp2p.jobs.aggregation import may_lie
 from axonp2p.training.agreement import ModelSize
 from axonp2p.training.choice import Choice, choose
 from axonp2p.training.costs import ASSUMED_DOWNLOAD, ASSUMED_UPLOAD, Facts
@@ -106,7 +107,9 @@ class Measured:
         """Whether every other owner had to do without the member's values, and nearly all of them, by its own word."""
         assert self._choice is not None
         owners = [owner for owner in reports if owner != rank and self._choice.shares.get(owner)]
-        if not owners or any(rank not in reports[owner].left_out for owner in owners):
+        # The word of as many as may lie is not enough: they would have others dropped.
+        few = may_lie(self._choice.rule, len(self._choice.shares))
+        if len(owners) <= few or any(rank not in reports[owner].left_out for owner in owners):
             return False
         share = self._choice.shares.get(rank, 0) / sum(self._choice.shares.values())
         return reports[rank].kept_back >= 0.9 * (1 - share) * self._values * reports[rank].exchanges

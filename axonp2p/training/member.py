@@ -164,7 +164,10 @@ class Member:
         elif isinstance(done, ModelFileMade):
             sha256 = hashlib.sha256(done.data).digest()
             parts = cut("model", done.data, sha256)
-            yield from (Report(*part) for part in (parts if done.whole else islice(parts, 1)))
+            if done.whole:
+                yield from (Report(*part) for part in parts)
+            else:
+                yield from (Report(part, b"") for part, _ in islice(parts, 1))
         elif isinstance(done, Evaluated):
             if self._round and done.key == self._evaluating:
                 self._evaluating = None

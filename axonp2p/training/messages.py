@@ -285,7 +285,7 @@ class SendFile(Message, tag=True, frozen=True):
 
     state: StateHash
     whole: bool = True
-    """False: its first part only, which names the whole file's hash."""
+    """False: its first part only, without its bytes: that names the whole file's hash."""
 
 
 class FilePart(Message, tag=True, frozen=True):

@@ -82,7 +82,7 @@ class PlainRun:
         with self._task.code("local steps"):
             flat.difference(start, self._model, layout)
         with self._task.code("model()"):
-            model_file(self._model)
+            model_file(self._model, layout)
         test_samples = sum(len(test) for test in self._shards.test([0]))
         # A smaller shard instead of a part of this one: `evaluate` may count on what `data` gives.
         few = Shards(self._task, min(MOST_SHARDS, max(1, test_samples // most_samples)), self._seed)

@@ -20,6 +20,7 @@ from axonp2p.training.beginning import Beginning
 from axonp2p.training.blame import Blame
 from axonp2p.training.catching_up import prepare_order
 from axonp2p.training.checking.desk import Checks, Settings
+from axonp2p.training.checkpoint_file import Model
 from axonp2p.training.deadlines import Patience
 from axonp2p.training.measured import Line, Measured
 from axonp2p.training.phases import AT_REST, Phase, advance
@@ -86,6 +87,11 @@ class Rounds:
     def present(self) -> set[int]:
         """Everybody in the job: the members, and who joins or has been left behind."""
         return self._roll.present
+
+    @property
+    def model(self) -> Model:
+        """How large it is, as most members say; nothing until all have built it."""
+        return Model(*(self._beginning.model or (0, 0)))
 
     def begin(self, now: float) -> list[Action]:
         """The first orders. `now` is monotonic seconds, here and in the next two."""

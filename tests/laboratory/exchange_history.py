@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from axonp2p.jobs.aggregation import MEAN, may_lie
 from axonp2p.training.exchange.faults import Fault
 from axonp2p.training.phases import Phase
 from axonp2p.training.round_messages import MemberDropped
@@ -133,7 +134,7 @@ def _named(world: World, misfortune: Misfortune) -> Iterator[str]:
     name = f"peer{victim}"
     if misfortune.fault is Fault.SLICE_LYING:
         dropped = any(isinstance(action, MemberDropped) and action.rank == victim for _, action in world.desk.seen)
-        if len(misfortune.deceived) > 1 and not dropped:
+        if len(misfortune.deceived) > max(1, may_lie(MEAN, len(world.setting.homes))) and not dropped:
             yield f"member {victim} lied to {misfortune.deceived} and is still there"
         if not any(name in action.reason for _, action in redone_of(world)):
             yield f"nobody found that member {victim} lied to {misfortune.deceived}"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.training.exchange.terms import ExchangeKey, Terms
-from axonp2p.training.messages import SlicePart
+from axonp2p.training.messages import LEAST_PART, SlicePart
 
 EXCHANGES = 2
 """Of a sender, as much is kept as this many take at most: those of values that are not compressed."""
@@ -32,15 +32,55 @@ class EarlyPart(NamedTuple):
 
 
 @dataclass
-class _Kept:
-    """One sender's parts, by exchange."""
+class _Round:
+    """One sender's parts of one round: of its newest attempt, by exchange."""
+
+    attempt: int
+    bytes: int = 0
+    number: int = 0
+    parts: dict[int, list[EarlyPart]] = field(default_factory=dict)
+
+    def forget(self, exchange: int) -> None:
+        """And those before."""
+        for old in [one for one in self.parts if one <= exchange]:
+            gone = self.parts.pop(old)
+            self.number -= len(gone)
+            self.bytes -= sum(_bytes(early.payload) for early in gone)
+
+
+@dataclass
+class _Sender:
+    """What one sender has said, by round, and how much that is in all."""
 
     bytes: int = 0
-    parts: dict[ExchangeKey, list[EarlyPart]] = field(default_factory=dict)
+    number: int = 0
+    rounds: dict[int, _Round] = field(default_factory=dict)
 
-    def forget(self, keys: list[ExchangeKey]) -> None:
-        for key in keys:
-            self.bytes -= sum(_bytes(early.payload) for early in self.parts.pop(key))
+    def add(self, early: EarlyPart) -> None:
+        part = early.part
+        kept = self.rounds.setdefault(part.round, _Round(part.attempt))
+        kept.parts.setdefault(part.exchange, []).append(early)
+        for counted in (kept, self):
+            counted.number += 1
+            counted.bytes += _bytes(early.payload)
+
+    def forget(self, key: ExchangeKey) -> None:
+        """This exchange and all before it."""
+        round, attempt, exchange = key
+        for number in [number for number in self.rounds if number <= round]:
+            kept = self.rounds[number]
+            if (number, kept.attempt) < (round, attempt):
+                self.forget_round(number)
+            elif kept.attempt == attempt:
+                before = kept.number, kept.bytes
+                kept.forget(exchange)
+                self.number -= before[0] - kept.number
+                self.bytes -= before[1] - kept.bytes
+
+    def forget_round(self, number: int) -> None:
+        gone = self.rounds.pop(number)
+        self.number -= gone.number
+        self.bytes -= gone.bytes
 
 
 class EarlyParts:
@@ -48,35 +88,37 @@ class EarlyParts:
 
     def __init__(self, values: int) -> None:
         # The most is sent by the other one of two: its values of our half, and the result of its own half.
+        self._most_parts = EXCHANGES * (values // LEAST_PART + SHORT_PARTS)
         self._most_bytes = EXCHANGES * (values * BYTES_A_VALUE + SHORT_PARTS * BYTES_A_PART)
-        self._kept: dict[int, _Kept] = {}
+        self._kept: dict[int, _Sender] = {}
 
     def keep(self, sender: int, part: SlicePart, payload: bytes | memoryview) -> None:
         """Keep a part. What a sender said in an attempt is forgotten when it has begun another one of that round.
 
+        What a part costs does not depend on how many are kept: its sender chooses how many, and when they come.
         Raises `PeerMisbehaved` when it has sent more than two exchanges take.
         """
-        kept = self._kept.setdefault(sender, _Kept())
-        attempts = [attempt for round, attempt, _ in kept.parts if round == part.round]
-        if attempts and part.attempt < max(attempts):
-            return
-        kept.forget([key for key in kept.parts if key[0] == part.round and key[1] < part.attempt])
-        if kept.bytes + _bytes(payload) > self._most_bytes:
+        kept = self._kept.setdefault(sender, _Sender())
+        if before := kept.rounds.get(part.round):
+            if part.attempt < before.attempt:
+                return
+            if part.attempt > before.attempt:
+                kept.forget_round(part.round)
+        if kept.number >= self._most_parts or kept.bytes + _bytes(payload) > self._most_bytes:
             raise PeerMisbehaved(f"rank {sender} sent more than {EXCHANGES} exchanges take")
-        kept.bytes += _bytes(payload)
-        key = part.round, part.attempt, part.exchange
-        kept.parts.setdefault(key, []).append(EarlyPart(sender, part, payload))
+        kept.add(EarlyPart(sender, part, payload))
 
     def take(self, terms: Terms) -> list[EarlyPart]:
         """The parts of this exchange from its members, each one's in the order they came; older ones are forgotten."""
+        round, attempt, exchange = terms.key
         found = [
             early
             for sender in terms.members
-            if sender in self._kept
-            for early in self._kept[sender].parts.get(terms.key, [])
+            if sender in self._kept and (kept := self._kept[sender].rounds.get(round)) and kept.attempt == attempt
+            for early in kept.parts.get(exchange, [])
         ]
-        for kept in self._kept.values():
-            kept.forget([key for key in kept.parts if key <= terms.key])
+        for one in self._kept.values():
+            one.forget(terms.key)
         return found
 
 

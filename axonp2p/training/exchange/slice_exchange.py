@@ -32,6 +32,7 @@ from axonp2p.training.exchange.past import Past
 from axonp2p.training.exchange.terms import Terms
 from axonp2p.training.messages import SlicePart
 from axonp2p.wire.codec import encode as header_bytes
+from axonp2p.wire.ranks import bytes_of
 
 
 class Outgoing(NamedTuple):
@@ -214,7 +215,7 @@ class SliceExchange:
         if self._agreed:
             self._agreed(self._begin(part.slice, part.offset), decoded)
         # Who is told to have been left out is part of what everyone must have been told alike.
-        said = hashlib.sha256(bytes([len(part.left_out), *part.left_out]))
+        said = hashlib.sha256(bytes_of(part.left_out))
         said.update(payload)
         self._hashes[part.slice, part.offset] = said.digest()
         self._missing.discard((part.slice, part.offset))

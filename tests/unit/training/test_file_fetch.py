@@ -64,12 +64,12 @@ async def test_one_member_is_believed_when_there_is_only_one(tmp_path: Path) -> 
     assert (tmp_path / "model").read_bytes() == MODEL
 
 
-async def test_two_members_are_compared_and_one_is_taken(tmp_path: Path) -> None:
+async def test_all_members_are_compared_and_one_is_taken(tmp_path: Path) -> None:
     members = Members(MODEL, MODEL, MODEL)
     assert await members.into(tmp_path / "model") == SHA256
     assert (tmp_path / "model").read_bytes() == MODEL
-    assert sorted(members.asked) == [0, 1]
-    assert members.sent == {0: 4, 1: 1}, "the second one's line carries no file that nobody needs"
+    assert sorted(members.asked) == [0, 0, 1, 2]
+    assert members.sent == {0: 1 + 4, 1: 1, 2: 1}, "the others' lines carry no file that nobody needs"
 
 
 @pytest.mark.parametrize("odd", [0, 1, 2])
@@ -97,7 +97,7 @@ async def test_who_takes_over_was_asked_for_its_hash_before(tmp_path: Path) -> N
     members.dies_after = {0: 2}
     assert await members.into(tmp_path / "model") == SHA256
     assert (tmp_path / "model").read_bytes() == MODEL
-    assert members.sent == {0: 2, 1: 1 + 4}
+    assert members.sent == {0: 1 + 2, 1: 1 + 4}
 
 
 async def test_what_is_still_on_its_way_of_an_earlier_ask_is_passed_over(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ async def test_who_stands_still_is_asked_last(tmp_path: Path) -> None:
     members = Members(MODEL, MODEL, MODEL)
     members.still.add(0)
     assert await members.into(tmp_path / "model") == SHA256
-    assert sorted(members.asked) == [1, 2]
+    assert sorted(members.asked) == [1, 1, 2]
 
 
 async def test_the_model_is_waited_for_at_the_only_member(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,3 +164,20 @@ async def test_the_model_is_waited_for_at_the_only_member(tmp_path: Path, monkey
     fetch.stirred(0)  # from now on its time runs
     with pytest.raises(JobFailed):
         await fetching
+
+
+async def test_two_that_lie_together_are_not_believed_whatever_their_ranks(tmp_path: Path) -> None:
+    members = Members(OTHER, OTHER, *[MODEL] * 8)
+    assert await members.into(tmp_path / "model") == SHA256
+    assert (tmp_path / "model").read_bytes() == MODEL
+
+
+async def test_not_even_most_are_believed_where_the_accepted_state_is_here(tmp_path: Path) -> None:
+    members = Members(OTHER, OTHER, MODEL)
+    members.fetch._fits = lambda file: file.read_bytes() == MODEL
+    assert await members.into(tmp_path / "model") == SHA256
+    assert (tmp_path / "model").read_bytes() == MODEL
+    liars = Members(OTHER, OTHER)
+    liars.fetch._fits = lambda file: file.read_bytes() == MODEL
+    with pytest.raises(JobFailed, match="not those of the accepted state"):
+        await liars.into(tmp_path / "model")

@@ -264,11 +264,12 @@ def test_whose_weights_differ_from_the_majority_is_dropped_and_the_round_counts(
     assert (accepted.state, set(accepted.reports)) == (SECOND, {1, 2})
 
 
-def test_a_disagreement_that_leaves_too_few_ends_the_job() -> None:
+def test_two_that_disagree_have_three_attempts() -> None:
     talk = Conversation(2, min_peers=2)
     talk.all_ready()
-    error = error_in(talk.hears(talk.report(0, 0, SECOND), talk.report(1, 0, OTHER)))
-    assert "weights differed" in error.cause
+    for attempt in range(3):
+        said = talk.hears(talk.report(0, 0, SECOND, attempt), talk.report(1, 0, OTHER, attempt))
+    assert "different weights of the same results" in error_in(said).cause
 
 
 def test_reports_of_earlier_attempts_are_passed_over() -> None:

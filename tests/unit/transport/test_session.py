@@ -127,8 +127,8 @@ async def test_a_stranger_with_another_version_or_a_forged_proof_is_told_why(hos
     with pytest.raises(MessageTooLarge):
         await host.dial(me)
     monkeypatch.undo()
-    monkeypatch.setattr(dialer, "answer_challenge", forge(protocol=2))
-    with pytest.raises(VersionMismatch, match="the caller speaks protocol 2, this side speaks 1"):
+    monkeypatch.setattr(dialer, "answer_challenge", forge(protocol=3))
+    with pytest.raises(VersionMismatch, match="the caller speaks protocol 3, this side speaks 2"):
         await host.dial(me)
 
 

@@ -11,7 +11,7 @@ from axonp2p.training.messages import LEAST_PART, SlicePart
 from tests.unit.training.exchange.meeting import terms
 
 VALUES = 1000
-"""So that two exchanges are 14096 bytes."""
+"""So that two exchanges are 14096 bytes, in 16 parts."""
 
 
 def part(round, attempt=0, exchange=0):
@@ -80,7 +80,7 @@ def test_nobody_may_fill_the_memory():
 
 def test_many_small_parts_are_counted_too():
     early = EarlyParts(VALUES)
-    for _ in range(55):
+    for _ in range(16):
         early.keep(1, part(5), b"")
     with pytest.raises(PeerMisbehaved):
         early.keep(1, part(5), b"")
@@ -93,3 +93,27 @@ def test_two_exchanges_in_the_smallest_parts_are_not_too_much():
         for _ in range(40 + 4):
             early.keep(1, part(5, exchange=exchange), encode(torch.zeros(LEAST_PART), EXACT)[0])
     assert len(early.take(at(5))) == 44
+
+
+def test_what_a_part_costs_does_not_grow_with_what_is_kept():
+    early = EarlyParts(4096 * LEAST_PART)
+    for round in range(4096):
+        early.keep(1, part(round), b"")
+    kept = early._kept[1]
+    walked = Walked(kept.rounds)
+    kept.rounds = walked
+    early.keep(1, part(4096), b"")
+    early.keep(1, part(4096, attempt=1), b"")
+    assert walked.times == 0
+
+
+class Walked(dict):
+    """Counts who goes through all of it."""
+
+    times = 0
+
+    def __iter__(self):
+        self.times += 1
+        return super().__iter__()
+
+    items = values = keys = __iter__

@@ -319,3 +319,10 @@ def test_the_owner_too_goes_on_with_what_the_result_decodes_to():
     assert torch.equal(meeting.exchanges[0].mean()[:4], decoded)
     # Two members of equal weight: half of what the owner sends next is in the mean.
     assert torch.allclose(meeting.exchanges[0].leftover()[:4], (exact - decoded) * 2, atol=1e-6)
+
+
+def test_a_member_of_any_rank_may_be_left_out():
+    meeting = Meeting(vectors([0, 300, 4095], 30))
+    meeting.play(lambda sender, to, part: None if sender == 4095 and part.phase == "gather" else 0.0)
+    assert meeting.exchanges[0].left_out == {4095}
+    assert all(exchange.complete for exchange in meeting.everyone())
