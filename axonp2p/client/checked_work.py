@@ -30,7 +30,7 @@ from axonp2p.training.round_messages import WorkChecked
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import sign
 
-MOST_SIGNED = 16
+MOST_SIGNED = 24
 """Words of each peer that are kept: a claim found false may wait some rounds for what is known of its machine."""
 
 log = get_logger(__name__)
@@ -115,7 +115,7 @@ class CheckedWork:
         self._account.tell(event)
         if judgement.outcome is Outcome.PASSED:
             self._account.disk.do(partial(self._book.passed, self._peer(checked.of)))
-        elif checked.of not in checked.convicted:
+        elif judgement.outcome is not Outcome.UNDECIDED and checked.of not in checked.convicted:
             self._account.disk.do(partial(self._book.doubted, self._peer(checked.of)))
         for rank in (*judgement.contradicted, *judgement.false_accusers):
             if rank not in checked.convicted:
@@ -137,12 +137,16 @@ class CheckedWork:
 
     def _keep_evidence(self, rank: int, checked: WorkChecked) -> None:
         """In the job's folder, as far as its peers have signed."""
-        report = self._frame(checked.of, lambda said: isinstance(said, RoundDone) and said.round == checked.round)
-        opinions = [self._frame(by, lambda said: _is_about(said, checked)) for by in checked.by]
+        report = self._report(checked.of, checked.round, checked.attempt)
+        disputed = checked.of, checked.round, checked.attempt, checked.first
+        opinions = [self._frame(by, partial(_is_about, disputed)) for by in checked.by]
         signed = [opinion for opinion in opinions if opinion]
         if report is None or not signed:
             log.warning("no evidence is kept: nothing was signed", peer=self._name(rank))
             return
+        reports = [self._report(proof.by, proof.round, proof.attempt) for proof in checked.proofs]
+        own = ((proof.by, proof.round, proof.attempt, proof.step) for proof in checked.proofs)
+        proofs = [self._frame(segment[0], partial(_is_about, segment)) for segment in own]
         evidence = Evidence(
             job=self._account.record.id,
             client=self._client,
@@ -150,6 +154,8 @@ class CheckedWork:
             step=checked.first,
             report=report,
             opinions=signed,
+            reports=[one for one in reports if one and one != report],
+            proofs=[one for one in proofs if one],
         )
         name, data = f"{self._name(rank)}-round-{checked.round + 1}.evidence", encode(evidence)
         self._account.disk.do(partial(_keep, self._account.folder.path / "evidence" / name, data))
@@ -172,6 +178,11 @@ class CheckedWork:
         self._account.afterwards(self._convictions.nudge)
         self._voided.add(self._name(rank))
 
+    def _report(self, rank: int, round: int, attempt: int) -> SignedFrame | None:
+        return self._frame(
+            rank, lambda said: isinstance(said, RoundDone) and (said.round, said.attempt) == (round, attempt)
+        )
+
     def _frame(self, rank: int, fits: Callable[[RoundDone | SegmentRedone], bool]) -> SignedFrame | None:
         kept = self._signed.get(rank, ())
         return next((said for said in reversed(kept) if fits(what_is_said(said.frame))), None)
@@ -188,14 +199,11 @@ def _convicts(evidence: Evidence) -> bool:
     try:
         return examine(evidence).convicts
     except PeerMisbehaved:
-        return False  # of another attempt at the round, say: the newest words are not always those that were judged
+        return False
 
 
-def _is_about(said: RoundDone | SegmentRedone, checked: WorkChecked) -> bool:
-    return isinstance(said, SegmentRedone) and (said.of, said.round, said.step) == (
-        *(checked.of, checked.round),
-        checked.first,
-    )
+def _is_about(segment: tuple[int, int, int, int], said: RoundDone | SegmentRedone) -> bool:
+    return isinstance(said, SegmentRedone) and (said.of, said.round, said.attempt, said.step) == segment
 
 
 def _keep(path: Path, evidence: bytes) -> None:

@@ -136,6 +136,8 @@ class LegDone:
     """Why nothing could be committed to, although the round asks for it."""
     mark_seconds: float = 0.0
     """Of `seconds`, spent on that."""
+    moved: bool = True
+    """Whether any value is another one than before."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,8 @@ class Evaluated:
     samples: int
     waited: float
     """Seconds that the trainer stood waiting between the last leg and this."""
+    no_marks: str = ""
+    """Why nothing can be committed to, as it turned out after the last leg."""
 
 
 @dataclass(frozen=True)

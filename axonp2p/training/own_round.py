@@ -70,6 +70,7 @@ class _Sums:
     marks: list[Mark] = field(default_factory=list)
     no_marks: str = ""
     mark_seconds: float = 0.0
+    unmoved: int = 0
 
     def add_leg(self, leg: LegDone) -> None:
         self.legs += 1
@@ -80,6 +81,7 @@ class _Sums:
         self.train_seconds += leg.seconds
         self.waited_seconds += leg.waited
         self.mark_seconds += leg.mark_seconds
+        self.unmoved += not leg.moved
 
     def add_exchange(self, exchange: SliceExchange) -> None:
         self.left_out |= exchange.left_out
@@ -208,6 +210,7 @@ class OwnRound:
     def report(self, evaluated: Evaluated) -> RoundDone:
         """What the coordinator wants to know of the round, once it was given its names."""
         sums = self._sums
+        no_marks = sums.no_marks or evaluated.no_marks
         return RoundDone(
             round=self._start.round,
             attempt=self._start.attempt,
@@ -225,9 +228,10 @@ class OwnRound:
             received_bytes=sums.received_bytes,
             metrics=evaluated.metrics,
             test_samples=evaluated.samples,
-            marks=[] if sums.no_marks else sums.marks,
-            no_marks=sums.no_marks,
+            marks=[] if no_marks else sums.marks,
+            no_marks=no_marks,
             mark_seconds=sums.mark_seconds,
+            unmoved=sums.unmoved,
         )
 
     def _name_one(self) -> None:

@@ -15,9 +15,9 @@ LONGEST_FACTOR = 2.0
 HAND_OVER_S = 30.0
 """Who takes longer than this, and the way at `SLOWEST_BYTES_S`, to hand over what it committed to has not done so."""
 KEPT = 32
-IN_TURN = 3
+IN_TURN = 4
 """So many are asked one after the other before somebody is convicted: two who are led elsewhere, and the accused itself
-about the steps of another."""
+about the steps of another, and about some of its own."""
 
 
 def hand_over_s(size: int) -> float:

@@ -1,7 +1,8 @@
 """Evidence of a conviction: what its peers signed, in a file that anybody can examine without any network. Pure.
 
 It holds the report in which a member committed to where its steps led, and what those said who did the steps again,
-each as it was said and signed. Whoever reads it comes to the judgement by the same rule as the client did.
+each as it was said and signed; and of who speaks how it did steps of its own again, to the same end. Whoever reads it
+comes to the judgement by the same rule as the client did.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.said import Said, check_said
 from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Voiding, open_voiding
 from axonp2p.training.checking.commitments import claims_of
-from axonp2p.training.checking.opinions import MOST_OPINIONS, Claim, Judgement, Opinion, Outcome, judge
+from axonp2p.training.checking.opinions import MOST_OPINIONS, Claim, Judgement, Opinion, Outcome, judge, supports
+from axonp2p.training.checking.own_proofs import WITNESSES
 from axonp2p.training.messages import RoundDone, SegmentRedone
 from axonp2p.transport.messages import Uuid
 from axonp2p.wire.codec import Message, decode, decode_as
@@ -57,11 +59,15 @@ class Evidence(Message, frozen=True):
     """The claim: a `RoundDone`."""
     opinions: Annotated[list[SignedFrame], msgspec.Meta(min_length=1, max_length=MOST_OPINIONS)]
     """Where others were led: a `SegmentRedone` each, in the order in which they were asked."""
+    reports: Annotated[list[SignedFrame], msgspec.Meta(max_length=MOST_OPINIONS + 1)] = []
+    """More that these committed to: a `RoundDone` each."""
+    proofs: Annotated[list[SignedFrame], msgspec.Meta(max_length=MOST_OPINIONS + 1)] = []
+    """Where some of them were led by steps of their own, out of these reports: a `SegmentRedone` each."""
 
     @property
     def voices(self) -> list[SignedFrame]:
         """All that is said in it."""
-        return [self.report, *self.opinions]
+        return [self.report, *self.opinions, *self.reports, *self.proofs]
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,10 @@ class Examined:
     first: int
     last: int
     judgement: Judgement
+    proven: frozenset[PeerId]
+    """Who came to an end of its own again."""
+    would_convict: bool
+    """Whether the accused has lied if those who speak can be believed."""
     convicts: bool
     """Whether it shows that the accused has lied."""
 
@@ -99,12 +109,15 @@ def examine(evidence: Evidence) -> Examined:
     if evidence.accused not in (evidence.report.peer, *peers):
         raise MalformedMessage("evidence against a peer that says nothing in it")
     judgement = judge(claim, opinions, more=False)
-    lied = {peers[place] for place in judgement.false_accusers}
-    if judgement.outcome is Outcome.CONVICTED:
-        lied.add(evidence.report.peer)
-    return Examined(
-        evidence, report.round, claim.start.step, claim.end.step, judgement, convicts=evidence.accused in lied
-    )
+    proven = _proven(evidence, claim)
+    against: set[PeerId] = set()
+    if evidence.accused in {peers[place] for place in judgement.false_accusers}:
+        against = {evidence.report.peer, *(peers[place] for place in judgement.alike)}
+    elif evidence.accused == evidence.report.peer and judgement.outcome is Outcome.CONVICTED:
+        against = {peers[place] for place in judgement.against}
+    convicts = evidence.accused in proven and len(against & proven) >= WITNESSES
+    first, last = claim.start.step, claim.end.step
+    return Examined(evidence, report.round, first, last, judgement, proven, bool(against), convicts)
 
 
 def examine_voiding(signed: Signed[Voiding], data: bytes) -> tuple[Voiding, Examined]:
@@ -122,6 +135,33 @@ def examine_voiding(signed: Signed[Voiding], data: bytes) -> tuple[Voiding, Exam
     if not examined.convicts:
         raise Refused(f"the evidence does not convict {short(voiding.peer)}")
     return voiding, examined
+
+
+def _proven(evidence: Evidence, disputed: Claim) -> frozenset[PeerId]:
+    """Who was led by its own steps, other than those in dispute, where it had committed to be led."""
+    rounds: dict[tuple[PeerId, int, int], RoundDone] = {}
+    for signed in (evidence.report, *evidence.reports):
+        report = what_is_said(signed.frame)
+        if not isinstance(report, RoundDone):
+            raise MalformedMessage("evidence with a report that is none")
+        rounds[signed.peer, report.round, report.attempt] = report
+    speakers = {evidence.report.peer, *(opinion.peer for opinion in evidence.opinions)}
+    if not speakers.issuperset(signed.peer for signed in (*evidence.reports, *evidence.proofs)):
+        raise MalformedMessage("evidence in which others speak of steps of their own")
+    found: set[PeerId] = set()
+    for signed in evidence.proofs:
+        told = what_is_said(signed.frame)
+        if not isinstance(told, SegmentRedone):
+            raise MalformedMessage("evidence with a proof that is none")
+        own = rounds.get((signed.peer, told.round, told.attempt))
+        places = [claim for claim in claims_of(own) if _is_of(told, claim)] if own else []
+        if any(claim != disputed and supports(claim, Opinion(0, told)) for claim in places):
+            found.add(signed.peer)
+    return frozenset(found)
+
+
+def _is_of(told: SegmentRedone, claim: Claim) -> bool:
+    return (told.step, told.start) == (claim.start.step, claim.start.name)
 
 
 def _opinion(signed: SignedFrame, report: RoundDone, claim: Claim) -> SegmentRedone:

@@ -1,0 +1,47 @@
+"""At the start of a job each member takes some of its own steps again: do they lead where it says that they led? Pure.
+
+Where they do not, the steps depend on something that whoever does them again cannot have: what the task keeps from step
+to step, chance of its own, a clock. Nothing of such a job can be checked, and nobody may be accused in it.
+"""
+
+from __future__ import annotations
+
+from axonp2p.training.checking.marks import Place
+from axonp2p.training.checking.opinions import Claim, Opinion, supports
+from axonp2p.training.messages import RedoSegment, SegmentRedone, StartRound
+
+TRIALS = 2
+"""Rounds at whose end it is tried. The first steps of a job may repeat where later ones do not, and the other way."""
+NOT_DONE = "its own steps cannot be done again: in an empty folder, from the weights alone, the task fails"
+ELSEWHERE = "the same steps, done again, lead elsewhere: the task keeps something between steps that changes them"
+
+
+class OwnTrials:
+    """Those of one member."""
+
+    def __init__(self, rank: int) -> None:
+        self._rank = rank
+        self._left = TRIALS
+
+    def order(self, start: StartRound, places: tuple[Place, ...]) -> tuple[RedoSegment, Claim] | None:
+        """The last segment of a round's last leg, of which these are the places; None when no trial is due."""
+        if not self._left or len(places) < 2:
+            return None
+        claim = Claim(places[-2].mark, places[-1].mark)
+        order = RedoSegment(
+            of=self._rank,
+            round=start.round,
+            attempt=start.attempt,
+            start=claim.start,
+            shards=list(start.shards),
+            round_steps=start.steps,
+            steps=claim.end.step - claim.start.step,
+        )
+        return order, claim
+
+    def why_not(self, claim: Claim, redone: SegmentRedone) -> str:
+        """Why its steps cannot be committed to; empty when they can."""
+        self._left -= 1
+        if redone.end is None:
+            return NOT_DONE
+        return "" if supports(claim, Opinion(self._rank, redone)) else ELSEWHERE
