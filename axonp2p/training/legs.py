@@ -156,8 +156,8 @@ class Evaluated:
     samples: int
     waited: float
     """Seconds that the trainer stood waiting between the last leg and this."""
-    no_marks: str = ""
-    """Why nothing can be committed to, as it turned out after the last leg."""
+    not_repeated: str = ""
+    """Why steps of this member do not lead where they led when they are done again, as far as it was tried."""
 
 
 @dataclass(frozen=True)

@@ -136,10 +136,6 @@ class LocalTrainer:
         """Operations of a step, by shape of batch, as far as they were counted."""
         return self._flops.known
 
-    def commit_to_nothing(self, why: str) -> None:
-        """From now on, for this reason."""
-        self._marking.why_not = why
-
     def leg(self, weights: Tensor, judge: Judge, factors: Tensor | None = None) -> Leg | None:
         """The next leg of the round, from these weights; None when it was abandoned. `factors` lengthen its steps.
 

@@ -210,7 +210,6 @@ class OwnRound:
     def report(self, evaluated: Evaluated) -> RoundDone:
         """What the coordinator wants to know of the round, once it was given its names."""
         sums = self._sums
-        no_marks = sums.no_marks or evaluated.no_marks
         return RoundDone(
             round=self._start.round,
             attempt=self._start.attempt,
@@ -228,10 +227,11 @@ class OwnRound:
             received_bytes=sums.received_bytes,
             metrics=evaluated.metrics,
             test_samples=evaluated.samples,
-            marks=[] if no_marks else sums.marks,
-            no_marks=no_marks,
+            marks=[] if sums.no_marks else sums.marks,
+            no_marks=sums.no_marks,
             mark_seconds=sums.mark_seconds,
             unmoved=sums.unmoved,
+            not_repeated=evaluated.not_repeated,
         )
 
     def _name_one(self) -> None:

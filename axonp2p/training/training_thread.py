@@ -76,6 +76,7 @@ class TrainingThread:
         self._clock = clock
         self._redo_elsewhere = redo
         self._trials = OwnTrials(rank)
+        self._not_repeated = ""
         self._orders: queue.Queue[tuple[int, Work] | None] = queue.Queue()
         self._abandoned = 0
         """Orders with a smaller number than this are not wanted any more."""
@@ -144,7 +145,7 @@ class TrainingThread:
         elif isinstance(work, Evaluate):
             waited = self._clock() - self._stopped_at
             metrics, samples = trainer.evaluate(work.weights, work.shards)
-            self._say(Evaluated(work.key, metrics, samples, waited, trainer.why_no_marks))
+            self._say(Evaluated(work.key, metrics, samples, waited, self._not_repeated))
 
     def _redo(self, trainer: LocalTrainer, work: Redo) -> None:
         """Between two legs, or while this member's own exchange is under way."""
@@ -165,7 +166,7 @@ class TrainingThread:
         self._stopped_at += self._clock() - began
         if message and (why := self._trials.why_not(claim, message)):
             print(f"no work can be checked here: {why}", file=sys.stderr)
-            trainer.commit_to_nothing(why)
+            self._not_repeated = why
 
     def _unwanted(self, number: int, work: Work) -> bool:
         return number < self._abandoned and isinstance(work, TrainRound | GoOn | Evaluate)

@@ -56,10 +56,10 @@ _CHECKABLE = {
             def optimizer(self, model):
                 return torch.optim.AdamW(model["one"].parameters(), lr=0.005)
             def loss(self, model, batch):
-                other = super().loss(self.both["two"], batch)
-                self.second.zero_grad()
-                other.backward()
-                self.second.step()
+                if model.training:
+                    self.second.zero_grad()
+                    super().loss(self.both["two"], batch).backward()
+                    self.second.step()
                 return super().loss(self.both["one"], batch)
     """,
     "a wrapper kept from the first call": """
@@ -221,10 +221,10 @@ _HIDDEN = {
             def optimizer(self, model):
                 return torch.optim.AdamW(model["one"].parameters(), lr=0.005)
             def loss(self, model, batch):
-                other = super().loss(self.both["two"], batch)
-                self.second.zero_grad()
-                other.backward()
-                self.second.step()
+                if model.training:
+                    self.second.zero_grad()
+                    super().loss(self.both["two"], batch).backward()
+                    self.second.step()
                 return super().loss(self.both["one"], batch)
     """,
     "a moving average that the loss uses": """

@@ -40,6 +40,7 @@ class RealTrainer:
         self._trainer = kind(Task(task_file.parent, task_file.name), prepare)
         self._task_file, self._prepare = task_file, prepare
         self._trials = OwnTrials(prepare.rank)
+        self._not_repeated = ""
         self._server: RedoServer | None = None
         self._cheats = kind is not LocalTrainer
         self._claims: dict[bytes, Mark] = {}
@@ -68,7 +69,7 @@ class RealTrainer:
                 return self._leg(work)
             case Evaluate(key, weights, shards):
                 metrics, samples = self._trainer.evaluate(weights, shards)
-                return [(EVALUATING_S, Evaluated(key, metrics, samples, 0.0, self._trainer.why_no_marks))]
+                return [(EVALUATING_S, Evaluated(key, metrics, samples, 0.0, self._not_repeated))]
             case Redo(order, start):
                 return [(order.steps * self._step_s, Redone(self._redo(order, start)))]
             case _:
@@ -96,7 +97,7 @@ class RealTrainer:
         if tried := self._trials.order(start, leg.places):
             order, claim = tried
             if why := self._trials.why_not(claim, self._redo(order, leg.places[-2].file)):
-                self._trainer.commit_to_nothing(why)
+                self._not_repeated = why
 
     def _leg(self, work: TrainRound | GoOn) -> list[tuple[float, Done]]:
         assert self._start

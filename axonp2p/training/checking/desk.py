@@ -17,7 +17,15 @@ from dataclasses import dataclass, replace
 
 from axonp2p.training.checking.answering import IN_TURN, MOST_S, AnswerTimes
 from axonp2p.training.checking.cases import Case, Found, Pending
-from axonp2p.training.checking.commitments import Memories, claims_of, jumps, odd_starts, why_marks_missing, why_no_fit
+from axonp2p.training.checking.commitments import (
+    Memories,
+    claims_of,
+    jumps,
+    odd_starts,
+    why_marks_missing,
+    why_no_fit,
+    why_not_repeated,
+)
 from axonp2p.training.checking.opinions import Claim, Judgement, Opinion, Outcome, judge, supports
 from axonp2p.training.checking.own_proofs import WITNESSES, OwnProofs
 from axonp2p.training.checking.pace import MarkPace
@@ -169,7 +177,11 @@ class Checks:
         if self._nobody_agrees or self._proofs.mostly_fail:
             yield from self.off("the same steps hardly ever lead to the same end twice")
             return
-        if why := why_marks_missing(done.reports) or (self._why_spoilt(done) if self._spoilt else ""):
+        for rank, report in done.reports.items():
+            if report.not_repeated:
+                self._proofs.fails(rank)
+        missing = why_marks_missing(done.reports) or why_not_repeated(done.reports)
+        if why := missing or (self._why_spoilt(done) if self._spoilt else ""):
             yield from self.off(why)
             return
         chance = self._settings.chance

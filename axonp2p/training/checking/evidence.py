@@ -19,7 +19,7 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.said import Said, check_said
 from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Voiding, open_voiding
 from axonp2p.training.checking.commitments import claims_of
-from axonp2p.training.checking.opinions import MOST_OPINIONS, Claim, Judgement, Opinion, Outcome, judge, supports
+from axonp2p.training.checking.opinions import MOST_OPINIONS, Claim, Judgement, Opinion, Outcome, judge, repeats
 from axonp2p.training.checking.own_proofs import WITNESSES
 from axonp2p.training.messages import RoundDone, SegmentRedone
 from axonp2p.transport.messages import Uuid
@@ -155,7 +155,7 @@ def _proven(evidence: Evidence, disputed: Claim) -> frozenset[PeerId]:
             raise MalformedMessage("evidence with a proof that is none")
         own = rounds.get((signed.peer, told.round, told.attempt))
         places = [claim for claim in claims_of(own) if _is_of(told, claim)] if own else []
-        if any(claim != disputed and supports(claim, Opinion(0, told)) for claim in places):
+        if any(claim != disputed and repeats(claim, Opinion(0, told)) for claim in places):
             found.add(signed.peer)
     return frozenset(found)
 

@@ -23,6 +23,9 @@ LEAD = 2
 """Opinions that there must be more on one side than on the other before anybody is convicted."""
 GAP = 4.0
 """How many times nearer to each other those must be who accuse."""
+OWN_GAP = 40.0
+"""How many times nearer than one step makes a machine must come to an end of its own again. Different machines come a
+thousand times nearer (docs/trust.md); what a task keeps between its steps may do less than a step does."""
 MEMORY_FACTOR = 2.0
 """What an optimiser remembers must be as large but for this: it keeps out memories that drown every gradient."""
 
@@ -116,6 +119,15 @@ def supports(claim: Claim, opinion: Opinion) -> bool:
         return True
     near = _distance(claim, opinion) <= _step(claim, opinion) / 2
     return near and same_memory(end.memory, claim.end.memory, MEMORY_FACTOR)
+
+
+def repeats(claim: Claim, opinion: Opinion) -> bool:
+    """Whether it, who made the claim, came to the same end again: on the same machine far less than a step is lost."""
+    end = opinion.redone.end
+    if end is None:
+        return False
+    near = OWN_GAP * _distance(claim, opinion) <= _step(claim, opinion)
+    return end.name == claim.end.name or (near and same_memory(end.memory, claim.end.memory, MEMORY_FACTOR))
 
 
 def _repeats(claim: Claim, opinions: Sequence[Opinion]) -> list[Opinion]:

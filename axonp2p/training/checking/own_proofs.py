@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from axonp2p.training.checking.opinions import Claim, Opinion, supports
+from axonp2p.training.checking.opinions import Claim, Opinion, repeats
 
 WITNESSES = 2
 """So many who accuse must have shown it."""
@@ -37,12 +37,17 @@ class OwnProofs:
     def note(self, claim: Claim, opinion: Opinion) -> None:
         """It has done these steps of its own again, or says that it cannot. What was shown once is not lost by it."""
         redone = opinion.redone
-        if supports(claim, opinion):
+        if repeats(claim, opinion):
             proof = OwnProof(opinion.by, redone.round, redone.attempt, redone.step)
             self._proven[opinion.by] = proof
             self._failed.discard(opinion.by)
-        elif opinion.by not in self._proven:
-            self._failed.add(opinion.by)
+        else:
+            self.fails(opinion.by)
+
+    def fails(self, rank: int) -> None:
+        """It says itself that its own steps do not lead where they led."""
+        if rank not in self._proven:
+            self._failed.add(rank)
 
     def of(self, rank: int) -> OwnProof | None:
         """What it has shown."""

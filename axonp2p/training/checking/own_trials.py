@@ -7,7 +7,7 @@ to step, chance of its own, a clock. Nothing of such a job can be checked, and n
 from __future__ import annotations
 
 from axonp2p.training.checking.marks import Place
-from axonp2p.training.checking.opinions import Claim, Opinion, supports
+from axonp2p.training.checking.opinions import Claim, Opinion, repeats
 from axonp2p.training.messages import RedoSegment, SegmentRedone, StartRound
 
 TRIALS = 2
@@ -40,8 +40,8 @@ class OwnTrials:
         return order, claim
 
     def why_not(self, claim: Claim, redone: SegmentRedone) -> str:
-        """Why its steps cannot be committed to; empty when they can."""
+        """Why others cannot come to its ends; empty when they can."""
         self._left -= 1
         if redone.end is None:
             return NOT_DONE
-        return "" if supports(claim, Opinion(self._rank, redone)) else ELSEWHERE
+        return "" if repeats(claim, Opinion(self._rank, redone)) else ELSEWHERE

@@ -6,6 +6,7 @@ Whatever a task keeps, the checks change nothing of its training, and nobody is 
 from __future__ import annotations
 
 import pytest
+from torch.nn.modules import module
 
 from axonp2p.training.round_messages import ChecksOff, MemberDropped, WorkChecked
 from tests.laboratory.hidden_states import CHECKABLE, HIDDEN, TASKS
@@ -38,4 +39,5 @@ def test_checks_change_nothing_of_training_and_blame_nobody(tmp_path, kind):
 def _trained(folder, text, files, wished):
     for file in folder.glob("state*"):
         file.unlink()
+    module._global_forward_hooks.clear()
     return real_job(folder, text, members=3, wished=wished, rounds=ROUNDS)
