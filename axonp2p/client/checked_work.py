@@ -30,7 +30,7 @@ from axonp2p.training.round_messages import WorkChecked
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import sign
 
-MOST_SIGNED = 24
+MOST_REPORTS, MOST_REDONE = 8, 64
 """Words of each peer that are kept: a claim found false may wait some rounds for what is known of its machine."""
 
 log = get_logger(__name__)
@@ -49,7 +49,8 @@ class CheckedWork:
         self._client = means.key.peer_id
         self._convictions = convictions
         self._voided = voided
-        self._signed: dict[int, deque[SignedFrame]] = {}
+        self._signed: dict[tuple[int, bool], deque[SignedFrame]] = {}
+        """By rank, and whether they are reports."""
         self._crew = crew
         self._account = account
         self.liars: set[int] = set()
@@ -74,7 +75,7 @@ class CheckedWork:
         """A peer has signed what its worker says. Raises `BadSignature`, `MalformedMessage`, `MessageTooLarge`."""
         if len(frame) > FRAME_LIMIT:
             raise MessageTooLarge(f"{len(frame)} bytes were signed; at most {FRAME_LIMIT}")
-        what_is_said(frame)
+        is_report = isinstance(what_is_said(frame), RoundDone)
         lease = self._crew.leases[rank]
         said = SignedFrame(
             peer=lease.row.peer,
@@ -84,7 +85,8 @@ class CheckedWork:
             signature=signature,
         )
         check_said(said_by(self._account.record.id, self._client, said), signature)
-        self._signed.setdefault(rank, deque(maxlen=MOST_SIGNED)).append(said)
+        kept = deque[SignedFrame](maxlen=MOST_REPORTS if is_report else MOST_REDONE)
+        self._signed.setdefault((rank, is_report), kept).append(said)
 
     def to_be_paid(self, reports: Mapping[int, RoundDone], *, last: bool) -> dict[int, RoundDone]:
         """The reports of a round whose members get receipts. In the last round nothing can be shown later any more."""
@@ -144,7 +146,8 @@ class CheckedWork:
         if report is None or not signed:
             log.warning("no evidence is kept: nothing was signed", peer=self._name(rank))
             return
-        reports = [self._report(proof.by, proof.round, proof.attempt) for proof in checked.proofs]
+        rounds = dict.fromkeys((proof.by, proof.round, proof.attempt) for proof in checked.proofs)
+        reports = [self._report(*one) for one in rounds]
         own = ((proof.by, proof.round, proof.attempt, proof.step) for proof in checked.proofs)
         proofs = [self._frame(segment[0], partial(_is_about, segment)) for segment in own]
         evidence = Evidence(
@@ -184,7 +187,7 @@ class CheckedWork:
         )
 
     def _frame(self, rank: int, fits: Callable[[RoundDone | SegmentRedone], bool]) -> SignedFrame | None:
-        kept = self._signed.get(rank, ())
+        kept = [*self._signed.get((rank, True), ()), *self._signed.get((rank, False), ())]
         return next((said for said in reversed(kept) if fits(what_is_said(said.frame))), None)
 
     def _name(self, rank: int) -> str:

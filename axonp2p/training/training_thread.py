@@ -160,9 +160,9 @@ class TrainingThread:
         tried = self._trials.order(start, places)
         if tried is None:
             return
-        order, claim = tried
+        order, begin, claim = tried
         began = self._clock()
-        message = self._redo_elsewhere(order, places[-2].file, trainer, lambda: number >= self._abandoned)
+        message = self._redo_elsewhere(order, begin, trainer, lambda: number >= self._abandoned)
         self._stopped_at += self._clock() - began
         if message and (why := self._trials.why_not(claim, message)):
             print(f"no work can be checked here: {why}", file=sys.stderr)

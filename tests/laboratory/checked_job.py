@@ -165,7 +165,7 @@ class CheckedJob:
                 before, end = self._truth(rank, place, start)
                 skips = nature.copies or self._random.random() < nature.skips
                 skips = skips and self._round >= nature.begins
-                start, name = self._as_computed(nature, rank, place, end)
+                start, name = self._as_computed(nature, rank, self._round, place, end)
                 if skips:
                     start = self._without(rank, place, end, before, nature)
                     name = f"false {rank} {self._round} {place}"
@@ -182,7 +182,7 @@ class CheckedJob:
 
     def _redo(self, nature: Nature, order: RedoSegment) -> SegmentRedone:
         before, end = self._ends[order.of, order.round, order.start.step]
-        ended, name = self._as_computed(nature, order.of, order.start.step, end)
+        ended, name = self._as_computed(nature, order.of, order.round, order.start.step, end)
         if self._random.random() < nature.lies and self._natures.get(order.of) is not nature:
             ended = [value + self._random.gauss(0, 1) for value in before]
             name = f"lie {self._random.random()}"
@@ -201,8 +201,8 @@ class CheckedJob:
         self._ends[rank, self._round, place] = before, end
         return before, end
 
-    def _as_computed(self, nature: Nature, of: int, place: int, end: Vector) -> tuple[Vector, str]:
-        name = f"true {of} {self._round} {place} on {nature.machine}"
+    def _as_computed(self, nature: Nature, of: int, round: int, place: int, end: Vector) -> tuple[Vector, str]:
+        name = f"true {of} {round} {place} on {nature.machine}"
         if not nature.machine:
             return end, name
         own = random.Random(name)

@@ -39,11 +39,11 @@ def claim(end: list[float]) -> RoundDone:
     )  # fmt: skip
 
 
-def opinion(end: list[float], step: int = 0, start: Mark | None = None) -> SegmentRedone:
+def opinion(end: list[float], step: int = 0, start: Mark | None = None, of: int = 1) -> SegmentRedone:
     """Where one who did it again was led."""
     began = start or mark(0, START)
     return SegmentRedone(
-        of=1, round=2, attempt=0, step=step, start=began.name, end=mark(8, end),
+        of=of, round=2, attempt=0, step=step, start=began.name, end=mark(8, end),
         before_last=struct.pack("<32d", *BEFORE),
     )  # fmt: skip
 
@@ -54,6 +54,11 @@ def own(end: list[float], led: list[float] = FURTHER, of: int = 0) -> SegmentRed
         of=of, round=2, attempt=0, step=8, start=mark(8, end).name, end=mark(16, led),
         before_last=struct.pack("<32d", *BEFORE),
     )  # fmt: skip
+
+
+def own_ends(end: list[float], of: int = 0) -> list[SegmentRedone]:
+    """Both of its segments."""
+    return [opinion(end, of=of), own(end, of=of)]
 
 
 def said(key: PrivateKey, message: Message, client: PrivateKey, job: str, reservation: str, name: str) -> SignedFrame:
@@ -88,7 +93,11 @@ def evidence_against(
             for name, one in zip(names, opinions, strict=True)
         ],
         reports=[said(key, claim(ended), client, job, uuid, name) for key, name, uuid, ended in speakers[1:]],
-        proofs=[said(key, own(ended), client, job, uuid, name) for key, name, uuid, ended in speakers],
+        proofs=[
+            said(key, one, client, job, uuid, name)
+            for key, name, uuid, ended in speakers
+            for one in ([own(ended)] if key is accused else own_ends(ended))
+        ],
     )
 
 

@@ -95,8 +95,8 @@ class RealTrainer:
 
     def _try_own(self, start: StartRound, leg: Leg) -> None:
         if tried := self._trials.order(start, leg.places):
-            order, claim = tried
-            if why := self._trials.why_not(claim, self._redo(order, leg.places[-2].file)):
+            order, begin, claim = tried
+            if why := self._trials.why_not(claim, self._redo(order, begin)):
                 self._not_repeated = why
 
     def _leg(self, work: TrainRound | GoOn) -> list[tuple[float, Done]]:

@@ -27,7 +27,7 @@ from axonp2p.training.checking.commitments import (
     why_not_repeated,
 )
 from axonp2p.training.checking.opinions import Claim, Judgement, Opinion, Outcome, judge, supports
-from axonp2p.training.checking.own_proofs import WITNESSES, OwnProofs
+from axonp2p.training.checking.own_proofs import OWN_SEGMENTS, WITNESSES, OwnProof, OwnProofs
 from axonp2p.training.checking.pace import MarkPace
 from axonp2p.training.checking.rates import KEPT_ROUNDS, Cut, Trust, chance_of_check, cut_for
 from axonp2p.training.deadlines import SLOWEST_BYTES_S
@@ -43,8 +43,7 @@ MOST_UNDECIDED = 5
 MOST_WITHHELD = 3
 """Who does not hand over what it committed to, in so many cases, to nobody who asked, has to go."""
 MOST_SHOWN = 2
-"""After the last round: about the steps of so many others one is asked whose claim was found to be false. And so often
-one is asked about steps of its own."""
+"""After the last round: about the steps of so many others one is asked whose claim was found to be false."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,8 @@ class Checks:
         self._pending: dict[int, Pending] = {}
         """By whom it is that is accused."""
         self._proofs = OwnProofs()
-        self._own_asked: Counter[int] = Counter()
+        self._own_asked: dict[int, set[tuple[int, int, int]]] = {}
+        """About which of its own steps each was asked: rounds, attempts, and where in these they begin."""
         self._outcomes: Counter[Outcome] = Counter()
         self._cases: list[Case] = []
         self._round = 0
@@ -174,7 +174,7 @@ class Checks:
             return
         if self._off:
             return
-        if self._nobody_agrees or self._proofs.mostly_fail:
+        if self._nobody_agrees or self._proofs.mostly_fail(done.reports):
             yield from self.off("the same steps hardly ever lead to the same end twice")
             return
         for rank, report in done.reports.items():
@@ -324,7 +324,7 @@ class Checks:
                 continue
             del self._pending[rank]
             if outcome is Outcome.CONVICTED:
-                proofs = self._proofs.of_all({rank, *pending.witnesses})
+                proofs = [proof for one in (rank, *self._proven(pending)) for proof in self._own_of(one, pending)]
                 found.gone[rank] = pending.why
                 found.said.append(pending.case.told(pending.judgement, [rank], proofs))
             elif outcome is Outcome.UNLIKE:
@@ -335,14 +335,13 @@ class Checks:
     def _outcome_of(self, pending: Pending) -> Outcome | None:
         """None while it is not known yet."""
         rank, late = pending.accused, pending.since + PENDING_ROUNDS < self._round
-        proven = self._proofs.of_all(pending.witnesses)
-        if len(proven) < WITNESSES:
+        if len(self._proven(pending)) < WITNESSES:
             hopeful = [witness for witness in pending.witnesses if not self._proofs.failed(witness)]
             return Outcome.UNDECIDED if late or len(hopeful) < WITNESSES else None
         can, cannot = self._led_alike[rank] > 0, False
         if pending.lazy:
             can, cannot = self._can_repeat(rank), self._led_elsewhere[rank] > 0
-        if can and self._proofs.of(rank):
+        if can and self._has_shown(rank, pending):
             return Outcome.CONVICTED
         return Outcome.UNLIKE if late or (cannot and not can) or self._proofs.failed(rank) else None
 
@@ -359,35 +358,41 @@ class Checks:
         self._outcomes[Outcome.UNDECIDED] += 1
         return pending.case.told(Judgement(Outcome.UNDECIDED, pending.judgement.distance, pending.judgement.step), [])
 
+    def _own_of(self, rank: int, pending: Pending) -> list[OwnProof]:
+        """Steps of its own that it has done again, about as old as those in dispute."""
+        return self._proofs.of(rank, pending.case.round - KEPT_ROUNDS)
+
+    def _has_shown(self, rank: int, pending: Pending) -> bool:
+        """Whether it came to all ends of its own again that it was, and could be, asked about."""
+        shown = len(self._own_of(rank, pending))
+        return shown >= OWN_SEGMENTS or (shown > 0 and self._own_claim(rank, pending) is None)
+
+    def _proven(self, pending: Pending) -> list[int]:
+        """Witnesses that have."""
+        return [rank for rank in pending.witnesses if self._has_shown(rank, pending)]
+
     def _open_own(self, present: Collection[int]) -> None:
         """Ask all who speak where somebody is accused about steps of their own."""
         busy = {case.of for case in self._cases if case.own}
         for pending in self._pending.values():
             for rank in {pending.accused, *pending.witnesses}.intersection(present) - busy:
-                if self._proofs.of(rank) or self._proofs.failed(rank) or self._own_asked[rank] >= MOST_SHOWN:
+                if self._proofs.failed(rank) or self._has_shown(rank, pending):
                     continue
                 if found := self._own_claim(rank, pending):
                     busy.add(rank)
-                    self._own_asked[rank] += 1
                     done, claim = found
+                    self._own_asked.setdefault(rank, set()).add((done.round, done.attempt, claim.start.step))
                     own = Case(rank, done.round, done.attempt, claim, list(done.shards[rank]), own=True)
                     self._cases.append(own)
 
     def _own_claim(self, rank: int, pending: Pending) -> tuple[Finished, Claim] | None:
-        """Steps of its own, not those in dispute; of who accuses such as are at the same place of a round, if any."""
+        """Steps of its own that it was not asked about yet, and that are not in dispute."""
+        disputed = pending.case.round, pending.case.attempt, pending.case.claim.start.step
+        known = self._own_asked.get(rank, set()) | ({disputed} if rank == pending.case.of else set())
         for done in reversed(self._finished):
-            if rank not in done.reports:
-                continue
-            disputed = pending.lazy and rank == pending.accused and (done.round, done.attempt)
-            step = pending.case.claim.start.step
-            claims = [
-                claim
-                for claim in claims_of(done.reports[rank])
-                if disputed != (pending.case.round, pending.case.attempt) or claim.start.step != step
-            ]
-            alike = [claim for claim in claims if claim.start.step == step]
-            if claims := claims if rank == pending.accused else alike or claims:
-                return done, claims[self._one_of(claims)]
+            claims = claims_of(done.reports[rank]) if rank in done.reports else []
+            if new := [claim for claim in claims if (done.round, done.attempt, claim.start.step) not in known]:
+                return done, new[self._one_of(new)]
         return None
 
     # --- after the last round ---
@@ -424,7 +429,7 @@ class Checks:
         """Nobody is waited for any longer: whose claim was found to be false has not shown what its machine can."""
         found = Found()
         for pending in self._pending.values():
-            if len(self._proofs.of_all(pending.witnesses)) < WITNESSES:
+            if len(self._proven(pending)) < WITNESSES:
                 found.said.append(self._undecided(pending))
             else:
                 self._unlike(pending, found)

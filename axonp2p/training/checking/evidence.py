@@ -8,6 +8,7 @@ comes to the judgement by the same rule as the client did.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -20,7 +21,7 @@ from axonp2p.ledger.said import Said, check_said
 from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Voiding, open_voiding
 from axonp2p.training.checking.commitments import claims_of
 from axonp2p.training.checking.opinions import MOST_OPINIONS, Claim, Judgement, Opinion, Outcome, judge, repeats
-from axonp2p.training.checking.own_proofs import WITNESSES
+from axonp2p.training.checking.own_proofs import OWN_SEGMENTS, WITNESSES
 from axonp2p.training.messages import RoundDone, SegmentRedone
 from axonp2p.transport.messages import Uuid
 from axonp2p.wire.codec import Message, decode, decode_as
@@ -59,9 +60,9 @@ class Evidence(Message, frozen=True):
     """The claim: a `RoundDone`."""
     opinions: Annotated[list[SignedFrame], msgspec.Meta(min_length=1, max_length=MOST_OPINIONS)]
     """Where others were led: a `SegmentRedone` each, in the order in which they were asked."""
-    reports: Annotated[list[SignedFrame], msgspec.Meta(max_length=MOST_OPINIONS + 1)] = []
+    reports: Annotated[list[SignedFrame], msgspec.Meta(max_length=4 * (MOST_OPINIONS + 1))] = []
     """More that these committed to: a `RoundDone` each."""
-    proofs: Annotated[list[SignedFrame], msgspec.Meta(max_length=MOST_OPINIONS + 1)] = []
+    proofs: Annotated[list[SignedFrame], msgspec.Meta(max_length=OWN_SEGMENTS * (MOST_OPINIONS + 1))] = []
     """Where some of them were led by steps of their own, out of these reports: a `SegmentRedone` each."""
 
     @property
@@ -138,7 +139,10 @@ def examine_voiding(signed: Signed[Voiding], data: bytes) -> tuple[Voiding, Exam
 
 
 def _proven(evidence: Evidence, disputed: Claim) -> frozenset[PeerId]:
-    """Who was led by its own steps, other than those in dispute, where it had committed to be led."""
+    """Who was led by its own steps, other than those in dispute, where it had committed to be led.
+
+    By all of them that are shown, which must be as many as there are in its reports here, or `OWN_SEGMENTS`.
+    """
     rounds: dict[tuple[PeerId, int, int], RoundDone] = {}
     for signed in (evidence.report, *evidence.reports):
         report = what_is_said(signed.frame)
@@ -148,16 +152,24 @@ def _proven(evidence: Evidence, disputed: Claim) -> frozenset[PeerId]:
     speakers = {evidence.report.peer, *(opinion.peer for opinion in evidence.opinions)}
     if not speakers.issuperset(signed.peer for signed in (*evidence.reports, *evidence.proofs)):
         raise MalformedMessage("evidence in which others speak of steps of their own")
-    found: set[PeerId] = set()
+    shown: dict[PeerId, set[tuple[int, int, int]]] = {peer: set() for peer in speakers}
+    failed: set[PeerId] = set()
     for signed in evidence.proofs:
         told = what_is_said(signed.frame)
         if not isinstance(told, SegmentRedone):
             raise MalformedMessage("evidence with a proof that is none")
         own = rounds.get((signed.peer, told.round, told.attempt))
         places = [claim for claim in claims_of(own) if _is_of(told, claim)] if own else []
-        if any(claim != disputed and repeats(claim, Opinion(0, told)) for claim in places):
-            found.add(signed.peer)
-    return frozenset(found)
+        places = [claim for claim in places if signed.peer != evidence.report.peer or claim != disputed]
+        if any(repeats(claim, Opinion(0, told)) for claim in places):
+            shown[signed.peer].add((told.round, told.attempt, told.step))
+        else:
+            failed.add(signed.peer)
+    there = Counter({evidence.report.peer: -1})
+    for (peer, _, _), report in rounds.items():
+        there[peer] += len(claims_of(report))
+    proven = (peer for peer in speakers - failed if len(shown[peer]) >= max(1, min(OWN_SEGMENTS, there[peer])))
+    return frozenset(proven)
 
 
 def _is_of(told: SegmentRedone, claim: Claim) -> bool:

@@ -10,8 +10,8 @@ from axonp2p.training.checking.marks import Place
 from axonp2p.training.checking.opinions import Claim, Opinion, repeats
 from axonp2p.training.messages import RedoSegment, SegmentRedone, StartRound
 
-TRIALS = 2
-"""Rounds at whose end it is tried. The first steps of a job may repeat where later ones do not, and the other way."""
+TRIALS = 4
+"""Rounds in which it is tried. The first steps of a job may repeat where later ones do not, and the other way."""
 NOT_DONE = "its own steps cannot be done again: in an empty folder, from the weights alone, the task fails"
 ELSEWHERE = "the same steps, done again, lead elsewhere: the task keeps something between steps that changes them"
 
@@ -23,11 +23,12 @@ class OwnTrials:
         self._rank = rank
         self._left = TRIALS
 
-    def order(self, start: StartRound, places: tuple[Place, ...]) -> tuple[RedoSegment, Claim] | None:
-        """The last segment of a round's last leg, of which these are the places; None when no trial is due."""
+    def order(self, start: StartRound, places: tuple[Place, ...]) -> tuple[RedoSegment, memoryview, Claim] | None:
+        """A segment of the leg of which these are the places, first the last one; None when no trial is due."""
         if not self._left or len(places) < 2:
             return None
-        claim = Claim(places[-2].mark, places[-1].mark)
+        end = len(places) - 1 - (TRIALS - self._left) % (len(places) - 1)
+        claim = Claim(places[end - 1].mark, places[end].mark)
         order = RedoSegment(
             of=self._rank,
             round=start.round,
@@ -37,7 +38,7 @@ class OwnTrials:
             round_steps=start.steps,
             steps=claim.end.step - claim.start.step,
         )
-        return order, claim
+        return order, places[end - 1].file, claim
 
     def why_not(self, claim: Claim, redone: SegmentRedone) -> str:
         """Why others cannot come to its ends; empty when they can."""

@@ -20,13 +20,13 @@ from axonp2p.training.round_messages import WorkChecked
 from axonp2p.wire.codec import Message, decode_as
 from axonp2p.wire.envelope import Signed
 from tests.fakes import ManualClock, key_of
-from tests.laboratory.convictions import END, LAZY, claim, opinion, own, said
+from tests.laboratory.convictions import END, LAZY, claim, opinion, own, own_ends, said
 
 CLIENT, JOB = key_of("client"), "digits-1"
 NAMES = ["heron", "otter", "lynx", "wren"]
 CONVICTED = WorkChecked(
     of=1, by=[2, 3], round=2, first=0, last=8, judgement=Judgement(Outcome.CONVICTED), convicted=[1], flops=1,
-    proofs=[OwnProof(by, 2, 0, 8) for by in (1, 2, 3)],
+    proofs=[OwnProof(1, 2, 0, 8), *(OwnProof(by, 2, 0, step) for by in (2, 3) for step in (0, 8))],
 )  # fmt: skip
 
 
@@ -76,7 +76,8 @@ def test_a_conviction_with_evidence_is_written_down_to_be_handed_in(world: World
     for rank, name in ((2, "lynx"), (3, "wren")):
         world.signs(name, claim(END))
         world.signs(name, opinion(END))
-        world.signs(name, own(END, of=rank))
+        for one in own_ends(END, of=rank):
+            world.signs(name, one)
     world.signs("otter", own(LAZY, of=1))
     world.checked.show(CONVICTED)
     (data,) = world.book.convictions()

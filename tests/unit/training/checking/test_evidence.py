@@ -27,6 +27,7 @@ from tests.laboratory.convictions import (
     mark,
     opinion,
     own,
+    own_ends,
     said,
     voiding_of,
 )
@@ -47,7 +48,10 @@ def evidence(end: list[float], *opinions: SegmentRedone, accused: str = "otter",
     return Evidence(
         job=JOB, client=CLIENT.peer_id, accused=key_of(accused).peer_id, step=0, report=signed("otter", claim(end)),
         opinions=others, reports=[signed(name, claim(END)) for name in ends if name != "otter"],
-        proofs=[signed(name, own(ended)) for name, ended in ends.items() if name in proven.split()],
+        proofs=[
+            signed(name, one) for name, ended in ends.items() if name in proven.split()
+            for one in ([own(ended)] if name == "otter" else own_ends(ended))
+        ],
     )  # fmt: skip
 
 
@@ -87,8 +91,11 @@ def test_ends_that_are_not_ones_own_show_nothing() -> None:
     elsewhere = signed("lynx", own(END, led=START))
     disputed = signed("otter", opinion(LAZY))
     of_another = signed("lynx", own(LAZY))
+    otter, lynx, lynx_too, *hare = good.proofs
     for bad in (elsewhere, of_another):
-        assert not examine(msgspec.structs.replace(good, proofs=[good.proofs[0], bad, good.proofs[2]])).convicts
+        for proofs in ([otter, lynx, bad, *hare], [otter, lynx, lynx_too, bad, *hare]):
+            assert not examine(msgspec.structs.replace(good, proofs=proofs)).convicts
+    assert not examine(msgspec.structs.replace(good, proofs=[otter, lynx, lynx, *hare])).convicts
     assert not examine(msgspec.structs.replace(good, proofs=[disputed, *good.proofs[1:]])).convicts
     assert not examine(msgspec.structs.replace(good, reports=good.reports[:1])).convicts
     stranger = signed("another", own(END))
@@ -99,7 +106,7 @@ def test_ends_that_are_not_ones_own_show_nothing() -> None:
     ):
         with pytest.raises(MalformedMessage):
             examine(msgspec.structs.replace(good, **broken))
-    forged = msgspec.structs.replace(good.proofs[1], frame=pack_frame(own(END, led=FURTHER[::-1])), signature=bytes(64))
+    forged = msgspec.structs.replace(lynx, frame=pack_frame(own(END, led=FURTHER[::-1])), signature=bytes(64))
     with pytest.raises(BadSignature):
         examine(msgspec.structs.replace(good, proofs=[forged]))
 
