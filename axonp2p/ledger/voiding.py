@@ -21,7 +21,7 @@ from axonp2p.wire.envelope import Signable, Signed, open_signed
 
 EVIDENCE_LIMIT = 208 * 1024
 """A report of a round is at most a frame's header (64 KiB; with as many marks as there may be about half of that), what
-is said of some of its steps about 1 KiB each. Three speak, of up to two rounds, and of eight segments of their own."""
+is said of some of its steps about 1 KiB each. Three speak, of up to two rounds, and of four segments of their own."""
 MOST_TOKENS = 8
 """As many as there may be reservations in one piece of evidence, and some more."""
 VOIDING_LIMIT = EVIDENCE_LIMIT + 80 * 1024

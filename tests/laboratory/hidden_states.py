@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import textwrap
 
+from torch import nn
+
 HEAD = """
 import functools, random
 import numpy, torch
@@ -40,6 +42,7 @@ _CHECKABLE = {
                 return super().loss(self.net, batch)
     """,
     "a model in a global": """
+        torch.manual_seed(3)
         NET = made()
         class Task(Plain):
             def model(self):
@@ -129,9 +132,10 @@ _HIDDEN = {
                 return super().loss(model, batch) * (1 if nn.calls % 3 else -1)
     """,
     "a class of a library": """
+        nn.Tanh.calls = 0
         class Task(Plain):
             def loss(self, model, batch):
-                nn.Tanh.calls = getattr(nn.Tanh, "calls", 0) + 1
+                nn.Tanh.calls += 1
                 return super().loss(model, batch) * (1 if nn.Tanh.calls % 3 else -1)
     """,
     "a cache": """
@@ -267,3 +271,8 @@ def _task(body: str) -> str:
 CHECKABLE = {kind: _task(body) for kind, body in _CHECKABLE.items()}
 HIDDEN = {kind: _task(body) for kind, body in _HIDDEN.items()}
 TASKS = CHECKABLE | HIDDEN
+
+
+def forget_hooks() -> None:
+    """Those for all modules would outlive a job in the process of tests, as they do not outlive a worker."""
+    nn.modules.module._global_forward_hooks.clear()

@@ -70,7 +70,7 @@ def real_job(
     wished: float = 0.2,
     rounds: int = 8,
 ) -> RealJob:
-    """Train it. `wished` 0: with marks, as all checked jobs have, and no checks."""
+    """Train it. `wished` 0: with marks, as all checked jobs have, and nothing is done again."""
     (folder / "task.py").write_text(text)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # more would not survive the forks of this process
@@ -79,6 +79,7 @@ def real_job(
         for rank in range(members):
             prepare = Prepare(rank=rank, job="job", task="task.py", shards=16, batch=2, seed=seed)
             trainers[rank] = _Followed(folder / "task.py", prepare, (kinds or {}).get(rank, LocalTrainer))
+            trainers[rank].tries = wished > 0
         setting = Setting(
             seed,
             (Home(1e6, 0.02, 0.0),) * members,

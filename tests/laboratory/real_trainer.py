@@ -40,6 +40,8 @@ class RealTrainer:
         self._trainer = kind(Task(task_file.parent, task_file.name), prepare)
         self._task_file, self._prepare = task_file, prepare
         self._trials = OwnTrials(prepare.rank)
+        self.tries = True
+        """Whether it takes steps of its own again in the first rounds, as workers do."""
         self._not_repeated = ""
         self._server: RedoServer | None = None
         self._cheats = kind is not LocalTrainer
@@ -94,7 +96,8 @@ class RealTrainer:
         return message
 
     def _try_own(self, start: StartRound, leg: Leg) -> None:
-        if tried := self._trials.order(start, leg.places):
+        tried = self._trials.order(start, leg.places) if self.tries else None
+        if tried:
             order, begin, claim = tried
             if why := self._trials.why_not(claim, self._redo(order, begin)):
                 self._not_repeated = why

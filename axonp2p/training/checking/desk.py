@@ -334,7 +334,7 @@ class Checks:
 
     def _outcome_of(self, pending: Pending) -> Outcome | None:
         """None while it is not known yet."""
-        rank, late = pending.accused, pending.since + PENDING_ROUNDS < self._round
+        rank, late = pending.accused, pending.since + PENDING_ROUNDS + OWN_SEGMENTS < self._round
         if len(self._proven(pending)) < WITNESSES:
             hopeful = [witness for witness in pending.witnesses if not self._proofs.failed(witness)]
             return Outcome.UNDECIDED if late or len(hopeful) < WITNESSES else None
@@ -383,7 +383,7 @@ class Checks:
                     done, claim = found
                     self._own_asked.setdefault(rank, set()).add((done.round, done.attempt, claim.start.step))
                     own = Case(rank, done.round, done.attempt, claim, list(done.shards[rank]), own=True)
-                    self._cases.append(own)
+                    self._cases.insert(0, own)  # somebody who is accused may go on with it until then
 
     def _own_claim(self, rank: int, pending: Pending) -> tuple[Finished, Claim] | None:
         """Steps of its own that it was not asked about yet, and that are not in dispute."""

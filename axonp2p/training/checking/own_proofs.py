@@ -17,7 +17,7 @@ from axonp2p.training.checking.opinions import Claim, Opinion, repeats
 
 WITNESSES = 2
 """So many who accuse must have shown it."""
-OWN_SEGMENTS = 8
+OWN_SEGMENTS = 4
 
 
 @dataclass(frozen=True)
