@@ -137,7 +137,7 @@ class LegDone:
     mark_seconds: float = 0.0
     """Of `seconds`, spent on that."""
     moved: bool = True
-    """Whether any value is another one than before."""
+    """Whether any parameter is another one than before."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class Leg:
     mark_seconds: float = 0.0
     """Spent on that."""
     moved: bool = True
-    """Whether any value is another one than before."""
+    """Whether any parameter is another one than before."""
 
 
 @dataclass
@@ -168,10 +168,12 @@ class LocalTrainer:
         with self._task.code("local steps"):
             difference = base.sub_(flat.read(self._model, self.layout))
         try:
-            moved = largest_magnitude(difference) > 0
+            largest_magnitude(difference)
         except ValueError as error:
             cause = f"The weights became nan or infinite in round {now.round}."
             raise TaskMistake("local steps", cause=cause) from error
+        # Buffers such as BatchNorm's move whether anything is learnt or not.
+        moved = bool(difference[: self.layout.parameters].any())
         steps = now.steps - before.steps
         loss = (now.losses - before.losses) / steps
         marking = now.mark_seconds - before.mark_seconds

@@ -224,7 +224,7 @@ class RoundDone(Message, tag=True, frozen=True):
     mark_seconds: Seconds = 0.0
     """Of `train_seconds`, spent on `marks`."""
     unmoved: Count = 0
-    """How many of its legs of local steps ended with the very weights that they began with."""
+    """How many of its legs of local steps ended with the very parameters that they began with."""
     not_repeated: Annotated[str, msgspec.Meta(max_length=200)] = ""
     """Why its own steps, done again in the first rounds to try it, do not lead where they led; empty when they do."""
 

@@ -163,6 +163,7 @@ def _alone_with(connection: socket.socket) -> socket.socket:
     """Leave everything else to the worker: its channel above all, whose end must be seen when the worker ends."""
     mine = socket.socket(fileno=os.dup2(connection.detach(), 3, inheritable=False))
     os.closerange(4, 65536)
+    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # others may lie on descriptors that are closed now
     return mine
 
 
