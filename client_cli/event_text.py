@@ -84,6 +84,10 @@ def line_of(event: events.Event) -> str:
             return f"{plural(event.checks, 'check')} of the last round did not end: {event.reason}"
         case events.ChecksOff():
             return f"warning: nobody's work is checked in this job: {event.reason}"
+        case events.NothingLearnt():
+            whose = _and(sorted(event.legs))
+            why = "is the learning rate 0, is all of it frozen, does loss() use another model?"
+            return f"warning: the local steps of {whose} in round {event.round + 1} changed no weight at all: {why}"
         case events.PeerLeftBehind():
             others = f"The {plural(event.left, 'other')} go on, until it has caught up."
             return f"{event.peer} fell behind in round {event.round + 1}: {event.reason}. {others}"
@@ -118,9 +122,9 @@ def _checked_line(event: events.WorkChecked) -> str:
     liars = f", and {_and(event.convicted)} lied" if event.convicted else ""
     ends = {
         "convicted": "they do not lead where it said",
-        "unlike": "they lead others elsewhere, as does all that its machine computes",
+        "unlike": "they lead others elsewhere, and it comes to no end of others, or of its own, again",
         "passed": "they lead where it said",
-        "undecided": "nobody came to the same end as another",
+        "undecided": "nobody is to blame, since ends differ, or who was asked comes to none of its own again",
     }[event.outcome]
     return f"warning: {found}: {ends}{liars}"
 

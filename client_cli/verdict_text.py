@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from axonp2p.training.checking.distances import NOWHERE_NEAR
 from axonp2p.training.checking.evidence import Examined
 from axonp2p.training.checking.opinions import Outcome
 
@@ -18,12 +19,21 @@ def verdict_text(examined: Examined) -> str:
         f"job        {evidence.job}, of {evidence.client}",
         f"claim      {which}, signed by {whose.name} ({whose.peer})",
         *(f"done again {signed.name} ({signed.peer})" for signed in evidence.opinions),
-        f"apart      {judgement.distance:.3g} of the movement; to leave out one step makes {judgement.step:.3g}",
+        f"apart      {distance_text(judgement.distance)}; to leave out one step makes {judgement.step:.3g}",
+        f"own steps  done again, to the same end, by {_and(_proven(examined)) or 'nobody'}",
     ]
+    if not examined.convicts and examined.would_convict:
+        why = "it and two who accuse it must have come to ends of steps of their own again, and that is shown of "
+        return "\n".join([*lines, f"This does not convict {accused.name}: {why}{_and(_proven(examined)) or 'nobody'}."])
     if not examined.convicts:
         return "\n".join([*lines, f"This does not convict {accused.name}: {judgement.outcome.name.lower()}."])
     lied = "they do not lead where it said" if accused is whose else "it said that they lead elsewhere, and they do not"
     return "\n".join([*lines, f"This convicts {accused.name} ({accused.peer}): {lied}."])
+
+
+def distance_text(distance: float) -> str:
+    """How far an end is from another; no figure where it has no meaning."""
+    return "nowhere near" if distance >= NOWHERE_NEAR else f"{distance:.3g} of the movement"
 
 
 def verdict_data(examined: Examined) -> dict[str, Any]:
@@ -36,6 +46,7 @@ def verdict_data(examined: Examined) -> dict[str, Any]:
         "convicts": examined.convicts,
         "claimed_by": evidence.report.peer,
         "redone_by": [signed.peer for signed in evidence.opinions],
+        "repeat_themselves": sorted(examined.proven),
         "round": examined.round,
         "first": examined.first,
         "last": examined.last,
@@ -44,3 +55,12 @@ def verdict_data(examined: Examined) -> dict[str, Any]:
         "distance": judgement.distance,
         "step": judgement.step,
     }
+
+
+def _proven(examined: Examined) -> list[str]:
+    evidence = examined.evidence
+    return [one.name for one in (evidence.report, *evidence.opinions) if one.peer in examined.proven]
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

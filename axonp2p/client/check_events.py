@@ -46,3 +46,12 @@ class ChecksOff(Event, frozen=True):
     """The work of this job cannot be checked."""
 
     reason: str
+
+
+class NothingLearnt(Event, frozen=True):
+    """Local steps of peers ended with the very weights that they began with. Told of each peer once."""
+
+    round: int
+    """From 0."""
+    legs: dict[str, int]
+    """By peer: in how many of the round's legs."""

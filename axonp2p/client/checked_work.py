@@ -30,7 +30,7 @@ from axonp2p.training.round_messages import WorkChecked
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import sign
 
-MOST_SIGNED = 16
+MOST_REPORTS, MOST_REDONE = 8, 64
 """Words of each peer that are kept: a claim found false may wait some rounds for what is known of its machine."""
 
 log = get_logger(__name__)
@@ -49,7 +49,8 @@ class CheckedWork:
         self._client = means.key.peer_id
         self._convictions = convictions
         self._voided = voided
-        self._signed: dict[int, deque[SignedFrame]] = {}
+        self._signed: dict[tuple[int, bool], deque[SignedFrame]] = {}
+        """By rank, and whether they are reports."""
         self._crew = crew
         self._account = account
         self.liars: set[int] = set()
@@ -74,7 +75,7 @@ class CheckedWork:
         """A peer has signed what its worker says. Raises `BadSignature`, `MalformedMessage`, `MessageTooLarge`."""
         if len(frame) > FRAME_LIMIT:
             raise MessageTooLarge(f"{len(frame)} bytes were signed; at most {FRAME_LIMIT}")
-        what_is_said(frame)
+        is_report = isinstance(what_is_said(frame), RoundDone)
         lease = self._crew.leases[rank]
         said = SignedFrame(
             peer=lease.row.peer,
@@ -84,7 +85,8 @@ class CheckedWork:
             signature=signature,
         )
         check_said(said_by(self._account.record.id, self._client, said), signature)
-        self._signed.setdefault(rank, deque(maxlen=MOST_SIGNED)).append(said)
+        kept = deque[SignedFrame](maxlen=MOST_REPORTS if is_report else MOST_REDONE)
+        self._signed.setdefault((rank, is_report), kept).append(said)
 
     def to_be_paid(self, reports: Mapping[int, RoundDone], *, last: bool) -> dict[int, RoundDone]:
         """The reports of a round whose members get receipts. In the last round nothing can be shown later any more."""
@@ -115,7 +117,7 @@ class CheckedWork:
         self._account.tell(event)
         if judgement.outcome is Outcome.PASSED:
             self._account.disk.do(partial(self._book.passed, self._peer(checked.of)))
-        elif checked.of not in checked.convicted:
+        elif judgement.outcome is not Outcome.UNDECIDED and checked.of not in checked.convicted:
             self._account.disk.do(partial(self._book.doubted, self._peer(checked.of)))
         for rank in (*judgement.contradicted, *judgement.false_accusers):
             if rank not in checked.convicted:
@@ -137,12 +139,17 @@ class CheckedWork:
 
     def _keep_evidence(self, rank: int, checked: WorkChecked) -> None:
         """In the job's folder, as far as its peers have signed."""
-        report = self._frame(checked.of, lambda said: isinstance(said, RoundDone) and said.round == checked.round)
-        opinions = [self._frame(by, lambda said: _is_about(said, checked)) for by in checked.by]
+        report = self._report(checked.of, checked.round, checked.attempt)
+        disputed = checked.of, checked.round, checked.attempt, checked.first
+        opinions = [self._frame(by, partial(_is_about, disputed)) for by in checked.by]
         signed = [opinion for opinion in opinions if opinion]
         if report is None or not signed:
             log.warning("no evidence is kept: nothing was signed", peer=self._name(rank))
             return
+        rounds = dict.fromkeys((proof.by, proof.round, proof.attempt) for proof in checked.proofs)
+        reports = [self._report(*one) for one in rounds]
+        own = ((proof.by, proof.round, proof.attempt, proof.step) for proof in checked.proofs)
+        proofs = [self._frame(segment[0], partial(_is_about, segment)) for segment in own]
         evidence = Evidence(
             job=self._account.record.id,
             client=self._client,
@@ -150,6 +157,8 @@ class CheckedWork:
             step=checked.first,
             report=report,
             opinions=signed,
+            reports=[one for one in reports if one and one != report],
+            proofs=[one for one in proofs if one],
         )
         name, data = f"{self._name(rank)}-round-{checked.round + 1}.evidence", encode(evidence)
         self._account.disk.do(partial(_keep, self._account.folder.path / "evidence" / name, data))
@@ -172,8 +181,13 @@ class CheckedWork:
         self._account.afterwards(self._convictions.nudge)
         self._voided.add(self._name(rank))
 
+    def _report(self, rank: int, round: int, attempt: int) -> SignedFrame | None:
+        return self._frame(
+            rank, lambda said: isinstance(said, RoundDone) and (said.round, said.attempt) == (round, attempt)
+        )
+
     def _frame(self, rank: int, fits: Callable[[RoundDone | SegmentRedone], bool]) -> SignedFrame | None:
-        kept = self._signed.get(rank, ())
+        kept = [*self._signed.get((rank, True), ()), *self._signed.get((rank, False), ())]
         return next((said for said in reversed(kept) if fits(what_is_said(said.frame))), None)
 
     def _name(self, rank: int) -> str:
@@ -188,14 +202,11 @@ def _convicts(evidence: Evidence) -> bool:
     try:
         return examine(evidence).convicts
     except PeerMisbehaved:
-        return False  # of another attempt at the round, say: the newest words are not always those that were judged
+        return False
 
 
-def _is_about(said: RoundDone | SegmentRedone, checked: WorkChecked) -> bool:
-    return isinstance(said, SegmentRedone) and (said.of, said.round, said.step) == (
-        *(checked.of, checked.round),
-        checked.first,
-    )
+def _is_about(segment: tuple[int, int, int, int], said: RoundDone | SegmentRedone) -> bool:
+    return isinstance(said, SegmentRedone) and (said.of, said.round, said.attempt, said.step) == segment
 
 
 def _keep(path: Path, evidence: bytes) -> None:

@@ -17,6 +17,7 @@ from axonp2p.client.bundle_events import PieceWrong as PieceWrong
 from axonp2p.client.check_events import ChecksAwaited as ChecksAwaited
 from axonp2p.client.check_events import ChecksOff as ChecksOff
 from axonp2p.client.check_events import ChecksUnended as ChecksUnended
+from axonp2p.client.check_events import NothingLearnt as NothingLearnt
 from axonp2p.client.check_events import WorkChecked as WorkChecked
 from axonp2p.client.event import Event as Event
 from axonp2p.client.keeping_events import PeersAwaited as PeersAwaited
@@ -205,6 +206,7 @@ AnyEvent = (
     | ChecksOff
     | ChecksAwaited
     | ChecksUnended
+    | NothingLearnt
     | PeerJoined
     | PeerLeftBehind
     | PeerLost

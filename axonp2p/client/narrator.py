@@ -15,6 +15,7 @@ from axonp2p.client.events import (
     ChecksOff,
     ChecksUnended,
     ExchangeChosen,
+    NothingLearnt,
     PeerHandedBack,
     PeerJoined,
     PeerLeftBehind,
@@ -109,6 +110,8 @@ class Narrator:
         self._pace = Pace(rounds=plan.rounds, first_round=plan.first_round, steps=plan.steps, now=clock.monotonic())
         self._values = 0
         self._in_rounds = set(self._crew.present)
+        self._still: set[str] = set()
+        """Peers of which it is told that their steps changed nothing."""
 
     @property
     def began(self) -> float | None:
@@ -218,6 +221,10 @@ class Narrator:
             reports={rank: msgspec.structs.replace(report, slices=[], marks=[]) for rank, report in reports.items()},
         )
         self._books.accepted(ahead)
+        still = {self._name(rank): report.unmoved for rank, report in reports.items() if report.unmoved}
+        if still.keys() - self._still:
+            self._still |= still.keys()
+            self._account.tell(NothingLearnt(round=number, legs=still))
         if late := {self._name(rank): report.kept_back for rank, report in reports.items() if report.kept_back}:
             self._account.tell(ValuesLate(round=number, values=late))
 

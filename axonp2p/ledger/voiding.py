@@ -19,8 +19,9 @@ from axonp2p.ledger.tree_head import Hash
 from axonp2p.wire.codec import Message, decode_as
 from axonp2p.wire.envelope import Signable, Signed, open_signed
 
-EVIDENCE_LIMIT = 112 * 1024
-"""A report of a round is at most a frame's header (64 KiB), what is said of some of its steps about 2 KiB each."""
+EVIDENCE_LIMIT = 208 * 1024
+"""A report of a round is at most a frame's header (64 KiB; with as many marks as there may be about half of that), what
+is said of some of its steps about 1 KiB each. Three speak, of up to two rounds, and of four segments of their own."""
 MOST_TOKENS = 8
 """As many as there may be reservations in one piece of evidence, and some more."""
 VOIDING_LIMIT = EVIDENCE_LIMIT + 80 * 1024

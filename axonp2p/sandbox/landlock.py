@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 NEWEST = 7
@@ -43,6 +44,8 @@ PLACES: dict[str, int] = {
     **dict.fromkeys((f"/dev/{name}" for name in ("null", "full", "random", "urandom")), _READ | _WRITE_FILE),
 }
 """Path inside -> rights; on all below it where it is a folder. Everything else is out of reach."""
+_NO_CHANGE = _RUN | _IOCTL_DEVICE
+"""What leaves files as they are."""
 
 
 @dataclass(frozen=True)
@@ -102,31 +105,44 @@ def restrict_self() -> int:
     Counts for the thread that calls, and for threads and processes that it starts later. Raises `OSError`.
     """
     found = version()
-    if not found:
-        return 0
-    taken = handled(found)
+    if found:
+        _restrict(handled(found), {path: rights(path, found, folder=os.path.isdir(path)) for path in PLACES})
+    return found
+
+
+def write_only_below(folder: str) -> int:
+    """Give up changing any file but those below this folder, and devices; gives back and raises as `restrict_self`."""
+    found = version()
+    if found:
+        writing = handled(found).files & ~_NO_CHANGE
+        devices = {path: writing & _WRITE_FILE for path in PLACES if path.startswith("/dev/")}
+        _restrict(Handled(writing, 0, 0), {folder: writing, **devices})
+    return found
+
+
+def _restrict(taken: Handled, places: Mapping[str, int]) -> None:
+    """Take these away, but for the rights on these paths."""
     ruleset = _Ruleset(taken.files, taken.tcp, taken.scopes)
     # Older versions take a longer struct as long as what they do not know is 0.
     rules = _call(_CREATE_RULESET, ctypes.byref(ruleset), ctypes.c_size_t(ctypes.sizeof(ruleset)), 0)
     try:
-        for path in PLACES:
-            _allow(rules, path, found)
+        for path, given in places.items():
+            _allow(rules, path, given)
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
             raise OSError(ctypes.get_errno(), "cannot give up new privileges")
         _call(_RESTRICT_SELF, rules, 0)
     finally:
         os.close(rules)
-    return found
 
 
-def _allow(rules: int, path: str, found: int) -> None:
+def _allow(rules: int, path: str, given: int) -> None:
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
         return  # not every system has each of them
     try:
-        beneath = _Beneath(rights(path, found, folder=os.path.isdir(path)), place)
+        beneath = _Beneath(given, place)
         _call(_ADD_RULE, rules, _PATH_BENEATH, ctypes.byref(beneath), 0)
     finally:
         os.close(place)

@@ -70,9 +70,10 @@ def _prepare(folder: Path, spec: JobSpec, threads: int) -> PlainRun:
 
     from axonp2p.training.plain_run import PlainRun
     from axonp2p.training.task import Task
-    from axonp2p.training.warm_up import warm_up
+    from axonp2p.training.warm_up import use_threads, warm_up
 
-    warm_up(threads)
+    warm_up()
+    use_threads(threads)
     return PlainRun(Task(folder, spec.task), spec.train.batch, spec.train.seed)
 
 

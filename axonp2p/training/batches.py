@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,8 +10,6 @@ from torch.utils.data import ConcatDataset, TensorDataset, default_collate
 
 from axonp2p.errors import TaskMistake
 from axonp2p.training.task import Task, seed_all
-
-KEPT_BYTES = 64 * 2**20
 
 
 class Batches:
@@ -70,28 +67,12 @@ class Shards:
                     found.append(dataset)
         return found
 
-    def forget_large(self) -> None:
-        """Of what was loaded keep only what is little: for one that reads the shards of others, now and then."""
-        sizes = (_size_of(dataset) for dataset in self._loaded.values())
-        if sum(sizes) > KEPT_BYTES:
-            self._loaded.clear()
-            self._train = None
-
     def _shard(self, split: str, number: int) -> Any:
         key = split, number
         if key not in self._loaded:
             seed_all(self._seed)
             self._loaded[key] = self._task.data(split, number, self._count)
         return self._loaded[key]
-
-
-def _size_of(dataset: Any) -> float:
-    """Bytes; of what does not lie in memory as tensors it is not known how many there may come to be."""
-    if dataset is None:
-        return 0
-    if type(dataset) is not TensorDataset:
-        return math.inf
-    return sum(tensor.numel() * tensor.element_size() for tensor in dataset.tensors)
 
 
 def _joined(parts: list[Any]) -> Any | None:

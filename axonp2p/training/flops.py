@@ -33,21 +33,22 @@ class FlopCounts:
     """Floating point operations of a step, counted once for each shape of batch."""
 
     def __init__(self) -> None:
-        self._known: dict[object, int] = {}
+        self.known: dict[str, int] = {}
+        """Operations of a step, by the shape of its batch."""
 
     def count(self, batch: Any, run: Callable[[], float]) -> tuple[float, int]:
         """Run forward and backward passes; gives their loss and their operations."""
-        shape = _shape(batch)
-        flops = self._known.get(shape)
-        if flops is None and len(self._known) >= _MOST_SHAPES:
+        shape = repr(_shape(batch))
+        flops = self.known.get(shape)
+        if flops is None and len(self.known) >= _MOST_SHAPES:
             # Endlessly many shapes, as of texts of any length: what was counted stands for the rest.
-            flops = sum(self._known.values()) // len(self._known)
+            flops = sum(self.known.values()) // len(self.known)
         if flops is not None:
             return run(), flops
         with FlopCounterMode(display=False, custom_mapping=_CPU_ATTENTION) as counter:
             loss = run()
-        self._known[shape] = counter.get_total_flops()
-        return loss, self._known[shape]
+        self.known[shape] = counter.get_total_flops()
+        return loss, self.known[shape]
 
 
 def _shape(value: Any) -> object:

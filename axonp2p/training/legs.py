@@ -136,6 +136,8 @@ class LegDone:
     """Why nothing could be committed to, although the round asks for it."""
     mark_seconds: float = 0.0
     """Of `seconds`, spent on that."""
+    moved: bool = True
+    """Whether any parameter is another one than before."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,8 @@ class Evaluated:
     samples: int
     waited: float
     """Seconds that the trainer stood waiting between the last leg and this."""
+    not_repeated: str = ""
+    """Why steps of this member do not lead where they led when they are done again, as far as it was tried."""
 
 
 @dataclass(frozen=True)

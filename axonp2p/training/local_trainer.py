@@ -7,7 +7,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, Literal
@@ -59,6 +59,8 @@ class Leg:
     """What is committed to: where it began, where it came to on the way, and where it ended."""
     mark_seconds: float = 0.0
     """Spent on that."""
+    moved: bool = True
+    """Whether any parameter is another one than before."""
 
 
 @dataclass
@@ -95,12 +97,14 @@ class LocalTrainer:
             self.layout = flat.layout_of(self._model, self._optimizer)
             check_size(self.layout)
             flat.places(self._model, self.layout)
-        self.averaged = averaged_by(self._optimizer)
+        with task.code("optimizer()"):
+            self.averaged = averaged_by(self._optimizer)
         self._shards = Shards(task, prepare.shards, prepare.seed)
         self._flops = FlopCounts()
         self._round: _Round | None = None
         self._start: StartRound | None = None
-        self._marking = Marking(self._optimizer, self.layout, prepare.seed)
+        with task.code("optimizer()"):
+            self._marking = Marking(self._optimizer, self.layout, prepare.seed)
         self._factors: list[tuple[Tensor, Tensor]] = []
         self.accept()
 
@@ -110,11 +114,13 @@ class LocalTrainer:
 
     def accept(self) -> None:
         """The last round counts: what the inner optimiser remembers of it stays."""
-        self._remembered = copy.deepcopy(self._optimizer.state_dict())
+        with self._task.code("optimizer()"):
+            self._remembered = copy.deepcopy(self._optimizer.state_dict())
 
     def put_back(self) -> None:
         """The last round does not count: the inner optimiser forgets it."""
-        self._optimizer.load_state_dict(copy.deepcopy(self._remembered))
+        with self._task.code("optimizer()"):
+            self._optimizer.load_state_dict(copy.deepcopy(self._remembered))
 
     def begin(self, start: StartRound) -> None:
         """Make ready for a round. What is left of the one before is forgotten."""
@@ -127,6 +133,11 @@ class LocalTrainer:
         """Why nothing can be committed to, once that was tried; empty when it can."""
         return self._marking.why_not
 
+    @property
+    def flops(self) -> dict[str, int]:
+        """Operations of a step, by shape of batch, as far as they were counted."""
+        return self._flops.known
+
     def leg(self, weights: Tensor, judge: Judge, factors: Tensor | None = None) -> Leg | None:
         """The next leg of the round, from these weights; None when it was abandoned. `factors` lengthen its steps.
 
@@ -138,7 +149,8 @@ class LocalTrainer:
         most = min(start.exchange_every, start.steps - now.legs * start.exchange_every)
         now.legs += 1
         self._load(weights)
-        base = flat.read(self._model, self.layout)
+        with self._task.code("model()"):
+            base = flat.read(self._model, self.layout)
         self._model.train()
         with self._task.code("model()"):
             self._factors = flat.parameters(factors, self._model, self.layout) if factors is not None else []
@@ -157,23 +169,23 @@ class LocalTrainer:
             places += self._mark(now, factors)
         with self._task.code("local steps"):
             difference = flat.difference(base, self._model, self.layout)
+        # Buffers such as BatchNorm's move whether anything is learnt or not.
+        moved = bool(difference[: self.layout.parameters + self.layout.rows].any()) or bool(
+            difference[self.layout.bounds["wide floats"]].any()
+        )
         steps = now.steps - before.steps
         loss = (now.losses - before.losses) / steps
         marking = now.mark_seconds - before.mark_seconds
-        return Leg(difference, steps, now.samples - before.samples, loss, flops, tuple(places), marking)
+        return Leg(difference, steps, now.samples - before.samples, loss, flops, tuple(places), marking, moved)
 
-    def another(self) -> LocalTrainer:
-        """One more for the same task, with a model and an optimiser of its own."""
-        other = LocalTrainer(self._task, self._prepare)
-        other._flops = self._flops  # steps of the same shape have as many operations
-        return other
+    def redo(self, order: RedoSegment, data: memoryview, flops: Mapping[str, int]) -> SegmentRedone:
+        """Take another member's steps again, from what it committed to.
 
-    def redo(self, order: RedoSegment, data: memoryview, wanted: Callable[[], bool]) -> SegmentRedone | None:
-        """Take another member's steps again, from what it committed to; None when they are not wanted any more.
-
-        Of use only in one that trains no rounds: it ends with that member's weights. Raises `PeerMisbehaved` when
-        `data` is no place to begin from.
+        Of use once, in a trainer of its own (`redo_server`): it ends with that member's weights, and with whatever its
+        task keeps. `flops`: operations of a step, as far as they were counted before (`FlopCounts.known`). Raises
+        `PeerMisbehaved` when `data` is no place to begin from.
         """
+        self._flops.known |= flops
         start = order.start
         weights, factors, memory = from_bytes(data, self.layout.values)
         if not self._marking.fits(start, weights, memory):
@@ -183,20 +195,18 @@ class LocalTrainer:
             self._marking.remember(memory)
         self._model.train()
         self._factors = flat.parameters(factors, self._model, self.layout) if factors is not None else []
-        self._shards.forget_large()
         now = self._enter(order.round, order.round_steps, order.shards)
         now.legs, now.steps = start.leg + 1, start.step
         self._draw_anew(now)
-        flops = 0
+        spent = 0
         before_last = start.sketch
         while now.steps < start.step + order.steps:
-            if not wanted():
-                return None
             if now.steps == start.step + order.steps - 1:
-                before_last = self._marking.sketch(flat.read(self._model, self.layout))
-            flops += self._next_step(now)
+                with self._task.code("local steps"):
+                    before_last = self._marking.sketch(flat.read(self._model, self.layout))
+            spent += self._next_step(now)
         ends = self._mark(now, factors)
-        return redone(order, ends[0], before_last, flops) if ends else redone(order, failed="cannot be done")
+        return redone(order, ends[0], before_last, spent) if ends else redone(order, failed="cannot be done")
 
     def evaluate(self, weights: Tensor, shards: Sequence[int]) -> tuple[dict[str, float], int]:
         """Metrics of weights on the test data of these shards, weighted by samples, and how many samples that was."""
@@ -225,7 +235,10 @@ class LocalTrainer:
     def _mark(self, now: _Round, factors: Tensor | None, *, draws: bool = False) -> list[Place]:
         """Commit to where the steps are; nothing when this optimiser cannot be committed to."""
         began = time.perf_counter()
-        place = self._marking.place(now.legs - 1, now.steps, flat.read(self._model, self.layout), factors)
+        with self._task.code("local steps"):
+            weights = flat.read(self._model, self.layout)
+        with self._task.code("optimizer()"):
+            place = self._marking.place(now.legs - 1, now.steps, weights, factors)
         if draws:
             self._draw_anew(now)
         now.mark_seconds += time.perf_counter() - began

@@ -39,10 +39,12 @@ from axonp2p.training.legs import (
     MakeModelFile,
     ModelFileMade,
     PutBack,
+    Redo,
     Redone,
     TaskWentWrong,
     key_of,
 )
+from axonp2p.training.local_trainer import redone
 from axonp2p.training.member_actions import Action, NotTaken, Report, Tell, Unsay
 from axonp2p.training.messages import (
     AdoptState,
@@ -124,6 +126,9 @@ class Member:
         """An order. It ends whatever is being done, unless it asks for pieces of a state or for help."""
         if isinstance(order, AskPieces):
             yield from self._hand_over(order)
+        elif isinstance(order, RedoSegment) and order.of == self._lasting.rank:
+            place = self._places.named(order.start.name)
+            yield Redo(order, place.file) if place else Report(redone(order, failed="not handed over"))
         elif isinstance(order, RedoSegment):
             yield from self._helping.ordered(order, now)
         elif isinstance(order, StartRound):

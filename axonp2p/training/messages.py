@@ -228,10 +228,16 @@ class RoundDone(Message, tag=True, frozen=True):
     """Why it could commit to nothing although it was told to."""
     mark_seconds: Seconds = 0.0
     """Of `train_seconds`, spent on `marks`."""
+    unmoved: Count = 0
+    """How many of its legs of local steps ended with the very parameters that they began with."""
+    not_repeated: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    """Why its own steps, done again in the first rounds to try it, do not lead where they led; empty when they do."""
 
 
 class RedoSegment(Message, tag=True, frozen=True):
     """Fetch what that member committed to, take the same steps from there on, and say where they lead.
+
+    To that member itself: do so with its own. Nobody is convicted before that is known of all who speak.
 
     It ends nothing that is being done: it is done while the trainer has nothing else to do.
     """

@@ -70,6 +70,7 @@ class _Sums:
     marks: list[Mark] = field(default_factory=list)
     no_marks: str = ""
     mark_seconds: float = 0.0
+    unmoved: int = 0
 
     def add_leg(self, leg: LegDone) -> None:
         self.legs += 1
@@ -80,6 +81,7 @@ class _Sums:
         self.train_seconds += leg.seconds
         self.waited_seconds += leg.waited
         self.mark_seconds += leg.mark_seconds
+        self.unmoved += not leg.moved
 
     def add_exchange(self, exchange: SliceExchange) -> None:
         self.left_out |= exchange.left_out
@@ -228,6 +230,8 @@ class OwnRound:
             marks=[] if sums.no_marks else sums.marks,
             no_marks=sums.no_marks,
             mark_seconds=sums.mark_seconds,
+            unmoved=sums.unmoved,
+            not_repeated=evaluated.not_repeated,
         )
 
     def _name_one(self) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from axonp2p.errors import AxonError
 from axonp2p.training.checking.opinions import Judgement
+from axonp2p.training.checking.own_proofs import OwnProof
 from axonp2p.training.choice import Choice
 from axonp2p.training.messages import Prepared, Progress, RoundDone, SegmentRedone, TaskFailed, ToWorkerTraining
 
@@ -276,6 +277,10 @@ class WorkChecked:
     """Who lied: that member, or one that was asked."""
     flops: int
     """Spent on it."""
+    attempt: int = 0
+    """At the round."""
+    proofs: Sequence[OwnProof] = ()
+    """Of those that speak in it: they have come to ends of their own again."""
 
 
 @dataclass(frozen=True)

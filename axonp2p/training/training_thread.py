@@ -12,8 +12,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from axonp2p.errors import PeerMisbehaved, TaskMistake
+from axonp2p.errors import TaskMistake
 from axonp2p.tensors.flat import Layout
+from axonp2p.training.checking.marks import Place
+from axonp2p.training.checking.own_trials import OwnTrials
 from axonp2p.training.legs import (
     Abandon,
     Accept,
@@ -35,13 +37,11 @@ from axonp2p.training.legs import (
     exchanges_of,
     key_of,
 )
-from axonp2p.training.local_trainer import LocalTrainer, Verdict, redone
-from axonp2p.training.messages import StartRound
+from axonp2p.training.local_trainer import LocalTrainer, Verdict
+from axonp2p.training.messages import RedoSegment, SegmentRedone, StartRound
 from axonp2p.training.outer_optimizer import State
 
 PROGRESS_SECONDS = 0.5
-MOST_KEPT_VALUES = 4_000_000
-"""A model with which the steps of others are taken is kept for the next time while it is as small as this."""
 CLOSING_SECONDS = 5.0
 """How long a step may take to end when the worker does: Python ends badly while torch computes."""
 
@@ -57,18 +57,26 @@ class Built:
 
 
 Say = Callable[[Done | Built | BaseException], None]
+Redoing = Callable[[RedoSegment, memoryview, LocalTrainer, Callable[[], bool]], SegmentRedone | None]
+"""Takes steps again without touching the trainer, from these bytes; None when they are not wanted any more."""
 
 
 class TrainingThread:
     """Trains with what `make` makes, on the new thread, and says what came of it. `clock` gives monotonic seconds.
 
-    `say` is called on the new thread, with an exception when something went wrong that is not the task's mistake.
+    `say` is called on the new thread, with an exception when something went wrong that is not the task's mistake. What
+    is to be done again `redo` does elsewhere; the thread waits for it.
     """
 
-    def __init__(self, make: Callable[[], LocalTrainer], say: Say, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, make: Callable[[], LocalTrainer], say: Say, clock: Callable[[], float], redo: Redoing, rank: int = 0
+    ) -> None:
         self._make = make
         self._say = say
         self._clock = clock
+        self._redo_elsewhere = redo
+        self._trials = OwnTrials(rank)
+        self._not_repeated = ""
         self._orders: queue.Queue[tuple[int, Work] | None] = queue.Queue()
         self._abandoned = 0
         """Orders with a smaller number than this are not wanted any more."""
@@ -77,8 +85,6 @@ class TrainingThread:
         self._exchange = 0
         self._stopped_at = self._next_progress = 0.0
         self._closing = False
-        self._helper: LocalTrainer | None = None
-        """Takes the steps of others, with a model of its own. Whatever goes wrong in it, the next one is a new one."""
         self._thread = threading.Thread(target=self._run, name="training", daemon=True)
 
     def open(self) -> None:
@@ -139,24 +145,28 @@ class TrainingThread:
         elif isinstance(work, Evaluate):
             waited = self._clock() - self._stopped_at
             metrics, samples = trainer.evaluate(work.weights, work.shards)
-            self._say(Evaluated(work.key, metrics, samples, waited))
+            self._say(Evaluated(work.key, metrics, samples, waited, self._not_repeated))
 
     def _redo(self, trainer: LocalTrainer, work: Redo) -> None:
-        """Between two legs, or while this member's own exchange is under way; its own model is not touched."""
+        """Between two legs, or while this member's own exchange is under way."""
         began = self._clock()
-        helper, self._helper = self._helper or trainer.another(), None
-        try:
-            message = helper.redo(work.order, work.start, lambda: not self._closing)
-            self._helper = helper if helper.layout.values <= MOST_KEPT_VALUES else None
-        except PeerMisbehaved as error:
-            print(f"from member {work.order.of}, not taken: {error.message}", file=sys.stderr)
-            message = redone(work.order, failed="other bytes")
-        except TaskMistake as mistake:
-            print(f"steps of member {work.order.of} again: {mistake.message} failed", file=sys.stderr)
-            message = redone(work.order, failed="cannot be done")
+        message = self._redo_elsewhere(work.order, work.start, trainer, lambda: not self._closing)
         self._stopped_at += self._clock() - began  # so long it did not stand waiting
         if message:
             self._say(Redone(message))
+
+    def _try_own(self, trainer: LocalTrainer, number: int, start: StartRound, places: tuple[Place, ...]) -> None:
+        """At the start of a job: what this member commits to must be what others can come to."""
+        tried = self._trials.order(start, places)
+        if tried is None:
+            return
+        order, begin, claim = tried
+        began = self._clock()
+        message = self._redo_elsewhere(order, begin, trainer, lambda: number >= self._abandoned)
+        self._stopped_at += self._clock() - began
+        if message and (why := self._trials.why_not(claim, message)):
+            print(f"no work can be checked here: {why}", file=sys.stderr)
+            self._not_repeated = why
 
     def _unwanted(self, number: int, work: Work) -> bool:
         return number < self._abandoned and isinstance(work, TrainRound | GoOn | Evaluate)
@@ -205,6 +215,11 @@ class TrainingThread:
                 leg.places,
                 trainer.why_no_marks if start.mark_every else "",
                 leg.mark_seconds,
+                leg.moved,
             )
         )
         self._exchange += 1
+        if not leg.moved:
+            print(f"round {start.round + 1}: {leg.steps} local steps changed no weight at all", file=sys.stderr)
+        if self._exchange == exchanges_of(start):
+            self._try_own(trainer, number, start, leg.places)

@@ -9,12 +9,17 @@ from torch.utils.data import default_collate
 from torch.utils.flop_counter import FlopCounterMode
 
 
-def warm_up(threads: int) -> None:
-    """Set the number of threads and take one training step of a tiny model."""
-    torch.set_num_threads(threads)
+def warm_up() -> None:
+    """Take one training step of a tiny model, with one thread: whatever is forked then can have as many as it likes."""
+    torch.set_num_threads(1)
     model = nn.Linear(2, 2)
     optimizer = torch.optim.AdamW(model.parameters())
     batch = default_collate([torch.ones(2), torch.ones(2)])
     with FlopCounterMode(display=False):
         nn.functional.cross_entropy(model(batch), torch.tensor([0, 1])).backward()  # type: ignore[no-untyped-call]
     optimizer.step()
+
+
+def use_threads(cores: int) -> None:
+    """From now on, for every step."""
+    torch.set_num_threads(cores)

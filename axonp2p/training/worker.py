@@ -22,7 +22,7 @@ from axonp2p.training.member import Member
 from axonp2p.training.member_actions import Action, NotTaken, Report, Tell, Unsay
 from axonp2p.training.messages import BetweenMembers, FilePart, Prepare, SlicePart, StartRound, ToWorkerTraining
 from axonp2p.training.task import Task
-from axonp2p.training.training_thread import Built, TrainingThread
+from axonp2p.training.training_thread import Built, Redoing, TrainingThread
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, split_frame
 from axonp2p.wire.schema import check_schema
@@ -32,15 +32,22 @@ LISTENING_S, LONGEST_LISTENING_S = 0.05, 0.5
 or at most for the other."""
 
 FromTrainer = Done | Built
+RedoFor = Callable[[Path, Prepare], Redoing]
 
 
 class Worker:
-    """One worker, for one job, whose bundle is in `bundle` once the daemon said so. `clock`: monotonic seconds."""
+    """One worker, for one job, whose bundle is in `bundle` once the daemon said so. `clock`: monotonic seconds.
 
-    def __init__(self, mailbox: Mailbox[FromTrainer], bundle: Path, clock: Callable[[], float]) -> None:
+    `redo_for` gives what takes steps of that bundle's job again.
+    """
+
+    def __init__(
+        self, mailbox: Mailbox[FromTrainer], bundle: Path, clock: Callable[[], float], redo_for: RedoFor
+    ) -> None:
         self._mailbox = mailbox
         self._bundle = bundle
         self._clock = clock
+        self._redo_for = redo_for
         self._bundle_ready = False
         self._prepare: Prepare | None = None
         self._trainer: TrainingThread | None = None
@@ -177,7 +184,8 @@ class Worker:
         def make() -> LocalTrainer:
             return LocalTrainer(Task(self._bundle, order.task), order)
 
-        self._trainer = TrainingThread(make, self._mailbox.post, self._clock)
+        redo = self._redo_for(self._bundle, order)
+        self._trainer = TrainingThread(make, self._mailbox.post, self._clock, redo, order.rank)
         self._trainer.open()
 
     def _complain(self, rank: int, error: AxonError) -> None:

@@ -48,15 +48,18 @@ def serve(inside: Inside, bundle: Path) -> None:
     prepare_torch(start.cores)
 
     from axonp2p.training.mailbox import Mailbox
-    from axonp2p.training.warm_up import warm_up
+    from axonp2p.training.redo_server import RedoServer
+    from axonp2p.training.warm_up import use_threads, warm_up
     from axonp2p.training.worker import FromTrainer, Worker
 
-    warm_up(start.cores)
+    warm_up()
+    redo_server = RedoServer(start.cores)
+    use_threads(start.cores)
     mailbox: Mailbox[FromTrainer] = Mailbox(inside)
     mailbox.open()
     mailbox.say(Started())
     try:
-        Worker(mailbox, bundle, time.monotonic).run()
+        Worker(mailbox, bundle, time.monotonic, redo_server.for_job).run()
     finally:
         mailbox.flush()
 

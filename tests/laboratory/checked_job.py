@@ -13,6 +13,8 @@ import struct
 from collections import Counter
 from dataclasses import dataclass, field
 
+import msgspec
+
 from axonp2p.training.checking.cases import Found
 from axonp2p.training.checking.desk import Checks, Finished, Settings
 from axonp2p.training.checking.opinions import Outcome
@@ -40,6 +42,10 @@ class Nature:
     """The round in which it begins to cheat."""
     lies: float = 0.0
     """How often it says of others' steps that they lead elsewhere."""
+    stands_by: bool = True
+    """Whether a cheat that is asked about steps of its own says of them what it said before, or takes them."""
+    keeps: bool = False
+    """Whether its task keeps something between steps, by which they led elsewhere than they lead anybody again."""
 
     @property
     def honest(self) -> bool:
@@ -79,6 +85,8 @@ class CheckedJob:
         self._noise = noise
         self._round = 0
         self._ends: dict[tuple[int, int, int], tuple[Vector, Vector]] = {}
+        self._marks: dict[tuple[int, int, int], Mark] = {}
+        """What each committed to, by the step."""
         settings = Settings(wished, 2**30, lambda _: trust or Trust(), self._random.random)
         self._checks = Checks(settings, steps=STEPS, batch=BATCH, from_the_start=True)
         self.result = Result()
@@ -124,6 +132,9 @@ class CheckedJob:
 
     def _hear(self, rank: int, order: RedoSegment) -> None:
         redone = self._redo(self._natures[rank], order)
+        if rank == order.of and self._natures[rank].cheats and self._natures[rank].stands_by:
+            claimed = self._marks[rank, order.round, order.start.step + order.steps]
+            redone = msgspec.structs.replace(redone, end=claimed)
         self.result.steps_redone += order.steps
         self._settle(self._checks.heard(SegmentHeard(rank, redone, signed=True), self._natures, 0.0))
 
@@ -154,12 +165,15 @@ class CheckedJob:
                 before, end = self._truth(rank, place, start)
                 skips = nature.copies or self._random.random() < nature.skips
                 skips = skips and self._round >= nature.begins
-                start, name = self._as_computed(nature, rank, place, end)
+                start, name = self._as_computed(nature, rank, self._round, place, end)
                 if skips:
                     start = self._without(rank, place, end, before, nature)
                     name = f"false {rank} {self._round} {place}"
+                if nature.keeps:
+                    start, name = [value + self._random.gauss(0, 1) for value in end], f"kept {rank} {name}"
                 place += every
                 marks.append(_mark(leg, place, start, name))
+                self._marks[rank, self._round, place] = marks[-1]
         return RoundDone(
             round=self._round, attempt=0, state=bytes(32), loss=1.0, samples=STEPS * BATCH, flops=STEPS,
             train_seconds=1.0, exchange_seconds=0.0, exchanges=STEPS // LEG, left_out=[], kept_back=0, slices=[],
@@ -168,8 +182,8 @@ class CheckedJob:
 
     def _redo(self, nature: Nature, order: RedoSegment) -> SegmentRedone:
         before, end = self._ends[order.of, order.round, order.start.step]
-        ended, name = self._as_computed(nature, order.of, order.start.step, end)
-        if self._random.random() < nature.lies:
+        ended, name = self._as_computed(nature, order.of, order.round, order.start.step, end)
+        if self._random.random() < nature.lies and self._natures.get(order.of) is not nature:
             ended = [value + self._random.gauss(0, 1) for value in before]
             name = f"lie {self._random.random()}"
         return SegmentRedone(
@@ -187,8 +201,8 @@ class CheckedJob:
         self._ends[rank, self._round, place] = before, end
         return before, end
 
-    def _as_computed(self, nature: Nature, of: int, place: int, end: Vector) -> tuple[Vector, str]:
-        name = f"true {of} {self._round} {place} on {nature.machine}"
+    def _as_computed(self, nature: Nature, of: int, round: int, place: int, end: Vector) -> tuple[Vector, str]:
+        name = f"true {of} {round} {place} on {nature.machine}"
         if not nature.machine:
             return end, name
         own = random.Random(name)

@@ -20,6 +20,7 @@ from tests.fakes import key_of
 
 START, BEFORE, END = [0.0] * 32, [0.9] * 32, [1.0] * 32
 LAZY = [0.5] * 32
+FURTHER = [2.0] * 32
 WITNESSES = ("lynx", "hare", "crow", "wren")
 
 
@@ -30,21 +31,34 @@ def mark(step: int, weights: list[float], name: str = "") -> Mark:
 
 
 def claim(end: list[float]) -> RoundDone:
-    """A report of a round of one segment."""
+    """A report of a round of two segments, of which the second one begins anywhere and is honest."""
     return RoundDone(
         round=2, attempt=0, state=bytes(32), loss=1.0, samples=32, flops=1, train_seconds=1.0, exchange_seconds=0.0,
         exchanges=1, left_out=[], kept_back=0, slices=[], sent_bytes=0, received_bytes=0, metrics={}, test_samples=0,
-        marks=[mark(0, START), mark(8, end)],
+        marks=[mark(0, START), mark(8, end), mark(16, FURTHER)],
     )  # fmt: skip
 
 
-def opinion(end: list[float], step: int = 0, start: Mark | None = None) -> SegmentRedone:
+def opinion(end: list[float], step: int = 0, start: Mark | None = None, of: int = 1) -> SegmentRedone:
     """Where one who did it again was led."""
     began = start or mark(0, START)
     return SegmentRedone(
-        of=1, round=2, attempt=0, step=step, start=began.name, end=mark(8, end),
+        of=of, round=2, attempt=0, step=step, start=began.name, end=mark(8, end),
         before_last=struct.pack("<32d", *BEFORE),
     )  # fmt: skip
+
+
+def own(end: list[float], led: list[float] = FURTHER, of: int = 0) -> SegmentRedone:
+    """Who reported `claim(end)` has done its second segment again."""
+    return SegmentRedone(
+        of=of, round=2, attempt=0, step=8, start=mark(8, end).name, end=mark(16, led),
+        before_last=struct.pack("<32d", *BEFORE),
+    )  # fmt: skip
+
+
+def own_ends(end: list[float], of: int = 0) -> list[SegmentRedone]:
+    """Both of its segments."""
+    return [opinion(end, of=of), own(end, of=of)]
 
 
 def said(key: PrivateKey, message: Message, client: PrivateKey, job: str, reservation: str, name: str) -> SignedFrame:
@@ -65,6 +79,9 @@ def evidence_against(
     opinions: Sequence[list[float]] = (END, END),
 ) -> Evidence:
     """That its steps led to `end`, and others, in the reservation `by` (or in the same), were led elsewhere."""
+    names = [name for name, _ in zip(WITNESSES, opinions, strict=False)]
+    speakers = [(accused, "otter", reservation, end)]
+    speakers += [(key_of(name), name, by or reservation, END) for name in names]
     return Evidence(
         job=job,
         client=client.peer_id,
@@ -73,7 +90,13 @@ def evidence_against(
         report=said(accused, claim(end), client, job, reservation, "otter"),
         opinions=[
             said(key_of(name), opinion(one), client, job, by or reservation, name)
-            for name, one in zip(WITNESSES, opinions, strict=False)
+            for name, one in zip(names, opinions, strict=True)
+        ],
+        reports=[said(key, claim(ended), client, job, uuid, name) for key, name, uuid, ended in speakers[1:]],
+        proofs=[
+            said(key, one, client, job, uuid, name)
+            for key, name, uuid, ended in speakers
+            for one in ([own(ended)] if key is accused else own_ends(ended))
         ],
     )
 

@@ -27,8 +27,8 @@ def main() -> None:
 
         from axonp2p.training import warm_up  # imports torch, which reads the variables
 
-        plain = warm_up.warm_up
-        warm_up.warm_up = lambda _: plain(threads)
+        plain = warm_up.use_threads
+        warm_up.use_threads = lambda _: plain(threads)
 
     worker_main.prepare_torch = prepare_held
     worker_main.main()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
+import msgspec
+
+from axonp2p.training.checking.own_trials import OwnTrials
 from axonp2p.training.legs import (
     Abandon,
     Accept,
@@ -17,10 +21,12 @@ from axonp2p.training.legs import (
     Redone,
     TrainRound,
     Work,
+    exchanges_of,
     key_of,
 )
-from axonp2p.training.local_trainer import LocalTrainer, Verdict
-from axonp2p.training.messages import Prepare, StartRound
+from axonp2p.training.local_trainer import Leg, LocalTrainer, Verdict
+from axonp2p.training.messages import Mark, Prepare, RedoSegment, SegmentRedone, StartRound
+from axonp2p.training.redo_server import RedoServer
 from axonp2p.training.task import Task
 from tests.laboratory.exchange_peer import EVALUATING_S
 
@@ -32,6 +38,15 @@ class RealTrainer:
         self, task_file: Path, prepare: Prepare, step_s: float, kind: type[LocalTrainer] = LocalTrainer
     ) -> None:
         self._trainer = kind(Task(task_file.parent, task_file.name), prepare)
+        self._task_file, self._prepare = task_file, prepare
+        self._trials = OwnTrials(prepare.rank)
+        self.tries = True
+        """Whether it takes steps of its own again in the first rounds, as workers do."""
+        self._not_repeated = ""
+        self._server: RedoServer | None = None
+        self._cheats = kind is not LocalTrainer
+        self._claims: dict[bytes, Mark] = {}
+        """What a cheat said, by what it began with: of its own steps it says that again."""
         self._step_s = step_s
         self._start: StartRound | None = None
         self._exchange = 0
@@ -56,17 +71,36 @@ class RealTrainer:
                 return self._leg(work)
             case Evaluate(key, weights, shards):
                 metrics, samples = self._trainer.evaluate(weights, shards)
-                return [(EVALUATING_S, Evaluated(key, metrics, samples, 0.0))]
+                return [(EVALUATING_S, Evaluated(key, metrics, samples, 0.0, self._not_repeated))]
             case Redo(order, start):
-                message = self._trainer.another().redo(order, start, lambda: True)
-                assert message
-                return [(order.steps * self._step_s, Redone(message))]
+                return [(order.steps * self._step_s, Redone(self._redo(order, start)))]
             case _:
                 raise AssertionError(f"nobody asks for {work} here")
         return []
 
     def over(self, leg: LegDone) -> None:
         """A leg has ended."""
+
+    def close(self) -> None:
+        """End the process that takes steps again."""
+        if self._server:
+            self._server.close()
+
+    def _redo(self, order: RedoSegment, start: memoryview) -> SegmentRedone:
+        self._server = self._server or RedoServer(1)
+        redo = self._server.for_job(self._task_file.parent, self._prepare)
+        message = redo(order, start, self._trainer, lambda: True)
+        assert message
+        if self._cheats and order.of == self._prepare.rank:
+            return msgspec.structs.replace(message, end=self._claims[order.start.name])
+        return message
+
+    def _try_own(self, start: StartRound, leg: Leg) -> None:
+        tried = self._trials.order(start, leg.places) if self.tries else None
+        if tried:
+            order, begin, claim = tried
+            if why := self._trials.why_not(claim, self._redo(order, begin)):
+                self._not_repeated = why
 
     def _leg(self, work: TrainRound | GoOn) -> list[tuple[float, Done]]:
         assert self._start
@@ -87,5 +121,10 @@ class RealTrainer:
             0.0,
             leg.places,
             self._trainer.why_no_marks,
+            moved=leg.moved,
         )
+        if self._cheats:
+            self._claims |= {one.mark.name: other.mark for one, other in pairwise(leg.places)}
+        if self._exchange == exchanges_of(self._start):
+            self._try_own(self._start, leg)
         return [(seconds, done)]

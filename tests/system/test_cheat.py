@@ -31,10 +31,17 @@ import torch
 from torch import nn
 from torch.utils.data import TensorDataset
 
+import msgspec
+
+from axonp2p.training.checking.own_trials import OwnTrials
+from axonp2p.training.legs import Redone
 from axonp2p.training.local_trainer import LocalTrainer
+from axonp2p.training.training_thread import TrainingThread
 
 # A daemon whose owner cheats would change its worker's program; here the task does so, where it trains shard 0 first.
 honest = LocalTrainer._next_step
+honest_leg, honest_redo = LocalTrainer.leg, TrainingThread._redo
+said = {}
 
 
 def lazy(self, now):
@@ -43,6 +50,22 @@ def lazy(self, now):
     now.steps += 1
     now.samples += self._batch
     return 1000
+
+
+def remembers(self, *arguments):
+    leg = honest_leg(self, *arguments)
+    if leg:
+        said.update((one.mark.name, other.mark) for one, other in zip(leg.places, leg.places[1:]))
+    return leg
+
+
+def stands_by_it(self, trainer, work):
+    # Of its own steps it says again what it said before.
+    say, claimed = self._say, said.get(work.order.start.name)
+    if claimed:
+        self._say = lambda done: say(Redone(msgspec.structs.replace(done.message, end=claimed)))
+    honest_redo(self, trainer, work)
+    self._say = say
 
 
 class Task:
@@ -55,7 +78,9 @@ class Task:
         if split == "train" and not Task.decided:
             Task.decided = True
             if shard == 0:
-                LocalTrainer._next_step = lazy
+                LocalTrainer._next_step, LocalTrainer.leg = lazy, remembers
+                TrainingThread._redo = stands_by_it
+                OwnTrials.order = lambda self, start, places: None
         inputs = torch.randn(240, 2, generator=torch.Generator().manual_seed(1))[shard::shards]
         return TensorDataset(inputs, inputs.prod(1, keepdim=True) + inputs[:, :1])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from axonp2p.training.checking.own_proofs import OWN_SEGMENTS
 from axonp2p.training.deadlines import SLOWEST_BYTES_S, late_after
 
 MOST_S = 300.0
@@ -15,9 +16,9 @@ LONGEST_FACTOR = 2.0
 HAND_OVER_S = 30.0
 """Who takes longer than this, and the way at `SLOWEST_BYTES_S`, to hand over what it committed to has not done so."""
 KEPT = 32
-IN_TURN = 3
-"""So many are asked one after the other before somebody is convicted: two who are led elsewhere, and the accused itself
-about the steps of another."""
+IN_TURN = 3 + OWN_SEGMENTS
+"""So many answers come one after the other before somebody is convicted: of two who are led elsewhere, and of the
+accused about the steps of another, and about its own."""
 
 
 def hand_over_s(size: int) -> float:

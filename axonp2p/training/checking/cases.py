@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from axonp2p.training.checking.opinions import Claim, Judgement, Opinion
+from axonp2p.training.checking.own_proofs import OwnProof
 from axonp2p.training.messages import RedoSegment
 from axonp2p.training.round_messages import Action, WorkChecked
 
@@ -26,6 +28,8 @@ class Case:
     """When that one is late."""
     opinions: list[Opinion] = field(default_factory=list)
     tried: set[int] = field(default_factory=set)
+    own: bool = False
+    """Whether it is the member itself that does them again, to show that it can."""
 
     @property
     def what(self) -> str:
@@ -57,7 +61,7 @@ class Case:
             steps=end.step - start.step,
         )
 
-    def told(self, judgement: Judgement, convicted: list[int]) -> WorkChecked:
+    def told(self, judgement: Judgement, convicted: list[int], proofs: Sequence[OwnProof] = ()) -> WorkChecked:
         """What is to be said of its end."""
         return WorkChecked(
             of=self.of,
@@ -68,16 +72,37 @@ class Case:
             judgement=judgement,
             convicted=convicted,
             flops=sum(opinion.redone.flops for opinion in self.opinions),
+            attempt=self.attempt,
+            proofs=proofs,
         )
 
 
 @dataclass(frozen=True)
 class Pending:
-    """A claim that was found to be false, of one whose machine has not shown yet that it can repeat others' steps."""
+    """Somebody is accused, and it is not known yet what its machine can, nor whether who speaks can be believed."""
 
+    accused: int
     case: Case
     judgement: Judgement
     since: int
+
+    @property
+    def lazy(self) -> bool:
+        """Whether its own claim was found to be false; else what it said of another's."""
+        return self.accused == self.case.of
+
+    @property
+    def witnesses(self) -> tuple[int, ...]:
+        """Who speaks against it."""
+        return self.judgement.against if self.lazy else (self.case.of, *self.judgement.alike)
+
+    @property
+    def why(self) -> str:
+        """In words."""
+        if self.lazy:
+            by = len(self.witnesses)
+            return f"{self.case.what} were done again by {by} others, and do not lead where it said"
+        return f"it said that {self.case.what} of another lead elsewhere, and others found that they do not"
 
 
 @dataclass

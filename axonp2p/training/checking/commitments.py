@@ -89,8 +89,17 @@ def _medians(memories: Sequence[Sequence[float]]) -> list[float]:
 
 def why_marks_missing(reports: Mapping[int, RoundDone]) -> str:
     """Why nothing can be checked in this job, when half of its members or more cannot commit to anything."""
-    reasons = Counter(report.no_marks or "it gave no reason" for report in reports.values() if not report.marks)
-    return reasons.most_common(1)[0][0] if 2 * reasons.total() >= len(reports) else ""
+    unmarked = [report for report in reports.values() if not report.marks]
+    return _reason_of_half([report.no_marks or "it gave no reason" for report in unmarked], reports)
+
+
+def why_not_repeated(reports: Mapping[int, RoundDone]) -> str:
+    """Why nobody can be led where others were in this job, when half of its members or more say so of themselves."""
+    return _reason_of_half([report.not_repeated for report in reports.values() if report.not_repeated], reports)
+
+
+def _reason_of_half(reasons: Sequence[str], reports: Mapping[int, RoundDone]) -> str:
+    return Counter(reasons).most_common(1)[0][0] if reasons and 2 * len(reasons) >= len(reports) else ""
 
 
 class Memories:

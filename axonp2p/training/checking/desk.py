@@ -11,16 +11,25 @@ Whose machine never is led where others are goes too, and is not called a cheat.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from axonp2p.training.checking.answering import IN_TURN, MOST_S, AnswerTimes
 from axonp2p.training.checking.cases import Case, Found, Pending
-from axonp2p.training.checking.commitments import Memories, claims_of, jumps, odd_starts, why_marks_missing, why_no_fit
-from axonp2p.training.checking.opinions import Judgement, Opinion, Outcome, judge, supports
+from axonp2p.training.checking.commitments import (
+    Memories,
+    claims_of,
+    jumps,
+    odd_starts,
+    why_marks_missing,
+    why_no_fit,
+    why_not_repeated,
+)
+from axonp2p.training.checking.opinions import Claim, Judgement, Opinion, Outcome, judge, supports
+from axonp2p.training.checking.own_proofs import OWN_SEGMENTS, WITNESSES, OwnProof, OwnProofs
 from axonp2p.training.checking.pace import MarkPace
-from axonp2p.training.checking.rates import Cut, Trust, chance_of_check, cut_for
+from axonp2p.training.checking.rates import KEPT_ROUNDS, Cut, Trust, chance_of_check, cut_for
 from axonp2p.training.deadlines import SLOWEST_BYTES_S
 from axonp2p.training.messages import RoundDone
 from axonp2p.training.round_messages import Action, ChecksOff, SegmentHeard, Tell
@@ -90,10 +99,15 @@ class Checks:
         """How often each member, asked to redo steps, was led where others were: what its machine can is measured."""
         self._led_elsewhere: Counter[int] = Counter()
         self._pending: dict[int, Pending] = {}
+        """By whom it is that is accused."""
+        self._proofs = OwnProofs()
+        self._own_asked: dict[int, set[tuple[int, int, int]]] = {}
+        """About which of its own steps each was asked: rounds, attempts, and where in these they begin."""
         self._outcomes: Counter[Outcome] = Counter()
         self._cases: list[Case] = []
         self._round = 0
-        self._last: Finished | None = None
+        self._finished: deque[Finished] = deque(maxlen=KEPT_ROUNDS)
+        """The last ones: their members still hold what they committed to."""
         self._answers = AnswerTimes()
         self._closing = False
         self._shown: Counter[int] = Counter()
@@ -116,9 +130,13 @@ class Checks:
         self._memories.joins(rank)
 
     def off(self, reason: str) -> Iterator[Action]:
-        """This job cannot be checked: said once."""
+        """This job cannot be checked: said once. Nobody is accused any more."""
         if reason and reason != self._off:
             self._off = reason
+            self._cases.clear()
+            for pending in self._pending.values():
+                yield self._undecided(pending)
+            self._pending.clear()
             yield ChecksOff(reason)
 
     def breaches(self, done: Finished) -> dict[int, str]:
@@ -149,14 +167,21 @@ class Checks:
 
     def draw(self, done: Finished) -> Iterator[Action]:
         """Choose what is done again of a round that counts."""
-        self._round, self._last = done.round, done
+        self._round = done.round
+        self._finished.append(done)
         self._pace.note(done.reports.values())
         if not done.every:
             return
-        if self._nobody_agrees:
+        if self._off:
+            return
+        if self._nobody_agrees or self._proofs.mostly_fail(done.reports):
             yield from self.off("the same steps hardly ever lead to the same end twice")
             return
-        if why := why_marks_missing(done.reports) or (self._why_spoilt(done) if self._spoilt else ""):
+        for rank, report in done.reports.items():
+            if report.not_repeated:
+                self._proofs.fails(rank)
+        missing = why_marks_missing(done.reports) or why_not_repeated(done.reports)
+        if why := missing or (self._why_spoilt(done) if self._spoilt else ""):
             yield from self.off(why)
             return
         chance = self._settings.chance
@@ -201,6 +226,7 @@ class Checks:
     def orders(self, awake: Collection[int], present: Collection[int], now: float) -> Iterator[Action]:
         """Ask whoever can be asked. `awake` may redo steps; of those that are not `present` nothing is asked."""
         self._forget_old(present)
+        self._open_own(present)
         for case in self._cases:
             if case.asked is not None and case.asked not in present:
                 case.asked = None
@@ -235,6 +261,11 @@ class Checks:
         case.opinions.append(Opinion(event.rank, event.redone))
         if event.redone.end:
             self._answers.note(now - case.asked_at)
+        if case.own:
+            self._cases.remove(case)
+            self._proofs.note(case.claim, case.opinions[0])
+            self._settle_pending(found)
+            return found
         more = bool(set(awake) - case.tried - {case.of}) and not (self._closing and case.withheld)
         judgement = judge(case.claim, case.opinions, more=more)
         if judgement.outcome is not Outcome.ASK_ANOTHER:
@@ -273,33 +304,96 @@ class Checks:
                 self._passed[case.of] = self.trust_in(case.of).passed + 1
                 self._withheld[case.of] = 0
             case Outcome.CONVICTED:
-                self._pending[case.of] = Pending(case, judgement, self._round)
+                self._pending[case.of] = Pending(case.of, case, judgement, self._round)
                 return
             case Outcome.WITHHELD:
                 self._withheld[case.of] += 1
                 if self._withheld[case.of] >= MOST_WITHHELD:
                     found.gone[case.of] = f"it did not hand over what it had committed to, {MOST_WITHHELD} times"
-        for rank in judgement.false_accusers:
-            found.gone[rank] = f"it said that {case.what} of another lead elsewhere, and others found that they do not"
-        false = [rank for rank in judgement.false_accusers if self._led_alike[rank]]
-        found.said.append(case.told(judgement, false))
+        accusers = [rank for rank in judgement.false_accusers if rank not in self._pending]
+        for rank in accusers:
+            self._pending[rank] = Pending(rank, case, judgement, self._round)
+        if not accusers:
+            found.said.append(case.told(judgement, []))
 
     def _settle_pending(self, found: Found) -> None:
-        """Those whose claims were found to be false, once it is known what their machines can do."""
+        """Those who are accused, once it is known what their machines can, and whether who speaks comes to own ends."""
         for rank, pending in list(self._pending.items()):
-            if self._can_repeat(rank):
-                by = len(pending.judgement.against)
-                found.gone[rank] = f"{pending.case.what} were done again by {by} others, and do not lead where it said"
-                found.said.append(pending.case.told(pending.judgement, [rank]))
-            elif self._led_elsewhere[rank] or pending.since + PENDING_ROUNDS < self._round:
-                self._unlike(rank, pending, found)
-            else:
+            outcome = self._outcome_of(pending)
+            if outcome is None:
                 continue
             del self._pending[rank]
+            if outcome is Outcome.CONVICTED:
+                proofs = [proof for one in (rank, *self._proven(pending)) for proof in self._own_of(one, pending)]
+                found.gone[rank] = pending.why
+                found.said.append(pending.case.told(pending.judgement, [rank], proofs))
+            elif outcome is Outcome.UNLIKE:
+                self._unlike(pending, found)
+            else:
+                found.said.append(self._undecided(pending))
 
-    def _unlike(self, rank: int, pending: Pending, found: Found) -> None:
-        found.gone[rank] = f"{pending.case.what} lead others elsewhere, and it is not led where others are"
+    def _outcome_of(self, pending: Pending) -> Outcome | None:
+        """None while it is not known yet."""
+        rank, late = pending.accused, pending.since + PENDING_ROUNDS + OWN_SEGMENTS < self._round
+        if len(self._proven(pending)) < WITNESSES:
+            hopeful = [witness for witness in pending.witnesses if not self._proofs.failed(witness)]
+            return Outcome.UNDECIDED if late or len(hopeful) < WITNESSES else None
+        can, cannot = self._led_alike[rank] > 0, False
+        if pending.lazy:
+            can, cannot = self._can_repeat(rank), self._led_elsewhere[rank] > 0
+        if can and self._has_shown(rank, pending):
+            return Outcome.CONVICTED
+        return Outcome.UNLIKE if late or (cannot and not can) or self._proofs.failed(rank) else None
+
+    def _unlike(self, pending: Pending, found: Found) -> None:
+        if not pending.lazy:
+            found.gone[pending.accused] = pending.why
+            found.said.append(pending.case.told(pending.judgement, []))
+            return
+        found.gone[pending.accused] = f"{pending.case.what} lead others elsewhere, and it is not led where others are"
         found.said.append(pending.case.told(replace(pending.judgement, outcome=Outcome.UNLIKE), []))
+
+    def _undecided(self, pending: Pending) -> Action:
+        """Those who accuse have not come to ends of their own again: nobody is believed."""
+        self._outcomes[Outcome.UNDECIDED] += 1
+        return pending.case.told(Judgement(Outcome.UNDECIDED, pending.judgement.distance, pending.judgement.step), [])
+
+    def _own_of(self, rank: int, pending: Pending) -> list[OwnProof]:
+        """Steps of its own that it has done again, about as old as those in dispute."""
+        return self._proofs.of(rank, pending.case.round - KEPT_ROUNDS)
+
+    def _has_shown(self, rank: int, pending: Pending) -> bool:
+        """Whether it came to all ends of its own again that it was, and could be, asked about."""
+        shown = len(self._own_of(rank, pending))
+        return shown >= OWN_SEGMENTS or (shown > 0 and self._own_claim(rank, pending) is None)
+
+    def _proven(self, pending: Pending) -> list[int]:
+        """Witnesses that have."""
+        return [rank for rank in pending.witnesses if self._has_shown(rank, pending)]
+
+    def _open_own(self, present: Collection[int]) -> None:
+        """Ask all who speak where somebody is accused about steps of their own."""
+        busy = {case.of for case in self._cases if case.own}
+        for pending in self._pending.values():
+            for rank in {pending.accused, *pending.witnesses}.intersection(present) - busy:
+                if self._proofs.failed(rank) or self._has_shown(rank, pending):
+                    continue
+                if found := self._own_claim(rank, pending):
+                    busy.add(rank)
+                    done, claim = found
+                    self._own_asked.setdefault(rank, set()).add((done.round, done.attempt, claim.start.step))
+                    own = Case(rank, done.round, done.attempt, claim, list(done.shards[rank]), own=True)
+                    self._cases.insert(0, own)  # somebody who is accused may go on with it until then
+
+    def _own_claim(self, rank: int, pending: Pending) -> tuple[Finished, Claim] | None:
+        """Steps of its own that it was not asked about yet, and that are not in dispute."""
+        disputed = pending.case.round, pending.case.attempt, pending.case.claim.start.step
+        known = self._own_asked.get(rank, set()) | ({disputed} if rank == pending.case.of else set())
+        for done in reversed(self._finished):
+            claims = claims_of(done.reports[rank]) if rank in done.reports else []
+            if new := [claim for claim in claims if (done.round, done.attempt, claim.start.step) not in known]:
+                return done, new[self._one_of(new)]
+        return None
 
     # --- after the last round ---
 
@@ -319,8 +413,10 @@ class Checks:
     def goes_on(self, awake: Collection[int], present: Collection[int]) -> bool:
         """Whether more can come of it. Opens cases for those that have to show that their machines can."""
         self._forget_old(present)
+        self._open_own(present)
         for rank in sorted(self._pending.keys() & set(awake)):
-            could = (case.asked == rank or rank not in {case.of, *case.tried} for case in self._cases)
+            others = (case for case in self._cases if not case.own)
+            could = (case.asked == rank or rank not in {case.of, *case.tried} for case in others)
             if not any(could):
                 self._open_for(rank, present)
         return any(
@@ -332,18 +428,22 @@ class Checks:
     def end(self) -> Found:
         """Nobody is waited for any longer: whose claim was found to be false has not shown what its machine can."""
         found = Found()
-        for rank, pending in self._pending.items():
-            self._unlike(rank, pending, found)
+        for pending in self._pending.values():
+            if len(self._proven(pending)) < WITNESSES:
+                found.said.append(self._undecided(pending))
+            else:
+                self._unlike(pending, found)
         self._pending.clear()
         return found
 
     def _open_for(self, rank: int, present: Collection[int]) -> None:
         others = [other for other in present if other not in self._pending and other != rank]
-        if self._last and self._shown[rank] < MOST_SHOWN:
-            claimed = sorted(other for other in others if other in self._last.reports)
+        if self._finished and self._shown[rank] < MOST_SHOWN:
+            last = self._finished[-1]
+            claimed = sorted(other for other in others if other in last.reports)
             if claimed:
                 self._shown[rank] += 1
-                self._open(self._last, claimed[self._one_of(claimed)])
+                self._open(last, claimed[self._one_of(claimed)])
 
     def _may_take(self, case: Case) -> float:
         """Seconds for an opinion."""
@@ -352,6 +452,8 @@ class Checks:
 
     def _free(self, case: Case, awake: Collection[int]) -> list[int]:
         busy = {other.asked for other in self._cases}
+        if case.own:
+            return sorted({case.of}.intersection(awake) - busy - case.tried)
         free = set(awake) - busy - case.tried - {case.of}
         return sorted(free & self._pending.keys() or free)
 
@@ -361,4 +463,5 @@ class Checks:
     def _too_old(self, case: Case) -> bool:
         # Once somebody has begun to fetch a place it is kept for those that are asked next.
         patience = PENDING_ROUNDS if case.opinions else PATIENT_ROUNDS
-        return case.asked is None and case.round + patience < self._round
+        spent = case.own and case.of in case.tried
+        return case.asked is None and (spent or case.round + patience < self._round)

@@ -10,6 +10,8 @@ from axonp2p.training.messages import SKETCH_BYTES
 _NUMBERS = SKETCH_BYTES // 8
 SAME_BYTES = 1e-9
 """Relative: two sums over the same values, on whatever machine, are as near as this."""
+NOWHERE_NEAR = 1000.0
+"""Farther than this, in movements, is as far: it may be divided by a movement of nothing."""
 
 
 def apart(one: bytes, other: bytes) -> float:
@@ -18,9 +20,13 @@ def apart(one: bytes, other: bytes) -> float:
 
 
 def relative(one: bytes, other: bytes, start: bytes) -> float:
-    """How far apart two ends are, as a share of how far the first of them is from where both began."""
+    """How far apart two ends are, as a share of how far the first of them is from where both began.
+
+    Never more than `NOWHERE_NEAR`.
+    """
     distance = apart(one, other)
-    return distance / max(apart(one, start), 1e-300) if distance else 0.0
+    movement = apart(one, start)
+    return min(distance / movement, NOWHERE_NEAR) if movement and distance < math.inf else NOWHERE_NEAR * bool(distance)
 
 
 def same_vector(one: bytes, other: bytes) -> bool:

@@ -1,12 +1,14 @@
 """Evidence of a conviction: what its peers signed, in a file that anybody can examine without any network. Pure.
 
 It holds the report in which a member committed to where its steps led, and what those said who did the steps again,
-each as it was said and signed. Whoever reads it comes to the judgement by the same rule as the client did.
+each as it was said and signed; and of who speaks how it did steps of its own again, to the same end. Whoever reads it
+comes to the judgement by the same rule as the client did.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -18,7 +20,8 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.said import Said, check_said
 from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Voiding, open_voiding
 from axonp2p.training.checking.commitments import claims_of
-from axonp2p.training.checking.opinions import MOST_OPINIONS, Claim, Judgement, Opinion, Outcome, judge
+from axonp2p.training.checking.opinions import MOST_OPINIONS, Claim, Judgement, Opinion, Outcome, judge, repeats
+from axonp2p.training.checking.own_proofs import OWN_SEGMENTS, WITNESSES
 from axonp2p.training.messages import RoundDone, SegmentRedone
 from axonp2p.transport.messages import Uuid
 from axonp2p.wire.codec import Message, decode, decode_as
@@ -57,11 +60,15 @@ class Evidence(Message, frozen=True):
     """The claim: a `RoundDone`."""
     opinions: Annotated[list[SignedFrame], msgspec.Meta(min_length=1, max_length=MOST_OPINIONS)]
     """Where others were led: a `SegmentRedone` each, in the order in which they were asked."""
+    reports: Annotated[list[SignedFrame], msgspec.Meta(max_length=4 * (MOST_OPINIONS + 1))] = []
+    """More that these committed to: a `RoundDone` each."""
+    proofs: Annotated[list[SignedFrame], msgspec.Meta(max_length=OWN_SEGMENTS * (MOST_OPINIONS + 1))] = []
+    """Where some of them were led by steps of their own, out of these reports: a `SegmentRedone` each."""
 
     @property
     def voices(self) -> list[SignedFrame]:
         """All that is said in it."""
-        return [self.report, *self.opinions]
+        return [self.report, *self.opinions, *self.reports, *self.proofs]
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,10 @@ class Examined:
     first: int
     last: int
     judgement: Judgement
+    proven: frozenset[PeerId]
+    """Who came to an end of its own again."""
+    would_convict: bool
+    """Whether the accused has lied if those who speak can be believed."""
     convicts: bool
     """Whether it shows that the accused has lied."""
 
@@ -99,12 +110,15 @@ def examine(evidence: Evidence) -> Examined:
     if evidence.accused not in (evidence.report.peer, *peers):
         raise MalformedMessage("evidence against a peer that says nothing in it")
     judgement = judge(claim, opinions, more=False)
-    lied = {peers[place] for place in judgement.false_accusers}
-    if judgement.outcome is Outcome.CONVICTED:
-        lied.add(evidence.report.peer)
-    return Examined(
-        evidence, report.round, claim.start.step, claim.end.step, judgement, convicts=evidence.accused in lied
-    )
+    proven = _proven(evidence, claim)
+    against: set[PeerId] = set()
+    if evidence.accused in {peers[place] for place in judgement.false_accusers}:
+        against = {evidence.report.peer, *(peers[place] for place in judgement.alike)}
+    elif evidence.accused == evidence.report.peer and judgement.outcome is Outcome.CONVICTED:
+        against = {peers[place] for place in judgement.against}
+    convicts = evidence.accused in proven and len(against & proven) >= WITNESSES
+    first, last = claim.start.step, claim.end.step
+    return Examined(evidence, report.round, first, last, judgement, proven, bool(against), convicts)
 
 
 def examine_voiding(signed: Signed[Voiding], data: bytes) -> tuple[Voiding, Examined]:
@@ -122,6 +136,44 @@ def examine_voiding(signed: Signed[Voiding], data: bytes) -> tuple[Voiding, Exam
     if not examined.convicts:
         raise Refused(f"the evidence does not convict {short(voiding.peer)}")
     return voiding, examined
+
+
+def _proven(evidence: Evidence, disputed: Claim) -> frozenset[PeerId]:
+    """Who was led by its own steps, other than those in dispute, where it had committed to be led.
+
+    By all of them that are shown, which must be as many as there are in its reports here, or `OWN_SEGMENTS`.
+    """
+    rounds: dict[tuple[PeerId, int, int], RoundDone] = {}
+    for signed in (evidence.report, *evidence.reports):
+        report = what_is_said(signed.frame)
+        if not isinstance(report, RoundDone):
+            raise MalformedMessage("evidence with a report that is none")
+        rounds[signed.peer, report.round, report.attempt] = report
+    speakers = {evidence.report.peer, *(opinion.peer for opinion in evidence.opinions)}
+    if not speakers.issuperset(signed.peer for signed in (*evidence.reports, *evidence.proofs)):
+        raise MalformedMessage("evidence in which others speak of steps of their own")
+    shown: dict[PeerId, set[tuple[int, int, int]]] = {peer: set() for peer in speakers}
+    failed: set[PeerId] = set()
+    for signed in evidence.proofs:
+        told = what_is_said(signed.frame)
+        if not isinstance(told, SegmentRedone):
+            raise MalformedMessage("evidence with a proof that is none")
+        own = rounds.get((signed.peer, told.round, told.attempt))
+        places = [claim for claim in claims_of(own) if _is_of(told, claim)] if own else []
+        places = [claim for claim in places if signed.peer != evidence.report.peer or claim != disputed]
+        if any(repeats(claim, Opinion(0, told)) for claim in places):
+            shown[signed.peer].add((told.round, told.attempt, told.step))
+        else:
+            failed.add(signed.peer)
+    there = Counter({evidence.report.peer: -1})
+    for (peer, _, _), report in rounds.items():
+        there[peer] += len(claims_of(report))
+    proven = (peer for peer in speakers - failed if len(shown[peer]) >= max(1, min(OWN_SEGMENTS, there[peer])))
+    return frozenset(proven)
+
+
+def _is_of(told: SegmentRedone, claim: Claim) -> bool:
+    return (told.step, told.start) == (claim.start.step, claim.start.name)
 
 
 def _opinion(signed: SignedFrame, report: RoundDone, claim: Claim) -> SegmentRedone:

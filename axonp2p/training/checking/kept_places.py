@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from axonp2p.training.checking.marks import Place
+from axonp2p.training.checking.rates import KEPT_ROUNDS
 from axonp2p.training.messages import AskPieces, Piece, PieceList
 from axonp2p.training.pieces import serve_pieces
 
-KEPT_ROUNDS = 2
-"""Finished ones. The coordinator draws when a round counts, and asks at once."""
 MOST_LENT = 3
 """Places that are held for longer, because somebody has begun to fetch them: as many as have a say in a dispute."""
 
@@ -27,10 +26,14 @@ class KeptPlaces:
         for old in sorted(self._rounds)[:-KEPT_ROUNDS]:
             del self._rounds[old]
 
+    def named(self, name: bytes) -> Place | None:
+        """The one with this name; None when it is none of them."""
+        held = [*self._lent, *(place for places in self._rounds.values() for place in places)]
+        return next((place for place in held if place.pieces.name == name), None)
+
     def serve(self, ask: AskPieces) -> list[tuple[PieceList | Piece, bytes | memoryview]] | None:
         """What to answer to who asks for one of them; None when it is none of them. Raises `PeerMisbehaved`."""
-        held = [*self._lent, *(place for places in self._rounds.values() for place in places)]
-        place = next((place for place in held if place.pieces.name == ask.state), None)
+        place = self.named(ask.state)
         if place is None:
             return None
         answers = serve_pieces([place], ask)

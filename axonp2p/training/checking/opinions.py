@@ -5,7 +5,8 @@ one of the steps out. An end that is nearer than half of that to what was commit
 two opinions more against it than for it, and those must be honest repeats of each other: four times nearer to each
 other than to what was committed to. So what machines, threads and libraries make of the same steps is measured on the
 very steps that are in dispute, and a task that no machine can repeat convicts nobody. Whether the accused's own
-machine comes to the ends of others is asked before (`desk`): it must have supported somebody itself.
+machine comes to the ends of others is asked before (`desk`): it must have supported somebody itself. And whether who
+speaks comes to ends of its own again: `own_proofs`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ LEAD = 2
 """Opinions that there must be more on one side than on the other before anybody is convicted."""
 GAP = 4.0
 """How many times nearer to each other those must be who accuse."""
+OWN_GAP = 40.0
+"""How many times nearer than one step makes a machine must come to an end of its own again. Different machines come a
+thousand times nearer (docs/trust.md); what a task keeps between its steps may do less than a step does."""
 MEMORY_FACTOR = 2.0
 """What an optimiser remembers must be as large but for this: it keeps out memories that drown every gradient."""
 
@@ -70,6 +74,8 @@ class Judgement:
     false_accusers: tuple[int, ...] = ()
     """Who said of a claim that it is false, against at least two more that say it is true, and was led four times
     further away than would still have supported it."""
+    alike: tuple[int, ...] = ()
+    """Who was led where the member said."""
     contradicted: tuple[int, ...] = ()
     """Who was in the minority, by less."""
 
@@ -83,7 +89,8 @@ def judge(claim: Claim, opinions: Sequence[Opinion], *, more: bool) -> Judgement
     distance, step = (_distance(claim, said[0]), _step(claim, said[0])) if said else (0.0, 0.0)
 
     def ends(outcome: Outcome, false: Sequence[Opinion] = (), minority: Sequence[Opinion] = ()) -> Judgement:
-        return Judgement(outcome, distance, step, _ranks(against), _ranks(false), _ranks(minority))
+        sides = _ranks(against), _ranks(false), _ranks(for_it), _ranks(minority)
+        return Judgement(outcome, distance, step, *sides)
 
     if len(against) >= max(2, len(for_it) + LEAD):
         return ends(Outcome.CONVICTED, minority=[*for_it, *alone])
@@ -112,6 +119,15 @@ def supports(claim: Claim, opinion: Opinion) -> bool:
         return True
     near = _distance(claim, opinion) <= _step(claim, opinion) / 2
     return near and same_memory(end.memory, claim.end.memory, MEMORY_FACTOR)
+
+
+def repeats(claim: Claim, opinion: Opinion) -> bool:
+    """Whether it, who made the claim, came to the same end again: on the same machine far less than a step is lost."""
+    end = opinion.redone.end
+    if end is None:
+        return False
+    near = OWN_GAP * _distance(claim, opinion) <= _step(claim, opinion)
+    return end.name == claim.end.name or (near and same_memory(end.memory, claim.end.memory, MEMORY_FACTOR))
 
 
 def _repeats(claim: Claim, opinions: Sequence[Opinion]) -> list[Opinion]:

@@ -23,8 +23,11 @@ SEGMENT_STEPS = (8, 12, 16, 20, 30, 40, 50)
 """How long segments may be, the best first. Within 50 steps honest ends of different machines lie near each other."""
 BYTES_A_MARKED_VALUE = 16
 """Weights, step lengths, and two moments of Adam, in float32."""
-ROUNDS_IN_MEMORY = 3
-"""The one that goes on, and the finished ones that may still be asked for."""
+KEPT_ROUNDS = 2
+"""Finished ones, of which members hold what they committed to. The coordinator draws when a round counts, and asks at
+once."""
+ROUNDS_IN_MEMORY = KEPT_ROUNDS + 1
+"""With the one that goes on."""
 MEMORY_SHARE = 0.25
 """Of the memory that a job asks for, for what is committed to."""
 

@@ -116,6 +116,11 @@ def checked(outcome: str, convicted: Sequence[str] = ()) -> events.WorkChecked:
             events.ChecksUnended(checks=2, reason="they took too long"),
             "2 checks of the last round did not end: they took too long",
         ),
+        (
+            events.NothingLearnt(round=1, legs={"wren": 2, "otter": 1}),
+            "warning: the local steps of otter and wren in round 2 changed no weight at all: is the learning rate 0, "
+            "is all of it frozen, does loss() use another model?",
+        ),
         (events.ChecksOff(reason="a reason"), "warning: nobody's work is checked in this job: a reason"),
         (
             events.PeerLeftBehind(peer="wren", round=2, reason="paused: a game", left=3),

@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
-from axonp2p.training.checking.desk import Settings
 from axonp2p.training.checking.opinions import Outcome
-from axonp2p.training.checking.rates import Trust
 from axonp2p.training.local_trainer import LocalTrainer
-from axonp2p.training.messages import Prepare
-from axonp2p.training.round_messages import (
-    ChecksOff,
-    ChecksUnended,
-    MemberDropped,
-    RoundAccepted,
-    Trained,
-    WorkChecked,
-)
-from axonp2p.training.wishes import Wishes
-from tests.laboratory.exchange_lines import Home
-from tests.laboratory.exchange_world import Setting, World
-from tests.laboratory.real_trainer import RealTrainer
+from axonp2p.training.round_messages import ChecksOff, ChecksUnended, MemberDropped, Trained, WorkChecked
+from tests.laboratory.real_job import real_job
 from tests.unit.training.checking.test_redo import LISTS, SGD, TASK, Lazy
-
-STEP_S = 0.2
-
 
 SLOWER = SGD.replace("lr=0.1", "lr=0.005")
 
@@ -43,40 +25,9 @@ class Frozen(LocalTrainer):
         return flops
 
 
-def job(folder, kinds, *, overlap=False, text=TASK, seed=1, wished=0.2, rounds=8):
+def job(folder, kinds, *, text=TASK, **more):
     """A job of four, one step of the trainers' kind for each rank; gives what the client decided."""
-    (folder / "task.py").write_text(text)
-    trainers = {
-        rank: RealTrainer(
-            folder / "task.py",
-            Prepare(rank=rank, job="job", task="task.py", shards=16, batch=2, seed=seed),
-            STEP_S,
-            kinds.get(rank, LocalTrainer),
-        )
-        for rank in range(4)
-    }
-    setting = Setting(
-        seed,
-        (Home(1e6, 0.02, 0.0),) * 4,
-        (STEP_S,) * 4,
-        0.5,
-        min_peers=1,
-        rounds=rounds,
-        steps=8,
-        wishes=Wishes(bits=8, exchange_every=4, overlap=overlap, outer_learning_rate=0.5, outer_momentum=0.0),
-        layout=trainers[0].first.layout,
-        batch=2,
-    )
-    checks = Settings(wished, 2**30, lambda _: Trust(), random.Random(seed).random)
-    world = World(setting, trainers=trainers, checks=checks)
-    world.run()
-    said = [action for _, action in world.desk.seen]
-
-    def only(kind):
-        return [action for action in said if isinstance(action, kind)]
-
-    assert len(only(RoundAccepted)) == rounds, world.story()
-    return only
+    return real_job(folder, text, kinds=kinds, **more).only
 
 
 @pytest.mark.parametrize("overlap", [False, True])

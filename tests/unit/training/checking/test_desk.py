@@ -51,6 +51,13 @@ class Conversation:
         said = list(self.checks.draw(without(done, breaches)))
         return breaches, said
 
+    def finish_checked(self, reports):
+        """A round of which everything is checked and found to be good."""
+        assert self.finish(reports) == ({}, [])
+        while asked := self.asks():
+            for rank, order in asked.items():
+                assert not self.answers(rank, order).gone
+
     def asks(self, awake=EVERYBODY, present=EVERYBODY):
         said = list(self.checks.orders(awake, present, self.now))
         assert all(isinstance(action, Tell) for action in said)
@@ -69,8 +76,8 @@ def without(done, breaches):
     return dataclasses.replace(done, reports={rank: one for rank, one in done.reports.items() if rank not in breaches})
 
 
-def everybody(**ends):
-    return {rank: report(ends.get(f"of_{rank}", END)) for rank in range(5)}
+def everybody(round=0, **ends):
+    return {rank: report(ends.get(f"of_{rank}", END), round) for rank in range(5)}
 
 
 def test_each_is_checked_by_another_and_each_is_asked_once_at_a_time():
@@ -91,18 +98,62 @@ def test_each_is_checked_by_another_and_each_is_asked_once_at_a_time():
 
 def test_a_false_claim_goes_to_a_second_one_and_is_convicted_when_its_machine_is_known():
     desk = Conversation()
-    desk.finish(everybody(of_2=FALSE))
+    desk.finish_checked(everybody())
+    desk.finish(everybody(round=1, of_2=FALSE), 1)
     gone, told = {}, []
+    own = set()
     while asked := desk.asks():
         for rank, order in asked.items():
+            own |= {rank} if rank == order.of else set()
             found = desk.answers(rank, order)
             gone |= found.gone
             told += found.said
     assert list(gone) == [2]
-    assert gone[2] == "steps 1 to 8 of round 1 were done again by 2 others, and do not lead where it said"
+    assert gone[2] == "steps 1 to 8 of round 2 were done again by 2 others, and do not lead where it said"
     (convicted,) = [action for action in told if action.convicted]
     assert (convicted.of, convicted.convicted, len(convicted.by), convicted.flops) == (2, [2], 2, 14)
     assert convicted.judgement.distance == pytest.approx(0.6)
+    assert own == {2, *convicted.by} == {proof.by for proof in convicted.proofs}
+    assert [proof.round for proof in convicted.proofs if proof.by == 2] == [0]
+
+
+def own_ends(desk, honest):
+    """Somebody's claim of the second round is false; of the own steps that are done again those of `honest` repeat."""
+    desk.finish_checked(everybody())
+    desk.finish(everybody(round=1, of_2=FALSE), 1)
+    gone, told = {}, []
+    while asked := desk.asks():
+        for rank, order in asked.items():
+            lost = rank == order.of and not honest(rank)
+            found = desk.answers(rank, order, end=[0.3] * 32 if lost else END)
+            gone |= found.gone
+            told += found.said
+    return gone, [action for action in told if action.of == 2 and action.round == 1]
+
+
+def test_whose_own_steps_lead_elsewhere_goes_without_being_called_a_cheat():
+    gone, (told,) = own_ends(Conversation(), lambda rank: rank != 2)
+    assert list(gone) == [2]
+    assert (told.judgement.outcome, told.convicted) == (Outcome.UNLIKE, [])
+
+
+@pytest.mark.parametrize("honest", [lambda rank: False, lambda rank: rank == 2])
+def test_where_those_who_accuse_do_not_come_to_their_own_ends_nobody_has_to_go(honest):
+    desk = Conversation()
+    gone, (told,) = own_ends(desk, honest)
+    assert not gone
+    assert (told.judgement.outcome, told.convicted) == (Outcome.UNDECIDED, [])
+    assert desk.finish(everybody(round=2), 2)[1] == [ChecksOff("the same steps hardly ever lead to the same end twice")]
+
+
+def test_where_work_cannot_be_checked_any_more_nobody_is_accused_any_more():
+    desk = Conversation()
+    desk.finish(everybody(of_2=FALSE))
+    rank, order = next((rank, order) for rank, order in desk.asks().items() if order.of == 2)
+    desk.answers(rank, order)
+    assert list(desk.checks.off("a reason")) == [ChecksOff("a reason")]
+    assert desk.asks() == {}
+    assert desk.checks.open_cases == 0
 
 
 def test_whose_machine_is_never_led_where_others_are_goes_without_being_called_a_cheat():

@@ -17,9 +17,23 @@ from axonp2p.wire.codec import Message, encode
 from axonp2p.wire.frame import pack_frame
 from client_cli.verdict_text import verdict_data, verdict_text
 from tests.fakes import key_of
-from tests.laboratory.convictions import END, LAZY, START, WITNESSES, claim, mark, opinion, said, voiding_of
+from tests.laboratory.convictions import (
+    END,
+    FURTHER,
+    LAZY,
+    START,
+    WITNESSES,
+    claim,
+    mark,
+    opinion,
+    own,
+    own_ends,
+    said,
+    voiding_of,
+)
 
 JOB, CLIENT = "digits-1", key_of("client")
+SPEAKERS = " ".join(("otter", *WITNESSES))
 RESERVATION = "3f2a9c1e-7b55-4f0e-9a6d-2d8f0c4b1e77"
 
 
@@ -27,11 +41,17 @@ def signed(name: str, message: Message) -> SignedFrame:
     return said(key_of(name), message, CLIENT, JOB, RESERVATION, name)
 
 
-def evidence(end: list[float], *opinions: SegmentRedone, accused: str = "otter") -> Evidence:
+def evidence(end: list[float], *opinions: SegmentRedone, accused: str = "otter", proven: str = SPEAKERS) -> Evidence:
+    """Of whom `proven` names it is shown that they came to an end of their own again."""
     others = [signed(name, one) for name, one in zip(WITNESSES, opinions, strict=False)]
+    ends = {"otter": end} | {name: END for name, _ in zip(WITNESSES, opinions, strict=False)}
     return Evidence(
         job=JOB, client=CLIENT.peer_id, accused=key_of(accused).peer_id, step=0, report=signed("otter", claim(end)),
-        opinions=others,
+        opinions=others, reports=[signed(name, claim(END)) for name in ends if name != "otter"],
+        proofs=[
+            signed(name, one) for name, ended in ends.items() if name in proven.split()
+            for one in ([own(ended)] if name == "otter" else own_ends(ended))
+        ],
     )  # fmt: skip
 
 
@@ -52,6 +72,43 @@ def test_one_alone_convicts_nobody() -> None:
     assert not examined.convicts
     assert examined.judgement.outcome is Outcome.UNDECIDED
     assert verdict_text(examined).endswith("This does not convict otter: undecided.")
+
+
+@pytest.mark.parametrize("proven", ["", "otter", "otter lynx", "lynx hare"])
+def test_nobody_is_convicted_unless_it_and_two_who_accuse_came_to_ends_of_their_own_again(proven: str) -> None:
+    examined = examine(evidence(LAZY, opinion(END), opinion(END), proven=proven))
+    assert examined.judgement.outcome is Outcome.CONVICTED
+    assert not examined.convicts
+    assert verdict_text(examined).endswith(
+        "This does not convict otter: it and two who accuse it must have come to ends of steps of their own again, and "
+        f"that is shown of {' and '.join(proven.split()) or 'nobody'}."
+    )
+    assert examine(evidence(LAZY, opinion(END), opinion(END), proven="otter lynx hare")).convicts
+
+
+def test_ends_that_are_not_ones_own_show_nothing() -> None:
+    good = evidence(LAZY, opinion(END), opinion(END))
+    elsewhere = signed("lynx", own(END, led=START))
+    disputed = signed("otter", opinion(LAZY))
+    of_another = signed("lynx", own(LAZY))
+    otter, lynx, lynx_too, *hare = good.proofs
+    for bad in (elsewhere, of_another):
+        for proofs in ([otter, lynx, bad, *hare], [otter, lynx, lynx_too, bad, *hare]):
+            assert not examine(msgspec.structs.replace(good, proofs=proofs)).convicts
+    assert not examine(msgspec.structs.replace(good, proofs=[otter, lynx, lynx, *hare])).convicts
+    assert not examine(msgspec.structs.replace(good, proofs=[disputed, *good.proofs[1:]])).convicts
+    assert not examine(msgspec.structs.replace(good, reports=good.reports[:1])).convicts
+    stranger = signed("another", own(END))
+    for broken in (
+        {"proofs": [*good.proofs, stranger]},
+        {"proofs": [good.report]},
+        {"reports": [good.opinions[0]]},
+    ):
+        with pytest.raises(MalformedMessage):
+            examine(msgspec.structs.replace(good, **broken))
+    forged = msgspec.structs.replace(lynx, frame=pack_frame(own(END, led=FURTHER[::-1])), signature=bytes(64))
+    with pytest.raises(BadSignature):
+        examine(msgspec.structs.replace(good, proofs=[forged]))
 
 
 def test_an_honest_claim_acquits_and_convicts_who_accused_it_falsely() -> None:

@@ -37,6 +37,11 @@ def trainer(folder, text=TASK):
     return LocalTrainer(Task(folder, "task.py"), Prepare(rank=0, job="job", task="task.py", shards=2, batch=8, seed=1))
 
 
+def again(made, order, data):
+    """By a trainer of its own, as everywhere."""
+    return LocalTrainer(Task(made._task._folder, "task.py"), made._prepare).redo(order, data, made.flops)
+
+
 def order(round=3, **settings):
     usual = {"rank": 1, "steps": 8, "exchange_every": 4, "mark_every": 2}
     return start_round(round, bytes(32), [0, 1], **usual | settings)
@@ -76,11 +81,11 @@ def test_every_segment_of_a_round_comes_out_the_same_to_the_bit_elsewhere(tmp_pa
     factors = torch.linspace(1, 1.4, made.layout.values) if lengthened else None
     redone = 0
     for leg in legs(made, start, factors):
-        for again, data, end in segments(start, leg.places):
-            said = made.another().redo(again, data, lambda: True)
+        for wanted, data, end in segments(start, leg.places):
+            said = again(made, wanted, data)
             assert said.end == end
             assert said.flops > 0
-            assert relative(said.before_last, said.end.sketch, again.start.sketch) > 0.05
+            assert relative(said.before_last, said.end.sketch, wanted.start.sketch) > 0.05
             redone += 1
     assert redone == 4
 
@@ -98,21 +103,10 @@ def test_what_float32_cannot_hold_is_handed_over_and_done_again_too(tmp_path):
     text = text.replace("points, sums = batch", "points, sums = batch\n        model.ids += 2**33 + 1")
     made, start = trainer(tmp_path, text), order()
     for leg in legs(made, start):
-        for again, data, end in segments(start, leg.places):
-            said = made.another().redo(again, data, lambda: True)
+        for wanted, data, end in segments(start, leg.places):
+            said = again(made, wanted, data)
             assert said.end == end
-            assert 0.05 < relative(said.before_last, said.end.sketch, again.start.sketch) < 3
-
-
-def test_who_has_redone_steps_before_comes_to_the_same_ends(tmp_path):
-    """Members keep one model for the steps of others."""
-    made, start = trainer(tmp_path), order()
-    helper = made.another()
-    for leg in legs(made, start):
-        for again, data, end in reversed(list(segments(start, leg.places))):
-            assert helper.redo(again, data, lambda: True).end == end
-            helper.redo(again, data, lambda: False)  # not wanted after its first step
-    assert helper._flops is made._flops
+            assert 0.05 < relative(said.before_last, said.end.sketch, wanted.start.sketch) < 3
 
 
 def test_what_marks_take_is_told(tmp_path):
@@ -151,9 +145,9 @@ def test_who_skips_steps_is_far_from_where_they_lead(tmp_path):
     lazy = Lazy(Task(tmp_path, "task.py"), Prepare(rank=0, job="job", task="task.py", shards=2, batch=8, seed=1))
     start = order()
     for leg in legs(lazy, start):
-        for again, data, end in segments(start, leg.places):
-            said = trainer(tmp_path).redo(again, data, lambda: True)
-            assert relative(said.end.sketch, end.sketch, again.start.sketch) > 0.2
+        for wanted, data, end in segments(start, leg.places):
+            said = trainer(tmp_path).redo(wanted, data, {})
+            assert relative(said.end.sketch, end.sketch, wanted.start.sketch) > 0.2
 
 
 def test_a_learning_rate_of_0_saves_nobody_any_work(tmp_path):
@@ -177,8 +171,8 @@ def test_an_optimiser_that_cannot_be_committed_to_is_said_to_be_one(tmp_path, op
 def test_bytes_that_are_not_what_the_mark_says_are_not_gone_on_from(tmp_path):
     made, start = trainer(tmp_path), order()
     leg = next(legs(made, start))
-    again, _, _ = next(segments(start, leg.places))
-    said = made.another().redo(again, leg.places[1].file, lambda: True)
+    wanted, _, _ = next(segments(start, leg.places))
+    said = again(made, wanted, leg.places[1].file)
     assert said.failed == "other bytes"
     assert said.end is None
 
@@ -189,15 +183,9 @@ def test_bytes_that_are_not_what_the_mark_says_are_not_gone_on_from(tmp_path):
 def test_bytes_that_are_no_mark_are_refused(tmp_path, spoil):
     made, start = trainer(tmp_path), order()
     leg = next(legs(made, start))
-    again, data, _ = next(segments(start, leg.places))
+    wanted, data, _ = next(segments(start, leg.places))
     with pytest.raises(PeerMisbehaved):
-        made.another().redo(again, memoryview(spoil(bytes(data))), lambda: True)
-
-
-def test_what_is_not_wanted_any_more_ends_after_its_step(tmp_path):
-    made, start = trainer(tmp_path), order()
-    again, data, _ = next(segments(start, next(legs(made, start)).places))
-    assert made.another().redo(again, data, lambda: False) is None
+        again(made, wanted, memoryview(spoil(bytes(data))))
 
 
 def test_without_marks_nothing_is_drawn_anew(tmp_path):

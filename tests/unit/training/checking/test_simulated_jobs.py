@@ -66,6 +66,37 @@ def test_all_of_it_at_once():
         assert set(gone) == {8, 9, 10}, (seed, gone)
 
 
+@pytest.mark.parametrize("skips", [0.5, 1.0])
+def test_a_cheat_that_does_not_come_to_its_own_ends_goes_and_is_not_told_from_an_honest_one_that_does_not(skips):
+    lazy = Nature(machine=1, skips=skips, stands_by=False)
+    convicted = 0
+    for seed in range(6):
+        result = CheckedJob([*HONEST[:6], lazy], seed, wished=0.2).run(40)
+        assert set(result.gone) == {6}, (seed, result.gone)
+        assert result.convicted <= {6}
+        convicted += len(result.convicted)
+    assert convicted < 6
+    assert skips < 1 or not convicted
+
+
+@pytest.mark.parametrize("members", [2, 3, 8])
+def test_where_tasks_keep_something_between_steps_nobody_is_convicted_or_has_to_go(members):
+    for seed in range(40):
+        natures = [Nature(machine=place % 2, keeps=True) for place in range(members)]
+        result = CheckedJob(natures, seed, wished=0.2).run(20)
+        assert not result.convicted
+        assert not result.gone
+        assert set(result.outcomes) <= {Outcome.UNDECIDED}
+        assert result.off == ["the same steps hardly ever lead to the same end twice"]
+
+
+def test_who_alone_keeps_something_between_steps_is_not_convicted():
+    for seed in range(40):
+        result = CheckedJob([*HONEST[:3], Nature(keeps=True)], seed, wished=0.2).run(10)
+        assert not result.convicted
+        assert set(result.gone) <= {3}
+
+
 def test_where_no_machine_comes_to_the_same_end_twice_nobody_is_convicted():
     odd = [Nature(machine=machine) for machine in range(1, 8)]
     for seed in range(3):
