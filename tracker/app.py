@@ -30,6 +30,7 @@ from tracker.arrivals import Arrivals
 from tracker.database import Database
 from tracker.issuer import Issuer
 from tracker.ledger_keeper import LedgerKeeper
+from tracker.log_healing import heal
 from tracker.log_keeper import LogKeeper
 from tracker.log_routes import LogRoutes
 from tracker.log_watcher import LogWatcher
@@ -125,8 +126,12 @@ class Tracker:
         gc.set_threshold(YOUNG_OBJECTS)
         receipts = await asyncio.to_thread(self.ledger.load)
         name = self._database.load(database_name)
-        await asyncio.to_thread(self._log.load, name)
+        lost = await asyncio.to_thread(self._log.load, name)
         self._database.start()
+        if lost is not None:
+            others = dict.fromkeys([*self._others, *self._remembered.read()])
+            name = await heal(self._database, self.ledger, lost, name, others)
+        await asyncio.to_thread(self._log.begin, name)
         self._measure()
         port = await self._listener.start(host, port)
         host, port = self._public or (reachable_host(host), port)

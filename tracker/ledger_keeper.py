@@ -74,7 +74,7 @@ class LedgerKeeper:
         return self._books.balance(key)
 
     async def keep(
-        self, receipts: Sequence[DoublySigned], tokens: Sequence[bytes] = (), *, relayed: bool = False
+        self, receipts: Sequence[DoublySigned], tokens: Sequence[bytes] = (), *, relayed: bool = False, source: str = ""
     ) -> ReceiptsKept:
         """Store what is new; durable when this returns. Receipts are refused one by one, each with its reason.
 

@@ -49,6 +49,21 @@ def check_newest_head(database: sqlite_utils.Database, tracker: PeerId, log: str
         )
 
 
+def is_lacking(database: sqlite_utils.Database, last: TreeHead, log: str) -> bool:
+    """Whether the log has lost entries since `last`, the head of the last acknowledgement.
+
+    Raises `LogDamaged` when it has as many, and others.
+    """
+    if last.log != log or last.size > log_size(database):
+        return last.size > 0
+    if root(last.size, nodes(database)) != last.root:
+        raise LogDamaged(
+            f"the log in tracker.db is not the one that this tracker signed: its first {last.size} entries are others",
+            fix="axon-tracker check    names every entry; then axon-tracker restore FILE",
+        )
+    return False
+
+
 def check_log(database: sqlite_utils.Database, tracker: PeerId, log: str) -> Iterator[Problem]:
     """Everything that is wrong with the log, the entries first, in the order of their numbers."""
     size = log_size(database)

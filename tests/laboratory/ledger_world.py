@@ -51,7 +51,8 @@ class Ledger:
         self.keeper.load()
         self.name = self.database.load(database_name)
         self.log = LogKeeper(self.key, self.database, self.clock)
-        self.log.load(self.name)
+        assert self.log.load(self.name) is None
+        self.log.begin(self.name)
         self.watcher = LogWatcher(self.home, self.database, self.keeper, self._others)
         self.relay = ReceiptRelay(self.database, self._others)
         self.database.start()
