@@ -41,7 +41,7 @@ async def heal(database: Database, ledger: LedgerKeeper, last: TreeHead, name: s
     if left < last.size:
         raise LogDamaged(
             f"this tracker acknowledged {last.size} entries of its log, and {left} are left",
-            cause="tracker.db lost its end (a disk that lied, a damaged tracker.db-wal), or is an old copy or a new one",
+            cause="tracker.db lost its end (a disk that lied, a damaged tracker.db-wal), or is an old copy, or new",
             fix="name a tracker that has the others with --tracker ADDRESS, or start again once it is there;"
             " axon-tracker restore FILE    puts a backup back;"
             " axon-tracker new-log    goes on without them, which is told to everybody",

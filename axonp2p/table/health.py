@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 
@@ -20,6 +21,7 @@ class _Page(msgspec.Struct):
     time: float
     version: str
     alive: int
+    trouble: Annotated[str, msgspec.Meta(max_length=1000)] = ""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Health:
     rtt_s: float
     clock_off_s: float
     """Its clock minus ours."""
+    trouble: str = ""
+    """What keeps it from its work, by its own word; empty when nothing does."""
 
 
 async def ask_health(line: HttpCaller, clock: Clock) -> Health:
@@ -46,4 +50,4 @@ async def ask_health(line: HttpCaller, clock: Clock) -> Health:
         page = msgspec.json.decode(body, type=_Page)
     except msgspec.DecodeError as error:
         raise MalformedMessage(f"{line.called} does not answer as a tracker does") from error
-    return Health(page.time, page.version, page.alive, rtt_s, page.time - middle)
+    return Health(page.time, page.version, page.alive, rtt_s, page.time - middle, page.trouble)

@@ -1,4 +1,4 @@
-"""A tracker whose database lost its end: what was acknowledged is known to be there, here or at others, or it is told."""
+"""A tracker whose database lost its end: what was acknowledged is there, here or at others, or it is told."""
 
 from __future__ import annotations
 
@@ -97,6 +97,7 @@ async def _two_of_which_one_loses_its_end(
 ) -> tuple[Running, Running, Path, TreeHead]:
     home, other = _made(tmp_path, "home"), _made(tmp_path, "other")
     first, second = await start(home), await start(other)
+    second.trusts(first)
     if own_of_the_second:
         await paid(second, BEN, rounds=own_of_the_second)
     if rounds_before:
