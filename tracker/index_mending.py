@@ -20,6 +20,9 @@ from tracker.log_check import check_index, right_count, voided_by_entries
 from tracker.log_store import entry_bytes, leaves, log_size
 
 
+_ADDED = "FROM receipts WHERE entry >= ? OR entry < 0"
+
+
 @dataclass(frozen=True)
 class PageLooked:
     """What is wrong in one page."""
@@ -74,8 +77,17 @@ def mend_newest(database: sqlite_utils.Database, most: int) -> tuple[int, list[i
         return 0, []  # `check_newest_head`, and the scrub, say more
     with database.atomic():
         mend_rows(database, looked.rows, voided)
-        added = database.execute("DELETE FROM receipts WHERE entry >= ? OR entry < 0", [end]).rowcount
-    return len(looked.rows) + max(0, added), looked.damaged
+        return len(looked.rows) + drop_added(database), looked.damaged
+
+
+def drop_added(database: sqlite_utils.Database) -> int:
+    """Take rows of entries that are none out of the index; how many there were."""
+    return max(0, database.execute(f"DELETE {_ADDED}", [log_size(database)]).rowcount)
+
+
+def has_added(database: sqlite_utils.Database) -> bool:
+    """Whether there are any."""
+    return database.execute(f"SELECT 1 {_ADDED} LIMIT 1", [log_size(database)]).fetchone() is not None
 
 
 def voided_since(database: sqlite_utils.Database, voided: set[Spoiled]) -> set[Spoiled]:

@@ -22,7 +22,7 @@ from axonp2p.ledger.voiding import Spoiled
 from axonp2p.logs import get_logger
 from axonp2p.supervision import one_look
 from tracker.database import Database
-from tracker.index_mending import look_at_page, mend_rows, voided_since
+from tracker.index_mending import drop_added, has_added, look_at_page, mend_rows, voided_since
 from tracker.ledger_keeper import LedgerKeeper
 from tracker.log_check import voided_by_entries
 from tracker.log_store import log_size, put_back, tile_reader
@@ -83,6 +83,10 @@ class LogScrub:
             damaged += await self._page(first, end)
             first = end
             await pause(PAGE_EVERY_S)
+        if await self._database.read(has_added):
+            log.error("the index had rows of entries that are none; balances are summed anew")
+            await self._database.write(drop_added)
+            await self._ledger.sum_anew()
         self.damaged &= set(damaged)  # what a peer handed in again is whole
         for number in damaged[:MOST_ASKED]:
             await self._heal(number)

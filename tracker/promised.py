@@ -94,6 +94,8 @@ class Promises:
             self._stored[stored] = _stored_promises(self._database, reservation, client)
         promises = [*self._stored[stored], *self._brought.by_uuid.get(reservation, [])]
         if not promises:
+            if self._database.execute("SELECT 1 FROM tokens WHERE uuid = ?", [reservation]).fetchone():
+                raise Refused("its reservation belongs to another client")
             raise Refused(_why_no_promise(self._brought.why_not))
         # A stranger may send a token of its own with somebody else's UUID: it must not stand in the way of the true.
         return next((one for one in promises if one.is_about(client, peer)), promises[0])

@@ -92,7 +92,7 @@ class Convictions:
         return True
 
     async def _is_settled(self, handed_in: VoidingHandedIn) -> bool:
-        """Whether a tracker took it, or `REFUSED_BY` of them will not: the word of one, which may lie, is not enough."""
+        """Whether a tracker took it, or `REFUSED_BY` of them will not: one, which may lie, is not enough."""
         hand_in = functools.partial(hand_in_voiding, voiding=handed_in)
         first, kept = await self._trackers.first(hand_in)
         others = iter([line for line in self._trackers.in_order() if line is not first])
