@@ -19,7 +19,6 @@ from axonp2p.ledger.voiding import Spoiled, Voiding
 from tracker.log_check import check_index, right_count, voided_by_entries
 from tracker.log_store import entry_bytes, leaves, log_size
 
-
 _ADDED = "FROM receipts WHERE entry >= ? OR entry < 0"
 
 

@@ -106,7 +106,9 @@ class LogScrub:
     async def _heal(self, number: int) -> None:
         """Have another tracker give a damaged entry back."""
         asked = await self._database.read(lambda database: _question(database, number))
-        for other in self._others() if asked else ():
+        for other in self._others():
+            if asked is None:
+                break
             try:
                 told = await other.caller.call(INCLUSION_PATH, asked, InclusionTold, HISTORY_LIMIT)
             except AxonError as error:
