@@ -145,6 +145,7 @@ async def stored(lab: Running) -> str:
 @pytest.fixture
 async def target(start: Start) -> AsyncIterator[Target]:
     lab = await start()
+    lab.trusts(key_of("a tracker that is gone"))
     async with aiohttp.ClientSession() as http:
         target = Target(lab, http, "")
         for path, message in SAID.items():
