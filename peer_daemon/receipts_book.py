@@ -64,6 +64,7 @@ _TABLES = (
         at INTEGER NOT NULL,              -- Unix seconds
         PRIMARY KEY (reservation, number, tracker)
     )""",
+    "CREATE INDEX IF NOT EXISTS receipts_open ON receipts (issuer) WHERE kept = 0 AND refused = ''",
     # All that sums need: adding up a year of receipts at start reads no envelope.
     "CREATE INDEX IF NOT EXISTS receipts_sums ON receipts (signed_at, job, flops, samples, kept, refused)",
 )

@@ -46,7 +46,7 @@ class LastHead:
         if not found:
             log.error("the last head is damaged: entries that are lacking would not be seen", path=str(self._path))
             return None
-        last, slot = max(found, key=lambda one: (one[0].time, one[0].size))
+        last, slot = max(found, key=lambda one: one[0].size)
         self._next = 1 - slot
         return last
 

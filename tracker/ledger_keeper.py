@@ -227,11 +227,13 @@ class _Taking:
             check_stranger(self.trust, token.issuer, receipt, self.machines[receipt.peer])
             self.budget.charge(self.source)
 
-    def stands(self, receipt: Receipt, promised: Promised, worked: int) -> bool:
+    def stands(self, receipt: Receipt, promised: Promised, appender: Appender) -> bool:
         """Whether it counts as earned here, as far as its client has standing."""
         if not self.trust.stands(promised.token.issuer, receipt.client, receipt.peer):
             return False
-        return worked + receipt.flops <= promised.room(receipt.peer, self.machines[receipt.peer].offer)
+        return appender.worked(receipt) + receipt.flops <= promised.room(
+            receipt.peer, self.machines[receipt.peer].offer
+        )
 
 
 def _store(
@@ -253,7 +255,7 @@ def _store(
             known = _counted(appender, doubly, receipt)
             if is_new_receipt(receipt, doubly.receipt.payload, promised.promise, _payload(known)):
                 taking.check(receipt, promised)
-                stands = taking.stands(receipt, promised, appender.worked(receipt))
+                stands = taking.stands(receipt, promised, appender)
                 appender.add(
                     doubly, receipt, relayed=relayed, instead_of=known.number if known else None, stands=stands
                 )

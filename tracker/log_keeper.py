@@ -79,6 +79,8 @@ class LogKeeper:
         """
         self._log = log
         try:
+            if (last := self._last.read()) is not None and last.log != log:
+                self._last.put_aside()
             self._database.load(self._note)
         except OSError as error:
             raise SettingsError(f"cannot write {FILE}: {error.strerror}", fix=STORAGE_FIX) from error
