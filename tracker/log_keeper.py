@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import sqlite_utils
 
 from axonp2p.clock import Clock
@@ -179,7 +181,7 @@ class LogKeeper:
     def _note_or_tell(self, database: sqlite_utils.Database) -> None:
         try:
             self._note(database)
-        except (OSError, LogDamaged) as error:
+        except (OSError, sqlite3.Error, LogDamaged) as error:
             # What was stored is stored, and has to be told; but no head is shown before this file has it.
             log.error("the last head was not written down", file=FILE, reason=str(error))
 
