@@ -137,6 +137,8 @@ class TrackerSettings(_Section, frozen=True):
     """What a client may owe: "open": any amount; "limited": `owing-credits`; "earned": what it earned itself."""
     owing_credits: float = 0.0
     """Credits that a client may owe more than it earned, with owing = "limited"."""
+    vouched_clients: list[str] = []
+    """Ids of clients that the operator vouches for: they may owe any amount, and what they give counts as earned."""
     relay: bool = True
     """Whether it carries connections to peers that nobody can dial."""
     relay_mbit: float = 100.0

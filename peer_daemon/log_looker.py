@@ -17,6 +17,7 @@ from axonp2p.ledger.log_watch import Looked, compare_head, keep_watched, look_at
 from axonp2p.ledger.tree_head import TreeHead, open_head
 from axonp2p.ledger.watched_logs import WatchedLogs
 from axonp2p.logs import get_logger
+from axonp2p.supervision import one_look
 from axonp2p.table.tracker_lines import TrackerLines, reason_of
 from axonp2p.transport.http_caller import HttpCaller
 from peer_daemon.control.status import LogNow
@@ -62,11 +63,10 @@ class LogLooker:
         """Look at one tracker: the first that answers."""
         self._proofs.begin(self._clock.now(), self._book.earnings.acknowledged)
         try:
-            chances = [self._chance.random() for _ in range(ANY)]
-            picked = await asyncio.to_thread(self._book.some_confirmed, NEWEST, chances)
-            watched = await asyncio.to_thread(read_watched, self._home)
-            found = await self._look_at_one(picked, watched)
-            await asyncio.to_thread(keep_watched, self._home, watched)
+            with one_look("a look at a log"):
+                watched = await asyncio.to_thread(read_watched, self._home)
+                found = await self._look_at_one(watched)
+                await asyncio.to_thread(keep_watched, self._home, watched)
         except (AxonError, OSError) as error:
             why = error.in_a_line if isinstance(error, AxonError) else f"{error.filename}: {error.strerror}"
             log.warning("no log was looked at", reason=why)
@@ -76,7 +76,7 @@ class LogLooker:
             log.warning("a tracker's log does not hold", tracker=found.tracker, reason=found.wrong)
         self._proofs.found(found)
 
-    async def _look_at_one(self, picked: Sequence[Confirmed], watched: WatchedLogs) -> LogNow:
+    async def _look_at_one(self, watched: WatchedLogs) -> LogNow:
         health, now = self._lines.health, self._clock.now()
         lines = [
             (line.address.host_port, line)
@@ -86,15 +86,17 @@ class LogLooker:
         silent: list[str] = []
         for line in self._proofs.whom(lines):
             try:
-                return await self._lines.ask(line, lambda asked: self._look_at(asked, picked, watched))
+                return await self._lines.ask(line, lambda asked: self._look_at(asked, watched))
             except (Unreachable, Refused, PeerMisbehaved) as error:
                 silent.append(reason_of(line, error))
         raise Unreachable("; ".join(silent) if silent else "no tracker answers")
 
-    async def _look_at(self, line: HttpCaller, picked: Sequence[Confirmed], watched: WatchedLogs) -> LogNow:
+    async def _look_at(self, line: HttpCaller, watched: WatchedLogs) -> LogNow:
         (looked,) = await look_at_logs([line], watched)
         if looked.head is None:
             raise Unreachable(looked.trouble)
+        chances = [self._chance.random() for _ in range(ANY)]
+        picked = await asyncio.to_thread(self._book.some_confirmed, NEWEST, chances, looked.head.tracker)
         proved, wrong = await self._prove(line, looked.head, picked, watched)
         told = await balances(line, [self._own])
         counts = credits_of(sum(one.earned_flops for one in told.balances if one.key == self._own))
@@ -123,6 +125,8 @@ class LogLooker:
             except Busy:
                 break  # what was proved is proved; the others the next time
             except (Refused, PeerMisbehaved) as error:
+                if isinstance(error, Refused) and one.tracker != head.tracker:
+                    continue  # it never showed that it had this one, so it may never have got it
                 if isinstance(error, PeerMisbehaved) or one.signed_at < self._clock.now() - SETTLED_AFTER_S:
                     return proved, f"a receipt of {one.job} is not proved to be in its log: {error.in_a_line}"
         return proved, ""

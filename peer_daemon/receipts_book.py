@@ -1,4 +1,4 @@
-"""The peer's own copy of every receipt: checked, signed as well, kept, and handed in until the tracker has it.
+"""The peer's own copy of every receipt: checked, signed as well, kept, and handed in until a log is shown to have it.
 
 A client may forget to hand a receipt in; the peer, whose credit it is, does not. Plain sqlite3: sqlite-utils loads
 numpy, and pandas where there is one, which would double the memory of an idle daemon.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,8 +38,9 @@ _TABLES = (
         signed_at INTEGER NOT NULL,       -- Unix seconds by this machine's clock
         envelope BLOB NOT NULL,           -- as the client signed it: the same one again gets the same answer
         doubly BLOB NOT NULL,
-        kept INTEGER NOT NULL DEFAULT 0,  -- 1 once a tracker acknowledged it
-        refused TEXT NOT NULL DEFAULT '', -- why its issuer will not take it; it is not handed in again
+        kept INTEGER NOT NULL DEFAULT 0,  -- 1 once it is settled: proved to stand in a tracker's log
+        refused TEXT NOT NULL DEFAULT '', -- why no tracker that counts will take it; it is not handed in again
+        tracker TEXT NOT NULL DEFAULT '', -- by whose log it was proved
         PRIMARY KEY (reservation, number)
     )""",
     """
@@ -48,13 +49,22 @@ _TABLES = (
         token BLOB NOT NULL               -- as the client showed it: it tells another tracker what was promised
     )""",
     """
-    CREATE TABLE IF NOT EXISTS refusals ( -- by trackers other than the issuer: those are not asked again
+    CREATE TABLE IF NOT EXISTS refusals ( -- trackers that said no: those are not asked again
         reservation TEXT NOT NULL,
         number INTEGER NOT NULL,
         tracker TEXT NOT NULL,
         reason TEXT NOT NULL,
         PRIMARY KEY (reservation, number, tracker)
     )""",
+    """
+    CREATE TABLE IF NOT EXISTS acknowledged ( -- trackers that said that they have one which is not settled yet
+        reservation TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        tracker TEXT NOT NULL,
+        at INTEGER NOT NULL,              -- Unix seconds
+        PRIMARY KEY (reservation, number, tracker)
+    )""",
+    "CREATE INDEX IF NOT EXISTS receipts_open ON receipts (issuer) WHERE kept = 0 AND refused = ''",
     # All that sums need: adding up a year of receipts at start reads no envelope.
     "CREATE INDEX IF NOT EXISTS receipts_sums ON receipts (signed_at, job, flops, samples, kept, refused)",
 )
@@ -62,7 +72,7 @@ _TABLES = (
 
 @dataclass(frozen=True)
 class Waiting:
-    """A receipt that no tracker has acknowledged yet."""
+    """A receipt that is not settled yet."""
 
     reservation: str
     number: int
@@ -74,12 +84,14 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Confirmed:
-    """A receipt that a tracker acknowledged."""
+    """A receipt that a tracker's log was shown to have."""
 
     job: str
     signed_at: int
     entry: bytes
     """As it stands in the trackers' logs."""
+    tracker: PeerId
+    """Whose log; empty for one of before this was written down."""
 
 
 def check_receipt(receipt: Receipt, lease: Lease, last: int) -> None:
@@ -112,6 +124,8 @@ class ReceiptsBook:
             with self._database:
                 for table in _TABLES:
                     self._database.execute(table)
+                if "tracker" not in {row["name"] for row in self._database.execute("PRAGMA table_info(receipts)")}:
+                    self._database.execute("ALTER TABLE receipts ADD COLUMN tracker TEXT NOT NULL DEFAULT ''")
             self._add_up()
         except sqlite3.Error as error:
             raise SettingsError(f"cannot keep receipts in {path}: {error}", fix=f"move {path} away") from error
@@ -130,78 +144,76 @@ class ReceiptsBook:
             raise Refused(f"this peer cannot keep the receipt: {error.cause}") from error
 
     def issuers(self) -> list[PeerId]:
-        """Who gave the reservations of receipts that no tracker has acknowledged, and that may still be handed in.
-
-        Raises `SettingsError` when the file cannot be read.
-        """
+        """Who gave the reservations of receipts that are not settled. Raises `SettingsError` as all that follows."""
         with self._alone():
             rows = self._database.execute("SELECT DISTINCT issuer FROM receipts WHERE kept = 0 AND refused = ''")
             return [row["issuer"] for row in rows]
 
     def waiting(self, issuer: PeerId, tracker: PeerId) -> list[Waiting]:
-        """The oldest receipts for reservations of `issuer` that `tracker` may take, as many as go into one message.
+        """The oldest receipts for reservations of `issuer` of which `tracker` has not heard; one message full."""
+        return self._waiting("issuer = ? AND NOT EXISTS (SELECT 1 FROM heard WHERE tracker = ?)", [issuer, tracker])
 
-        Raises `SettingsError` when the file cannot be read.
+    def unproved(self, tracker: PeerId) -> list[Waiting]:
+        """Those that `tracker` says it has."""
+        return self._waiting("EXISTS (SELECT 1 FROM heard WHERE tracker = ? AND took = 1)", [tracker])
+
+    def lacks_other(self, issuer: PeerId, since: float) -> bool:
+        """Whether there is a receipt of its reservations that only `issuer` has said since then (Unix time) to have."""
+        other = "issuer = ? AND NOT EXISTS (SELECT 1 FROM heard WHERE tracker != ? AND took = 1 AND at >= ?)"
+        return bool(self._waiting(other, [issuer, issuer, since]))
+
+    def heard(self, receipts: Iterable[Waiting], tracker: PeerId, refused: dict[int, str]) -> None:
+        """A tracker answered: it says that it has `receipts`, but for those in `refused`, by index.
+
+        Neither settles anything: see `settle` and `give_up`. What cannot be written is handed in again.
         """
-        with self._alone():
-            rows = self._database.execute(
-                "SELECT receipts.*, coalesce(tokens.token, x'') AS token"
-                " FROM receipts LEFT JOIN tokens USING (reservation)"
-                " WHERE issuer = ? AND kept = 0 AND refused = '' AND NOT EXISTS ("
-                "  SELECT 1 FROM refusals WHERE refusals.reservation = receipts.reservation"
-                "  AND refusals.number = receipts.number AND tracker = ?)"
-                " ORDER BY receipts.rowid LIMIT ?",
-                [issuer, tracker, MOST_RECEIPTS],
-            )
-            return [
-                Waiting(
-                    row["reservation"],
-                    row["number"],
-                    issuer,
-                    decode_as(row["doubly"], DoublySigned, _DOUBLY_LIMIT),
-                    row["token"],
-                )
-                for row in rows
-            ]
-
-    def handed_in(self, receipts: Iterable[Waiting], tracker: PeerId, refused: dict[int, str]) -> None:
-        """A tracker answered: it has `receipts`, but for those in `refused`, which it will never take (by index).
-
-        What its own issuer refuses nobody else takes either; what another tracker refuses waits for the issuer.
-        Raises `SettingsError` when the file cannot be written; then they are handed in again.
-        """
-        with self._alone():
-            with self._database:
-                new = [
-                    change
-                    for index, one in enumerate(receipts)
-                    if (change := self._heard(one, tracker, refused.get(index)))
-                ]
-                self._database.execute(
-                    "DELETE FROM tokens WHERE reservation NOT IN"
-                    " (SELECT reservation FROM receipts WHERE kept = 0 AND refused = '')"
-                )
-            for counts, at, job, flops in new:
-                if counts:
-                    self.earnings.confirmed(job, flops)
+        now = int(self._clock.now())
+        with self._alone(), self._database:
+            for index, one in enumerate(receipts):
+                what = [one.reservation, one.number, tracker]
+                if (reason := refused.get(index)) is not None:
+                    table, values = "refusals", [*what, reason[:500] or "refused"]
                 else:
-                    self.earnings.refused(at, job, flops)
+                    table, values = "acknowledged", [*what, now]
+                self._database.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?)", values)  # noqa: S608
 
-    def some_confirmed(self, newest: int, chances: Iterable[float]) -> list[Confirmed]:
-        """Receipts that a tracker acknowledged: so many of the newest, and for each of `chances` (0 to 1) one of all.
+    def settle(self, receipts: Iterable[Waiting], tracker: PeerId) -> None:
+        """The log of `tracker` was shown to have these: they are not handed in any more."""
+        with self._alone():
+            changes = self._end(receipts, "kept = 1, tracker = ?", lambda one: tracker)
+            for _, job, flops in changes:
+                self.earnings.confirmed(job, flops)
 
-        Each once. Raises `SettingsError` when the file cannot be read.
+    def give_up(self, trackers: frozenset[PeerId]) -> None:
+        """What every one of these has refused is not handed in any more."""
+        if not trackers:
+            return
+        marks = ", ".join("?" * len(trackers))
+        refused = f"(SELECT count(*) FROM heard WHERE took = 0 AND tracker IN ({marks})) = ?"  # noqa: S608 (marks alone)
+        waiting = self._waiting(refused, [*sorted(trackers), len(trackers)])
+        with self._alone():
+            for at, job, flops in self._end(waiting, "refused = ?", self._reason):
+                self.earnings.refused(at, job, flops)
+
+    def some_confirmed(self, newest: int, chances: Iterable[float], tracker: PeerId) -> list[Confirmed]:
+        """Settled receipts: so many of the newest, and for each of `chances` (0 to 1) one of all. Each once.
+
+        Of those that this tracker's log had; of any where it had none.
         """
         found: dict[int, Confirmed] = {}
         with self._alone():
-            highest = self._database.execute("SELECT max(rowid) AS highest FROM receipts").fetchone()["highest"] or 0
+            of_it = "SELECT max(rowid) AS highest FROM receipts WHERE kept = 1 AND tracker = ?"
+            highest = self._database.execute(of_it, [tracker]).fetchone()["highest"]
+            which, values = ("AND tracker = ?", [tracker]) if highest else ("", [])
+            highest = highest or self._database.execute("SELECT max(rowid) AS highest FROM receipts").fetchone()[0] or 0
             for at_most, count in [(highest, newest), *((1 + int(chance * highest), 1) for chance in chances)]:
                 rows = self._database.execute(
-                    "SELECT rowid, job, signed_at, doubly FROM receipts WHERE kept = 1 AND rowid <= ?"
-                    " ORDER BY rowid DESC LIMIT ?",
-                    [at_most, count],
+                    f"SELECT rowid, job, signed_at, doubly, tracker FROM receipts WHERE kept = 1 {which}"  # noqa: S608
+                    " AND rowid <= ? ORDER BY rowid DESC LIMIT ?",
+                    [*values, at_most, count],
                 )
-                found |= {row["rowid"]: Confirmed(row["job"], row["signed_at"], row["doubly"]) for row in rows}
+                for row in rows:
+                    found[row["rowid"]] = Confirmed(row["job"], row["signed_at"], row["doubly"], row["tracker"])
         return list(found.values())
 
     def close(self) -> None:
@@ -217,21 +229,59 @@ class ReceiptsBook:
             except sqlite3.Error as error:
                 raise SettingsError("cannot keep receipts in receipts.db", cause=str(error)) from error
 
-    def _heard(self, one: Waiting, tracker: PeerId, refusal: str | None) -> tuple[bool, int, str, int] | None:
-        """Note what `tracker` said of a receipt. When that settles it: whether it counts, when signed, job, FLOPs."""
-        what = [one.reservation, one.number]
-        reason = refusal[:500] or "refused" if refusal is not None else ""
-        if refusal is not None and tracker != one.issuer:
-            self._database.execute("INSERT OR REPLACE INTO refusals VALUES (?, ?, ?, ?)", [*what, tracker, reason])
-            return None
-        settled = self._database.execute(
-            "UPDATE receipts SET kept = ?, refused = ? WHERE reservation = ? AND number = ?"
-            " AND kept = 0 AND refused = '' RETURNING signed_at, job, flops",
-            [refusal is None, reason, *what],
-        ).fetchall()
-        if not settled:
-            return None
-        return refusal is None, settled[0]["signed_at"], settled[0]["job"], settled[0]["flops"]
+    def _waiting(self, which: str, values: list[object]) -> list[Waiting]:
+        heard = (
+            "(SELECT tracker, 1 AS took, at FROM acknowledged AS one"
+            " WHERE one.reservation = receipts.reservation AND one.number = receipts.number"
+            " UNION ALL SELECT tracker, 0, 0 FROM refusals AS one"
+            " WHERE one.reservation = receipts.reservation AND one.number = receipts.number)"
+        )
+        with self._alone():
+            rows = self._database.execute(
+                "SELECT receipts.*, coalesce(tokens.token, x'') AS token"  # noqa: S608 (text of ours)
+                " FROM receipts LEFT JOIN tokens USING (reservation)"
+                f" WHERE kept = 0 AND refused = '' AND {which.replace('heard', heard)}"
+                " ORDER BY receipts.rowid LIMIT ?",
+                [*values, MOST_RECEIPTS],
+            )
+            return [
+                Waiting(
+                    row["reservation"],
+                    row["number"],
+                    row["issuer"],
+                    decode_as(row["doubly"], DoublySigned, _DOUBLY_LIMIT),
+                    row["token"],
+                )
+                for row in rows
+            ]
+
+    def _end(
+        self, receipts: Iterable[Waiting], change: str, value: Callable[[Waiting], str]
+    ) -> list[tuple[int, str, int]]:
+        """Write down what became of them; of each that was open: when it was signed, its job, its FLOPs."""
+        ended: list[tuple[int, str, int]] = []
+        with self._database:
+            for one in receipts:
+                what = [one.reservation, one.number]
+                rows = self._database.execute(
+                    f"UPDATE receipts SET {change} WHERE reservation = ? AND number = ?"  # noqa: S608 (text of ours)
+                    " AND kept = 0 AND refused = '' RETURNING signed_at, job, flops",
+                    [value(one), *what],
+                ).fetchall()
+                ended += [(row["signed_at"], row["job"], row["flops"]) for row in rows]
+                for table in ("acknowledged", "refusals"):
+                    self._database.execute(f"DELETE FROM {table} WHERE reservation = ? AND number = ?", what)  # noqa: S608
+            self._database.execute(
+                "DELETE FROM tokens WHERE reservation NOT IN"
+                " (SELECT reservation FROM receipts WHERE kept = 0 AND refused = '')"
+            )
+        return ended
+
+    def _reason(self, one: Waiting) -> str:
+        found = self._database.execute(
+            "SELECT reason FROM refusals WHERE reservation = ? AND number = ? LIMIT 1", [one.reservation, one.number]
+        ).fetchone()
+        return str(found["reason"]) if found else "refused"
 
     def _add_up(self) -> None:
         rows = self._database.execute(

@@ -1,4 +1,10 @@
-"""Carry each receipt to the tracker that gave its reservation, or to any other when that one cannot take it."""
+"""Carry each receipt to the tracker that gave its reservation and to another one, until a log is shown to have it.
+
+A client may reserve at a tracker of its own, which takes receipts and forgets them, or refuses them. So what the issuer
+says settles nothing: a receipt is settled once a tracker of the settings, other than the issuer, proves that it stands
+in its log. Where the issuer is the only one of them that answers, its own proof has to do; where no tracker is in
+the settings, that of any tracker but the issuer, or of the issuer when nobody else is known.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +14,25 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.ledger_client import hand_in
+from axonp2p.ledger.log_client import history
 from axonp2p.ledger.parcel import parcel_of
 from axonp2p.logs import get_logger
+from axonp2p.supervision import one_look
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.http_caller import HttpCaller
-from peer_daemon.receipts_book import ReceiptsBook
+from axonp2p.wire.codec import encode
+from peer_daemon.receipts_book import ReceiptsBook, Waiting
 
 log = get_logger(__name__)
 
-PATIENCE_S = 60.0
-"""A tracker that is silent for so long does not get its receipts itself: others do, and tell it later."""
 AGAIN_S = 20.0
 """How often what could not be handed in is tried again."""
+PROVED_AFTER_S = 1.5
+"""A tracker shows a head for a second: what it took just now is under the next one."""
+PROVED_WITHIN_S = 60.0
+"""Whoever took a receipt and does not prove it within this time is not waited for: another one gets it too."""
+MOST_PAGES = 10
+"""Of a hundred entries about this peer, newest first, that one tracker is asked for in one go."""
 
 
 class ReceiptsCourier:
@@ -30,7 +43,8 @@ class ReceiptsCourier:
         self._lines = lines
         self._own = own
         self._clock = clock
-        self._silent_since: dict[PeerId, float] = {}
+        self._took = False
+        """Whether somebody took something in the last go, which may be proved soon."""
         self._nudged = asyncio.Event()
 
     def nudge(self) -> None:
@@ -39,40 +53,70 @@ class ReceiptsCourier:
 
     async def run(self) -> None:
         """Hand in at every nudge, and what did not succeed again and again, until cancelled."""
-        waits = True
+        done = False
         while True:
             try:
-                async with asyncio.timeout(AGAIN_S if waits else None):
+                async with asyncio.timeout(None if done else PROVED_AFTER_S if self._took else AGAIN_S):
                     await self._nudged.wait()
             except TimeoutError:
                 pass
             self._nudged.clear()
-            waits = not await self.hand_in_all()
+            done = await self.hand_in_all()
 
     async def hand_in_all(self) -> bool:
-        """Hand in everything that somebody takes; whether nothing is left."""
+        """Hand in everything that somebody takes, and ask for proofs; whether nothing is left."""
+        self._took = False
         try:
-            issuers = await asyncio.to_thread(self._book.issuers)
-            for issuer in issuers:
-                await self._hand_in(issuer)
-            return not issuers or not await asyncio.to_thread(self._book.issuers)
+            with one_look("handing receipts in"):
+                lines, configured = self._lines_by_tracker(), self._configured()
+                for issuer in await asyncio.to_thread(self._book.issuers):
+                    await self._hand_in(issuer, lines, configured)
+                for tracker, line in lines.items():
+                    while await self._prove(line, tracker, configured or frozenset(lines)):
+                        pass
+                await asyncio.to_thread(self._book.give_up, configured)
+                return not await asyncio.to_thread(self._book.issuers)
         except AxonError as error:
             log.warning("receipts not handed in", reason=error.in_a_line)
             return False
 
-    async def _hand_in(self, issuer: PeerId) -> None:
-        """To the issuer itself when it answers, else to the first tracker that takes them."""
-        lines = self._lines_by_tracker()
-        if (line := lines.pop(issuer, None)) and await self._give(line, issuer, issuer):
-            self._silent_since.pop(issuer, None)
-            return
-        now = self._clock.monotonic()
-        if issuer != self._own and now - self._silent_since.setdefault(issuer, now) < PATIENCE_S:
-            return
-        for tracker, other in lines.items():
-            if await self._give(other, tracker, issuer) and issuer not in await asyncio.to_thread(self._book.issuers):
-                self._silent_since.pop(issuer, None)
+    async def _hand_in(self, issuer: PeerId, lines: dict[PeerId, HttpCaller], configured: frozenset[PeerId]) -> None:
+        """To the issuer, and to the first other one that takes them."""
+        if line := lines.get(issuer):
+            await self._give(line, issuer, issuer)
+        others = [tracker for tracker in lines if tracker != issuer]
+        others.sort(key=lambda tracker: tracker not in configured)
+        since = self._clock.now() - PROVED_WITHIN_S
+        for tracker in others:
+            if not await asyncio.to_thread(self._book.lacks_other, issuer, since):
                 return
+            await self._give(lines[tracker], tracker, issuer)
+
+    async def _prove(self, line: HttpCaller, tracker: PeerId, deciding: frozenset[PeerId]) -> bool:
+        """Settle what this tracker proves to have, as far as its proof counts; whether it was anything."""
+        waiting = await asyncio.to_thread(self._book.unproved, tracker)
+        open_ = {encode(one.doubly): one for one in waiting if tracker in deciding and one.issuer != tracker}
+        if deciding == {tracker}:
+            open_ = {encode(one.doubly): one for one in waiting}
+        before, proved = 0, list[Waiting]()
+        try:
+            for _ in range(MOST_PAGES if open_ else 0):
+                told = await self._lines.ask(line, lambda one: history(one, self._own, before, prove=True))
+                proved += [found for one in told.entries if (found := open_.pop(one.entry, None))]
+                if not open_ or not told.entries or not (before := told.entries[-1].number):
+                    break
+        except AxonError as error:
+            log.debug("receipts not proved", tracker=line.called, reason=error.in_a_line)
+        if proved:
+            await asyncio.to_thread(self._book.settle, proved, tracker)
+            log.info("receipts proved", tracker=line.called, receipts=len(proved))
+        return bool(proved)
+
+    def _configured(self) -> frozenset[PeerId]:
+        """The trackers of the settings that are not away, as far as they ever said who they are."""
+        health = self._lines.health
+        states = (health.state(address) for address in health.addresses if not health.is_learnt(address))
+        return frozenset(state.tracker for state in states if state.tracker and not state.failures)
 
     def _lines_by_tracker(self) -> dict[PeerId, HttpCaller]:
         """The trackers whose id is known and that may be asked now, best first."""
@@ -84,18 +128,16 @@ class ReceiptsCourier:
                 found.setdefault(tracker, line)
         return found
 
-    async def _give(self, line: HttpCaller, tracker: PeerId, issuer: PeerId) -> bool:
-        """Hand in all receipts for reservations of `issuer`; whether the tracker heard them all."""
+    async def _give(self, line: HttpCaller, tracker: PeerId, issuer: PeerId) -> None:
+        """Hand in all receipts for reservations of `issuer` of which this tracker has not heard."""
         try:
             while waiting := await asyncio.to_thread(self._book.waiting, issuer, tracker):
-                # Its own tokens a tracker knows.
-                pairs = [(one.doubly, b"" if tracker == issuer else one.token) for one in waiting]
-                parcel = parcel_of(pairs)
+                # The issuer gets its own token too: it may have lost its disk.
+                parcel = parcel_of((one.doubly, one.token) for one in waiting)
                 kept = await self._lines.ask(line, lambda one: hand_in(one, parcel.receipts, parcel.tokens))  # noqa: B023
                 handed_in = waiting[: len(parcel.receipts)]
-                await asyncio.to_thread(self._book.handed_in, handed_in, tracker, kept.refused)
+                await asyncio.to_thread(self._book.heard, handed_in, tracker, kept.refused)
+                self._took = self._took or len(kept.refused) < len(handed_in)
                 log.info("receipts handed in", tracker=line.called, receipts=len(handed_in), refused=len(kept.refused))
         except AxonError as error:
             log.warning("receipts not handed in", tracker=line.called, reason=error.message)
-            return False
-        return True

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from axonp2p.clock import Clock
@@ -15,6 +16,7 @@ from axonp2p.hosting.limits import limits_of as host_limits_of
 from axonp2p.hosting.server import HostServer
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.key_file import load_or_create_key
+from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.settings import TrackerSettings
 from axonp2p.table.records import LEAST_AGAIN_S, MOST_AGAIN_S, MOST_VOUCHED, Row
@@ -29,17 +31,20 @@ from axonp2p.transport.relay.server import RelayServer
 from axonp2p.wire.envelope import Signed
 from tracker.arrivals import Arrivals
 from tracker.database import Database
+from tracker.intake import Machine, Trust
 from tracker.issuer import Issuer
 from tracker.ledger_keeper import LedgerKeeper
+from tracker.log_healing import heal
 from tracker.log_keeper import LogKeeper
 from tracker.log_routes import LogRoutes
+from tracker.log_scrub import LogScrub
 from tracker.log_watcher import LogWatcher
 from tracker.metrics import Metrics
-from tracker.owing import Owing
+from tracker.owing import Owing, vouched_clients
 from tracker.own_address import reachable_host
 from tracker.own_tracker_row import OwnTrackerRow, database_name
 from tracker.prober import Prober
-from tracker.receipt_relay import ReceiptRelay
+from tracker.receipt_relay import OtherTracker, ReceiptRelay
 from tracker.remembered_trackers import RememberedTrackers
 from tracker.replica import Replica
 from tracker.routes import Routes
@@ -85,11 +90,24 @@ class Tracker:
         self.table = TableStore(self._database, index, slots)
         self.replica = Replica(index, slots, clock.now())
         self._arrivals = Arrivals(self.table, self.replica, clock)
-        self.ledger = LedgerKeeper(self._database)
-        owing = Owing(settings.owing, settings.owing_credits)
-        self.issuer = Issuer(self.key, self._database, index, owing, self.ledger.balance_of)
+        self.is_trusted: Callable[[PeerId], bool] = self._is_trusted
+        vouched = vouched_clients(settings.vouched_clients)
+        trust = Trust(
+            own=self.key.peer_id,
+            trusted=lambda tracker: self.is_trusted(tracker),
+            known=lambda tracker: self._sync is not None and self._sync.book.is_known(tracker),
+            machine=lambda peer: Machine(index.knows(peer), index.offer_of(peer, clock.now())),
+        )
+        self.ledger = LedgerKeeper(self._database, trust, vouched, clock)
+        owing = Owing(settings.owing, settings.owing_credits, vouched)
+        self.issuer = Issuer(self.key, self._database, index, owing, self.ledger.standing_of)
         self._log = LogKeeper(self.key, self._database, clock)
-        self.watcher = LogWatcher(home, self._database, self.ledger, lambda: self._joined().others())
+
+        def others() -> list[OtherTracker]:
+            return self._joined().others()
+
+        self.watcher = LogWatcher(home, self._database, self.ledger, others, trust.trusted)
+        self.scrub = LogScrub(self._database, self.ledger, others, clock)
         metrics.watch(
             rows_alive=lambda: index.alive(clock.now()),
             rows=lambda: len(index),
@@ -102,6 +120,7 @@ class Tracker:
         self._tempo = Tempo(settings.announce_every)
         routes = Routes(self.key.peer_id, self.table, self.issuer, self.ledger, clock, self._tempo)
         routes.first_look = self._prober.first_look
+        routes.trouble = self._trouble
         shared = SyncRoutes(self._joined, self.replica, self._arrivals, self._limit, clock)
         self._certificate = make_certificate(self.key, home / "certificate.pem")
         self.hosting = Keeper(home / "hosted", host_limits, clock)
@@ -129,8 +148,12 @@ class Tracker:
         gc.set_threshold(YOUNG_OBJECTS)
         receipts = await asyncio.to_thread(self.ledger.load)
         name = self._database.load(database_name)
-        await asyncio.to_thread(self._log.load, name)
+        lost = await asyncio.to_thread(self._log.load, name)
         self._database.start()
+        if lost is not None:
+            others = dict.fromkeys([*self._others, *self._remembered.read().trackers])
+            name = await heal(self._database, self.ledger, lost, name, others)
+        await asyncio.to_thread(self._log.begin, name)
         self._measure()
         port = await self._listener.start(host, port)
         host, port = self._public or (reachable_host(host), port)
@@ -158,9 +181,17 @@ class Tracker:
         tasks = {"sweeper": self._sweep_again_and_again(), "synchronisation": sync.run(), "receipt relay": relay.run()}
         tasks["hosting"] = self.hosting.run()
         tasks["log watcher"] = self.watcher.run()
+        tasks["log scrub"] = self.scrub.run()
         if self._relay.server:
             tasks["relay"] = self._relay.server.run()
         self._tasks = [asyncio.create_task(work, name=name) for name, work in tasks.items()]
+
+    def _is_trusted(self, tracker: PeerId) -> bool:
+        return self._sync is not None and self._sync.book.is_trusted(tracker, self._clock.now())
+
+    def _trouble(self) -> str:
+        cannot = f"it cannot store anything: {self._database.trouble}" if self._database.trouble else ""
+        return "; ".join(filter(None, (cannot, self.scrub.trouble)))
 
     def _joined(self) -> Synchronisation:
         if self._sync is None:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import sqlite_utils
 
-from axonp2p.errors import AxonError, Busy, SettingsError
+from axonp2p.errors import AxonError, Busy, LogDamaged, SettingsError
 from axonp2p.logs import get_logger
 from tracker.ledger_tables import make_ledger_tables
 
@@ -34,6 +34,10 @@ CACHE_KIB = 32 * 1024
 """What SQLite may keep of the file in memory, for each of the two connections: the ends of its indexes fit in."""
 MOST_WAITING = 4096
 """Changes that may wait; over that, requests are refused as busy."""
+
+TOLD_EVERY_S = 60.0
+"""A disk that fails for one caller and not for the next is told in the log this often."""
+STORAGE_FIX = "make room on this disk, or mount it so that it can be written; nothing that was acknowledged is lost"
 
 T = TypeVar("T")
 Work = Callable[[sqlite_utils.Database], T]
@@ -63,12 +67,22 @@ class Database:
         """Open or make the file. Raises `SettingsError`."""
         self._path = path
         self._committed = committed
+        self.before_told: Work[None] = lambda database: None
+        """Runs in the writer's thread after each commit, before its callers are told that it is on the disk."""
+        self._told_at = -TOLD_EVERY_S
+        self.trouble = ""
+        """Why nothing can be stored at present; empty when it can."""
         self._changes: queue.SimpleQueue[_Change | None] = queue.SimpleQueue()
         self._writing = _open(path)
         self._reading = _open(path)
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="database-reader")
         self._writer: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where the file lies."""
+        return self._path.parent
 
     def load(self, work: Work[T]) -> T:
         """Read before anything is served; blocks. Raises `SettingsError` when the file is damaged."""
@@ -101,7 +115,7 @@ class Database:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._readers, work, self._reading)
         except sqlite3.Error as error:
-            raise _refused_by_disk(error) from error
+            raise _refused(error) from error
 
     async def close(self) -> None:
         """Write what waits and close the file."""
@@ -130,11 +144,26 @@ class Database:
             with self._writing.atomic():
                 outcomes = [self._apply(change) for change in changes]
         except sqlite3.Error as error:
-            log.error("cannot store", database=str(self._path), reason=str(error), changes=len(changes))
-            return [_Outcome(change, error=_refused_by_disk(error)) for change in changes]
+            self._cannot_store(str(error))
+            return [_Outcome(change, error=_refused(error)) for change in changes]
         if changes:
+            self.before_told(self._writing)
+            self._can_store()
             self._committed(sum(change.size for change in changes), time.monotonic() - started)
         return outcomes
+
+    def _cannot_store(self, reason: str) -> None:
+        """Said once for each reason, however many callers hear of it."""
+        now = time.monotonic()
+        if reason != self.trouble and now >= self._told_at + TOLD_EVERY_S:
+            self._told_at = now
+            log.error("cannot store, everybody is refused", database=str(self._path), reason=reason, fix=STORAGE_FIX)
+        self.trouble = reason
+
+    def _can_store(self) -> None:
+        if self.trouble:
+            self.trouble = ""
+            log.info("can store again", database=str(self._path))
 
     def _apply(self, change: _Change) -> _Outcome:
         try:
@@ -212,13 +241,19 @@ def _make_tables(database: sqlite_utils.Database, version: int) -> None:
 
 
 def _unusable(path: Path, error: sqlite3.Error) -> AxonError:
-    return SettingsError(
-        f"the database {path} cannot be used",
-        cause=str(error),
-        fix="put a copy of it back, or name another folder with --home DIR",
-    )
+    restore = "axon-tracker restore FILE    puts a backup back; or name another folder with --home DIR"
+    fix = STORAGE_FIX if _is_of_the_disk(error) else restore
+    return SettingsError(f"the database {path} cannot be used", cause=str(error), fix=fix)
 
 
-def _refused_by_disk(error: sqlite3.Error) -> Busy:
+def _is_of_the_disk(error: sqlite3.Error) -> bool:
+    """Whether the file is whole, and the disk takes nothing more."""
+    name = getattr(error, "sqlite_errorname", "")
+    return name.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN"))
+
+
+def _refused(error: sqlite3.Error) -> AxonError:
     # The reason is the operator's business and stands in the log.
+    if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return LogDamaged("this tracker's database is damaged", fix="ask another tracker")
     return Busy("this tracker cannot store anything at present", fix="ask another tracker")

@@ -6,9 +6,11 @@ each other: that a tracker, or the peer itself where no tracker lived, reserved 
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import sqlite_utils
 
-from axonp2p.errors import BadSignature, Refused
+from axonp2p.errors import BadSignature, PeerMisbehaved, Refused
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.receipt import Receipt
 from axonp2p.reservation.token import LONGEST_S, Token
@@ -16,6 +18,8 @@ from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed, open_signed
 
+MOST_LOOKED_AT = 16
+"""Stored tokens of one UUID and client."""
 TOKEN_BYTES = Token.LIMIT + ENVELOPE_OVERHEAD
 
 
@@ -49,7 +53,8 @@ def token_for(database: sqlite_utils.Database, uuid: str, client: PeerId, peer: 
         " UNION ALL SELECT issuer, payload, signature FROM foreign_tokens WHERE uuid = ? AND client = ?",
         [uuid, client, uuid, client],
     )
-    for issuer, payload, signature in found:
-        if peer in decode_as(payload, Token, Token.LIMIT).peers:  # checked before it was stored
-            return encode(Signed[Token](signer=issuer, payload=payload, signature=signature))
+    for issuer, payload, signature in found.fetchmany(MOST_LOOKED_AT):
+        with suppress(PeerMisbehaved):  # it was checked before it was stored: a damaged one is as good as none
+            if peer in decode_as(payload, Token, Token.LIMIT).peers:
+                return encode(Signed[Token](signer=issuer, payload=payload, signature=signature))
     return b""

@@ -58,7 +58,7 @@ class Issuer:
         owing: Owing = ANY_AMOUNT,
         balance_of: Callable[[PeerId], Balance] = lambda client: Balance(key=client),
     ) -> None:
-        """`balance_of` tells what a client earned and owes, for the rule `owing`."""
+        """`balance_of` tells what a client earned, as far as it stands, and owes, for the rule `owing`."""
         self._owing = owing
         self._balance_of = balance_of
         self._key = key

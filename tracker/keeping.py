@@ -1,10 +1,9 @@
-"""`axon-tracker check`, `backup` and `restore`: the log on the disk proved, copied while it grows, and put back."""
+"""`axon-tracker check`, `backup`, `restore`, `new-log`: the log on the disk proved, copied, put back, begun anew."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -20,12 +19,14 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.log_client import heads
 from axonp2p.ledger.log_messages import HeadsTold
 from axonp2p.ledger.merkle import root
-from axonp2p.ledger.tree_head import open_head, why_forked
+from axonp2p.ledger.tree_head import TreeHead, open_head, why_forked
 from axonp2p.settings import TrackerSettings
 from axonp2p.table.tracker_client import line_to
 from axonp2p.transport.address import PinnedAddress
-from tracker.log_check import Problem, check_log
+from tracker.last_head import LastHead
+from tracker.log_check import Problem, check_log, is_lacking
 from tracker.log_store import log_size, nodes
+from tracker.own_tracker_row import begin_new_log
 from tracker.remembered_trackers import RememberedTrackers
 
 OTHERS_WITHIN_S = 8.0
@@ -43,6 +44,8 @@ class Checked:
     problems: list[Problem] = field(default_factory=list)
     more: int = 0
     """Problems that are not among these."""
+    asked: list[str] | None = None
+    """Other trackers that were asked; None when nobody was to be."""
     compared: list[str] = field(default_factory=list)
     """Other trackers whose heads of this log fit."""
 
@@ -58,11 +61,16 @@ class Checked:
 def check_home(home: Path, settings: TrackerSettings, *, offline: bool) -> Checked:
     """The log of the tracker with this home, which may run; its heads at other trackers too. Raises `NotFound`."""
     path, tracker = home / "tracker.db", _tracker_of(home)
+    # Before the database is opened: a tracker that runs may add to both, and only grows.
+    last = LastHead(home, tracker).read()
     with _opened(path) as database:
         checked = _check(database, path, tracker)
+        checked.add(_compare_last(database, last, checked.log))
         if not offline:
-            others = [*settings.trackers, *RememberedTrackers(home / "trackers.json").read().trackers]
-            for called, told in asyncio.run(_ask_all(dict.fromkeys(others))):
+            remembered = RememberedTrackers(home / "trackers.json").read().trackers
+            others = dict.fromkeys([*settings.trackers, *remembered])
+            checked.asked = [PinnedAddress.parse(address).host_port for address in others]
+            for called, told in asyncio.run(_ask_all(others)):
                 problems = list(_compare(database, told, tracker, checked.log, called))
                 checked.add(problems)
                 checked.compared += [] if problems else [called]
@@ -99,18 +107,33 @@ def restore(home: Path, file: Path) -> tuple[Checked, Path | None]:
     """
     with locked(home / "lock", f"a tracker runs with {home}", fix="stop it first"):
         checked = _good(check_file(file, home), file)
-        path = home / "tracker.db"
+        path, last = home / "tracker.db", LastHead(home, _tracker_of(home))
         fresh = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             with _opened(file) as database:
                 _copy(database, fresh)
-            _begin_new_log(fresh)
+            with closing(sqlite3.connect(fresh)) as connection, connection:
+                begin_new_log(sqlite_utils.Database(connection, execute_plugins=False))
             aside = _put_aside(path)
+            last.put_aside()
             # Until here the old database is in its place, from here on the new one is.
             put_in_place(fresh, path)
         finally:
             fresh.unlink(missing_ok=True)
         return checked, aside
+
+
+def new_log(home: Path) -> Checked:
+    """Go on with what is there, under a new name, though more was acknowledged; nothing in it may be damaged.
+
+    Raises `LogDamaged` when there is something else wrong than entries that are lacking at its end.
+    """
+    with locked(home / "lock", f"a tracker runs with {home}", fix="stop it first"):
+        path, last = home / "tracker.db", LastHead(home, _tracker_of(home))
+        last.put_aside()
+        with closing(sqlite3.connect(path)) as connection, connection:
+            begin_new_log(sqlite_utils.Database(connection, execute_plugins=False))
+        return check_file(path, home)
 
 
 def _tracker_of(home: Path) -> PeerId:
@@ -148,6 +171,19 @@ def _check(database: sqlite_utils.Database, path: Path, tracker: PeerId) -> Chec
     except sqlite3.Error as error:
         checked.add([Problem(f"SQLite cannot read the file any further: {error}")])
     return checked
+
+
+def _compare_last(database: sqlite_utils.Database, last: TreeHead | None, log: str) -> Iterator[Problem]:
+    """What was acknowledged last must be there."""
+    try:
+        if last is not None and is_lacking(database, last, log):
+            size = log_size(database)
+            text = f"{last.size} entries were acknowledged (last-head says so), and {size} are left"
+            yield Problem(text if last.log == log else f"{text}, in a log of another name")
+    except LogDamaged as error:
+        yield Problem(error.message)
+    except sqlite3.Error as error:
+        yield Problem(f"SQLite cannot read the file any further: {error}")
 
 
 async def _ask_all(addresses: Iterable[str]) -> list[tuple[str, HeadsTold]]:
@@ -201,12 +237,6 @@ def _copy(database: sqlite_utils.Database, to: Path) -> None:
         database.conn.backup(copy)
         copy.execute("PRAGMA journal_mode=DELETE")  # one file, which nothing beside it belongs to
     to.chmod(0o600)
-
-
-def _begin_new_log(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DELETE FROM heads")
-        connection.execute("UPDATE name SET name = ?", [secrets.token_hex(16)])
 
 
 def _put_aside(path: Path) -> Path | None:

@@ -14,6 +14,7 @@ def print_checked(checked: Checked, *, as_json: bool, said: str = "") -> int:
         "entries": checked.entries,
         "root": checked.root,
         "log": checked.log,
+        "asked": checked.asked,
         "compared": checked.compared,
         "problems": [{"entry": one.entry, "text": one.text} for one in checked.problems],
         "more": checked.more,
@@ -34,4 +35,8 @@ def checked_lines(checked: Checked, said: str = "") -> list[str]:
     lines.append(f"log {checked.log[:8]} has {count}, all as they were signed; root {checked.root[:16]}")
     if checked.compared:
         lines.append(f"the same log is known to {', '.join(checked.compared)}")
+    if silent := [called for called in checked.asked or [] if called not in checked.compared]:
+        lines.append(f"no answer from {', '.join(silent)}: not compared with what they saw")
+    if checked.asked == []:
+        lines.append("compared with nobody: no other tracker is known; name one with --tracker ADDRESS")
     return lines

@@ -2,18 +2,20 @@
 
 The sums in memory are a fold over what is stored, kept in step. A receipt names a reservation. Its token is one that
 this tracker gave, one that came with an earlier receipt, or one that comes with this one; a token from elsewhere is
-stored with the first receipt that it is good for, never alone.
+stored with the first receipt that it is good for, never alone. What is taken, and what of it stands, `intake` says.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import sqlite_utils
 
-from axonp2p.errors import PeerMisbehaved, Refused
+from axonp2p.clock import Clock, SystemClock
+from axonp2p.errors import LogDamaged, PeerMisbehaved, Refused, TooOften
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.balances import Books
 from axonp2p.ledger.receipt import (
@@ -30,13 +32,18 @@ from axonp2p.ledger.voiding import EvidenceTold, VoidingHandedIn, VoidingKept, s
 from axonp2p.logs import get_logger
 from tracker.admission import is_new_receipt
 from tracker.database import Database
-from tracker.log_store import Appender, Stored
-from tracker.promised import Brought, Promises, open_tokens
+from tracker.index_mending import mend_newest
+from tracker.intake import NOBODY, Budget, Machine, Trust, check_number, check_stranger
+from tracker.log_store import HALVES, HALVES_THAT_STAND, Appender, Stored
+from tracker.promised import Brought, Promised, Promises, open_tokens
+from tracker.standing import Standing
 from tracker.voidings import open_handed_in, store_voiding, tell_evidence
 
 log = get_logger(__name__)
 
 _REASON_LENGTH = 300
+COMPARED_AT_START = 20_000
+"""Entries whose rows in the index are held to them before anything is summed: a second. Others while it runs."""
 
 
 @dataclass(frozen=True)
@@ -48,46 +55,102 @@ class _Opened:
     brought: Brought
 
 
+@dataclass
+class _Sums:
+    """Of what counts, and of what stands of it."""
+
+    books: Books
+    standing: Standing
+
+    def add(self, one: Stored) -> None:
+        """A receipt that is new."""
+        receipt = one.receipt
+        self.books.add(receipt.client, receipt.peer, receipt.flops)
+        if one.stands:
+            self.standing.add(receipt.client, receipt.peer, receipt.flops)
+
+    def take_back(self, one: Stored) -> None:
+        """A receipt counts no more."""
+        receipt = one.receipt
+        self.books.take_back(receipt.client, receipt.peer, receipt.flops)
+        if one.stands:
+            self.standing.take_back(receipt.client, receipt.peer, receipt.flops)
+
+    def told(self, balance: Balance) -> Balance:
+        """With what stands of it."""
+        stands = self.standing.earned(balance.key)
+        return msgspec.structs.replace(balance, stands=str(stands)) if stands else balance
+
+
 class LedgerKeeper:
     """Doubly signed receipts, and what makes some of them void.
 
     `on_news` hears of new ones that no other tracker has passed on, once they are stored.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self, database: Database, trust: Trust = NOBODY, vouched: Collection[PeerId] = (), clock: Clock | None = None
+    ) -> None:
+        """`vouched`: clients that the operator vouches for, see `Standing`."""
         self._database = database
-        self._books = Books()
+        self._trust = trust
+        self._budget = Budget(clock or SystemClock())
+        self._vouched = vouched
+        self._sums = _Sums(Books(), Standing(vouched))
         self.on_news: Callable[[], None] = lambda: None
 
     def load(self) -> int:
-        """Sum up what is stored; returns how many receipts count."""
-        self._database.load(lambda database: _add_all(database, self._books))
+        """Hold the newest entries' index to them, then sum up what is stored; returns how many receipts count."""
+        mended, damaged = self._database.load(lambda database: mend_newest(database, COMPARED_AT_START))
+        if mended:
+            log.error("the index was damaged; its rows were made anew from the entries", rows=mended)
+        if damaged:
+            log.error("entries of the log are damaged", entries=len(damaged), first=damaged[0])
+        self._sums = self._database.load(self._sum_up)
         return self._books.receipts
+
+    async def sum_anew(self) -> None:
+        """The index was mended while this runs."""
+        # In the writer's turn, and taken over before any later change is told: nothing counts twice, or not at all.
+        self._sums = await self._database.write(self._sum_up)
+
+    def _sum_up(self, database: sqlite_utils.Database) -> _Sums:
+        sums = _Sums(Books(), Standing(self._vouched))
+        _add_all(database, sums.books, standing=sums.standing)
+        return sums
+
+    @property
+    def _books(self) -> Books:
+        return self._sums.books
 
     @property
     def receipts(self) -> int:
         """How many count."""
         return self._books.receipts
 
-    def balance_of(self, key: PeerId) -> Balance:
-        """What one key earned and owes."""
-        return self._books.balance(key)
+    def standing_of(self, key: PeerId) -> Balance:
+        """What one key owes, and what of its earnings stands here."""
+        balance = self._books.balance(key)
+        return msgspec.structs.replace(balance, earned=str(self._sums.standing.earned(key)))
 
     async def keep(
-        self, receipts: Sequence[DoublySigned], tokens: Sequence[bytes] = (), *, relayed: bool = False
+        self, receipts: Sequence[DoublySigned], tokens: Sequence[bytes] = (), *, relayed: bool = False, source: str = ""
     ) -> ReceiptsKept:
         """Store what is new; durable when this returns. Receipts are refused one by one, each with its reason.
 
         `tokens` (encoded `Signed[Token]`) are those of reservations that may not be known here; `relayed` receipts
-        come from another tracker.
+        come from another tracker. `source` is charged for those of strangers; nobody when it is empty. Raises
+        `TooOften` when it pushed too many, `Busy`, and `LogDamaged`.
         """
         opened = await asyncio.to_thread(_open_all, receipts, tokens)
-        kept, new = await self._database.write(lambda database: _store(database, opened, relayed=relayed))
+        peers = {receipt.peer for _, receipt in opened.receipts if isinstance(receipt, Receipt)}
+        taking = _Taking(self._trust, {peer: self._trust.machine(peer) for peer in peers}, self._budget, source)
+        kept, new = await self._database.write(lambda database: _store(database, opened, taking, relayed=relayed))
         for receipt, instead_of in new:
             if receipt is not None:
-                self._books.add(receipt.client, receipt.peer, receipt.flops)
+                self._sums.add(receipt)
             if instead_of is not None:
-                self._books.take_back(instead_of.client, instead_of.peer, instead_of.flops)
+                self._sums.take_back(instead_of)
         if kept.reasons:
             log.debug("receipts refused", receipts=len(kept.reasons), first=next(iter(kept.reasons.values())))
         if new and not relayed:
@@ -99,9 +162,10 @@ class LedgerKeeper:
         opened = await asyncio.to_thread(open_handed_in, handed_in)
         if isinstance(opened, str):
             return VoidingKept(new=False, reason=opened)
-        kept, taken_back = await self._database.write(lambda database: store_voiding(database, opened))
+        kept, taken_back = await self._database.write(lambda database: store_voiding(database, opened, self._trust))
         if taken_back.receipts:
             self._books.take_back(taken_back.client, taken_back.peer, taken_back.flops, taken_back.receipts)
+            self._sums.standing.take_back(taken_back.client, taken_back.peer, taken_back.stood)
         if kept.new:
             log.info("receipts void", peer=short(taken_back.peer), job=opened.voiding.job, receipts=taken_back.receipts)
             if not handed_in.relayed:
@@ -116,16 +180,19 @@ class LedgerKeeper:
         """Of these keys, of everyone in one job, of these keys in one job, or of the largest earners."""
         if asked.job:
             books = await self._database.read(lambda database: _add_all(database, Books(), asked.job))
-            return _answer(books, asked)
-        return _answer(self._books, asked)
+            return await _answer(_Sums(books, Standing()), asked)
+        return await _answer(self._sums, asked)
 
 
-def _answer(books: Books, asked: BalancesAsked) -> Balances:
+async def _answer(sums: _Sums, asked: BalancesAsked) -> Balances:
     if not asked.keys:
-        return Balances(balances=books.largest(MOST_BALANCES), receipts=books.receipts)
+        # Not on the event loop: there may be a million keys.
+        found = await asyncio.to_thread(sums.books.largest, MOST_BALANCES, sums.standing.earned)
+        return Balances(balances=[sums.told(one) for one in found], receipts=sums.books.receipts)
     keys = set(asked.keys)
-    found = sorted((books.balance(key) for key in keys), key=lambda one: (-one.earned_flops, -one.owed_flops, one.key))
-    return Balances(balances=found, receipts=books.taking_part(keys))
+    balances = (sums.told(sums.books.balance(key)) for key in keys)
+    ordered = sorted(balances, key=lambda one: (-one.earned_flops, -one.owed_flops, one.key))
+    return Balances(balances=ordered, receipts=sums.books.taking_part(keys))
 
 
 def _open_all(receipts: Iterable[DoublySigned], tokens: Iterable[bytes]) -> _Opened:
@@ -139,17 +206,45 @@ def _open(doubly: DoublySigned) -> Receipt | str:
         return error.message
 
 
-_New = tuple[Receipt | None, Receipt | None]
+_New = tuple[Stored | None, Stored | None]
 """A receipt that counts now, and the one instead of which it does; None for one that is void, or is not."""
 
 
-def _store(database: sqlite_utils.Database, opened: _Opened, *, relayed: bool) -> tuple[ReceiptsKept, list[_New]]:
+@dataclass(frozen=True)
+class _Taking:
+    """By which receipts are judged while they are stored."""
+
+    trust: Trust
+    machines: Mapping[PeerId, Machine]
+    budget: Budget
+    source: str
+
+    def check(self, receipt: Receipt, promised: Promised) -> None:
+        """Raise `Refused`, or `TooOften`, for a new one that is not to be taken."""
+        token = promised.token
+        check_number(receipt, token)
+        if self.source and not self.trust.vouches(token.issuer):
+            check_stranger(self.trust, token.issuer, receipt, self.machines[receipt.peer])
+            self.budget.charge(self.source)
+
+    def stands(self, receipt: Receipt, promised: Promised, appender: Appender) -> bool:
+        """Whether it counts as earned here, as far as its client has standing."""
+        if not self.trust.stands(promised.token.issuer, receipt.client, receipt.peer):
+            return False
+        return appender.worked(receipt) + receipt.flops <= promised.room(
+            receipt.peer, self.machines[receipt.peer].offer
+        )
+
+
+def _store(
+    database: sqlite_utils.Database, opened: _Opened, taking: _Taking, *, relayed: bool
+) -> tuple[ReceiptsKept, list[_New]]:
     promises, appender = Promises(database, opened.brought), Appender(database)
     new: list[_New] = []
     reasons: dict[str, str] = {}
 
-    def if_it_counts(receipt: Receipt) -> Receipt | None:
-        return None if appender.is_voided(spoiled_by(receipt)) else receipt
+    def if_it_counts(one: Stored) -> Stored | None:
+        return None if appender.is_voided(spoiled_by(one.receipt)) else one
 
     for index, (doubly, receipt) in enumerate(opened.receipts):
         if isinstance(receipt, str):
@@ -157,11 +252,17 @@ def _store(database: sqlite_utils.Database, opened: _Opened, *, relayed: bool) -
             continue
         try:
             promised = promises.that_fits(receipt.reservation, receipt.client, receipt.peer)
-            known = appender.counted(receipt)
+            known = _counted(appender, doubly, receipt)
             if is_new_receipt(receipt, doubly.receipt.payload, promised.promise, _payload(known)):
-                appender.add(doubly, receipt, relayed=relayed, instead_of=known.number if known else None)
-                promises.keep(receipt.reservation, promised)
-                new.append((if_it_counts(receipt), if_it_counts(known.receipt) if known else None))
+                taking.check(receipt, promised)
+                stands = taking.stands(receipt, promised, appender)
+                appender.add(
+                    doubly, receipt, relayed=relayed, instead_of=known.number if known else None, stands=stands
+                )
+                promises.keep(promised)
+                new.append((if_it_counts(Stored(0, doubly, receipt, stands)), if_it_counts(known) if known else None))
+        except TooOften:
+            raise
         except Refused as error:
             reasons[str(index)] = error.message[:_REASON_LENGTH]
     appender.finish()
@@ -169,19 +270,32 @@ def _store(database: sqlite_utils.Database, opened: _Opened, *, relayed: bool) -
     return ReceiptsKept(new=len(new), known=known_before, reasons=reasons), new
 
 
+def _counted(appender: Appender, doubly: DoublySigned, receipt: Receipt) -> Stored | None:
+    try:
+        return appender.counted(receipt)
+    except LogDamaged:
+        if not appender.put_back(doubly, receipt):
+            raise
+        log.warning("a damaged entry was handed in again, and is whole", peer=short(receipt.peer))
+        return appender.counted(receipt)
+
+
 def _payload(known: Stored | None) -> bytes | None:
     return known.doubly.receipt.payload if known else None
 
 
-def _add_all(database: sqlite_utils.Database, books: Books, job: str = "") -> Books:
-    """All that counts, or all of one job. In two halves, so that no sum leaves SQLite's 64 bits."""
+def _add_all(database: sqlite_utils.Database, books: Books, job: str = "", standing: Standing | None = None) -> Books:
+    """All that counts, or all of one job."""
+    sums = ", ".join(f"sum({half}) AS {name}" for half, name in zip((*HALVES, *HALVES_THAT_STAND), "abcd", strict=True))
     wanted = "AND job = (SELECT id FROM names WHERE name = ?)" if job else ""
-    for client, peer, upper, lower, count in database.execute(
-        "SELECT clients.name, peers.name, sums.upper, sums.lower, sums.count FROM ("  # noqa: S608 (text of ours)
-        " SELECT client, peer, sum(flops >> 32) AS upper, sum(flops & 4294967295) AS lower, count(*) AS count"
+    for client, peer, upper, lower, upper_stands, lower_stands, count in database.execute(
+        "SELECT clients.name, peers.name, a, b, c, d, sums.count FROM ("  # noqa: S608 (text of ours)
+        f" SELECT client, peer, {sums}, count(*) AS count"
         f" FROM receipts WHERE counts = 1 {wanted} GROUP BY client, peer) AS sums"
         " JOIN names AS clients ON clients.id = sums.client JOIN names AS peers ON peers.id = sums.peer",
         [job] if job else [],
     ):
         books.add(client, peer, (upper << 32) + lower, count)
+        if standing is not None:
+            standing.add(client, peer, (upper_stands << 32) + lower_stands)
     return books

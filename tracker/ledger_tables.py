@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import sqlite_utils
 
+from axonp2p.errors import LogDamaged
 from axonp2p.ledger.receipt import DoublySigned, Receipt
+from axonp2p.reservation.token import Token
+from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import Signed
-from tracker.log_store import TABLES, Appender
+from tracker.log_store import TABLES, Appender, stored
 
 AT_ONCE = 4096
 
@@ -20,6 +23,10 @@ def make_ledger_tables(database: sqlite_utils.Database) -> None:
     """Make what is missing; what an older version made is brought to today's form."""
     table = database.table
     before = _put_aside(database)
+    receipts = table("receipts")
+    had_no_standing = not before and receipts.exists() and "stands" not in receipts.columns_dict
+    if had_no_standing:
+        receipts.add_column("stands", int, not_null_default=0)
     for statement in TABLES:
         database.execute(statement)
     table("foreign_tokens").create(
@@ -34,6 +41,8 @@ def make_ledger_tables(database: sqlite_utils.Database) -> None:
     )
     if before:
         _take_over(database)
+    if before or had_no_standing:
+        _let_own_stand(database)
 
 
 def _put_aside(database: sqlite_utils.Database) -> bool:
@@ -61,3 +70,17 @@ def _take_over(database: sqlite_utils.Database) -> None:
     appender.finish()
     database.execute("UPDATE tokens SET used = 1 WHERE uuid IN (SELECT reservation FROM receipts_before)")
     database.execute("DROP TABLE receipts_before")
+
+
+def _let_own_stand(database: sqlite_utils.Database) -> None:
+    """What was taken on reservations of this tracker before there was a rule for it."""
+    found = database.execute("SELECT payload FROM tokens WHERE used = 1").fetchall()
+    tokens = {token.uuid: token for token in (decode_as(payload, Token, Token.LIMIT) for (payload,) in found)}
+    for number in [number for (number,) in database.execute("SELECT entry FROM receipts WHERE counts > 0").fetchall()]:
+        try:
+            receipt = stored(database, number).receipt
+        except LogDamaged:
+            continue
+        token = tokens.get(receipt.reservation)
+        if token is not None and token.client == receipt.client and receipt.peer in token.peers:
+            database.execute("UPDATE receipts SET stands = 1 WHERE entry = ?", [number])

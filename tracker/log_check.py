@@ -49,12 +49,28 @@ def check_newest_head(database: sqlite_utils.Database, tracker: PeerId, log: str
         )
 
 
+def is_lacking(database: sqlite_utils.Database, last: TreeHead, log: str) -> bool:
+    """Whether the log has lost entries since `last`, the head of the last acknowledgement.
+
+    Raises `LogDamaged` when it has as many, and others.
+    """
+    if last.log != log or last.size > log_size(database):
+        return last.size > 0
+    if root(last.size, nodes(database)) != last.root:
+        raise LogDamaged(
+            f"the log in tracker.db is not the one that this tracker signed: its first {last.size} entries are others",
+            fix="axon-tracker check    names every entry; then axon-tracker restore FILE",
+        )
+    return False
+
+
 def check_log(database: sqlite_utils.Database, tracker: PeerId, log: str) -> Iterator[Problem]:
     """Everything that is wrong with the log, the entries first, in the order of their numbers."""
     size = log_size(database)
     yield from _check_entries(database, size)
     yield from _check_upper_tiles(database, size)
-    yield from _check_index(database)
+    yield from check_index(database, 0, size, voided_by_entries(database))
+    yield from _check_added(database)
     for payload, signature in database.execute("SELECT payload, signature FROM heads ORDER BY size").fetchall():
         yield from _head_problems(database, Signed(signer=tracker, payload=payload, signature=signature), log)
 
@@ -123,15 +139,16 @@ def _root_of(tile: bytes) -> bytes:
     return tiles_after(0, parts, lambda height, index: b"")[1, 0]
 
 
-def _check_index(database: sqlite_utils.Database) -> Iterator[Problem]:
-    """The rows that balances are made of, beside the entries that they stand for."""
+def check_index(database: sqlite_utils.Database, first: int, end: int, voided: set[Spoiled]) -> Iterator[Problem]:
+    """The rows that balances are made of, beside the entries from `first` up to `end` that they stand for."""
     entries = database.execute(
         "SELECT number, CAST(entries.entry AS BLOB), place, clients.name, peers.name, jobs.name, flops, counts"
         " FROM entries"
         " LEFT JOIN receipts ON receipts.entry = number LEFT JOIN names AS clients ON clients.id = client"
-        " LEFT JOIN names AS peers ON peers.id = peer LEFT JOIN names AS jobs ON jobs.id = job ORDER BY number"
+        " LEFT JOIN names AS peers ON peers.id = peer LEFT JOIN names AS jobs ON jobs.id = job"
+        " WHERE number >= ? AND number < ? ORDER BY number",
+        [first, end],
     )
-    voided = _voided(database)
     for number, entry, *row, counts in entries:
         said = _said_in(entry)
         if said is None:
@@ -139,8 +156,11 @@ def _check_index(database: sqlite_utils.Database) -> Iterator[Problem]:
         flops = said.flops if isinstance(said, Receipt) else 0
         if row != [key_of_place(said), said.client, said.peer, said.job, flops]:
             yield Problem(f"the index says other things of entry {number} than it does itself", number)
-        elif counts != _counts(database, number, entry, said, voided):
+        elif counts != right_count(database, number, entry, said, voided):
             yield Problem(f"the index is wrong about whether entry {number} counts", number)
+
+
+def _check_added(database: sqlite_utils.Database) -> Iterator[Problem]:
     added = database.execute("SELECT entry FROM receipts WHERE entry NOT IN (SELECT number FROM entries)")
     for (number,) in added.fetchmany(AT_ONCE):
         yield Problem(f"the index has a row for entry {number}, which is not there", number)
@@ -153,7 +173,7 @@ def _said_in(entry: object) -> Receipt | Voiding | None:
         return None
 
 
-def _voided(database: sqlite_utils.Database) -> set[Spoiled]:
+def voided_by_entries(database: sqlite_utils.Database) -> set[Spoiled]:
     """What the entries themselves make void, whatever the index says of them."""
     found = database.execute(
         "SELECT CAST(entry AS BLOB) FROM entries WHERE substr(CAST(entry AS BLOB), 1, ?) = ?",
@@ -163,9 +183,10 @@ def _voided(database: sqlite_utils.Database) -> set[Spoiled]:
     return {one.spoils for one in said if isinstance(one, Voiding)}
 
 
-def _counts(
+def right_count(
     database: sqlite_utils.Database, number: int, entry: bytes, said: Receipt | Voiding, voided: set[Spoiled]
 ) -> int:
+    """What the index must say in `counts` of this entry."""
     if isinstance(said, Voiding):
         return VOIDING
     if _has_better_twin(database, number, entry, said):

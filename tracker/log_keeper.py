@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import sqlite_utils
 
 from axonp2p.clock import Clock
-from axonp2p.errors import LogDamaged, NotFound, Refused
+from axonp2p.errors import Busy, LogDamaged, NotFound, Refused, SettingsError
 from axonp2p.identity.keys import PrivateKey
-from axonp2p.ledger.entry import decode_entry
+from axonp2p.ledger.entry import VOIDED_BEGINS
 from axonp2p.ledger.log_messages import (
     MOST_ENTRIES,
     EntriesTold,
@@ -19,18 +21,19 @@ from axonp2p.ledger.log_messages import (
     LeavesTold,
     ProofAsked,
 )
-from axonp2p.ledger.merkle import consistency_path, inclusion_path, leaf_hash, root
+from axonp2p.ledger.merkle import consistency_path, inclusion_path, root
 from axonp2p.ledger.parcel import parcel_of
 from axonp2p.ledger.tree_head import ConsistencyProof, TreeHead, open_head
-from axonp2p.ledger.voiding import Voided
+from axonp2p.logs import get_logger
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, sign
-from tracker.database import Database
+from tracker.database import STORAGE_FIX, Database
 from tracker.foreign_tokens import token_of
-from tracker.log_check import check_newest_head
+from tracker.last_head import FILE, LastHead
+from tracker.log_check import check_newest_head, is_lacking
 from tracker.log_store import (
     VOIDING,
-    entry_bytes,
+    good_entry,
     leaves,
     log_size,
     nodes,
@@ -38,6 +41,8 @@ from tracker.log_store import (
     places,
     receipts_until_voiding,
 )
+
+log = get_logger(__name__)
 
 HEAD_LASTS_S = 1.0
 """A head is shown for so long, also when there are entries after it: a busy log signs no more often."""
@@ -54,18 +59,44 @@ class LogKeeper:
         self._clock = clock
         self._log = ""
         self._head: tuple[float, Signed[TreeHead]] | None = None
+        self._last = LastHead(database.folder, key.peer_id)
+        self._noted = -1
+        """Entries in the head that `last-head` has; the writer's thread keeps it."""
 
-    def load(self, log: str) -> None:
-        """Begin with the log of this name. Raises `LogDamaged` when it is not the one that was signed last."""
-        self._log = log
+    def load(self, log: str) -> TreeHead | None:
+        """Look at the log of this name; blocks. Returns the last head when the log has lost entries since.
+
+        Raises `LogDamaged` when it is another log than the one that was signed last.
+        """
         self._database.load(lambda database: check_newest_head(database, self._key.peer_id, log))
+        last = self._last.read()
+        if last is None or not self._database.load(lambda database: is_lacking(database, last, log)):
+            return None
+        return last
+
+    def begin(self, log: str) -> None:
+        """From now on nothing is acknowledged that `last-head` does not tell of; blocks, before anything is served.
+
+        Raises `SettingsError` when the file cannot be written.
+        """
+        self._log = log
+        try:
+            if (last := self._last.read()) is not None and last.log != log:
+                self._last.put_aside()
+            self._database.load(self._note)
+        except OSError as error:
+            raise SettingsError(f"cannot write {FILE}: {error.strerror}", fix=STORAGE_FIX) from error
+        self._database.before_told = self._note_or_tell
 
     async def head(self) -> Signed[TreeHead]:
         """The log as it is now, or was a second ago. What it says is on the disk, and so is the head itself."""
         now = self._clock.monotonic()
         if self._head is None or not 0 <= now - self._head[0] < HEAD_LASTS_S:
             time = int(self._clock.now())
-            self._head = (now, await self._database.write(lambda database: self._sign(database, time)))
+            signed = await self._database.write(lambda database: self._sign(database, time))
+            if open_head(signed).size > self._noted:
+                raise Busy("this tracker cannot write down the head of its log", fix="ask another tracker")
+            self._head = (now, signed)
         return self._head[1]
 
     async def consistency(self, asked: ProofAsked) -> Signed[ConsistencyProof]:
@@ -109,8 +140,8 @@ class LogKeeper:
         def read(database: sqlite_utils.Database) -> EntriesTold:
             if max(numbers) >= log_size(database):
                 raise NotFound(f"there is no entry {max(numbers)}")
-            first = entry_bytes(database, numbers[0])
-            if isinstance(decode_entry(first), Voided):
+            first = good_entry(database, numbers[0], nodes(database))
+            if first.startswith(VOIDED_BEGINS):
                 return EntriesTold(entries=[first], tokens=[])  # what it stands on comes with its evidence
             receipts = receipts_until_voiding(database, numbers)
             parcel = parcel_of((one.doubly, token_of(database, one.receipt)) for one in receipts)
@@ -132,6 +163,27 @@ class LogKeeper:
             return HistoryTold(head=signed, entries=entries)
 
         return await self._database.read(read)
+
+    def _note(self, database: sqlite_utils.Database) -> None:
+        size = log_size(database)
+        if size == self._noted:
+            return
+        head = TreeHead(
+            tracker=self._key.peer_id,
+            log=self._log,
+            size=size,
+            root=root(size, nodes(database)),
+            time=int(self._clock.now()),
+        )
+        self._last.write(sign(self._key, head))
+        self._noted = size
+
+    def _note_or_tell(self, database: sqlite_utils.Database) -> None:
+        try:
+            self._note(database)
+        except (OSError, sqlite3.Error, LogDamaged) as error:
+            # What was stored is stored, and has to be told; but no head is shown before this file has it.
+            log.error("the last head was not written down", file=FILE, reason=str(error))
 
     def _sign(self, database: sqlite_utils.Database, time: int) -> Signed[TreeHead]:
         size, tracker = log_size(database), self._key.peer_id
@@ -156,9 +208,8 @@ def _head_of(database: sqlite_utils.Database, size: int, tracker: str) -> Signed
 
 
 def _included(database: sqlite_utils.Database, number: int, size: int, *, prove: bool) -> Included:
-    entry, node = entry_bytes(database, number), nodes(database)
-    if node(0, number) != leaf_hash(entry):
-        raise LogDamaged(f"entry {number} of the log was changed")
+    node = nodes(database)
+    entry = good_entry(database, number, node)
     return Included(number=number, entry=entry, path=inclusion_path(number, size, node) if prove else [])
 
 

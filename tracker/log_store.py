@@ -6,12 +6,12 @@ are committed together or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import sqlite_utils
 
-from axonp2p.errors import LogDamaged
+from axonp2p.errors import LogDamaged, PeerMisbehaved
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.entry import decode_entry
 from axonp2p.ledger.merkle import HASH_BYTES, Node, leaf_hash
@@ -24,6 +24,10 @@ SUPERSEDED, COUNTS, VOID, VOIDING = 0, 1, 2, -1
 """What `receipts.counts` says of an entry: another receipt has its number; it counts; it would count, but its peer was
 convicted in its job; or it is no receipt, but the word that makes others void."""
 
+HALVES = ("flops >> 32", "flops & 4294967295")
+"""So that no sum leaves SQLite's 64 bits."""
+HALVES_THAT_STAND = tuple(f"({half}) * (stands = 1)" for half in HALVES)
+
 TABLES = (
     "CREATE TABLE IF NOT EXISTS entries (number INTEGER PRIMARY KEY, entry BLOB NOT NULL, relayed INTEGER NOT NULL)",
     # `place` is the tile's height * 2**48 + its index.
@@ -34,7 +38,10 @@ TABLES = (
     "CREATE TABLE IF NOT EXISTS names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
     "CREATE TABLE IF NOT EXISTS receipts (entry INTEGER PRIMARY KEY, place INTEGER NOT NULL,"
     " client INTEGER NOT NULL, peer INTEGER NOT NULL, job INTEGER NOT NULL, flops INTEGER NOT NULL,"
-    " counts INTEGER NOT NULL)",
+    " counts INTEGER NOT NULL, stands INTEGER NOT NULL DEFAULT 0)",
+    # What of each peer's work in a reservation stands already: so much less is left of what its machine can have done.
+    "CREATE TABLE IF NOT EXISTS worked (reservation TEXT, peer TEXT, flops INTEGER NOT NULL,"
+    " PRIMARY KEY (reservation, peer)) WITHOUT ROWID",
     *(
         f"CREATE INDEX IF NOT EXISTS receipts_{column} ON receipts ({column})"
         for column in ("place", "client", "peer", "job")
@@ -53,6 +60,8 @@ class TakenBack:
     peer: PeerId
     flops: int = 0
     receipts: int = 0
+    stood: int = 0
+    """FLOPs of them that stood."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,7 @@ class Stored:
     number: int
     doubly: DoublySigned
     receipt: Receipt
+    stands: bool = False
 
 
 def log_size(database: sqlite_utils.Database) -> int:
@@ -102,29 +112,79 @@ def leaves(database: sqlite_utils.Database, first: int, count: int) -> list[byte
 
 def entry_bytes(database: sqlite_utils.Database, number: int) -> bytes:
     """An entry as it is stored. Raises `LogDamaged` when it is lacking."""
-    found = database.execute("SELECT entry FROM entries WHERE number = ?", [number]).fetchone()
+    found = database.execute("SELECT CAST(entry AS BLOB) FROM entries WHERE number = ?", [number]).fetchone()
     if found is None:
         raise LogDamaged(f"entry {number} of the log is lacking")
     return bytes(found[0])
 
 
+def good_entry(database: sqlite_utils.Database, number: int, node: Node) -> bytes:
+    """An entry that is the one whose hash is in the tree. Raises `LogDamaged`: nothing else is ever shown."""
+    entry = entry_bytes(database, number)
+    if node(0, number) != leaf_hash(entry):
+        raise _changed(number)
+    return entry
+
+
+def _changed(number: int, why: str = "") -> LogDamaged:
+    return LogDamaged(f"entry {number} of the log was changed{f': {why}' if why else ''}", fix="ask another tracker")
+
+
 def stored(database: sqlite_utils.Database, number: int) -> Stored:
     """A receipt, decoded. Its signatures were checked before it was stored. Raises `LogDamaged` when it is none."""
-    doubly = decode_entry(entry_bytes(database, number))
+    doubly = _decoded(number, entry_bytes(database, number))
     if isinstance(doubly, Voided):
         raise LogDamaged(f"entry {number} of the log is no receipt, and the index says that it is")
-    return Stored(number, doubly, decode_as(doubly.receipt.payload, Receipt, Receipt.LIMIT))
+    return _stored(number, doubly)
 
 
-def receipts_until_voiding(database: sqlite_utils.Database, numbers: Sequence[int]) -> list[Stored]:
-    """The receipts among these entries, up to the first that is none."""
+def _decoded(number: int, entry: bytes) -> DoublySigned | Voided:
+    # It was decoded before it was stored: what does not decode any more is damage here, and nobody else's mistake.
+    try:
+        return decode_entry(entry)
+    except PeerMisbehaved as error:
+        raise LogDamaged(
+            f"entry {number} of the log was changed: {error.message}", fix="ask another tracker"
+        ) from error
+
+
+def _stored(number: int, doubly: DoublySigned) -> Stored:
+    try:
+        return Stored(number, doubly, decode_as(doubly.receipt.payload, Receipt, Receipt.LIMIT))
+    except PeerMisbehaved as error:
+        raise LogDamaged(
+            f"entry {number} of the log was changed: {error.message}", fix="ask another tracker"
+        ) from error
+
+
+def receipts_until_voiding(
+    database: sqlite_utils.Database, numbers: Sequence[int], on_damage: Callable[[LogDamaged], None] | None = None
+) -> list[Stored]:
+    """The receipts among these entries, up to the first that is none.
+
+    A damaged one is left out when there is `on_damage` to be told of it. Raises `LogDamaged` otherwise.
+    """
     found: list[Stored] = []
+    node = nodes(database)
     for number in numbers:
-        doubly = decode_entry(entry_bytes(database, number))
-        if isinstance(doubly, Voided):
-            break
-        found.append(Stored(number, doubly, decode_as(doubly.receipt.payload, Receipt, Receipt.LIMIT)))
+        try:
+            doubly = _decoded(number, good_entry(database, number, node))
+            if isinstance(doubly, Voided):
+                break
+            found.append(_stored(number, doubly))
+        except LogDamaged as error:
+            if on_damage is None:
+                raise
+            on_damage(error)
     return found
+
+
+def put_back(database: sqlite_utils.Database, number: int, entry: bytes) -> bool:
+    """Write a damaged entry anew, if this is the one whose hash is in the tree; whether it is."""
+    if nodes(database)(0, number) != leaf_hash(entry):
+        return False
+    database.execute("UPDATE entries SET entry = ? WHERE number = ?", [entry, number])
+    return True
 
 
 def number_of(database: sqlite_utils.Database, place: int, leaf: bytes) -> int | None:
@@ -160,6 +220,7 @@ class Appender:
         """Rows of the index by the number of their entry."""
         self._counted: dict[_Place, Stored] = {}
         """Of those that wait to be written."""
+        self._worked: dict[tuple[str, PeerId], int] = {}
         self._ids: dict[str, int] = {}
         found = database.execute("SELECT 1 FROM receipts INDEXED BY receipts_voiding WHERE counts = -1 LIMIT 1")
         self._anything_voided = found.fetchone() is not None
@@ -176,24 +237,45 @@ class Appender:
         if place in self._counted:
             return self._counted[place]
         found = self._database.conn.execute(
-            "SELECT entry FROM receipts WHERE place = ? AND counts > 0", [place_key(receipt)]
+            "SELECT entry, stands FROM receipts WHERE place = ? AND counts > 0", [place_key(receipt)]
         ).fetchall()
-        candidates = (stored(self._database, number) for (number,) in found)
-        return next((one for one in candidates if _place(one.receipt) == place), None)
+        for number, stands in found:
+            one = stored(self._database, number)
+            if _place(one.receipt) == place:
+                return Stored(number, one.doubly, one.receipt, stands == 1)
+        return None
+
+    def worked(self, receipt: Receipt) -> int:
+        """FLOPs of this peer's work in this reservation that stand."""
+        key = (receipt.reservation, receipt.peer)
+        if key not in self._worked:
+            found = self._database.execute("SELECT flops FROM worked WHERE reservation = ? AND peer = ?", key)
+            row = found.fetchone()
+            self._worked[key] = int(row[0]) if row else 0
+        return self._worked[key]
+
+    def put_back(self, doubly: DoublySigned, receipt: Receipt) -> bool:
+        """Whether a damaged entry was this very receipt, which is in its place again."""
+        entry = encode(doubly)
+        number = number_of(self._database, place_key(receipt), leaf_hash(entry))
+        return number is not None and put_back(self._database, number, entry)
 
     def add(
-        self, doubly: DoublySigned, receipt: Receipt | None = None, *, relayed: bool, instead_of: int | None = None
-    ) -> None:
+        self, doubly: DoublySigned, receipt: Receipt | None = None, *, relayed: bool, instead_of: int | None = None,
+        stands: bool = False,
+    ) -> None:  # fmt: skip
         """The next entry; with `instead_of` that entry counts no more. `receipt` is what it says, if known."""
         receipt = receipt or decode_as(doubly.receipt.payload, Receipt, Receipt.LIMIT)
         number = self._append(encode(doubly), relayed=relayed)
         if instead_of in self._index:
-            self._index[instead_of][-1] = 0
+            self._index[instead_of][-2] = 0
         elif instead_of is not None:
             self._database.execute("UPDATE receipts SET counts = 0 WHERE entry = ?", [instead_of])
         counts = VOID if self.is_voided(spoiled_by(receipt)) else COUNTS
-        self._index[number] = [number, place_key(receipt), *self._who(receipt), receipt.flops, counts]
-        self._counted[_place(receipt)] = Stored(number, doubly, receipt)
+        self._index[number] = [number, place_key(receipt), *self._who(receipt), receipt.flops, counts, int(stands)]
+        self._counted[_place(receipt)] = Stored(number, doubly, receipt, stands)
+        if stands:
+            self._worked[receipt.reservation, receipt.peer] = self.worked(receipt) + receipt.flops
 
     def is_voided(self, spoiled: Spoiled) -> bool:
         """Whether what this peer earned in this job of this client is void."""
@@ -212,20 +294,21 @@ class Appender:
     def void(self, voided: Voided, voiding: Voiding, *, relayed: bool) -> TakenBack:
         """The next entry; what it makes void counts no more, of what was there before this transaction."""
         number, (client, peer, job) = self._append(encode(voided), relayed=relayed), self._who(voiding)
-        self._index[number] = [number, voiding_key(voiding), client, peer, job, 0, VOIDING]
+        self._index[number] = [number, voiding_key(voiding), client, peer, job, 0, VOIDING, 0]
         self._anything_voided = self._voided[voiding.spoils] = True
         which = "WHERE counts = 1 AND client = ? AND peer = ? AND job = ?"
         # In two halves, so that no sum leaves SQLite's 64 bits.
-        sums = "coalesce(sum(flops >> 32), 0), coalesce(sum(flops & 4294967295), 0), count(*)"
-        upper, lower, count = self._database.execute(
-            f"SELECT {sums} FROM receipts INDEXED BY receipts_job {which}",  # noqa: S608 (text of ours)
+        sums = ", ".join(f"coalesce(sum({half}), 0)" for half in (*HALVES, *HALVES_THAT_STAND))
+        upper, lower, upper_stood, lower_stood, count = self._database.execute(
+            f"SELECT {sums}, count(*) FROM receipts INDEXED BY receipts_job {which}",  # noqa: S608 (text of ours)
             [client, peer, job],
         ).fetchone()
         self._database.execute(
             f"UPDATE receipts INDEXED BY receipts_job SET counts = 2 {which}",  # noqa: S608
             [client, peer, job],
         )
-        return TakenBack(voiding.client, voiding.peer, (upper << 32) + lower, count)
+        stood = (upper_stood << 32) + lower_stood
+        return TakenBack(voiding.client, voiding.peer, (upper << 32) + lower, count, stood)
 
     def _append(self, entry: bytes, *, relayed: bool) -> int:
         number = self._size + len(self._leaves)
@@ -240,11 +323,14 @@ class Appender:
         """Write the entries, their hashes and their rows in the index."""
         connection = self._database.conn
         connection.executemany("INSERT INTO entries VALUES (?, ?, ?)", self._entries)
-        connection.executemany("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?, ?)", self._index.values())
+        connection.executemany("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._index.values())
         changed = tiles_after(self._size, self._leaves, tile_reader(self._database))
         tiles = [((height << 48) + index, hashes) for (height, index), hashes in changed.items()]
         connection.executemany("INSERT OR REPLACE INTO tiles VALUES (?, ?)", tiles)
+        worked = [(*key, flops) for key, flops in self._worked.items()]
+        connection.executemany("INSERT OR REPLACE INTO worked VALUES (?, ?, ?)", worked)
         self._size += len(self._leaves)
+        self._worked = {}
         self._leaves, self._entries, self._index, self._counted = [], [], {}, {}
 
     def _id(self, name: str) -> int:

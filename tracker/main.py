@@ -19,7 +19,7 @@ from axonp2p.identity.peer_id import short
 from axonp2p.logs import configure_logs, get_logger
 from axonp2p.settings import TrackerSettings, home_folder, read_settings, with_flags
 from tracker.app import Tracker
-from tracker.keeping import back_up, check_home
+from tracker.keeping import back_up, check_home, new_log
 from tracker.keeping import restore as restore_home
 from tracker.keeping_text import print_checked
 from tracker.status import print_status
@@ -102,15 +102,17 @@ _DEBUG = click.option("--debug", is_flag=True, help="Print tracebacks of errors.
 
 @main.command()
 @click.option("--offline", is_flag=True, help="Do not ask other trackers which heads of this log they hold.")
+@click.option("--tracker", "trackers", metavar="ADDRESS", multiple=True, help="Another tracker to ask; repeatable.")
 @_HOME
 @_JSON
 @_DEBUG
-def check(home: Path | None, offline: bool, as_json: bool, debug: bool) -> None:
+def check(home: Path | None, trackers: tuple[str, ...], offline: bool, as_json: bool, debug: bool) -> None:
     """Prove the log: every entry, its signatures and hashes, and the heads that were signed. The tracker may run."""
 
     def body() -> int:
         folder = home_folder("tracker", home)
-        checked = check_home(folder, read_settings(folder).tracker, offline=offline)
+        settings = with_flags(read_settings(folder).tracker, trackers=list(trackers) or None)
+        checked = check_home(folder, settings, offline=offline)
         return print_checked(checked, as_json=as_json)
 
     sys.exit(run_program(body, debug=debug, as_json=as_json))
@@ -147,6 +149,23 @@ def restore(file: Path, home: Path | None, as_json: bool, debug: bool) -> None:
         checked, aside = restore_home(home_folder("tracker", home), file)
         kept = f"; the old database is {aside}" if aside else ""
         return print_checked(checked, as_json=as_json, said=f"restored from {file}{kept}")
+
+    sys.exit(run_program(body, debug=debug, as_json=as_json))
+
+
+@main.command("new-log")
+@_HOME
+@_JSON
+@_DEBUG
+def begin_new_log(home: Path | None, as_json: bool, debug: bool) -> None:
+    """Go on with the entries that are left, under a new name; the tracker must not run.
+
+    For a log that lost entries which no other tracker and no backup has. Whoever watched it is told.
+    """
+
+    def body() -> int:
+        checked = new_log(home_folder("tracker", home))
+        return print_checked(checked, as_json=as_json, said="a new log is begun with the entries that are left")
 
     sys.exit(run_program(body, debug=debug, as_json=as_json))
 

@@ -77,6 +77,8 @@ class Owing:
     """`open`: anybody may owe any amount; `limited`: so many credits; `earned`: only what it earned itself."""
     most: float = 0.0
     """Credits, for `limited`."""
+    vouched: frozenset[PeerId] = frozenset()
+    """Clients that may owe any amount by any rule: the operator vouches for them."""
 
     def __post_init__(self) -> None:
         if self.rule not in (OPEN, LIMITED, EARNED) or self.most < 0:
@@ -93,8 +95,11 @@ class Owing:
     def check(
         self, balance: Balance, promised: Sequence[PeerPromise], asked: Sequence[PeerPromise], now: float
     ) -> None:
-        """Raise `Refused` when the work `asked` for, beside what is `promised`, could make its client owe too much."""
-        if self.is_open:
+        """Raise `Refused` when the work `asked` for, beside what is `promised`, could make its client owe too much.
+
+        What the `balance` has as earned must stand: see `Standing`.
+        """
+        if self.is_open or balance.key in self.vouched:
             return
         waiting, total = may_cost(promised, now), may_cost([*promised, *asked], now)
         owed, earned = credits_of(balance.owed_flops), credits_of(balance.earned_flops)
@@ -107,8 +112,19 @@ class Owing:
             f" already, {owed:,.2f} owed and {earned:,.2f} earned its client could come to owe"
             f" {owed - earned + total:,.2f}, and this tracker lets it owe no more than {allowed}",
             fix="reserve fewer peers, or for less time (reserve under [need] in job.toml); wait until reservations are"
-            " over; or lend a machine with the same key to earn credits",
+            " over; or lend a machine with the same key to clients that this tracker's operator vouches for, or that"
+            " earned credits here themselves",
         )
 
 
 ANY_AMOUNT = Owing()
+
+
+def vouched_clients(ids: Iterable[str]) -> frozenset[PeerId]:
+    """The clients of the setting `vouched-clients`. Raises `SettingsError` for what is no id."""
+    try:
+        return frozenset(msgspec.convert(list(ids), list[PeerId]))
+    except msgspec.ValidationError as error:
+        raise SettingsError(
+            f"vouched-clients: {error}", fix="[tracker] vouched-clients: ids of clients, 52 letters each: axon credits"
+        ) from error

@@ -33,6 +33,14 @@ def database_name(database: sqlite_utils.Database) -> str:
         return name
 
 
+def begin_new_log(database: sqlite_utils.Database) -> str:
+    """Go on with the entries that are there under a new name, which is returned: the old heads bind nobody any more."""
+    name = secrets.token_hex(16)
+    database.execute("DELETE FROM heads")
+    database.execute("UPDATE name SET name = ?", [name])
+    return name
+
+
 class OwnTrackerRow:
     """Signs the row anew when it gets old."""
 

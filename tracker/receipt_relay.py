@@ -13,12 +13,13 @@ from dataclasses import dataclass
 
 import sqlite_utils
 
-from axonp2p.errors import AxonError
+from axonp2p.errors import AxonError, LogDamaged
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.ledger_client import hand_in, hand_in_voiding
 from axonp2p.ledger.parcel import parcel_of
 from axonp2p.ledger.receipt import MOST_RECEIPTS
 from axonp2p.logs import get_logger
+from axonp2p.supervision import one_look
 from axonp2p.transport.http_caller import HttpCaller
 from tracker.database import Database
 from tracker.foreign_tokens import token_of
@@ -96,8 +97,11 @@ class ReceiptRelay:
 
     async def _tell(self, other: OtherTracker) -> None:
         try:
-            while await self._tell_some(other):
-                pass
+            with one_look("passing receipts on"):
+                while await self._tell_some(other):
+                    pass
+        except LogDamaged as error:
+            log.error("receipts not passed on", tracker=other.caller.called, reason=error.in_a_line)
         except AxonError as error:
             log.debug("receipts not passed on", tracker=other.caller.called, reason=error.in_a_line)
 
@@ -143,9 +147,15 @@ def _waiting_for(database: sqlite_utils.Database, other: OtherTracker) -> _Waiti
         [upto, last, whole_until, MOST_RECEIPTS],
     ).fetchall()
     numbers = [number for (number,) in found]
-    entries = [(one, token_of(database, one.receipt)) for one in receipts_until_voiding(database, numbers)]
+    damaged: list[LogDamaged] = []
+    receipts = receipts_until_voiding(database, numbers, damaged.append)
+    entries = [(one, token_of(database, one.receipt)) for one in receipts]
+    for error in damaged:
+        log.error("an entry is damaged and not passed on", reason=error.message)
     if numbers and not entries:
-        return _Waiting([], last, moved=True, voiding=numbers[0])
+        if len(damaged) < len(numbers):
+            return _Waiting([], last, moved=True, voiding=numbers[len(damaged)])
+        return _Waiting([], numbers[-1] + 1, moved=True)
     # A first cursor is kept also where there is nothing to tell: what comes from others afterwards goes no further.
     return _Waiting(entries, last, moved=last > upto or cursor is None)
 

@@ -57,6 +57,8 @@ class Routes:
         self._clock = clock
         self._tempo = tempo
         self._keys = RateLimit(ANNOUNCES_A_SECOND_OF_ONE, ANNOUNCES_AT_ONCE_OF_ONE)
+        self.trouble: Callable[[], str] = lambda: ""
+        """What keeps this tracker from its work: a disk that takes nothing, a damaged log; empty when nothing does."""
         self.first_look: Callable[[Row, str], bool | None] = lambda row, source: None
         """Whether a peer that announces from this IP address can be called there; None until that is known."""
 
@@ -116,7 +118,9 @@ class Routes:
     async def receipts(self, request: web.Request) -> web.Response:
         """Receipts that both signed."""
         handed_in = await read_message(request, Receipts, RECEIPTS_LIMIT)
-        return reply(await self._ledger.keep(handed_in.receipts, handed_in.tokens, relayed=handed_in.relayed))
+        source = source_of(_address(request))
+        kept = await self._ledger.keep(handed_in.receipts, handed_in.tokens, relayed=handed_in.relayed, source=source)
+        return reply(kept)
 
     async def voidings(self, request: web.Request) -> web.Response:
         """A conviction, with its evidence."""
@@ -146,6 +150,7 @@ class Routes:
                 "protocol": PROTOCOL_VERSION,
                 "alive": self._table.index.alive(now),
                 "receipts": self._ledger.receipts,
+                "trouble": self.trouble(),
                 "time": now,
                 "you": _address(request),
             }

@@ -107,6 +107,10 @@ class TableIndex:
         row = self._row(place)
         return None if row is None or row.capability is None else read_capability(row.capability)
 
+    def knows(self, peer: PeerId) -> bool:
+        """Whether there is a row of this peer, be it expired or withdrawn."""
+        return self._known(peer) is not None
+
     def alive(self, now: float) -> int:
         """How many peers have a row that is valid and not withdrawn."""
         return self._columns.alive(now)

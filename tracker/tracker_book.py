@@ -131,6 +131,10 @@ class TrackerBook:
         """The tracker at an address."""
         return self._known.get(address)
 
+    def is_known(self, tracker: PeerId) -> bool:
+        """Whether the tracker with this id stands here."""
+        return any(known.tracker == tracker for known in self)
+
     def living(self) -> list[Known]:
         """Those that answered the last question."""
         return [known for known in self._known.values() if known.lives]

@@ -7,6 +7,7 @@ client begins and ends with a look at what is left there. Trackers pass on to ea
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 from types import TracebackType
 from typing import Self
@@ -23,6 +24,9 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 LAST_TRIES = 3
 """So often, at the end of a job, no tracker may answer; then a later job hands in what is left."""
 
+REFUSED_BY = 2
+"""So many trackers have to say that they will never take one, before it is taken out of the book."""
+
 log = get_logger(__name__)
 
 
@@ -32,6 +36,8 @@ class Convictions:
     def __init__(self, book: TrustBook, trackers: TrackerLines) -> None:
         self._book = book
         self._trackers = trackers
+        self._refused: set[bytes] = set()
+        """What one tracker did not take, and there was no other to ask, in this job."""
         self._news = asyncio.Event()
         self._settling = asyncio.Event()
         self._task = asyncio.create_task(self._hand_in_again_and_again(), name="convictions")
@@ -79,14 +85,32 @@ class Convictions:
     async def _hand_in_all(self) -> bool:
         """Whether nothing is left. Raises what no tracker takes for now."""
         for data in await asyncio.to_thread(self._book.convictions):
-            handed_in = decode_as(data, VoidingHandedIn, VOIDING_LIMIT)
-            _, kept = await self._trackers.first(functools.partial(hand_in_voiding, voiding=handed_in))
-            if kept.reason:
-                log.warning("conviction not taken", reason=kept.reason)
+            if data not in self._refused and await self._is_settled(decode_as(data, VoidingHandedIn, VOIDING_LIMIT)):
+                await asyncio.to_thread(self._book.handed_in, data)
             else:
-                log.info("conviction handed in", new=kept.new)
-            await asyncio.to_thread(self._book.handed_in, data)
+                self._refused.add(data)
         return True
+
+    async def _is_settled(self, handed_in: VoidingHandedIn) -> bool:
+        """Whether a tracker took it, or `REFUSED_BY` of them will not: one, which may lie, is not enough."""
+        hand_in = functools.partial(hand_in_voiding, voiding=handed_in)
+        first, kept = await self._trackers.first(hand_in)
+        others = iter([line for line in self._trackers.in_order() if line is not first])
+        refused = 0
+        while True:
+            if not kept.reason:
+                log.info("conviction handed in", new=kept.new)
+                return True
+            refused += 1
+            log.warning("conviction not taken", trackers=refused, reason=kept.reason)
+            if refused >= REFUSED_BY:
+                return True
+            for line in others:
+                with contextlib.suppress(AxonError):
+                    kept = await self._trackers.ask(line, hand_in)
+                    break
+            else:
+                return False  # a later job asks again
 
     async def _unless_settling(self, seconds: float) -> None:
         try:

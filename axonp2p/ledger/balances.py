@@ -6,8 +6,9 @@ Python's own integers, so no number of receipts makes them overflow.
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.receipt import Balance, Receipt
@@ -50,11 +51,17 @@ class Books:
         # Reading a Counter does not add the key: strangers may ask for any.
         return Balance(key=key, earned=str(self._earned[key]), owed=str(self._owed[key]), receipts=self._receipts[key])
 
-    def largest(self, most: int) -> list[Balance]:
-        """The largest earners first, then the largest debtors; at most so many."""
-        known = [key for key, receipts in self._receipts.items() if receipts]
-        order = sorted(known, key=lambda key: (-self._earned[key], -self._owed[key], key))
-        return [self.balance(key) for key in order[:most]]
+    def largest(self, most: int, stands: Callable[[PeerId], int] = lambda key: 0) -> list[Balance]:
+        """The largest earners first, then the largest debtors; at most so many.
+
+        Before both, those of whose earnings most `stands`, where somebody judges that. May run in a thread of its own.
+        """
+        known = [key for key, receipts in list(self._receipts.items()) if receipts]
+
+        def order(key: PeerId) -> tuple[int, int, int, PeerId]:
+            return -stands(key), -self._earned[key], -self._owed[key], key
+
+        return [self.balance(key) for key in heapq.nsmallest(most, known, key=order)]
 
     def taking_part(self, keys: Iterable[PeerId]) -> int:
         """How many receipts have one of `keys` on either side, each counted once."""

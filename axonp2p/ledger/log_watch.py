@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,13 +13,16 @@ from axonp2p.files import replacing
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.log_client import consistency, heads
 from axonp2p.ledger.log_messages import HeadsTold
-from axonp2p.ledger.tree_head import TreeHead, open_head
+from axonp2p.ledger.tree_head import TreeHead, open_head, why_shrunk
 from axonp2p.ledger.watched_logs import WATCHED_LIMIT, ProofWanted, WatchedLogs
+from axonp2p.supervision import one_look
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.wire.envelope import Signed
 
 FILE = "logs-seen"
 """In a program's home."""
+COMPARED_WITHIN_S = 30.0
+"""What one tracker shows; the next look goes on."""
 
 
 @dataclass(frozen=True)
@@ -70,22 +73,38 @@ def keep_watched(home: Path, watched: WatchedLogs) -> None:
 
 
 async def look_at_logs(callers: Sequence[HttpCaller], watched: WatchedLogs) -> list[Looked]:
-    """Ask all of them, side by side, and compare with what was seen before, here and by each of them."""
+    """Ask all of them, side by side, and compare with what was seen before, here and by each of them.
+
+    What one of them answers, or how long it takes, ends no more than the look at that one.
+    """
     answers = await asyncio.gather(*(_ask(caller) for caller in callers))
     heard = [answer for answer in answers if isinstance(answer, _Heard)]
     by_tracker = {one.head.tracker: one for one in heard}
-    for one in heard:
-        await _compare(one.told.own, by_tracker, watched)
-    for one in heard:
-        for signed in one.told.seen:
-            # Whoever was never asked here could be anybody's invention.
-            with contextlib.suppress(PeerMisbehaved):
-                if watched.last(open_head(signed).tracker):
-                    await _compare(signed, by_tracker, watched)
-        for evidence in one.told.evidence:
-            if watched.last(evidence.second.signer):
-                watched.told(evidence)
+    await asyncio.gather(*(_within_time(one, _compare(one.told.own, by_tracker, watched)) for one in heard))
+    await asyncio.gather(*(_within_time(one, _compare_seen(one, by_tracker, watched)) for one in heard))
     return [_looked(answer, watched) if isinstance(answer, _Heard) else answer for answer in answers]
+
+
+async def _within_time(heard: _Heard, work: Coroutine[None, None, None]) -> None:
+    try:
+        async with asyncio.timeout(COMPARED_WITHIN_S):
+            with one_look("comparing a log's heads"):
+                await work
+    except TimeoutError:
+        heard.unproved.append(f"what it shows was not compared within {COMPARED_WITHIN_S:.0f} s")
+    except AxonError as error:
+        heard.unproved.append(error.in_a_line)
+
+
+async def _compare_seen(one: _Heard, by_tracker: dict[PeerId, _Heard], watched: WatchedLogs) -> None:
+    for signed in one.told.seen:
+        # Whoever was never asked here could be anybody's invention.
+        with contextlib.suppress(PeerMisbehaved):
+            if watched.last(open_head(signed).tracker):
+                await _compare(signed, by_tracker, watched)
+    for evidence in one.told.evidence:
+        if watched.last(evidence.second.signer):
+            watched.told(evidence)
 
 
 async def compare_head(signed: Signed[TreeHead], caller: HttpCaller, watched: WatchedLogs) -> None:
@@ -96,8 +115,9 @@ async def compare_head(signed: Signed[TreeHead], caller: HttpCaller, watched: Wa
 
 async def _ask(caller: HttpCaller) -> _Heard | Looked:
     try:
-        told = await heads(caller)
-        return _Heard(caller, told, open_head(told.own))
+        with one_look("asking for a log's head"):
+            told = await heads(caller)
+            return _Heard(caller, told, open_head(told.own))
     except AxonError as error:
         return Looked(caller.called, trouble=error.in_a_line)
 
@@ -114,7 +134,9 @@ async def _have_it_proved(wanted: ProofWanted, heard: _Heard, watched: WatchedLo
     try:
         watched.proved(wanted, await consistency(heard.caller, first, second))
     except AxonError as error:
-        heard.unproved.append(f"its {second} entries are not shown to continue its {first}: {error.in_a_line}")
+        shrunk = why_shrunk(open_head(wanted.first), open_head(wanted.second))
+        why = shrunk or f"its {second} entries are not shown to continue its {first}"
+        heard.unproved.append(f"{why}: {error.in_a_line}")
 
 
 def _looked(heard: _Heard, watched: WatchedLogs) -> Looked:

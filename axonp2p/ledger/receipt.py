@@ -159,6 +159,8 @@ class Balance(Message, frozen=True):
     """FLOPs of accepted work."""
     owed: Total = "0"
     """FLOPs of work that it accepted."""
+    stands: Total = "0"
+    """FLOPs of what it earned that stand at this tracker: by reservations that it trusts, of clients that could pay."""
     receipts: Annotated[int, msgspec.Meta(ge=0)] = 0
     """How many its sums are made of."""
 

@@ -2,7 +2,7 @@
 both be true (pure).
 
 An honest tracker signs heads of one log that only grows, and gives no head an earlier time than that of a smaller one.
-So two of its signatures suffice to convict one that rewrote its past or shows different logs to different people, and
+So its own signatures suffice to convict one that rewrote its past or shows different logs to different people, and
 whoever has them can show them to anybody.
 """
 
@@ -112,18 +112,25 @@ def why_forked(evidence: Evidence) -> str:
 
 
 def why_exclusive(first: TreeHead, second: TreeHead) -> str:
-    """Why two heads of one log cannot both be true, whatever lies between; empty when they can."""
-    if first.size == second.size:
-        if first.root == second.root:
-            return ""
-        return (
-            f"it signed two logs of {first.size} entries: {first.root.hex()[:16]} ({_when(first)}) and "
-            f"{second.root.hex()[:16]} ({_when(second)})"
-        )
+    """Why two heads of one log cannot both be true, whatever lies between; empty when they can.
+
+    A later head of fewer entries is not among them: a tracker whose disk lost what it had synced signs one, and has the
+    same entries again once others gave them back. If it goes on with other entries, its own proof convicts it then.
+    """
+    if first.size != second.size or first.root == second.root:
+        return ""
+    return (
+        f"it signed two logs of {first.size} entries: {first.root.hex()[:16]} ({_when(first)}) and "
+        f"{second.root.hex()[:16]} ({_when(second)})"
+    )
+
+
+def why_shrunk(first: TreeHead, second: TreeHead) -> str:
+    """That a log has lost entries, in words; empty when the larger one of its two heads is not the earlier one."""
     small, large = sorted((first, second), key=lambda head: head.size)
-    if small.time > large.time:
-        return f"its log lost entries: {large.size} of them ({_when(large)}), then {small.size} ({_when(small)})"
-    return ""
+    if small.time <= large.time:
+        return ""
+    return f"its log lost entries: {large.size} of them ({_when(large)}), then {small.size} ({_when(small)})"
 
 
 def _when(head: TreeHead) -> str:

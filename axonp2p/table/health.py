@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 
@@ -25,6 +26,7 @@ class _Page(msgspec.Struct):
     time: float
     version: str
     alive: int
+    trouble: Annotated[str, msgspec.Meta(max_length=1000)] = ""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Health:
     rtt_s: float
     clock_off_s: float
     """Its clock minus ours."""
+    trouble: str = ""
+    """What keeps it from its work, by its own word; empty when nothing does."""
 
 
 async def wrong_clock_among(lines: Sequence[HttpCaller], clock: Clock) -> ClockWrong | None:
@@ -65,4 +69,4 @@ async def ask_health(line: HttpCaller, clock: Clock) -> Health:
         page = msgspec.json.decode(body, type=_Page)
     except msgspec.DecodeError as error:
         raise MalformedMessage(f"{line.called} does not answer as a tracker does") from error
-    return Health(page.time, page.version, page.alive, rtt_s, page.time - middle)
+    return Health(page.time, page.version, page.alive, rtt_s, page.time - middle, page.trouble)

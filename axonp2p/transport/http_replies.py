@@ -14,6 +14,7 @@ from axonp2p.errors import (
     AxonError,
     Busy,
     JobFailed,
+    LogDamaged,
     MalformedMessage,
     MessageTooLarge,
     NotFound,
@@ -54,6 +55,7 @@ _STATUSES: tuple[tuple[type[AxonError], int], ...] = (
     (NotFound, 404),
     (Unreachable, 502),
     (JobFailed, 500),
+    (LogDamaged, 500),
 )
 
 
@@ -123,6 +125,8 @@ def _refuse(request: web.Request, error: AxonError) -> web.Response:
     for kind, status in _STATUSES:
         if isinstance(error, kind):
             answer = reply(refusal_of(error), status)
+            if isinstance(error, LogDamaged):
+                log.error("the log is damaged", path=request.path[:100], message=error.message)
             if isinstance(error, Busy):
                 answer.headers["Retry-After"] = str(math.ceil(error.wait_s))
             return answer

@@ -74,6 +74,10 @@ def _trackers(facts: Facts) -> Iterable[Check]:
     if answering:
         told = ", ".join(f"{tracker.name} ({tracker.rtt_s * 1000:.0f} ms)" for tracker in answering)
         yield ok("trackers", f"{len(answering)} of {len(facts.trackers)} answer: {told}")
+    for tracker in answering:
+        if tracker.hindered:
+            text = f"{tracker.name} answers, and says: {tracker.hindered}"
+            yield Check(State.WARN, "trackers", text, "its operator: make room there, or axon-tracker check")
     for tracker in facts.trackers:
         if not tracker.trouble:
             continue

@@ -23,6 +23,8 @@ class TrackerFacts:
     clock_off_s: float = 0.0
     """Its clock minus ours."""
     version: str = ""
+    hindered: str = ""
+    """What keeps it from its work, by its own word: it answers all the same."""
     alive: int = 0
     """Peers that it knows, by its word."""
     peers: frozenset[PeerId] = frozenset()

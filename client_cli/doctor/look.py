@@ -116,6 +116,7 @@ async def _ask_everything(address: str, line: HttpCaller, facts: TrackerFacts, c
         rtt_s=health.rtt_s,
         clock_off_s=health.clock_off_s,
         version=health.version,
+        hindered=" ".join(health.trouble.split()),
         alive=found.fitting,
         peers=frozenset(row.peer for row in found.rows),
         names={row.peer: row.name for row in found.rows},

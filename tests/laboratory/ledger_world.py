@@ -23,6 +23,7 @@ from axonp2p.settings import TrackerSettings
 from axonp2p.wire.codec import Message, decode_as, encode
 from tests.fakes import ManualClock
 from tracker.database import Database
+from tracker.intake import Trust
 from tracker.keeping import back_up, check_home, restore
 from tracker.ledger_keeper import LedgerKeeper
 from tracker.log_keeper import LogKeeper
@@ -47,11 +48,12 @@ class Ledger:
     def open(self) -> None:
         """Begin, or go on, with what is on the disk."""
         self.database = Database(self.home / "tracker.db")
-        self.keeper = LedgerKeeper(self.database)
+        self.keeper = LedgerKeeper(self.database, Trust(trusted=lambda tracker: True))
         self.keeper.load()
         self.name = self.database.load(database_name)
         self.log = LogKeeper(self.key, self.database, self.clock)
-        self.log.load(self.name)
+        assert self.log.load(self.name) is None
+        self.log.begin(self.name)
         self.watcher = LogWatcher(self.home, self.database, self.keeper, self._others)
         self.relay = ReceiptRelay(self.database, self._others)
         self.database.start()

@@ -14,11 +14,11 @@ from axonp2p.ledger.ledger_client import hand_in
 from axonp2p.ledger.receipt import DoublySigned
 from axonp2p.reservation.reserving import new_uuid
 from axonp2p.reservation.token import Token
-from axonp2p.table.tracker_client import line_to
+from axonp2p.table.tracker_client import announce, line_to
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import sign
-from tests.fakes import make_receipt, sign_both
+from tests.fakes import make_receipt, make_row, sign_both
 from tests.system.processes import Processes
 from tests.unit.tracker.logs import rewrite
 
@@ -46,6 +46,8 @@ def job(rounds: int) -> tuple[list[DoublySigned], bytes]:
 async def pay(address: str, rounds: int) -> None:
     receipts, token = job(rounds)
     async with line_to(PinnedAddress.parse(address)) as line:
+        # On a reservation of a tracker that nobody knows: the peer has to be one that is known.
+        await announce(line, sign(PEER, make_row(PEER, now=time.time(), sequence=int(time.time() * 1000))))
         assert (await hand_in(line, receipts, [token])).new == rounds
 
 

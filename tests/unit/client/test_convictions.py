@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,17 @@ VOIDINGS = [voiding_of(CLIENT, evidence_against(key_of(name), CLIENT, "job-1", R
 class Trackers:
     """Stands for the trackers: the first `away` times none answers; then they give `reason`."""
 
-    def __init__(self, away: int = 0, reason: str = "") -> None:
-        self.away, self.reason = away, reason
+    def __init__(self, away: int = 0, reason: str = "", others: Sequence[Trackers] = ()) -> None:
+        self.away, self.reason, self.others = away, reason, others
         self.taken: list[VoidingHandedIn] = []
+
+    def in_order(self) -> list[Trackers]:
+        return [self, *self.others]
+
+    async def ask(self, line: Trackers, ask: Callable[[Any], Awaitable[Any]]) -> Any:
+        if line.away:
+            raise TrackerUnreachable("no tracker answers")
+        return await ask(line)
 
     async def first(self, ask: Callable[[Any], Awaitable[Any]]) -> tuple[Any, Any]:
         if self.away:
@@ -87,7 +95,20 @@ async def test_what_no_tracker_took_is_handed_in_by_a_later_job(book: TrustBook)
     assert trackers.taken == VOIDINGS[:1]
 
 
-async def test_what_is_refused_for_good_is_not_tried_again(book: TrustBook) -> None:
+async def test_what_two_trackers_refuse_for_good_is_not_tried_again(book: TrustBook) -> None:
     book.add_conviction(encode(VOIDINGS[0]))
-    await settled(book, Trackers(reason="the evidence does not convict otter"))
+    why = "the evidence does not convict otter"
+    away, second, third = Trackers(away=1), Trackers(reason=why), Trackers(reason=why)
+    await settled(book, Trackers(reason=why, others=[away, second, third]))
+    assert (len(second.taken), len(third.taken)) == (1, 0)
     assert book.convictions() == []
+
+
+async def test_one_tracker_that_lies_takes_nothing_out_of_the_book(book: TrustBook) -> None:
+    book.add_conviction(encode(VOIDINGS[0]))
+    liar = Trackers(reason="no")
+    await settled(book, liar)
+    assert (len(liar.taken), len(book.convictions())) == (1, 1)
+    good = Trackers()
+    await settled(book, Trackers(reason="no", others=[good]))
+    assert (good.taken, book.convictions()) == (VOIDINGS[:1], [])

@@ -11,7 +11,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.ledger.log_messages import HEADS_LIMIT, MOST_EVIDENCE, PROOF_LIMIT, HeadsTold
 from axonp2p.ledger.merkle import LONGEST_PATH, consistency_path, leaf_hash, root
 from axonp2p.ledger.tiles import node_reader, tiles_after
-from axonp2p.ledger.tree_head import ConsistencyProof, Evidence, TreeHead, open_head, why_forked
+from axonp2p.ledger.tree_head import ConsistencyProof, Evidence, TreeHead, open_head, why_forked, why_shrunk
 from axonp2p.ledger.watched_logs import MOST_WATCHED, WATCHED_LIMIT, ProofWanted, WatchedLogs
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, sign
@@ -92,11 +92,32 @@ def test_two_logs_of_one_size_need_no_proof():
     assert "two logs of 5 entries" in watched.convicted[0].why
 
 
-def test_a_log_that_lost_entries_needs_no_proof():
+def test_a_log_that_lost_entries_is_not_believed_until_it_has_them_again():
     watched = WatchedLogs()
     hear(watched, HONEST, 5)
-    assert watched.heard(HONEST.head(3, time=2000)) is None
-    assert "5 of them (1970-01-01 00:16:45 UTC), then 3" in watched.convicted[0].why
+    wanted = watched.heard(HONEST.head(3, time=2000))
+    assert wanted is not None
+    small, large = open_head(wanted.first), open_head(wanted.second)
+    assert (small.size, large.size) == (3, 5)
+    assert "5 of them (1970-01-01 00:16:45 UTC), then 3" in why_shrunk(small, large)
+    assert not watched.convicted
+    hear(watched, HONEST, 7, time=3000)
+    assert (last_size(watched), watched.convicted) == (7, [])
+
+
+def test_a_log_that_lost_entries_and_goes_on_with_others_is_convicted():
+    watched = WatchedLogs()
+    hear(watched, HONEST, 5)
+    assert watched.heard(HONEST.head(2, time=2000)) is not None
+    hear(watched, REWRITTEN, 7, time=3000)
+    assert "rewrote its past" in watched.convicted[0].why
+
+
+def test_an_old_conviction_for_lost_entries_alone_is_forgotten():
+    """Evidence that an earlier version kept, or shows."""
+    watched = WatchedLogs()
+    watched.told(Evidence(first=HONEST.head(3, time=2000), second=HONEST.head(5)))
+    assert not watched.convicted
 
 
 def test_one_that_does_not_prove_is_not_convicted_and_not_believed():

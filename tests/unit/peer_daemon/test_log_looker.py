@@ -37,7 +37,7 @@ class Peer:
     lines: TrackerLines
     clock: ManualClock
 
-    async def earns(self, lab: Running, rounds: int, *, handed_in: bool = True) -> None:
+    async def earns(self, lab: Running, rounds: int, *, handed_in: bool = True, by: str = "") -> None:
         """A job of so many rounds; its receipts are acknowledged, also when they were given to nobody."""
         uuid, issuer = await reserved(lab, ADA), lab.tracker.key.peer_id
         lease = Lease(
@@ -57,7 +57,7 @@ class Peer:
         waiting = self.book.waiting(issuer, issuer)
         if handed_in:
             await hand_in(lab.caller, [one.doubly for one in waiting])
-        self.book.handed_in(waiting, issuer, {})
+        self.book.settle(waiting, by or issuer)
         lab.clock.time += 2  # heads are told for a second
 
 
@@ -111,6 +111,14 @@ async def test_a_receipt_that_a_tracker_took_and_does_not_have_is_told_once_it_h
     (found,) = peer.proofs.told().logs
     assert found.wrong.startswith("a receipt of job-1 is not proved to be in its log: ")
     assert "no such entry" in found.wrong
+
+
+async def test_an_honest_tracker_that_never_got_a_receipt_is_not_called_false(peer: Peer, lab: Running):
+    await peer.earns(lab, 2, handed_in=False, by=CLIENT.peer_id)
+    lab.clock.time += 2 * SETTLED_AFTER_S
+    await peer.looker.look()
+    (found,) = peer.proofs.told().logs
+    assert (found.proved, found.wrong) == (0, "")
 
 
 async def test_a_log_that_was_rewritten_is_named_also_after_a_restart(peer: Peer, lab: Running, tmp_path: Path):

@@ -100,32 +100,51 @@ def test_a_receipt_of_another_client_or_without_its_signature_is_refused(book):
     assert book.waiting(ISSUER, ISSUER) == []
 
 
-def test_its_issuer_has_the_last_word_on_a_receipt(book):
+OTHER = STRANGER.peer_id
+
+
+def test_what_trackers_say_settles_nothing_and_they_are_not_asked_again(book):
     for number in (1, 2, 3):
         book.sign(encode_signed(CLIENT, receipt(number)), LEASE)
     waiting = book.waiting(ISSUER, ISSUER)
     assert [one.token for one in waiting] == [b"the token"] * 3
-    book.handed_in(waiting[:2], ISSUER, {0: "unknown"})
+    book.heard(waiting[:2], ISSUER, {0: "unknown"})
     assert [one.number for one in book.waiting(ISSUER, ISSUER)] == [3]
+    assert [one.number for one in book.waiting(ISSUER, OTHER)] == [1, 2, 3]
+    assert [one.number for one in book.unproved(ISSUER)] == [2]
     assert book.issuers() == [ISSUER]
 
 
-def test_what_another_tracker_refuses_waits_for_the_issuer(book):
+def test_one_that_nobody_but_the_issuer_has_is_told(book, clock):
+    book.sign(encode_signed(CLIENT, receipt(1)), LEASE)
+    book.heard(book.waiting(ISSUER, ISSUER), ISSUER, {})
+    assert book.lacks_other(ISSUER, clock.now() - 60)
+    book.heard(book.waiting(ISSUER, OTHER), OTHER, {})
+    assert not book.lacks_other(ISSUER, clock.now() - 60)
+    assert book.lacks_other(ISSUER, clock.now() + 60)  # it took it long ago, and has not proved it
+
+
+def test_what_all_that_count_refuse_is_given_up_and_nothing_else(book):
     for number in (1, 2):
         book.sign(encode_signed(CLIENT, receipt(number)), LEASE)
-    other = STRANGER.peer_id
-    book.handed_in(book.waiting(ISSUER, other), other, {0: "the reservation is unknown"})
-    assert book.waiting(ISSUER, other) == []
-    assert [one.number for one in book.waiting(ISSUER, ISSUER)] == [1]
-    assert [one.number for one in book.waiting(ISSUER, "another one")] == [1]
+    book.heard(book.waiting(ISSUER, ISSUER), ISSUER, {0: "no", 1: "no"})
+    book.give_up(frozenset())
+    book.give_up(frozenset({ISSUER, OTHER}))
+    assert book.issuers() == [ISSUER]
+    book.heard(book.waiting(ISSUER, OTHER), OTHER, {0: "no"})
+    book.give_up(frozenset({ISSUER, OTHER}))
+    assert [one.number for one in book.unproved(OTHER)] == [2]
 
 
 def test_tokens_go_when_nothing_waits_for_them(book, tmp_path):
     for number in (1, 2):
         book.sign(encode_signed(CLIENT, receipt(number)), LEASE)
-        book.handed_in(book.waiting(ISSUER, ISSUER)[:1], ISSUER, {})
+        book.settle(book.waiting(ISSUER, ISSUER)[:1], OTHER)
         assert book.issuers() == []
-        assert book._database.execute("SELECT count(*) FROM tokens").fetchone()[0] == 0
+        for table in ("tokens", "acknowledged", "refusals"):
+            assert book._database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] == 0
+    assert {one.tracker for one in book.some_confirmed(2, [0.5], OTHER)} == {OTHER}
+    assert len(book.some_confirmed(2, [], ISSUER)) == 2
 
 
 def test_a_book_of_an_earlier_version_is_read(tmp_path, clock):
@@ -134,6 +153,7 @@ def test_a_book_of_an_earlier_version_is_read(tmp_path, clock):
     with before._database:
         before._database.execute("DROP TABLE tokens")
         before._database.execute("DROP TABLE refusals")
+        before._database.execute("ALTER TABLE receipts DROP COLUMN tracker")
     before.close()
     after = ReceiptsBook(tmp_path / "receipts.db", PEER, clock)
     assert [one.token for one in after.waiting(ISSUER, ISSUER)] == [b""]
@@ -159,11 +179,12 @@ def test_what_was_earned_follows_each_answer_and_is_the_same_after_a_restart(boo
         book.sign(encode_signed(CLIENT, receipt(number)), LEASE)
         book.sign(encode_signed(CLIENT, receipt(number)), LEASE)
     assert flops(book, clock) == (4, 0, 4)
-    other, waiting = STRANGER.peer_id, book.waiting(ISSUER, ISSUER)
-    book.handed_in(waiting[:2], other, {1: "the reservation is unknown"})
-    assert flops(book, clock) == (4, 1, 3)
-    for _ in range(2):  # an answer that is heard twice counts once
-        book.handed_in(waiting[:3], ISSUER, {2: "its client is banned"})
+    waiting = book.waiting(ISSUER, ISSUER)
+    book.heard(waiting[:3], OTHER, {2: "its client is banned"})
+    assert flops(book, clock) == (4, 0, 4)
+    for _ in range(2):  # a proof that is heard twice counts once
+        book.settle(waiting[:2], OTHER)
+        book.give_up(frozenset({OTHER}))
     assert flops(book, clock) == (3, 2, 1)
     again = ReceiptsBook(tmp_path / "receipts.db", PEER, clock)
     assert flops(again, clock) == flops(book, clock)

@@ -42,6 +42,11 @@ class Running:
         usual: dict[str, Any] = {"uuid": new_uuid(), "kinds": ["train"], "seconds": 600, "now": self.clock.now()}
         return await reserve(self.caller, client, [peer.peer_id for peer in peers], **(usual | changes))
 
+    def trusts(self, *trackers: PrivateKey | Running) -> None:
+        """As if its settings named these trackers, and no others."""
+        ids = {(one.tracker.key if isinstance(one, Running) else one).peer_id for one in trackers}
+        self.tracker.is_trusted = ids.__contains__
+
     async def stop(self) -> None:
         await self.caller.close()
         await self.tracker.stop()

@@ -78,6 +78,7 @@ def tamper(home: Path, *statements: tuple[str, list[object]]) -> None:
 
 def rewrite(home: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
     """Change the entries and make every hash anew, and forget what was signed: what its operator could do."""
+    (home / "last-head").unlink(missing_ok=True)
     database = sqlite_utils.Database(home / "tracker.db")
     entries = change([entry for (entry,) in database.execute("SELECT entry FROM entries ORDER BY number").fetchall()])
     with database.atomic():

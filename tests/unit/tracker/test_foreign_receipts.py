@@ -40,6 +40,7 @@ def doubly(peer: PrivateKey, reservation: str, number: int = 1, client: PrivateK
 
 
 async def test_another_trackers_token_makes_its_receipts_good(lab: Running):
+    lab.trusts(FAR)
     uuid = new_uuid()
     token = encode(token_by(FAR, ADA, BEN, uuid=uuid))
     kept = await hand_in(lab.caller, [doubly(ADA, uuid), doubly(BEN, uuid)], [token])
@@ -47,6 +48,7 @@ async def test_another_trackers_token_makes_its_receipts_good(lab: Running):
 
 
 async def test_a_peers_own_token_is_for_itself_alone(lab: Running):
+    await lab.announce(ADA, BEN)
     uuid = new_uuid()
     token = encode(token_by(ADA, ADA, uuid=uuid))
     assert (await hand_in(lab.caller, [doubly(ADA, uuid)], [token])).new == 1
@@ -57,10 +59,11 @@ async def test_a_peers_own_token_is_for_itself_alone(lab: Running):
 
 async def test_the_token_comes_once_and_is_remembered_also_after_a_restart(start: Start, tmp_path: Path):
     first = await start()
+    await first.announce(ADA)
     uuid = new_uuid()
     await hand_in(first.caller, [doubly(ADA, uuid)], [encode(token_by(FAR, ADA, uuid=uuid))])
     await first.stop()
-    again = await start()
+    again = await start(clock=first.clock)
     assert (await hand_in(again.caller, [doubly(ADA, uuid), doubly(ADA, uuid, 2)])).new == 1
 
 
@@ -72,6 +75,7 @@ async def test_a_token_without_a_good_receipt_leaves_nothing_behind(lab: Running
 
 
 async def test_a_strangers_token_with_the_same_uuid_stands_in_nobodys_way(lab: Running):
+    await lab.announce(ADA, BEN)
     uuid = new_uuid()
     squatter = encode(token_by(OTHER, BEN, uuid=uuid, client=key_of("mallory").peer_id))
     bait = sign_both(key_of("mallory"), BEN, make_receipt(key_of("mallory"), BEN, uuid))
@@ -81,6 +85,7 @@ async def test_a_strangers_token_with_the_same_uuid_stands_in_nobodys_way(lab: R
 
 
 async def test_a_forged_token_is_told_and_the_other_receipts_count(lab: Running):
+    lab.trusts(FAR)
     uuid, good = new_uuid(), new_uuid()
     forged = token_by(FAR, ADA, uuid=uuid)
     forged = Signed(signer=OTHER.peer_id, payload=forged.payload, signature=forged.signature)

@@ -151,6 +151,7 @@ async def target(start: Start, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     monkeypatch.setattr(sync.own, "peer", LATER.peer_id)
     pusher = Known("https://127.0.0.1:1", TrackerStanding.VOUCHED, CLIENT.peer_id)
     monkeypatch.setattr(sync.book, "living_one", lambda tracker: pusher if tracker == pusher.tracker else None)
+    lab.trusts(key_of("a tracker that is gone"))
     async with aiohttp.ClientSession() as http:
         target = Target(lab, http, "")
         for path, message in SAID.items():

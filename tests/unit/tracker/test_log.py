@@ -102,6 +102,7 @@ async def test_a_head_is_never_earlier_than_that_of_fewer_entries(lab: Running):
 async def test_of_two_receipts_with_one_number_every_tracker_counts_the_same(start: Start, tmp_path: Path):
     _made(tmp_path, "first", "second")
     labs = [await start(tmp_path / name) for name in ("first", "second")]
+    labs[1].trusts(labs[0])
     uuid = await reserved(labs[0], ADA)
     token = encode(await labs[0].reserve(CLIENT, ADA, uuid=uuid))
     forks = [sign_both(CLIENT, ADA, make_receipt(CLIENT, ADA, uuid, flops=flops)) for flops in (10**12, 2 * 10**12, 5)]
@@ -144,6 +145,7 @@ async def watching(others: Callable[[], list[Running]], home: Path, by: Running)
 async def test_what_only_a_third_tracker_knows_is_fetched_from_its_log(start: Start, tmp_path: Path):
     _made(tmp_path, "first", "second")
     first, second = await start(tmp_path / "first"), await start(tmp_path / "second")
+    second.trusts(first)
     await paid(first, ADA, BEN, rounds=120)
     async with watching(lambda: [first], tmp_path / "second", second) as watcher:
         for _ in range(3):
@@ -204,8 +206,13 @@ async def test_a_damaged_entry_is_not_told(start: Start, tmp_path: Path):
     await paid(lab, ADA, rounds=3)
     await head(lab)
     tamper(tmp_path, ("UPDATE entries SET entry = CAST(entry || x'00' AS BLOB) WHERE number = 1", []))
-    with pytest.raises(Refused, match="error inside"):
-        await log_client.history(lab.caller, ADA.peer_id)
+    for asked in (
+        log_client.history(lab.caller, ADA.peer_id),
+        log_client.entries(lab.caller, [0, 1]),
+        log_client.entries(lab.caller, [1]),
+    ):
+        with pytest.raises(Refused, match="entry 1 of the log was changed"):
+            await asked
 
 
 TOKEN_INDEXES = ("used_issued", "source_issued_used_peers", "client_issued_used_peers")

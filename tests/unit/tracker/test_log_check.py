@@ -197,7 +197,7 @@ def test_an_invented_row_in_the_index(good: Path):
     with copied(good) as home:
         tamper(
             home,
-            ("INSERT INTO receipts SELECT 999, place, client, peer, job, flops, 1 FROM receipts LIMIT 1", []),
+            ("INSERT INTO receipts SELECT 999, place, client, peer, job, flops, 1, 0 FROM receipts LIMIT 1", []),
         )
         assert 999 in named(home)
 

@@ -76,6 +76,7 @@ def homes(tmp_path: Path) -> list[Path]:
 
 async def test_another_tracker_hears_of_every_receipt(start: Start, homes: list[Path]):
     first, second = await start(homes[0]), await start(homes[1])
+    second.trusts(first)
     await paid(first, ADA, BEN, rounds=MOST_RECEIPTS)
     async with relaying(lambda: [as_other(second)], homes[0]) as relay:
         relay.nudge()
@@ -87,6 +88,7 @@ async def test_another_tracker_hears_of_every_receipt(start: Start, homes: list[
 
 async def test_the_cursor_survives_a_restart(start: Start, homes: list[Path]):
     first, second = await start(homes[0]), await start(homes[1])
+    second.trusts(first)
     await paid(first, ADA, rounds=3)
     for _ in range(2):
         async with relaying(lambda: [as_other(second)], homes[0]) as relay:
@@ -96,6 +98,8 @@ async def test_the_cursor_survives_a_restart(start: Start, homes: list[Path]):
 
 async def test_what_was_passed_on_travels_no_further(start: Start, homes: list[Path]):
     first, second, third = [await start(home) for home in homes]
+    second.trusts(first)
+    third.trusts(first, second)
     await paid(second, BEN)
     async with relaying(lambda: [as_other(third)], homes[1]) as onward:
         onward.nudge()
@@ -111,6 +115,8 @@ async def test_what_was_passed_on_travels_no_further(start: Start, homes: list[P
 
 async def test_one_that_begins_empty_does_not_tell_what_it_was_told(start: Start, homes: list[Path]):
     first, second, third = [await start(home) for home in homes]
+    second.trusts(first)
+    third.trusts(first, second)
     async with relaying(lambda: [as_other(third)], homes[1]) as onward:
         onward.nudge()
         await until(lambda: _cursors(homes[1]) == [("a" * 32, 0)])
@@ -125,6 +131,8 @@ async def test_one_that_begins_empty_does_not_tell_what_it_was_told(start: Start
 
 async def test_a_tracker_that_lost_its_database_is_told_everything(start: Start, homes: list[Path]):
     first, second, third = [await start(home) for home in homes]
+    second.trusts(first)
+    third.trusts(first, second)
     await paid(first, ADA)
     async with relaying(lambda: [as_other(second)], homes[0]) as relay:
         relay.nudge()
@@ -138,6 +146,8 @@ async def test_a_tracker_that_lost_its_database_is_told_everything(start: Start,
 
 async def test_one_that_is_away_keeps_nobody_waiting_and_is_told_later(start: Start, homes: list[Path]):
     first, second, third = [await start(home) for home in homes]
+    second.trusts(first)
+    third.trusts(first, second)
     away = HttpCaller(third.address, called="tracker away", timeout_s=PATIENCE_S)
     others = [OtherTracker(third.tracker.key.peer_id, "c" * 32, away), as_other(second)]
     await third.tracker.stop()
@@ -146,6 +156,7 @@ async def test_one_that_is_away_keeps_nobody_waiting_and_is_told_later(start: St
         relay.nudge()
         await until(lambda: second.tracker.ledger.receipts == 1)
         back = await start(homes[2])
+        back.trusts(first)
         others[0] = as_other(back, "c" * 32)
         relay.nudge()
         await until(lambda: back.tracker.ledger.receipts == 1)

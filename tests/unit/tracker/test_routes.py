@@ -435,6 +435,7 @@ async def test_health_tells_how_it_is(lab: Running):
         "protocol": 1,
         "alive": 1,
         "receipts": 0,
+        "trouble": "",
         "time": NOW,
         "you": "127.0.0.1",
     }

@@ -111,7 +111,7 @@ async def test_without_evidence_that_convicts_nothing_is_void(lab: Running):
     assert "did not give its reservation" in await refused(lab, voiding_of(CLIENT, nobody))
     not_in_it = evidence_against(ADA, CLIENT, "job-1", uuid)
     assert "was not reserved" in await refused(lab, voiding_of(CLIENT, not_in_it))
-    assert "was not reserved" in await refused(lab, against(client="mallory"))
+    assert "belongs to another client" in await refused(lab, against(client="mallory"))
     assert await earned(lab) == [10**12]
     assert (await hand_in_voiding(lab.caller, good)).new
 
@@ -146,6 +146,9 @@ async def test_a_tracker_that_knows_no_token_takes_those_that_come_along(start: 
     handed_in = await convicted(first, of=ADA, reservation=uuid)
     assert "did not give its reservation" in await refused(second, handed_in)
     told = await log_client.evidence(first.caller, hashlib.sha256(handed_in.evidence).digest())
+    not_trusted = await refused(second, msgspec.structs.replace(handed_in, tokens=told.tokens))
+    assert "no tracker that this one trusts" in not_trusted
+    second.trusts(first)
     kept = await hand_in_voiding(second.caller, msgspec.structs.replace(handed_in, tokens=told.tokens))
     assert kept == VoidingKept(new=True)
     assert (await log_client.evidence(second.caller, hashlib.sha256(told.evidence).digest())) == told
