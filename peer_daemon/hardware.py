@@ -17,6 +17,7 @@ import msgspec
 from axonp2p.files import write_whole
 from axonp2p.logs import get_logger
 from axonp2p.peers.capability import Gpu
+from axonp2p.wire.quantities import Count, Line, Number
 from peer_daemon.offer import Distribution, Machine, Wishes, lent_cores, packages_worth_naming, with_gflops
 from peer_daemon.speed import thread_environment
 
@@ -30,10 +31,10 @@ _CGROUP = Path("/sys/fs/cgroup")
 class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """HOME/hardware.json: a speed, and what it was measured on."""
 
-    processor: str
-    cores: int
-    numpy: str
-    gflops: float
+    processor: Line
+    cores: Count
+    numpy: Line
+    gflops: Number
 
 
 async def look_at_machine(home: Path, wishes: Wishes) -> Machine:

@@ -19,6 +19,7 @@ from axonp2p.reservation.token import Token
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
+from axonp2p.wire.quantities import Count
 
 log = get_logger(__name__)
 
@@ -26,7 +27,7 @@ log = get_logger(__name__)
 class KeptLease(msgspec.Struct, frozen=True, kw_only=True):
     """All that it takes to find a peer again, and to show it its promise."""
 
-    rank: int
+    rank: Count
     name: str
     row: bytes
     token: bytes

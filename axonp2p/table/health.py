@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 
 from axonp2p.clock import Clock
 from axonp2p.errors import MalformedMessage
 from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.wire.quantities import Count, UnixMoment
 
 _PATH = "/v1/health"
 _LIMIT = 4096
@@ -17,9 +19,9 @@ _LIMIT = 4096
 class _Page(msgspec.Struct):
     """What we read of a tracker's health page."""
 
-    time: float
-    version: str
-    alive: int
+    time: UnixMoment
+    version: Annotated[str, msgspec.Meta(max_length=64)]
+    alive: Count
 
 
 @dataclass(frozen=True)

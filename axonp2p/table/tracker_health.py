@@ -15,8 +15,10 @@ from typing import Annotated, Any
 import msgspec
 
 from axonp2p.errors import SettingsError
+from axonp2p.identity.peer_id import PeerIdOrNone
 from axonp2p.table.records import MOST_TRACKERS, TrackerAddress
 from axonp2p.transport.address import PinnedAddress
+from axonp2p.wire.quantities import UnixMoment
 
 FIRST_RETRY_S = 1.0
 LONGEST_RETRY_S = 300.0
@@ -26,27 +28,25 @@ _PART_OF_OUTAGE = 16
 _SLOWLY = 0.3
 """How much a new round trip counts beside the ones before."""
 
-Moment = Annotated[float, msgspec.Meta(ge=0, le=2**53)]
-
 
 class TrackerState(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What is remembered of one tracker."""
 
     address: TrackerAddress
     """https://HOST:PORT#FINGERPRINT"""
-    tracker: str = ""
+    tracker: PeerIdOrNone = ""
     """Its id, once it is known."""
     learnt: bool = False
     """Whether another tracker named it; the settings do otherwise."""
     failures: Annotated[int, msgspec.Meta(ge=0, le=2**31)] = 0
     """In a row; 0 when it is not known to be away."""
-    away_since: Moment = 0.0
+    away_since: UnixMoment = 0.0
     """When the first of them was."""
-    next_try: Moment = 0.0
+    next_try: UnixMoment = 0.0
     """Not to be asked before, unless nobody else is left."""
-    answered: Moment = 0.0
+    answered: UnixMoment = 0.0
     """When it last answered; 0 for never."""
-    heard: Moment = 0.0
+    heard: UnixMoment = 0.0
     """When it last answered or was named by another tracker."""
     rtt_s: Annotated[float, msgspec.Meta(ge=0, le=1e6)] | None = None
     """Seconds that an answer takes, smoothed."""

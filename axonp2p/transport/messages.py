@@ -11,6 +11,7 @@ from axonp2p.identity.fingerprint import FINGERPRINT_BYTES
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import Signable
+from axonp2p.wire.quantities import Count, ProtocolVersion
 
 NONCE_BYTES = 32
 HANDSHAKE_LIMIT = 1024
@@ -22,7 +23,7 @@ Text = Annotated[str, msgspec.Meta(max_length=LONGEST_TEXT)]
 Uuid = Annotated[str, msgspec.Meta(min_length=36, max_length=36)]
 Nonce = Annotated[bytes, msgspec.Meta(min_length=NONCE_BYTES, max_length=NONCE_BYTES)]
 Fingerprint = Annotated[bytes, msgspec.Meta(min_length=FINGERPRINT_BYTES, max_length=FINGERPRINT_BYTES)]
-Address = Annotated[str, msgspec.Meta(max_length=255, pattern=r"^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}$")]
+Address = Annotated[str, msgspec.Meta(max_length=255, pattern=r"^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}\Z")]
 """HOST:PORT; an IPv6 address stands in brackets."""
 RelayAddress = Annotated[
     str,
@@ -37,7 +38,7 @@ Relays = Annotated[list[RelayAddress], msgspec.Meta(max_length=MOST_RELAYS)]
 class Challenge(Message, tag=True, frozen=True):
     """The listener's first word: sign this."""
 
-    protocol: int
+    protocol: ProtocolVersion
     nonce: Nonce
     """Fresh for each session."""
     listener: PeerId
@@ -50,7 +51,7 @@ class Hello(Signable, frozen=True):
     PURPOSE: ClassVar[str] = "axon/session/1"
     LIMIT: ClassVar[int] = 512
 
-    protocol: int
+    protocol: ProtocolVersion
     nonce: Nonce
     """The challenge's."""
     listener: PeerId
@@ -65,7 +66,7 @@ class Welcome(Message, tag=True, frozen=True):
 class Refusal(Message, tag=True, frozen=True):
     """No, with the reason: an error of the family, by its code (docs/errors.md)."""
 
-    code: Annotated[str, msgspec.Meta(pattern=r"^AX-[0-9]{3}$")]
+    code: Annotated[str, msgspec.Meta(pattern=r"^AX-[0-9]{3}\Z")]
     """Of docs/errors.md."""
     message: Text
     """What happened, in a sentence."""
@@ -83,7 +84,7 @@ class JoinMesh(Message, tag=True, frozen=True):
 class MeshJoined(Message, tag=True, frozen=True):
     """You are on my roster. Each side says it once, the listener first; then only `Carry` travels."""
 
-    received: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    received: Count
     """How many `Carry` of yours I have had, on all links of ours so far: go on after that one."""
 
 

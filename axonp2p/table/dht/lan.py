@@ -20,6 +20,7 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.table.records import Port, TrackerAddress
 from axonp2p.transport.address import join_host_port
+from axonp2p.wire.quantities import IpText
 
 SERVICE = "_axon._udp.local."
 ANSWER_MS = 3000
@@ -39,7 +40,7 @@ class LanPeer(msgspec.Struct, frozen=True):
     """Its id."""
     name: Annotated[str, msgspec.Meta(max_length=32)]
     """What people see."""
-    hosts: Annotated[list[str], msgspec.Meta(max_length=8)]
+    hosts: Annotated[list[IpText], msgspec.Meta(max_length=8)]
     """Its IP addresses."""
     dht: Port
     """UDP port of its DHT node; 0 when it has none."""

@@ -11,6 +11,7 @@ import msgspec
 
 from axonp2p.files import write_whole
 from axonp2p.transport.messages import Address
+from axonp2p.wire.quantities import UnixMoment
 
 MOST_SAVED = 200
 LARGEST_FILE = 64 * 1024
@@ -23,7 +24,7 @@ class SavedContact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     address: Address
     """HOST:PORT."""
-    heard: Annotated[float, msgspec.Meta(ge=0, le=2**53)]
+    heard: UnixMoment
     """When it last answered, Unix seconds."""
 
 
