@@ -14,6 +14,7 @@ import psutil
 
 from axonp2p.errors import SettingsError
 from axonp2p.files import write_whole
+from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count, Line, UnixMoment
 
 FILE_NAME = "swarm.json"
@@ -63,7 +64,7 @@ def read_record(home: Path) -> SwarmRecord | None:
     """The record in `home`, or None when there is none. Raises `SettingsError` when it cannot be read."""
     path = home / FILE_NAME
     try:
-        return msgspec.json.decode(path.read_bytes(), type=SwarmRecord)
+        return decode_json(path.read_bytes(), SwarmRecord)
     except FileNotFoundError:
         return None
     except (msgspec.DecodeError, OSError) as error:

@@ -17,6 +17,7 @@ import msgspec
 from axonp2p.files import write_whole
 from axonp2p.logs import get_logger
 from axonp2p.peers.capability import Gpu
+from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count, Line, Number
 from peer_daemon.offer import Distribution, Machine, Wishes, lent_cores, packages_worth_naming, with_gflops
 from peer_daemon.speed import thread_environment
@@ -72,7 +73,7 @@ async def _speed(cache: Path, cores: int) -> float:
 
 def _read(cache: Path) -> Measured | None:
     try:
-        return msgspec.json.decode(cache.read_bytes(), type=Measured)
+        return decode_json(cache.read_bytes(), Measured)
     except (OSError, msgspec.DecodeError):
         return None  # not there, or of another version: measured again
 

@@ -11,6 +11,7 @@ from axonp2p.clock import Clock
 from axonp2p.errors import SettingsError
 from axonp2p.files import write_whole
 from axonp2p.logs import get_logger
+from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Number, UnixMoment
 from peer_daemon.course import Wanted
 
@@ -121,7 +122,7 @@ class OrdersBook:
 def _read(path: Path) -> Orders:
     try:
         with path.open("rb") as file:
-            return msgspec.json.decode(file.read(_LARGEST_FILE), type=Orders)
+            return decode_json(file.read(_LARGEST_FILE), Orders)
     except FileNotFoundError:
         return Orders()
     except (OSError, msgspec.DecodeError) as error:

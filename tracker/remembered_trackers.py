@@ -10,6 +10,7 @@ import msgspec
 from axonp2p.files import write_whole
 from axonp2p.logs import get_logger
 from axonp2p.table.records import MOST_TRACKERS, TrackerAddress
+from axonp2p.wire.json_form import decode_json
 
 log = get_logger(__name__)
 
@@ -29,10 +30,10 @@ class RememberedTrackers:
             with self._path.open("rb") as file:
                 text = file.read(_MOST_BYTES)
             kind = Annotated[list[TrackerAddress], msgspec.Meta(max_length=MOST_TRACKERS)]
-            self._written = msgspec.json.decode(text, type=kind)
+            self._written = decode_json(text, kind)
         except FileNotFoundError:
             pass
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (OSError, msgspec.DecodeError) as error:
             log.warning("trackers not remembered", path=str(self._path), reason=str(error))
         return list(self._written)
 

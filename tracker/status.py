@@ -16,6 +16,7 @@ from axonp2p.transport.foreign_errors import NETWORK_ERRORS, translated
 from axonp2p.transport.http_client import open_client
 from axonp2p.transport.tls import client_context
 from axonp2p.transport.ways import Way
+from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count, Line, Number, UnixMoment
 
 STATUS_PATH = "/v1/status"
@@ -76,8 +77,8 @@ async def ask_status(address: PinnedAddress) -> Status:
     except (*NETWORK_ERRORS, aiohttp.ClientError) as error:
         raise translated(error, f"tracker {address.host_port}", TrackerUnreachable) from error
     try:
-        return msgspec.json.decode(body, type=Status)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return decode_json(body, Status)
+    except msgspec.DecodeError as error:
         raise MalformedMessage(f"tracker {address.host_port} does not tell its status (HTTP {status})") from error
 
 

@@ -7,6 +7,7 @@ as lines of JSON in the job's `events.jsonl`. Peers appear by name. Times are in
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -36,6 +37,7 @@ from axonp2p.client.round_events import RoundFinished as RoundFinished
 from axonp2p.client.round_events import RoundProgress as RoundProgress
 from axonp2p.client.round_events import RoundRedone as RoundRedone
 from axonp2p.client.round_events import ValuesLate as ValuesLate
+from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count, Number
 
 
@@ -238,5 +240,6 @@ def as_line(event: Event) -> bytes:
 
 def from_line(line: bytes) -> Event:
     """The event in a line that `as_line` wrote; `msgspec.DecodeError` when it is none."""
-    event: Event = msgspec.json.decode(line, type=AnyEvent)
+    kind: Any = AnyEvent
+    event: Event = decode_json(line, kind)
     return event

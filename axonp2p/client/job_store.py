@@ -35,6 +35,7 @@ from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
 from axonp2p.files import locked, replacing
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.training.messages import RoundDone
+from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count, Number, UnixMoment
 from axonp2p.wire.ranks import Rank
 
@@ -145,7 +146,7 @@ class JobFolder:
     def read(self) -> JobRecord:
         """job.json. Raises `NotFound` or `SettingsError`."""
         try:
-            return msgspec.json.decode((self.path / "job.json").read_bytes(), type=JobRecord)
+            return decode_json((self.path / "job.json").read_bytes(), JobRecord)
         except FileNotFoundError as error:
             raise NotFound(f"there is no job {self.path.name}", fix="axon jobs lists those that there are") from error
         except (OSError, msgspec.DecodeError) as error:

@@ -43,6 +43,7 @@ from axonp2p.hosting.messages import LAST_BYTES, MOST_FOLDER_FILES, FolderFile
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.wire.frame import PAYLOAD_LIMIT
+from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count, Line, UnixMoment
 
 KEPT_FREE_BYTES = 256 * 2**20
@@ -122,7 +123,7 @@ class HostedFolder:
     def read(self) -> HostedRecord | None:
         """Its record; None when there is none that can be read."""
         try:
-            return msgspec.json.decode(self._record.read_bytes(), type=HostedRecord)
+            return decode_json(self._record.read_bytes(), HostedRecord)
         except (OSError, msgspec.DecodeError):
             return None
 
@@ -141,7 +142,7 @@ class HostedFolder:
     def progress(self) -> Progress | None:
         """How far the job is; None before its process has written anything."""
         try:
-            return msgspec.json.decode((self.job / RECORD).read_bytes(), type=Progress)
+            return decode_json((self.job / RECORD).read_bytes(), Progress)
         except (OSError, msgspec.DecodeError):
             return None
 

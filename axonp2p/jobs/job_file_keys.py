@@ -47,7 +47,7 @@ def _shown(value: Any) -> str:
 def _whole(least: int, most: int, example: int) -> Rule:
     def rule(value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
-            meant = re.fullmatch(r"\s*(\d+)\s*", value) if isinstance(value, str) else None
+            meant = re.fullmatch(r"\s*(\d{1,18})\s*", value) if isinstance(value, str) else None
             fits = meant is not None and least <= int(meant[1]) <= most
             raise _wrong(f"expected int, {_shown(value)}", str(int(meant[1]) if meant and fits else example))
         if not least <= value <= most:

@@ -19,6 +19,8 @@ from axonp2p.wire.quantities import Count
 
 JOB_FILE = "job.toml"
 JOB_FILE_LIMIT = 64 * 1024
+_MOST_DOTS = 1000
+"""In one line: reading a key takes time by the square of its parts."""
 
 # What holds also where a spec comes back from a job.json; `job_file_keys` is stricter, key by key.
 Amount = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
@@ -137,15 +139,19 @@ def read_spec(folder: Path) -> JobSpec:
 
 def parse_spec(text: str, path: Path | str) -> JobSpec:
     """The job in the text of a job.toml; `path` is for messages. Raises `JobFileWrong` for the first mistake."""
+    if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
+        raise JobFileWrong(f"{path}: a line with more than {_MOST_DOTS} dots", fix="docs/jobs.md shows a job.toml")
     try:
         plain = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         line = re.search(r"at line (\d+)", str(error))
         where = int(line[1]) if line else len(text.splitlines()) or 1
         reason = re.sub(r" \(at .*\)", "", str(error))
         raise JobFileWrong(f"{path}, line {where}: not TOML: {reason}", fix="docs/jobs.md shows a job.toml") from error
     found: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     try:
+        for key, value in plain.items():
+            _refuse_long_numbers(key, value)
         for key, value in plain.items():
             if key and key in SECTIONS:
                 if not isinstance(value, dict):
@@ -166,6 +172,14 @@ def parse_spec(text: str, path: Path | str) -> JobSpec:
         where_text = f", line {line_number}" if line_number else ""
         raise JobFileWrong(f"{path}{where_text}: {wrong.key}: {wrong.problem}", fix=wrong.fix) from None
     return spec
+
+
+def _refuse_long_numbers(key: str, value: Any) -> None:
+    """TOML's integers have 64 bits; those of `tomllib` any number of them, which cannot even be shown."""
+    if isinstance(value, int) and value.bit_length() > 64:
+        raise Wrong("", key, "an integer of more than 64 bits", f"{key} = 1")
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _refuse_long_numbers(key, inner)
 
 
 def _check_together(spec: JobSpec) -> None:

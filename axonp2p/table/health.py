@@ -10,6 +10,7 @@ import msgspec
 from axonp2p.clock import Clock
 from axonp2p.errors import MalformedMessage
 from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count, UnixMoment
 
 _PATH = "/v1/health"
@@ -45,7 +46,7 @@ async def ask_health(line: HttpCaller, clock: Clock) -> Health:
     body = await line.fetch(_PATH, _LIMIT)
     middle = (asked + clock.now()) / 2
     try:
-        page = msgspec.json.decode(body, type=_Page)
+        page = decode_json(body, _Page)
     except msgspec.DecodeError as error:
         raise MalformedMessage(f"{line.called} does not answer as a tracker does") from error
     return Health(page.time, page.version, page.alive, rtt_s, page.time - middle)
