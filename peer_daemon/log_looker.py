@@ -17,6 +17,7 @@ from axonp2p.ledger.log_watch import Looked, compare_head, keep_watched, look_at
 from axonp2p.ledger.tree_head import TreeHead, open_head
 from axonp2p.ledger.watched_logs import WatchedLogs
 from axonp2p.logs import get_logger
+from axonp2p.supervision import one_look
 from axonp2p.table.tracker_lines import TrackerLines, reason_of
 from axonp2p.transport.http_caller import HttpCaller
 from peer_daemon.control.status import LogNow
@@ -63,10 +64,11 @@ class LogLooker:
         self._proofs.begin(self._clock.now(), self._book.earnings.acknowledged)
         try:
             chances = [self._chance.random() for _ in range(ANY)]
-            picked = await asyncio.to_thread(self._book.some_confirmed, NEWEST, chances)
-            watched = await asyncio.to_thread(read_watched, self._home)
-            found = await self._look_at_one(picked, watched)
-            await asyncio.to_thread(keep_watched, self._home, watched)
+            with one_look("a look at a tracker's log"):
+                picked = await asyncio.to_thread(self._book.some_confirmed, NEWEST, chances)
+                watched = await asyncio.to_thread(read_watched, self._home)
+                found = await self._look_at_one(picked, watched)
+                await asyncio.to_thread(keep_watched, self._home, watched)
         except (AxonError, OSError) as error:
             why = error.in_a_line if isinstance(error, AxonError) else f"{error.filename}: {error.strerror}"
             log.warning("no log was looked at", reason=why)
@@ -87,7 +89,7 @@ class LogLooker:
         for line in self._proofs.whom(lines):
             try:
                 return await self._lines.ask(line, lambda asked: self._look_at(asked, picked, watched))
-            except (Unreachable, Refused, PeerMisbehaved) as error:
+            except AxonError as error:
                 silent.append(reason_of(line, error))
         raise Unreachable("; ".join(silent) if silent else "no tracker answers")
 

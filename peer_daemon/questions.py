@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable
 
 from aiohttp import web
@@ -15,6 +14,7 @@ from axonp2p.reservation.reserving import RESERVE_PATH
 from axonp2p.reservation.token import Reserved, ReserveRequest
 from axonp2p.table.peer_client import ROW_PATH
 from axonp2p.table.records import Row
+from axonp2p.transport.address import plain_address
 from axonp2p.transport.http_replies import read_message, reply
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
 from peer_daemon.leases import Leases
@@ -53,14 +53,7 @@ class Questions:
         if request.remote is None:
             raise Unreachable("the caller is gone")
         wish: Signed[ReserveRequest] = await read_message(request, Signed[ReserveRequest], REQUEST_LIMIT)
-        address = _plain(request.remote)
+        address = plain_address(request.remote)
         token = self._tokens.issue(wish, address, self._leases.free(self._clock.now()), self._clock.now())
         log.info("token given", client=short(wish.signer))
         return reply(Reserved(token=token))
-
-
-def _plain(address: str) -> str:
-    host = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(host, ipaddress.IPv6Address) and host.ipv4_mapped:
-        return str(host.ipv4_mapped)
-    return str(host)

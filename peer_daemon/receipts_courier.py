@@ -10,6 +10,7 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.ledger_client import hand_in
 from axonp2p.ledger.parcel import parcel_of
 from axonp2p.logs import get_logger
+from axonp2p.supervision import one_look
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.http_caller import HttpCaller
 from peer_daemon.receipts_book import ReceiptsBook
@@ -52,10 +53,11 @@ class ReceiptsCourier:
     async def hand_in_all(self) -> bool:
         """Hand in everything that somebody takes; whether nothing is left."""
         try:
-            issuers = await asyncio.to_thread(self._book.issuers)
-            for issuer in issuers:
-                await self._hand_in(issuer)
-            return not issuers or not await asyncio.to_thread(self._book.issuers)
+            with one_look("handing in receipts"):
+                issuers = await asyncio.to_thread(self._book.issuers)
+                for issuer in issuers:
+                    await self._hand_in(issuer)
+                return not issuers or not await asyncio.to_thread(self._book.issuers)
         except AxonError as error:
             log.warning("receipts not handed in", reason=error.in_a_line)
             return False

@@ -10,6 +10,7 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
+from axonp2p.supervision import one_look
 from axonp2p.table.tracker_client import dht_contacts, known_trackers
 from axonp2p.table.tracker_file import write_health
 from axonp2p.table.tracker_lines import TrackerLines
@@ -41,12 +42,13 @@ class TrackerNews:
         health = self._lines.health
         learnt = False
         try:
-            for row in await known_trackers(line, now=self._clock.now()):
-                learnt |= health.learn(row.address, self._clock.now(), row.tracker)
-                # A tracker that one of ours works with may promise our slots too: a client may know only that one.
-                self._trust(row.tracker)
-            if self._offer is not None:
-                self._offer(await dht_contacts(line))
+            with one_look("a look at a tracker's news"):
+                for row in await known_trackers(line, now=self._clock.now()):
+                    learnt |= health.learn(row.address, self._clock.now(), row.tracker)
+                    # A tracker that one of ours works with may promise our slots too: a client may know only that one.
+                    self._trust(row.tracker)
+                if self._offer is not None:
+                    self._offer(await dht_contacts(line))
         except AxonError as error:
             log.debug("no news", tracker=line.called, reason=error.message)
         if learnt:

@@ -17,6 +17,7 @@ from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.logs import get_logger
 from axonp2p.settings import TrackerSettings
+from axonp2p.supervision import keep_up
 from axonp2p.table.records import Row
 from axonp2p.table.slots import Slots
 from axonp2p.transport.address import PinnedAddress, parse_listen, split_host_port
@@ -147,12 +148,15 @@ class Tracker:
         relay = ReceiptRelay(self._database, sync.others)
         self.table.on_news = self._heard
         self.ledger.on_news = relay.nudge
-        tasks = {"sweeper": self._sweep_again_and_again(), "synchronisation": sync.run(), "receipt relay": relay.run()}
-        tasks["hosting"] = self.hosting.run()
-        tasks["log watcher"] = self.watcher.run()
+        tasks = {
+            "the sweeper": self._sweep_again_and_again,
+            "synchronisation": sync.run,
+            "relaying receipts": relay.run,
+        }
+        tasks |= {"hosting": self.hosting.run, "the watch of logs": self.watcher.run}
         if self._relay.server:
-            tasks["relay"] = self._relay.server.run()
-        self._tasks = [asyncio.create_task(work, name=name) for name, work in tasks.items()]
+            tasks["relaying"] = self._relay.server.run
+        self._tasks = [asyncio.create_task(keep_up(name, run), name=name) for name, run in tasks.items()]
 
     def _joined(self) -> Synchronisation:
         if self._sync is None:

@@ -23,6 +23,7 @@ from axonp2p.ledger.log_watch import FILE, Looked, look_at_logs, read_watched
 from axonp2p.ledger.tree_head import TreeHead
 from axonp2p.ledger.voiding import Voided, VoidingHandedIn, open_voiding
 from axonp2p.logs import get_logger
+from axonp2p.supervision import alone, one_look
 from tracker.database import Database
 from tracker.ledger_keeper import LedgerKeeper
 from tracker.log_store import number_of
@@ -62,10 +63,7 @@ class LogWatcher:
     async def run(self) -> None:
         """Until cancelled."""
         while True:
-            try:
-                await self.look()
-            except Exception:  # the edge of a supervised task: the next look may go better
-                log.exception("a look at the other logs failed")
+            await alone("a look at the other logs", self.look())
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def look(self) -> None:
@@ -97,14 +95,15 @@ class LogWatcher:
     async def _follow(self, other: OtherTracker, head: TreeHead) -> None:
         """Fetch those of the first entries of that log that are not here."""
         try:
-            upto = await self._database.read(lambda database: _cursor(database, head))
-            while upto < head.size:
-                page = await leaves(other.caller, upto, min(MOST_LEAVES, head.size - upto))
-                if not page:
-                    return
-                lacking = await self._database.read(functools.partial(_unknown, first=upto, page=page))
-                await self._fetch(other, lacking)
-                upto = await self._move_cursor(head, upto + len(page))
+            with one_look("following a tracker's log"):
+                upto = await self._database.read(lambda database: _cursor(database, head))
+                while upto < head.size:
+                    page = await leaves(other.caller, upto, min(MOST_LEAVES, head.size - upto))
+                    if not page:
+                        return
+                    lacking = await self._database.read(functools.partial(_unknown, first=upto, page=page))
+                    await self._fetch(other, lacking)
+                    upto = await self._move_cursor(head, upto + len(page))
         except AxonError as error:
             log.debug("log not followed", tracker=other.caller.called, reason=error.in_a_line)
 

@@ -19,6 +19,7 @@ from axonp2p.ledger.ledger_client import hand_in, hand_in_voiding
 from axonp2p.ledger.parcel import parcel_of
 from axonp2p.ledger.receipt import MOST_RECEIPTS
 from axonp2p.logs import get_logger
+from axonp2p.supervision import one_look
 from axonp2p.transport.http_caller import HttpCaller
 from tracker.database import Database
 from tracker.foreign_tokens import token_of
@@ -96,8 +97,9 @@ class ReceiptRelay:
 
     async def _tell(self, other: OtherTracker) -> None:
         try:
-            while await self._tell_some(other):
-                pass
+            with one_look("passing receipts on"):
+                while await self._tell_some(other):
+                    pass
         except AxonError as error:
             log.debug("receipts not passed on", tracker=other.caller.called, reason=error.in_a_line)
 

@@ -15,6 +15,7 @@ from axonp2p.ledger.log_client import consistency, heads
 from axonp2p.ledger.log_messages import HeadsTold
 from axonp2p.ledger.tree_head import TreeHead, open_head
 from axonp2p.ledger.watched_logs import WATCHED_LIMIT, ProofWanted, WatchedLogs
+from axonp2p.supervision import one_look
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.wire.envelope import Signed
 
@@ -75,16 +76,18 @@ async def look_at_logs(callers: Sequence[HttpCaller], watched: WatchedLogs) -> l
     heard = [answer for answer in answers if isinstance(answer, _Heard)]
     by_tracker = {one.head.tracker: one for one in heard}
     for one in heard:
-        await _compare(one.told.own, by_tracker, watched)
+        with contextlib.suppress(AxonError), one_look("a look at a tracker's head"):
+            await _compare(one.told.own, by_tracker, watched)
     for one in heard:
         for signed in one.told.seen:
             # Whoever was never asked here could be anybody's invention.
-            with contextlib.suppress(PeerMisbehaved):
+            with contextlib.suppress(AxonError), one_look("a look at a head that a tracker saw"):
                 if watched.last(open_head(signed).tracker):
                     await _compare(signed, by_tracker, watched)
         for evidence in one.told.evidence:
-            if watched.last(evidence.second.signer):
-                watched.told(evidence)
+            with contextlib.suppress(AxonError), one_look("a look at evidence against a log"):
+                if watched.last(evidence.second.signer):
+                    watched.told(evidence)
     return [_looked(answer, watched) if isinstance(answer, _Heard) else answer for answer in answers]
 
 
@@ -96,8 +99,9 @@ async def compare_head(signed: Signed[TreeHead], caller: HttpCaller, watched: Wa
 
 async def _ask(caller: HttpCaller) -> _Heard | Looked:
     try:
-        told = await heads(caller)
-        return _Heard(caller, told, open_head(told.own))
+        with one_look("a question for a tracker's head"):
+            told = await heads(caller)
+            return _Heard(caller, told, open_head(told.own))
     except AxonError as error:
         return Looked(caller.called, trouble=error.in_a_line)
 
@@ -112,7 +116,8 @@ async def _compare(signed: Signed[TreeHead], by_tracker: dict[PeerId, _Heard], w
 async def _have_it_proved(wanted: ProofWanted, heard: _Heard, watched: WatchedLogs) -> None:
     first, second = wanted.sizes
     try:
-        watched.proved(wanted, await consistency(heard.caller, first, second))
+        with one_look("a look at a tracker's proof"):
+            watched.proved(wanted, await consistency(heard.caller, first, second))
     except AxonError as error:
         heard.unproved.append(f"its {second} entries are not shown to continue its {first}: {error.in_a_line}")
 

@@ -18,7 +18,7 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.merkle import HASH_BYTES, LONGEST_PATH, is_consistent
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import Signable, Signed, open_signed
-from axonp2p.wire.quantities import UnixTime
+from axonp2p.wire.quantities import LATEST, UnixTime
 
 Hash = Annotated[bytes, msgspec.Meta(min_length=HASH_BYTES, max_length=HASH_BYTES)]
 Path = Annotated[list[Hash], msgspec.Meta(max_length=LONGEST_PATH)]
@@ -128,4 +128,4 @@ def why_exclusive(first: TreeHead, second: TreeHead) -> str:
 
 
 def _when(head: TreeHead) -> str:
-    return datetime.fromtimestamp(head.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return datetime.fromtimestamp(min(head.time, LATEST), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

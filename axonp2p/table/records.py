@@ -8,7 +8,7 @@ import msgspec
 
 from axonp2p.errors import BadSignature, MalformedMessage, StaleRow
 from axonp2p.identity.peer_id import PeerId, short
-from axonp2p.transport.messages import CLOCK_TOLERANCE_S, Address, Fingerprint, Relays
+from axonp2p.transport.messages import CLOCK_TOLERANCE_S, FINGERPRINT, HOST, PORT, Address, Fingerprint, Relays
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import Signable, Signed, open_signed
 from axonp2p.wire.quantities import Count, IpText, PlainMap, UnixMoment, UnixTime
@@ -20,7 +20,7 @@ LONGEST_LIFE_S = 2 * 3600
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 TrackerAddress = Annotated[
     str,
-    msgspec.Meta(max_length=330, pattern=r"^https://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}(#[a-z2-7]{52})?\Z"),
+    msgspec.Meta(max_length=330, pattern=rf"^https://{HOST}:{PORT}(#{FINGERPRINT})?\Z"),
 ]
 """As `axon-tracker run` prints it: https://HOST:PORT#FINGERPRINT."""
 Coordinate = Annotated[bytes, msgspec.Meta(max_length=12)]

@@ -9,6 +9,7 @@ from typing import Any
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
 from axonp2p.logs import get_logger
+from axonp2p.supervision import one_look
 from axonp2p.table.asking import Asking, Question
 from axonp2p.table.dht_source import DhtSource
 from axonp2p.table.records import Row
@@ -84,10 +85,11 @@ class SharedTable:
 
     async def _learn_from(self, line: HttpCaller) -> None:
         try:
-            others = await known_trackers(line, now=self._clock.now())
-            self.trackers.learn(other.address for other in others)
-            if self.dht:
-                self.dht.know(await dht_contacts(line))
+            with one_look("learning of trackers and DHT nodes"):
+                others = await known_trackers(line, now=self._clock.now())
+                self.trackers.learn(other.address for other in others)
+                if self.dht:
+                    self.dht.know(await dht_contacts(line))
         except AxonError as error:
             log.debug("nothing learnt", tracker=line.called, reason=error.message)
 

@@ -18,6 +18,7 @@ from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZerocon
 
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
+from axonp2p.supervision import alone
 from axonp2p.table.records import Port, TrackerAddress
 from axonp2p.transport.address import join_host_port
 from axonp2p.wire.quantities import IpText
@@ -121,7 +122,9 @@ class Lan:
         if len(self._heard) >= MOST_HEARD and name not in self._heard:
             return
         self._heard.add(name)
-        task = asyncio.get_running_loop().create_task(self._ask(zeroconf, name), name="mdns question")
+        task = asyncio.get_running_loop().create_task(
+            alone("a question to the local network", self._ask(zeroconf, name)), name="mdns question"
+        )
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
 
