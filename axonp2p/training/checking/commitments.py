@@ -35,7 +35,8 @@ def claims_of(report: RoundDone) -> list[Claim]:
 def why_no_fit(report: RoundDone, *, every: int, exchanges: int, batch: int, values: int) -> str:
     """What is wrong with the marks of a report by themselves; empty when nothing is."""
     legs = legs_of(report.marks)
-    if [leg[0].leg for leg in legs] != list(range(exchanges)) or any(len(leg) < 2 for leg in legs):
+    odd = any(leg[0].leg != number or len(leg) < 2 for number, leg in enumerate(legs))
+    if odd or not legs or len(legs) != exchanges:
         return f"it committed to {len(legs)} of {exchanges} legs"
     if [mark for leg in legs for mark in leg] != list(report.marks) or legs[0][0].step:
         return "what it committed to is out of order"
@@ -90,7 +91,7 @@ def _medians(memories: Sequence[Sequence[float]]) -> list[float]:
 def why_marks_missing(reports: Mapping[int, RoundDone]) -> str:
     """Why nothing can be checked in this job, when half of its members or more cannot commit to anything."""
     reasons = Counter(report.no_marks or "it gave no reason" for report in reports.values() if not report.marks)
-    return reasons.most_common(1)[0][0] if 2 * reasons.total() >= len(reports) else ""
+    return reasons.most_common(1)[0][0] if reasons and 2 * reasons.total() >= len(reports) else ""
 
 
 class Memories:
