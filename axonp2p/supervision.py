@@ -38,6 +38,15 @@ def one_look(what: str) -> Iterator[None]:
         raise AxonError(f"a mistake of ours in {what}", cause=f"{type(error).__name__}: {str(error)[:200]}") from error
 
 
+async def alone(what: str, work: Awaitable[None]) -> None:
+    """Await `work` of which nobody hears how it went: an error of any kind ends it, is told, and ends nothing else."""
+    try:
+        with one_look(what):
+            await work
+    except (AxonError, OSError) as error:
+        log.warning("given up", doing=what, reason=error.in_a_line if isinstance(error, AxonError) else str(error))
+
+
 async def keep_up(
     what: str, run: Callable[[], Awaitable[None]], pause: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> None:

@@ -7,12 +7,15 @@ time at which each process was created is kept beside its id, and a process coun
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import psutil
 
 from axonp2p.errors import SettingsError
 from axonp2p.files import write_whole
+from axonp2p.wire.json_form import decode_json
+from axonp2p.wire.quantities import Count, Line, UnixMoment
 
 FILE_NAME = "swarm.json"
 # The kernel counts in hundredths of a second; what is added to it, the time of boot, may be corrected by a few more.
@@ -22,19 +25,19 @@ CREATED_TOLERANCE_S = 1.0
 class SwarmProcess(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One process of a local swarm."""
 
-    name: str
+    name: Line
     """"tracker", "tracker-2" and so on, or the name of a peer."""
-    pid: int
-    started: float
+    pid: Count
+    started: UnixMoment
     """Unix time in seconds at which the process was created."""
-    home: str
+    home: Line
 
 
 class SwarmRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A local swarm: where its trackers are, and its processes, the trackers first."""
 
-    trackers: list[str]
-    processes: list[SwarmProcess]
+    trackers: Annotated[list[Line], msgspec.Meta(max_length=1000)]
+    processes: Annotated[list[SwarmProcess], msgspec.Meta(max_length=10_000)]
 
     @property
     def tracker_processes(self) -> list[SwarmProcess]:
@@ -61,7 +64,7 @@ def read_record(home: Path) -> SwarmRecord | None:
     """The record in `home`, or None when there is none. Raises `SettingsError` when it cannot be read."""
     path = home / FILE_NAME
     try:
-        return msgspec.json.decode(path.read_bytes(), type=SwarmRecord)
+        return decode_json(path.read_bytes(), SwarmRecord)
     except FileNotFoundError:
         return None
     except (msgspec.DecodeError, OSError) as error:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
 from axonp2p.logs import get_logger
+from axonp2p.supervision import one_look
 from axonp2p.table.records import LONGEST_LIFE_S, Announced
 from axonp2p.table.tracker_client import announce
 from axonp2p.table.tracker_lines import TrackerLines
@@ -132,16 +133,22 @@ class Announcer:
         was_away = health.is_away(address)
         started = self._clock.now()
         try:
-            answer = await self._lines.ask(line, lambda caller: announce(caller, written.signed))
+            with one_look("an announce"):
+                answer = await self._lines.ask(line, lambda caller: announce(caller, written.signed))
+                await self._heard(line, answer, written, (started + self._clock.now()) / 2, was_away=was_away)
         except AxonError as error:
             self._lose(address)
             if address in health.addresses and health.may_be_asked(address, self._clock.now()):
                 health.busy(address, _REFUSED_WAIT_S, self._clock.now(), 0.0)
             if not was_away:
                 log.warning("not announced", tracker=line.called, reason=error.message, cause=error.cause)
-            return
-        now = self._clock.now()
-        self._check_clock(line, answer, (started + now) / 2)
+
+    async def _heard(
+        self, line: HttpCaller, answer: Announced, written: Written, asked: float, *, was_away: bool
+    ) -> None:
+        """A tracker has the row; `asked` is the middle of the question, by our clock."""
+        address, health, now = str(line.address), self._lines.health, self._clock.now()
+        self._check_clock(line, answer, asked)
         first = address not in self._rota.told
         trusted = not health.is_learnt(address)
         self._again_in[address] = again_in(answer, trusted=trusted)

@@ -20,6 +20,7 @@ from axonp2p.peers.capability import Capability
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.sandbox.worker_group import own_territory
 from axonp2p.settings import PeerSettings
+from axonp2p.supervision import keep_up
 from axonp2p.table.dht.lan import own_hosts
 from axonp2p.table.dht.node import DhtNode
 from axonp2p.table.tracker_file import read_health
@@ -131,13 +132,12 @@ class Peer:
                 "nobody is known yet: others have to come to this peer",
                 fix="axon-peer run --tracker https://HOST:PORT#FINGERPRINT, or --dht-contact HOST:PORT",
             )
-        self._tasks = [asyncio.create_task(one) for one in (*parts.tasks(), *self._owner.tasks())]
+        tasks = parts.tasks() | self._owner.tasks()
+        self._tasks = [asyncio.create_task(keep_up(name, run), name=name) for name, run in tasks.items()]
 
     async def until_broken(self) -> None:
-        """Wait for a mistake of ours in one of the tasks, and raise it."""
-        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
+        """Wait for the end of one of the tasks: none has any, as each is begun again after a mistake of ours."""
+        await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
     async def stop(self) -> None:
         """Withdraw the row, end every lease, hand in what can be, close everything."""

@@ -217,6 +217,6 @@ async def _resolved(contact: str) -> list[str]:
     try:
         host, port = split_host_port(contact)
         found = await asyncio.get_running_loop().getaddrinfo(host, port)
-    except (SettingsError, OSError):
+    except (SettingsError, OSError, UnicodeError):
         return []
     return list(dict.fromkeys(join_host_port(str(address[0]), port) for *_, address in found))

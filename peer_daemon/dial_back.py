@@ -16,6 +16,7 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, Refused
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.logs import get_logger
+from axonp2p.supervision import one_look
 from axonp2p.table.dht.compact import CompactRow
 from axonp2p.table.dht.index_keys import Wanted
 from axonp2p.transport.address import PinnedAddress, plain_address, source_of
@@ -117,9 +118,10 @@ class DialBackAsker:
         question = DialBack(port=self.port, certificate=self._certificate)
         for way in direct_ways(row, self._dials)[:1]:
             try:
-                async with HttpCaller(way.address, called=f"peer {short(row.peer)}", timeout_s=2 * CALL_S) as line:
-                    answer = await line.call(DIAL_BACK_PATH, question, DialedBack, QUESTION_LIMIT)
-                return row.peer, answer.reached
+                with one_look("a question to be dialled back"):
+                    async with HttpCaller(way.address, called=f"peer {short(row.peer)}", timeout_s=2 * CALL_S) as line:
+                        answer = await line.call(DIAL_BACK_PATH, question, DialedBack, QUESTION_LIMIT)
+                    return row.peer, answer.reached
             except AxonError as error:
                 log.debug("not told", peer=short(row.peer), reason=error.in_a_line)
         return row.peer, None

@@ -17,6 +17,8 @@ import msgspec
 from axonp2p.files import write_whole
 from axonp2p.logs import get_logger
 from axonp2p.peers.capability import Gpu
+from axonp2p.wire.json_form import decode_json
+from axonp2p.wire.quantities import Count, Line, Number
 from peer_daemon.offer import Distribution, Machine, Wishes, lent_cores, packages_worth_naming, with_gflops
 from peer_daemon.speed import thread_environment
 
@@ -30,10 +32,10 @@ _CGROUP = Path("/sys/fs/cgroup")
 class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """HOME/hardware.json: a speed, and what it was measured on."""
 
-    processor: str
-    cores: int
-    numpy: str
-    gflops: float
+    processor: Line
+    cores: Count
+    numpy: Line
+    gflops: Number
 
 
 async def look_at_machine(home: Path, wishes: Wishes) -> Machine:
@@ -71,7 +73,7 @@ async def _speed(cache: Path, cores: int) -> float:
 
 def _read(cache: Path) -> Measured | None:
     try:
-        return msgspec.json.decode(cache.read_bytes(), type=Measured)
+        return decode_json(cache.read_bytes(), Measured)
     except (OSError, msgspec.DecodeError):
         return None  # not there, or of another version: measured again
 

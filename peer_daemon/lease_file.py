@@ -9,6 +9,7 @@ import msgspec
 
 from axonp2p.files import write_whole
 from axonp2p.logs import get_logger
+from axonp2p.wire.json_form import decode_json
 from peer_daemon.leases import Interrupted, Lease
 
 log = get_logger(__name__)
@@ -26,6 +27,6 @@ def keep_leases(path: Path, leases: Iterable[Lease]) -> None:
 def interrupted_leases(path: Path) -> list[Interrupted]:
     """Those that lived when the daemon was killed; none after it stopped by itself."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=list[Interrupted])
+        return decode_json(path.read_bytes(), list[Interrupted])
     except (OSError, msgspec.DecodeError):
         return []  # the first start, or a damaged file: then their clients are told that a slot is free, as all are

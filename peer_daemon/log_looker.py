@@ -87,7 +87,7 @@ class LogLooker:
         for line in self._proofs.whom(lines):
             try:
                 return await self._lines.ask(line, lambda asked: self._look_at(asked, watched))
-            except (Unreachable, Refused, PeerMisbehaved) as error:
+            except AxonError as error:
                 silent.append(reason_of(line, error))
         raise Unreachable("; ".join(silent) if silent else "no tracker answers")
 

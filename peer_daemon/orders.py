@@ -11,6 +11,8 @@ from axonp2p.clock import Clock
 from axonp2p.errors import SettingsError
 from axonp2p.files import write_whole
 from axonp2p.logs import get_logger
+from axonp2p.wire.json_form import decode_json
+from axonp2p.wire.quantities import Number, UnixMoment
 from peer_daemon.course import Wanted
 
 log = get_logger(__name__)
@@ -26,9 +28,9 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     paused: bool = False
     finishing: bool = False
-    until: float | None = None
+    until: UnixMoment | None = None
     """When the pause ends, Unix seconds; None: it does not end by itself."""
-    seconds: float | None = None
+    seconds: Number | None = None
     """How long the pause was to be: a clock that goes back makes it no longer."""
 
 
@@ -120,7 +122,7 @@ class OrdersBook:
 def _read(path: Path) -> Orders:
     try:
         with path.open("rb") as file:
-            return msgspec.json.decode(file.read(_LARGEST_FILE), type=Orders)
+            return decode_json(file.read(_LARGEST_FILE), Orders)
     except FileNotFoundError:
         return Orders()
     except (OSError, msgspec.DecodeError) as error:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from axonp2p.clock import Clock
 from axonp2p.errors import PortTaken
@@ -104,9 +103,9 @@ class OwnerSide:
             self._helm.page = f"http://{split_host_port(self._settings.page)[0]}:{port}/"
             log.info("status page", at=self._helm.page, to_change_things="axon-peer page")
 
-    def tasks(self) -> list[Coroutine[Any, Any, None]]:
-        """What runs until it is cancelled."""
-        return [self.steward.run(), self._try_sandbox()]
+    def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        """What runs until it is cancelled, by a name for people."""
+        return {"minding the machine": self.steward.run, "trying the sandbox": self._try_sandbox}
 
     async def stop(self) -> None:
         """Close the page and the door, and write down the end."""

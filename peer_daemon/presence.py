@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from axonp2p.clock import Clock
 from axonp2p.files import write_whole
@@ -35,6 +35,10 @@ from peer_daemon.tracker_news import TrackerNews
 log = get_logger(__name__)
 
 
+class _Runs(Protocol):
+    async def run(self) -> None: ...
+
+
 @dataclass
 class Parts:
     """Those that hear of each other through `Presence`; each of them is made with one of its methods."""
@@ -52,10 +56,20 @@ class Parts:
     carrying: RelayServer | None = None
     """There when the owner lets it be a relay."""
 
-    def tasks(self) -> list[Coroutine[Any, Any, None]]:
-        """What each of them does for as long as the peer runs."""
-        late = (self.dht, self.lan, self.relays, self.asker, self.mapping, self.carrying)
-        return [self.announcer.run(), self.courier.run(), self.looker.run(), *(part.run() for part in late if part)]
+    def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        """What each of them does for as long as the peer runs, by a name for people."""
+        parts: dict[str, _Runs | None] = {
+            "the announcer": self.announcer,
+            "handing in receipts": self.courier,
+            "the look at logs": self.looker,
+            "the DHT": self.dht,
+            "the local network": self.lan,
+            "registering with relays": self.relays,
+            "asking others to dial back": self.asker,
+            "the router's port": self.mapping,
+            "relaying": self.carrying,
+        }
+        return {name: part.run for name, part in parts.items() if part}
 
 
 class Presence:

@@ -10,6 +10,7 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.logs import get_logger
+from axonp2p.supervision import one_look
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.listener import Listener
 from axonp2p.transport.relay.choice import Candidate, RelayChoice
@@ -105,8 +106,6 @@ class RelaySide:
 
     async def _hold(self, candidate: Candidate) -> None:
         """One registration, from its beginning to its end."""
-        relay = PinnedAddress.parse(candidate.address)
-        registration = Registration(self._key, relay, candidate.peer, self._listener, called=candidate.called)
 
         def registered(terms: RelayTerms) -> None:
             log.info("reached through a relay", relay=candidate.called, streams=terms.streams)
@@ -115,9 +114,16 @@ class RelaySide:
             self._news.set()
 
         try:
-            await registration.hold(registered)
-        except AxonError as error:
-            log.info("no relay", relay=candidate.called, reason=error.in_a_line)
+            with one_look("a registration with a relay"):
+                relay = PinnedAddress.parse(candidate.address)
+                registration = Registration(self._key, relay, candidate.peer, self._listener, called=candidate.called)
+                await registration.hold(registered)
+        except (AxonError, OSError) as error:
+            log.info(
+                "no relay",
+                relay=candidate.called,
+                reason=error.in_a_line if isinstance(error, AxonError) else error.strerror,
+            )
         finally:
             self._choice.ended(candidate.address, self._clock.monotonic())
             del self._holding[candidate.address]

@@ -13,6 +13,7 @@ from datetime import datetime
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
 from axonp2p.logs import get_logger
+from axonp2p.supervision import alone
 from peer_daemon.course import Course, Wanted, course_of
 from peer_daemon.history.book import History
 from peer_daemon.idle.decision import Act, Why
@@ -79,10 +80,7 @@ class Steward:
         await self._keep("started", "the daemon was started")
         while True:
             self._woken.clear()
-            try:
-                await self.look()
-            except Exception:  # the edge of a supervised task: the next look may go better
-                log.exception("a look at the machine failed")
+            await alone("a look at the machine", self.look())
             try:
                 async with asyncio.timeout(WORKING_LOOK_S if self._with.workshop.runners else RESTING_LOOK_S):
                     await self._woken.wait()

@@ -9,6 +9,7 @@ from pathlib import Path
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
 from axonp2p.logs import get_logger
+from axonp2p.supervision import one_look
 from axonp2p.table.tracker_client import dht_contacts, known_trackers
 from axonp2p.table.tracker_file import write_health
 from axonp2p.table.tracker_lines import TrackerLines
@@ -42,10 +43,11 @@ class TrackerNews:
         health = self._lines.health
         learnt = False
         try:
-            learnt = self._lines.heard(line, await known_trackers(line, now=self._clock.now()))
-            if self._offer is not None:
-                contacts = await dht_contacts(line)
-                self._offer(one for one in contacts if self._dials.allows(split_host_port(one)[0]))
+            with one_look("a look at a tracker's news"):
+                learnt = self._lines.heard(line, await known_trackers(line, now=self._clock.now()))
+                if self._offer is not None:
+                    contacts = await dht_contacts(line)
+                    self._offer(one for one in contacts if self._dials.allows(split_host_port(one)[0]))
         except AxonError as error:
             log.debug("no news", tracker=line.called, reason=error.message)
         if learnt:

@@ -19,6 +19,7 @@ from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.settings import TrackerSettings
+from axonp2p.supervision import keep_up
 from axonp2p.table.records import LEAST_AGAIN_S, MOST_AGAIN_S, MOST_VOUCHED, Row
 from axonp2p.table.slots import Slots
 from axonp2p.transport.address import PinnedAddress, parse_listen, split_host_port
@@ -178,13 +179,16 @@ class Tracker:
         relay = ReceiptRelay(self._database, sync.others)
         self.table.on_news = self._heard
         self.ledger.on_news = relay.nudge
-        tasks = {"sweeper": self._sweep_again_and_again(), "synchronisation": sync.run(), "receipt relay": relay.run()}
-        tasks["hosting"] = self.hosting.run()
-        tasks["log watcher"] = self.watcher.run()
-        tasks["log scrub"] = self.scrub.run()
+        tasks = {
+            "the sweeper": self._sweep_again_and_again,
+            "synchronisation": sync.run,
+            "relaying receipts": relay.run,
+        }
+        tasks |= {"hosting": self.hosting.run, "the watch of logs": self.watcher.run}
+        tasks["the scrub of the log"] = self.scrub.run
         if self._relay.server:
-            tasks["relay"] = self._relay.server.run()
-        self._tasks = [asyncio.create_task(work, name=name) for name, work in tasks.items()]
+            tasks["relaying"] = self._relay.server.run
+        self._tasks = [asyncio.create_task(keep_up(name, run), name=name) for name, run in tasks.items()]
 
     def _is_trusted(self, tracker: PeerId) -> bool:
         return self._sync is not None and self._sync.book.is_trusted(tracker, self._clock.now())

@@ -18,7 +18,7 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.log_watch import FILE, Looked, look_at_logs, read_watched
 from axonp2p.ledger.tree_head import TreeHead
 from axonp2p.logs import get_logger
-from axonp2p.supervision import one_look
+from axonp2p.supervision import alone, one_look
 from tracker.database import Database
 from tracker.ledger_keeper import LedgerKeeper
 from tracker.log_fetch import LogFetch
@@ -67,11 +67,7 @@ class LogWatcher:
     async def run(self) -> None:
         """Until cancelled."""
         while True:
-            try:
-                with one_look("a look at the other logs"):
-                    await self.look()
-            except (AxonError, OSError) as error:
-                log.error("a look at the other logs failed", reason=str(error))
+            await alone("a look at the other logs", self.look())
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def look(self) -> None:

@@ -19,6 +19,7 @@ from axonp2p.ledger.balances import credits_of
 from axonp2p.ledger.receipt import Balance
 from axonp2p.peers.capability import Capability
 from axonp2p.reservation.token import Token
+from axonp2p.wire.quantities import Count, Number, UnixMoment
 
 OPEN, LIMITED, EARNED = "open", "limited", "earned"
 RECEIPTS_COME_WITHIN_S = 600.0
@@ -29,11 +30,11 @@ class PeerPromise(msgspec.Struct, frozen=True):
     """One peer, reserved for a client; as it was when the reservation was given. Times are Unix seconds."""
 
     peer: PeerId
-    gflops: float
+    gflops: Number
     """Of each of its slots."""
-    slots: int
-    began: float
-    expires: float
+    slots: Count
+    began: UnixMoment
+    expires: UnixMoment
 
 
 def promises_of(token: Token, offer_of: Callable[[PeerId], Capability | None]) -> list[PeerPromise]:

@@ -15,6 +15,7 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, MalformedMessage, Refused
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.logs import get_logger
+from axonp2p.supervision import alone
 from axonp2p.table.records import Report, ReportHeard, Row
 from axonp2p.table.tracker_client import REPORT_PATH
 from axonp2p.transport.address import plain_address, source_of
@@ -125,7 +126,7 @@ class Prober:
         log.info("report checked", peer=short(row.peer), answers=answers, marked=marked)
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work, name="probe")
+        task = asyncio.create_task(alone("a probe", work), name="probe")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -13,6 +13,7 @@ from axonp2p.logs import get_logger
 from axonp2p.table.records import TrackerAddress, Vouching
 from axonp2p.table.vouching import MOST_VOUCHERS
 from axonp2p.wire.envelope import Signed
+from axonp2p.wire.json_form import decode_json
 
 log = get_logger(__name__)
 
@@ -38,10 +39,10 @@ class RememberedTrackers:
         try:
             with self._path.open("rb") as file:
                 text = file.read(_MOST_BYTES)
-            self._written = msgspec.json.decode(text, type=Remembered)
+            self._written = decode_json(text, Remembered)
         except FileNotFoundError:
             pass
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (OSError, msgspec.DecodeError) as error:
             log.warning("trackers not remembered", path=str(self._path), reason=str(error))
         return self._written
 

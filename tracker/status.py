@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import aiohttp
 import msgspec
@@ -16,6 +16,8 @@ from axonp2p.transport.foreign_errors import NETWORK_ERRORS, translated
 from axonp2p.transport.http_client import open_client
 from axonp2p.transport.tls import client_context
 from axonp2p.transport.ways import Way
+from axonp2p.wire.json_form import decode_json
+from axonp2p.wire.quantities import Count, Line, Number, UnixMoment
 
 STATUS_PATH = "/v1/status"
 WITHIN_S = 5.0
@@ -26,40 +28,40 @@ _FORKED_FIX = "What it signed is in logs-seen in this tracker's home; docs/ledge
 class OtherState(msgspec.Struct, kw_only=True):
     """What a tracker says of another one; times in seconds, None where nothing happened yet."""
 
-    address: str
-    tracker: str
+    address: Line
+    tracker: Line
     """Its id; empty until it has introduced itself."""
     standing: str
     """`configured`, `vouched` or `learnt` (`table.tracker_standing`)."""
     lives: bool
-    failures: int
+    failures: Count
     """In a row."""
-    answered_s_ago: float | None
-    lag_s: float | None
+    answered_s_ago: Number | None
+    lag_s: Number | None
     """From storing a row here to its being stored there, in the last push."""
-    equal_s_ago: float | None
+    equal_s_ago: Number | None
     """Since nothing was found to be missing here."""
-    fetched: int
+    fetched: Count
     """Rows that were missing here."""
-    pushed: int
+    pushed: Count
     """Rows sent there."""
-    log: str
+    log: Line
     """How many entries its log has, or what is wrong with it."""
-    bytes_sent: int
-    bytes_received: int
+    bytes_sent: Count
+    bytes_received: Count
 
 
 class Status(msgspec.Struct, kw_only=True):
     """GET /v1/status."""
 
-    tracker: str
-    address: str
-    alive: int
+    tracker: Line
+    address: Line
+    alive: Count
     """Peers that can be found."""
-    rows: int
+    rows: Count
     """Rows remembered."""
-    time: float
-    trackers: list[OtherState]
+    time: UnixMoment
+    trackers: Annotated[list[OtherState], msgspec.Meta(max_length=1000)]
 
 
 async def ask_status(address: PinnedAddress) -> Status:
@@ -75,8 +77,8 @@ async def ask_status(address: PinnedAddress) -> Status:
     except (*NETWORK_ERRORS, aiohttp.ClientError) as error:
         raise translated(error, f"tracker {address.host_port}", TrackerUnreachable) from error
     try:
-        return msgspec.json.decode(body, type=Status)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return decode_json(body, Status)
+    except msgspec.DecodeError as error:
         raise MalformedMessage(f"tracker {address.host_port} does not tell its status (HTTP {status})") from error
 
 

@@ -16,6 +16,7 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, Busy, PeerMisbehaved, Refused, SettingsError
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.logs import get_logger
+from axonp2p.supervision import one_look
 from axonp2p.table.records import KnownTrackers, Vouching
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.wire.envelope import Signed
@@ -89,13 +90,11 @@ class Synchronisation:
         try:
             next_pull = 0.0
             while True:
-                try:
+                with suppress(AxonError, OSError), one_look("a round of the synchronisation"):
                     self._tick()
                     if self._clock.monotonic() >= next_pull:
                         next_pull = self._clock.monotonic() + PULL_EVERY_S * self._chance.uniform(0.75, 1.25)
                         self._pull_from_one()
-                except Exception:  # the edge of a supervised task: the next round may go better
-                    log.exception("a round of the synchronisation failed")
                 await asyncio.sleep(PUSH_EVERY_S * self._chance.uniform(0.9, 1.1))
         finally:
             for task in self._tasks.values():
@@ -223,8 +222,9 @@ class Synchronisation:
 
     async def _supervised(self, known: Known | None, work: Coroutine[Any, Any, None]) -> None:
         try:
-            await work
-        except (AxonError, TimeoutError) as error:
+            with one_look("a conversation with a tracker"):
+                await work
+        except (AxonError, OSError) as error:  # TimeoutError is an OSError
             if known is None:
                 return
             lived = known.lives
@@ -238,5 +238,3 @@ class Synchronisation:
                 reason = error.in_a_line if isinstance(error, AxonError) else "too slow"
                 level = log.warning if isinstance(error, PeerMisbehaved) else log.info
                 level("tracker lost", at=known.address.partition("#")[0], reason=reason)
-        except Exception:  # the edge of a task
-            log.exception("synchronisation failed")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from axonp2p.client.event import Event
+from axonp2p.wire.quantities import Count, Number
 
 
 class BundleProgress(Event, frozen=True):
     """The bundle is on its way. Worth nothing a moment later, so it is not kept."""
 
-    bytes: int
+    bytes: Count
     """Of pieces that the client has sent by now, to all peers together."""
-    member_bytes: int
+    member_bytes: Count
     """Of pieces that peers have had from each other."""
-    fraction: float
+    fraction: Number
     """Of all that all peers shall have."""
 
 
@@ -20,10 +21,10 @@ class BundleSent(Event, frozen=True):
     """Every peer has the task and its data, and its hashes fit."""
 
     peers: list[str]
-    bytes: int
+    bytes: Count
     """Of pieces that the client sent, in all."""
-    seconds: float
-    member_bytes: int = 0
+    seconds: Number
+    member_bytes: Count = 0
     """Of pieces that peers had from each other."""
 
 
@@ -34,7 +35,7 @@ class PieceWrong(Event, frozen=True):
     """Who sent them."""
     told_by: str
     """Who found them by the piece's hash."""
-    piece: int
+    piece: Count
 
 
 class PeerHelped(Event, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from axonp2p.client.event import Event
+from axonp2p.wire.quantities import Count, Number
 
 
 class WorkChecked(Event, frozen=True):
@@ -11,34 +12,34 @@ class WorkChecked(Event, frozen=True):
     peer: str
     by: list[str]
     """In the order in which they were asked."""
-    round: int
+    round: Count
     """From 0."""
-    first: int
+    first: Count
     """How many steps of the round came before them."""
-    last: int
+    last: Count
     """After how many they end."""
     outcome: str
     """passed, convicted, unlike, undecided or withheld."""
-    distance: float
+    distance: Number
     """Of what it said from where the first one was led, as a share of the movement; 0: equal to the bit."""
-    step: float
+    step: Number
     """What it would have made to leave one of the steps out, measured alike."""
     convicted: list[str]
     """Who lied: that peer, or one that was asked. They get no more receipts, and no more work from this client."""
-    flops: int
+    flops: Count
     """Spent on it."""
 
 
 class ChecksAwaited(Event, frozen=True):
     """All rounds are trained; checks of the last one are waited for before it is paid for."""
 
-    checks: int
+    checks: Count
 
 
 class ChecksUnended(Event, frozen=True):
     """The job ended although some checks had not."""
 
-    checks: int
+    checks: Count
     reason: str
 
 

@@ -17,6 +17,7 @@ from axonp2p.errors import AxonError
 from axonp2p.ledger.ledger_client import hand_in_voiding
 from axonp2p.ledger.voiding import VOIDING_LIMIT, VoidingHandedIn
 from axonp2p.logs import get_logger
+from axonp2p.supervision import one_look
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.wire.codec import decode_as
 
@@ -68,7 +69,8 @@ class Convictions:
             await self._news.wait()
             self._news.clear()
             try:
-                done = await self._hand_in_all()
+                with one_look("handing in convictions"):
+                    done = await self._hand_in_all()
             except AxonError as error:
                 log.warning("convictions not handed in", reason=error.in_a_line)
                 done = False

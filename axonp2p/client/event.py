@@ -6,6 +6,8 @@ import re
 
 import msgspec
 
+from axonp2p.wire.quantities import UnixMoment
+
 
 def _in_snake_case(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
@@ -14,5 +16,5 @@ def _in_snake_case(name: str) -> str:
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=_in_snake_case):
     """The base of all of them; in JSON the field `event` holds the class's name in snake case."""
 
-    at: float = 0.0
+    at: UnixMoment = 0.0
     """When it happened, in Unix seconds; 0: when it is told."""

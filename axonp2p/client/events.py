@@ -7,6 +7,7 @@ as lines of JSON in the job's `events.jsonl`. Peers appear by name. Times are in
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -37,6 +38,8 @@ from axonp2p.client.round_events import RoundFinished as RoundFinished
 from axonp2p.client.round_events import RoundProgress as RoundProgress
 from axonp2p.client.round_events import RoundRedone as RoundRedone
 from axonp2p.client.round_events import ValuesLate as ValuesLate
+from axonp2p.wire.json_form import decode_json
+from axonp2p.wire.quantities import Count, Number
 
 
 class JobSubmitted(Event, frozen=True):
@@ -44,10 +47,10 @@ class JobSubmitted(Event, frozen=True):
 
     job: str
     folder: str
-    peers: int
-    rounds: int
-    bundle_bytes: int
-    resumed_from_round: int = 0
+    peers: Count
+    rounds: Count
+    bundle_bytes: Count
+    resumed_from_round: Count = 0
 
 
 class PeersFound(Event, frozen=True):
@@ -55,21 +58,21 @@ class PeersFound(Event, frozen=True):
 
     sources: list[str]
     """Who did: `tracker HOST:PORT`, `dht`."""
-    alive: int
+    alive: Count
     """Peers that the one among them knows that knows most."""
-    fitting: int
+    fitting: Count
     """Those among them that meet the need."""
-    looked_at: int
+    looked_at: Count
 
 
 class RttMeasured(Event, frozen=True):
     """Round-trip times of the candidates, before anything was acquired."""
 
-    seconds: dict[str, float]
+    seconds: dict[str, Number]
     too_far: list[str]
     unreachable: dict[str, str]
     """With the reason."""
-    estimated: dict[str, float] = {}
+    estimated: dict[str, Number] = {}
     """What coordinates said of the same distances before, where they said anything; seconds."""
     relayed: dict[str, str] = {}
     """Peers that nobody can dial, with the relay through which they were measured."""
@@ -95,15 +98,15 @@ class PeerHired(Event, frozen=True):
     """A peer gave its slot; its worker is starting."""
 
     peer: str
-    rank: int
-    cores: int
-    memory_mb: int
+    rank: Count
+    cores: Count
+    memory_mb: Count
 
 
 class RttsGuessed(Event, frozen=True):
     """Round-trip times among the hired peers, as their network coordinates tell: wrong by about a third."""
 
-    seconds: dict[str, dict[str, float]]
+    seconds: dict[str, dict[str, Number]]
     """By both names; each pair stands once."""
 
 
@@ -111,8 +114,8 @@ class PeerReady(Event, frozen=True):
     """The peer's worker has built the model."""
 
     peer: str
-    rank: int
-    parameters: int
+    rank: Count
+    parameters: Count
     """That are trained and take the outer step."""
 
 
@@ -120,17 +123,17 @@ class PeerLost(Event, frozen=True):
     """A peer is out of the job; its shards go to the others."""
 
     peer: str
-    round: int
+    round: Count
     reason: str
-    left: int
+    left: Count
     """How many peers go on."""
 
 
 class ReceiptsMissing(Event, frozen=True):
     """Receipts that a peer did not counter-sign, or that a tracker has not taken: their credit is not in the ledger."""
 
-    unsigned: int
-    not_taken: int
+    unsigned: Count
+    not_taken: Count
     reason: str
 
 
@@ -140,18 +143,18 @@ class JobFinished(Event, frozen=True):
     job: str
     folder: str
     """Holds model.safetensors, metrics.csv and logs."""
-    rounds: int
-    loss: float
-    metrics: dict[str, float]
-    samples: int
-    seconds: float
+    rounds: Count
+    loss: Number
+    metrics: dict[str, Number]
+    samples: Count
+    seconds: Number
     """From submit (or resume) to now."""
-    first_step_s: float
+    first_step_s: Number
     """From submit to the first sign of training."""
-    wire_bytes: int
-    credits: dict[str, float]
+    wire_bytes: Count
+    credits: dict[str, Number]
     """By peer."""
-    receipts: int
+    receipts: Count
     """Receipts that a tracker holds."""
     peers: list[str]
     """Those that were there at the end."""
@@ -163,7 +166,7 @@ class JobLeft(Event, frozen=True):
 
     job: str
     folder: str
-    round: int
+    round: Count
     """How many rounds are done and kept."""
     reason: str = ""
     """Why, when it was not the client that wished it: owners took too many machines back."""
@@ -240,5 +243,6 @@ def as_line(event: Event) -> bytes:
 
 def from_line(line: bytes) -> Event:
     """The event in a line that `as_line` wrote; `msgspec.DecodeError` when it is none."""
-    event: Event = msgspec.json.decode(line, type=AnyEvent)
+    kind: Any = AnyEvent
+    event: Event = decode_json(line, kind)
     return event

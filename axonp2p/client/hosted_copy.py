@@ -27,6 +27,7 @@ from axonp2p.hosting.folder_files import GROWING_LIMIT, MODEL, STATES, Kind, kin
 from axonp2p.hosting.hosted_folder import seen_on_disk
 from axonp2p.hosting.messages import FolderFile
 from axonp2p.jobs.lifecycle import is_over
+from axonp2p.wire.json_form import decode_json
 
 TURN_S = 0.2
 
@@ -140,7 +141,7 @@ def _opened(record: bytes, job: str) -> JobRecord | None:
     if not record:
         return None
     try:
-        opened = msgspec.json.decode(record, type=JobRecord)
+        opened = decode_json(record, JobRecord)
     except msgspec.DecodeError as error:
         raise MalformedMessage(f"what the host gives as the record of {job} is none: {error}") from error
     if opened.id != job:

@@ -11,6 +11,8 @@ from axonp2p.files import write_whole
 from axonp2p.hosting.host import Host
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.address import PinnedAddress
+from axonp2p.wire.json_form import decode_json
+from axonp2p.wire.quantities import UnixMoment
 
 FILE_NAME = "hosted.json"
 
@@ -25,7 +27,7 @@ class HostedMark(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a process worked on it there."""
     trouble: str = ""
     """Why the host has given it up."""
-    asked: float = 0.0
+    asked: UnixMoment = 0.0
     """When it last told, Unix seconds; 0: never."""
 
     @property
@@ -38,7 +40,7 @@ def read_mark(folder: JobFolder) -> HostedMark | None:
     """Who hosts it; None for a job of this computer. Raises `SettingsError`."""
     path = folder.path / FILE_NAME
     try:
-        return msgspec.json.decode(path.read_bytes(), type=HostedMark)
+        return decode_json(path.read_bytes(), HostedMark)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as error:

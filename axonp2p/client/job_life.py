@@ -28,6 +28,7 @@ from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec, need_of
 from axonp2p.peers.capability import read_need
+from axonp2p.supervision import keep_up
 from axonp2p.training.coordinator import Coordinator
 from axonp2p.training.round import Rounds
 
@@ -234,7 +235,7 @@ class JobLife:
     async def _replacing(self, crew: LeasedCrew, coordinator: Coordinator) -> AsyncIterator[None]:
         """Meanwhile peers are hired in place of those that go."""
         replacements = self._replacements(crew, coordinator.join)
-        task = asyncio.create_task(replacements.run(), name="replacements")
+        task = asyncio.create_task(keep_up("finding replacements", replacements.run), name="replacements")
         try:
             yield
         finally:

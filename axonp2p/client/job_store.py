@@ -35,6 +35,9 @@ from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
 from axonp2p.files import locked, replacing
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.training.messages import RoundDone
+from axonp2p.wire.json_form import decode_json
+from axonp2p.wire.quantities import Count, Number, UnixMoment
+from axonp2p.wire.ranks import Rank
 
 
 class PeerRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,9 +45,9 @@ class PeerRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     peer: str
-    rank: int
+    rank: Count
     reservation: str
-    rtt_s: float
+    rtt_s: Number
     lost: str = ""
     """Why it left before the end; empty while it is there."""
     paused: str = ""
@@ -56,7 +59,7 @@ class Receipts(msgspec.Struct, frozen=True, kw_only=True):
 
     reservation: str
     peer: str
-    last: int
+    last: Count
     """The number of the last one that was written."""
     open: list[bytes]
     """Those that it has not signed."""
@@ -69,9 +72,9 @@ class AheadRound(msgspec.Struct, frozen=True, kw_only=True):
     """What will be told of it."""
     state: str
     """The name of what it led to."""
-    round_bytes: int
+    round_bytes: Count
     """On the wire, for it."""
-    reports: dict[int, RoundDone]
+    reports: dict[Rank, RoundDone]
     """By rank, for receipts."""
 
 
@@ -93,31 +96,31 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Where it was submitted from."""
     spec: dict[str, Any]
     state: JobState
-    created: float
-    updated: float
-    peers_wanted: int
-    rounds: int
-    round: int = 0
+    created: UnixMoment
+    updated: UnixMoment
+    peers_wanted: Count
+    rounds: Count
+    round: Count = 0
     """How many rounds are accepted."""
-    loss: float | None = None
-    metrics: dict[str, float] = {}
+    loss: Number | None = None
+    metrics: dict[str, Number] = {}
     peers: list[PeerRecord] = []
     reservations: list[str] = []
     tracker: str = ""
-    wire_bytes: int = 0
-    credits: dict[str, float] = {}
+    wire_bytes: Count = 0
+    credits: dict[str, Number] = {}
     """By peer; of counter-signed receipts."""
     model_sha256: str = ""
     kept_state: str = ""
     """The name of the newest state in states/, when there is one to go on from."""
-    kept_round: int = 0
+    kept_round: Count = 0
     """How many rounds are in it; a job without one begins anew."""
     state_name: str = ""
     """The name of the state after the last round in the books."""
     ahead: AheadRound | None = None
     """Accepted, but not in the books."""
     receipts: list[Receipts] = []
-    lives: int = 0
+    lives: Count = 0
     """How many coordinators it had."""
     last: RoundFinished | None = None
     """The last round in the books: its line in events.jsonl may be missing after a crash."""
@@ -143,7 +146,7 @@ class JobFolder:
     def read(self) -> JobRecord:
         """job.json. Raises `NotFound` or `SettingsError`."""
         try:
-            return msgspec.json.decode((self.path / "job.json").read_bytes(), type=JobRecord)
+            return decode_json((self.path / "job.json").read_bytes(), JobRecord)
         except FileNotFoundError as error:
             raise NotFound(f"there is no job {self.path.name}", fix="axon jobs lists those that there are") from error
         except (OSError, msgspec.DecodeError) as error:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from axonp2p.client.event import Event
+from axonp2p.wire.quantities import Count, Number
 
 
 class StateFound(Event, frozen=True):
     """The job goes on from here."""
 
-    round: int
+    round: Count
     """How many rounds are done."""
-    rounds: int
+    rounds: Count
     waiting: list[str] = []
     """Peers that waited, and hold what these rounds led to."""
 
@@ -18,7 +19,7 @@ class StateFound(Event, frozen=True):
 class StateDamaged(Event, frozen=True):
     """A state on this disk is not what its name says: it is put aside, and the one before is used."""
 
-    round: int
+    round: Count
     """How many rounds were in it."""
     file: str
     """Where it lies now."""
@@ -27,9 +28,9 @@ class StateDamaged(Event, frozen=True):
 class PeersAwaited(Event, frozen=True):
     """Too few peers are there for the job to go on; it keeps what it has, and looks for others."""
 
-    there: int
-    needed: int
-    seconds: float
+    there: Count
+    needed: Count
+    seconds: Number
     """For how long it does so."""
     reason: str
 
@@ -37,6 +38,6 @@ class PeersAwaited(Event, frozen=True):
 class RoundsLost(Event, frozen=True):
     """These rounds were in the books, but no state after them is left: they are trained again."""
 
-    first: int
+    first: Count
     """From 0."""
-    last: int
+    last: Count

@@ -19,6 +19,8 @@ from axonp2p.reservation.token import Token
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
+from axonp2p.wire.json_form import decode_json
+from axonp2p.wire.quantities import Count
 
 log = get_logger(__name__)
 
@@ -26,7 +28,7 @@ log = get_logger(__name__)
 class KeptLease(msgspec.Struct, frozen=True, kw_only=True):
     """All that it takes to find a peer again, and to show it its promise."""
 
-    rank: int
+    rank: Count
     name: str
     row: bytes
     token: bytes
@@ -63,6 +65,6 @@ def keep_leases(path: Path, leases: Mapping[int, Lease]) -> None:
 def kept_leases(path: Path) -> list[KeptLease]:
     """Those that the last life of the job held when it was killed; none when it ended by itself."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=list[KeptLease])
+        return decode_json(path.read_bytes(), list[KeptLease])
     except (OSError, msgspec.DecodeError, AxonError):
         return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from axonp2p.client.event import Event
+from axonp2p.wire.quantities import Count
 
 
 class PeerPaused(Event, frozen=True):
@@ -23,7 +24,7 @@ class PeerHandedBack(Event, frozen=True):
 
     peer: str
     reason: str
-    round: int
+    round: Count
     """The one that runs, from 0."""
 
 

@@ -25,8 +25,6 @@ NEXT_AFTER_S = 2.0
 """A tracker writes a token to its disk first: the next one is asked later than for a mere question."""
 NOT_WILLING = "no tracker gives a token for it, and it issues none itself"
 
-_NO = (Unreachable, PeerMisbehaved, Refused)
-
 
 class PromiseDesk:
     """Gets tokens for one client, good for so many seconds."""
@@ -60,7 +58,7 @@ class PromiseDesk:
             try:
                 async with HttpCaller(way.address, called=f"peer {row.name}", relay=way.relay) as caller:
                     return await self._reserve(caller, [row.peer], issuer=row.peer)
-            except _NO as error:
+            except AxonError as error:
                 failure = error
                 if isinstance(error, Unreachable | PeerMisbehaved) and not self._dials.tells_why:
                     failure = Unreachable(f"peer {row.name} cannot be reached", cause=NOT_REACHED)
@@ -78,7 +76,7 @@ class PromiseDesk:
             self._why_not |= dict.fromkeys(peers, error.in_a_line)
             log.debug("no tracker gives one token for all", reason=error.message)
             return await asyncio.gather(*(self._at(line, shown) for line, shown in self._by_tracker(chosen)))
-        except (Unreachable, PeerMisbehaved) as error:
+        except AxonError as error:
             log.debug("no tracker gives a token", reason=error.in_a_line)
             return []
 
@@ -97,7 +95,7 @@ class PromiseDesk:
     async def _at(self, line: HttpCaller, peers: list[PeerId]) -> dict[PeerId, Promise | AxonError]:
         try:
             promise = await self._trackers.ask(line, lambda caller: self._reserve(caller, peers))
-        except _NO as error:
+        except AxonError as error:
             log.debug("a tracker gives no token", tracker=line.called, peers=len(peers), reason=error.in_a_line)
             if isinstance(error, Refused):
                 self._why_not |= dict.fromkeys(peers, error.in_a_line)

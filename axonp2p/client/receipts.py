@@ -24,6 +24,7 @@ from axonp2p.ledger.ledger_client import hand_in
 from axonp2p.ledger.parcel import parcel_of
 from axonp2p.ledger.receipt import DoublySigned, Receipt, open_doubly_signed, open_receipt
 from axonp2p.logs import get_logger
+from axonp2p.supervision import keep_up
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.training.messages import RoundDone
 from axonp2p.wire.codec import decode_as, encode
@@ -152,7 +153,7 @@ class ReceiptOffice:
         self._kept = 0
         self._refused = 0
         self._reason = ""
-        self._task = asyncio.create_task(self._hand_in_all(), name="receipts")
+        self._task = asyncio.create_task(keep_up("handing in receipts", self._hand_in_all), name="receipts")
 
     def write(self, lease: Lease, report: RoundDone) -> bytes:
         """The receipt for a round's work of this peer. It is asked for its signature by `ask`."""

@@ -12,6 +12,7 @@ from axonp2p.errors import SettingsError
 from axonp2p.settings import Settings
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.dial_policy import DialPolicy
+from axonp2p.wire.json_form import decode_json
 
 
 class _LocalSwarm(msgspec.Struct):
@@ -59,7 +60,7 @@ def nobody_known(home: Path) -> SettingsError:
 
 def _local_trackers(path: Path) -> list[str]:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_LocalSwarm).trackers
+        return decode_json(path.read_bytes(), _LocalSwarm).trackers
     except FileNotFoundError:
         return []
     except (OSError, msgspec.DecodeError) as error:

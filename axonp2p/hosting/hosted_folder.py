@@ -42,6 +42,8 @@ from axonp2p.hosting.messages import LAST_BYTES, MOST_FOLDER_FILES, FolderFile
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.wire.frame import PAYLOAD_LIMIT
+from axonp2p.wire.json_form import decode_json
+from axonp2p.wire.quantities import Count, Line, UnixMoment
 
 KEPT_FREE_BYTES = 256 * 2**20
 """No job gets the last of the host's disk, whatever the limits say."""
@@ -52,20 +54,20 @@ _JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 class HostedRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The whole of hosted.json. Times are Unix seconds."""
 
-    job: str
+    job: Line
     owner: PeerId
-    source: str
+    source: Line
     """The IP address (or IPv6 household) that it came from."""
-    blob: str
+    blob: Line
     """The bundle's name, as hexadecimal digits."""
-    peers: int
+    peers: Count
     """How many, instead of what job.toml says; 0: as it says."""
-    began: float
+    began: UnixMoment
     arrived: bool = False
-    over_since: float = 0.0
+    over_since: UnixMoment = 0.0
     fetched: bool = False
     """Its owner has what came of it."""
-    trouble: str = ""
+    trouble: Line = ""
     """Why the host gave it up."""
 
 
@@ -120,7 +122,7 @@ class HostedFolder:
     def read(self) -> HostedRecord | None:
         """Its record; None when there is none that can be read."""
         try:
-            return msgspec.json.decode(self._record.read_bytes(), type=HostedRecord)
+            return decode_json(self._record.read_bytes(), HostedRecord)
         except (OSError, msgspec.DecodeError):
             return None
 
@@ -139,7 +141,7 @@ class HostedFolder:
     def progress(self) -> Progress | None:
         """How far the job is; None before its process has written anything."""
         try:
-            return msgspec.json.decode((self.job / RECORD).read_bytes(), type=Progress)
+            return decode_json((self.job / RECORD).read_bytes(), Progress)
         except (OSError, msgspec.DecodeError):
             return None
 

@@ -19,6 +19,7 @@ from axonp2p.hosting.tending import Tending
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.jobs.bundle import admit as admit_bundle
 from axonp2p.logs import get_logger
+from axonp2p.supervision import alone
 
 log = get_logger(__name__)
 
@@ -125,11 +126,14 @@ class Keeper:
         """Forget what has its time behind it, and give up what takes too much."""
         now = self.clock.now()
         for tending in list(self._jobs.values()):
-            held = await asyncio.to_thread(tending.held)
-            if why := why_forgotten(held, self.limits, now):
-                await self._forget(tending, why)
-            elif tending.at_work and await asyncio.to_thread(tending.folder.bytes_used) > self.limits.disk_bytes:
-                await tending.give_up(f"it takes more than the {self.limits.disk_bytes // 2**20} MiB that a job may")
+            await alone("a look at a hosted job", self._look_at(tending, now))
+
+    async def _look_at(self, tending: Tending, now: float) -> None:
+        held = await asyncio.to_thread(tending.held)
+        if why := why_forgotten(held, self.limits, now):
+            await self._forget(tending, why)
+        elif tending.at_work and await asyncio.to_thread(tending.folder.bytes_used) > self.limits.disk_bytes:
+            await tending.give_up(f"it takes more than the {self.limits.disk_bytes // 2**20} MiB that a job may")
 
     async def forget(self, tending: Tending, why: str) -> None:
         """It was no use."""

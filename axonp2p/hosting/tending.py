@@ -16,6 +16,7 @@ from axonp2p.hosting.process import EndAs, Orders, Process, Program
 from axonp2p.identity.peer_id import short
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.logs import get_logger
+from axonp2p.supervision import keep_up
 from axonp2p.transport.rate_limit import RateLimit
 
 log = get_logger(__name__)
@@ -103,7 +104,9 @@ class Tending:
     def begin(self) -> None:
         """Care for it from now on. Harmless when somebody does."""
         if not self.at_work:
-            self._task = asyncio.create_task(self._tend(), name=f"hosted {self.record.job}")
+            self._task = asyncio.create_task(
+                keep_up("the care of a hosted job", self._tend), name=f"hosted {self.record.job}"
+            )
 
     async def tell(self, wish: HostedWish) -> None:
         """What its owner wants of it. Raises `TooOften` when that would start processes again and again."""

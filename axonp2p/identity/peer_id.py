@@ -10,12 +10,14 @@ import msgspec
 
 ID_LENGTH = 52
 SHORT_LENGTH = 8
-_PATTERN = r"^[a-z2-7]{52}\Z"  # $ would let a line end pass
+_PATTERN = r"^[a-z2-7]{51}[aq]\Z"  # the last letter has one bit only; $ would let a line end pass
 
 _ID = re.compile(_PATTERN)
 _DIGITS = str.maketrans("abcdefghijklmnopqrstuvwxyz234567", "0123456789abcdefghijklmnopqrstuv")
 
 PeerId = Annotated[str, msgspec.Meta(pattern=_PATTERN)]
+PeerIdOrNone = Annotated[str, msgspec.Meta(pattern=r"^([a-z2-7]{51}[aq])?\Z")]
+"""Empty where it is not known."""
 
 
 def peer_id_of(public_key: bytes) -> PeerId:

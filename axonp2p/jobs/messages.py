@@ -37,7 +37,9 @@ from axonp2p.identity.keys import SIGNATURE_BYTES
 from axonp2p.transport.messages import JoinMesh, Refusal, Text, Uuid
 from axonp2p.transport.relay.messages import RegisterAtRelay
 from axonp2p.wire.codec import Message
+from axonp2p.wire.envelope import EncodedEnvelope
 from axonp2p.wire.frame import PAYLOAD_LIMIT
+from axonp2p.wire.quantities import Cores, UnixTime
 from axonp2p.wire.ranks import MOST_MEMBERS, Rank
 from axonp2p.wire.schema import Schema
 
@@ -45,6 +47,7 @@ JobId = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[A-Z
 Signature = Annotated[bytes, msgspec.Meta(max_length=SIGNATURE_BYTES)]
 """Ed25519; empty: not signed."""
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
+Epoch = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 
 
 SignedRow = Annotated[bytes, msgspec.Meta(min_length=1, max_length=2048)]
@@ -54,11 +57,11 @@ SignedRow = Annotated[bytes, msgspec.Meta(min_length=1, max_length=2048)]
 class TakeLease(Message, tag=True, frozen=True):
     """Give me the slot that this token promises, for this job."""
 
-    token: bytes
+    token: EncodedEnvelope
     """An encoded `Signed[Token]`."""
     job: JobId
     kind: Annotated[str, msgspec.Meta(max_length=32)]
-    cores: Annotated[int, msgspec.Meta(ge=1, le=4096)]
+    cores: Cores
     memory_mb: Size
     """What the job asks for; the peer's own limits hold whatever stands here."""
     datasets: Annotated[list[Annotated[str, msgspec.Meta(max_length=64)]], msgspec.Meta(max_length=16)] = []
@@ -73,11 +76,11 @@ class TakeLease(Message, tag=True, frozen=True):
 class LeaseTaken(Message, tag=True, frozen=True):
     """The slot is yours until `until` (Unix seconds); a worker is starting."""
 
-    until: int
+    until: UnixTime
     """Unix seconds."""
-    cores: int
+    cores: Cores
     """What the job gets."""
-    memory_mb: int
+    memory_mb: Size
     """MiB; the job is ended when it uses more."""
     row: SignedRow
     """The peer's newest row, for the rosters of the job: members dial no address that its own peer did not sign."""
@@ -102,7 +105,7 @@ class Member(Message, frozen=True):
 class SetRoster(Message, tag=True, frozen=True):
     """Who is in the job. Ranks stay the same for as long as a job lasts; who is missing has left."""
 
-    epoch: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    epoch: Epoch
     """Grows with each roster of a job."""
     rank: Rank
     """The rank of the peer that this is sent to."""
@@ -113,7 +116,7 @@ class SetRoster(Message, tag=True, frozen=True):
 class RosterSet(Message, tag=True, frozen=True):
     """The roster is in force: links from its members are accepted."""
 
-    epoch: int
+    epoch: Epoch
     """Of the roster that is in force."""
 
 

@@ -6,107 +6,115 @@ import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
+from axonp2p.blobs.manifest import MOST_FILES
 from axonp2p.errors import JobFileWrong
 from axonp2p.jobs.aggregation import Aggregation, Rule
 from axonp2p.jobs.job_file_keys import LONGEST_RESERVATION_S, SECTIONS, Wrong, nearest, nearest_section
 from axonp2p.jobs.job_file_lines import line_of
+from axonp2p.wire.quantities import Count
 
 JOB_FILE = "job.toml"
 JOB_FILE_LIMIT = 64 * 1024
 _LARGEST_WHOLE = 2**63
 """TOML's own limit; Python's reader has none for hexadecimal digits."""
 _DEEPEST = 8
+_MOST_DOTS = 1000
+"""In one line: reading a key takes time by the square of its parts."""
+
+# What holds also where a spec comes back from a job.json; `job_file_keys` is stricter, key by key.
+Amount = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+Word = Annotated[str, msgspec.Meta(max_length=256)]
 
 
 class NeedSpec(msgspec.Struct, frozen=True, kw_only=True):
     """`[need]`: what each peer must offer, and how many there should be."""
 
-    peers: int = 4
-    min_peers: int = 1
+    peers: Count = 4
+    min_peers: Count = 1
     """With fewer left the job cannot go on."""
-    wait: int = 300
+    wait: Count = 300
     """For how long it then looks for others before it fails, in seconds."""
-    reserve: int = LONGEST_RESERVATION_S
+    reserve: Count = LONGEST_RESERVATION_S
     """For how long peers are reserved at a time, in seconds."""
-    cores: int = 1
-    memory: int = 1024
+    cores: Count = 1
+    memory: Count = 1024
     """MiB."""
-    gpu_memory: int = 0
+    gpu_memory: Count = 0
     """MiB; 0 means that no GPU is needed."""
-    disk: int = 0
+    disk: Count = 0
     """MiB."""
-    gflops: float = 0.0
+    gflops: Amount = 0.0
     """Float32 matrix speed of the cores, as the peer measured it."""
-    packages: list[str] = []
+    packages: Annotated[list[Word], msgspec.Meta(max_length=16)] = []
     """Requirements as pip writes them."""
-    datasets: list[str] = []
+    datasets: Annotated[list[Word], msgspec.Meta(max_length=16)] = []
     """Names of data that lies on the peer already."""
-    upload: int = 0
+    upload: Count = 0
     """Mbit/s; 0 means that it does not matter."""
-    download: int = 0
+    download: Count = 0
     """Mbit/s; 0 means that it does not matter."""
-    uptime: int = 0
+    uptime: Count = 0
     """For how long a tracker must have known the peer without a break, in seconds."""
-    max_rtt: int = 250
+    max_rtt: Count = 250
     """Milliseconds."""
 
 
 class TrainSpec(msgspec.Struct, frozen=True, kw_only=True):
     """`[train]`: how much is trained."""
 
-    rounds: int = 20
-    steps: int = 10
+    rounds: Count = 20
+    steps: Count = 10
     """Local steps of each peer in a round."""
-    batch: int = 32
+    batch: Count = 32
     """Samples a step."""
-    seed: int = 0
-    compression: str = "auto"
+    seed: Count = 0
+    compression: Word = "auto"
     """How values travel between peers: one of `COMPRESSIONS`."""
-    density: float = 1.0
+    density: Amount = 1.0
     """About which share of the values goes out in an exchange; the rest is kept for the next one."""
-    exchange_every: int | None = None
+    exchange_every: Count | None = None
     """Local steps between two exchanges; None: chosen by links and steps."""
-    seconds: float = 0.0
+    seconds: Amount = 0.0
     """How long the local steps of a round may take; 0: as long as they do."""
     overlap: bool = True
     """Whether peers may go on with local steps while an exchange is under way."""
-    outer_learning_rate: float | None = None
+    outer_learning_rate: Amount | None = None
     """Of the step that all take together after an exchange; None: by the steps between two exchanges."""
-    outer_momentum: float | None = None
+    outer_momentum: Amount | None = None
     """Nesterov, of the same; None: by the steps between two exchanges."""
-    error_feedback: float = 1.0
+    error_feedback: Amount = 1.0
     """How much of what was held back is kept."""
-    momentum_correction: float = 0.0
+    momentum_correction: Amount = 0.0
     """Momentum that each peer adds before anything is held back."""
     step_scaling: bool = True
     """Whether steps of Adam and its kin are lengthened where a peer's own noise made them short."""
-    clip: float = 0.0
+    clip: Amount = 0.0
     """The largest norm of what peers send, taken together; 0: none."""
     aggregation: Aggregation = "mean"
     """By which rule one value is made of the peers'."""
-    hostile: int | None = None
+    hostile: Count | None = None
     """How many peers may lie without harm; None: a quarter of those that there are."""
-    warm_up_rounds: int = 0
+    warm_up_rounds: Count = 0
     """In these first rounds the density goes down to the wished one."""
-    checks: float = 0.05
+    checks: Amount = 0.05
     """About which share of the peers' work is done again by others; 0: none."""
-    checkpoint: int = 1
+    checkpoint: Count = 1
     """After every so many rounds the client keeps what they led to."""
-    keep_states: int = 2
+    keep_states: Count = 2
     """How many of these states are kept at a time."""
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The whole of job.toml."""
 
-    name: str
-    kind: str = "train"
-    task: str = "task.py"
-    data: list[str] = []
+    name: Word
+    kind: Word = "train"
+    task: Word = "task.py"
+    data: Annotated[list[Word], msgspec.Meta(max_length=MOST_FILES)] = []
     """Names of files in the job's folder, or patterns that they fit."""
     need: NeedSpec = NeedSpec()
     train: TrainSpec = TrainSpec()
@@ -134,6 +142,8 @@ def read_spec(folder: Path) -> JobSpec:
 
 def parse_spec(text: str, path: Path | str) -> JobSpec:
     """The job in the text of a job.toml; `path` is for messages. Raises `JobFileWrong` for the first mistake."""
+    if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
+        raise JobFileWrong(f"{path}: a line with more than {_MOST_DOTS} dots", fix="docs/jobs.md shows a job.toml")
     try:
         plain = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # beside those of TOML's grammar: numbers of too many digits

@@ -8,7 +8,9 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Literal
+from typing import Annotated, Literal
+
+import msgspec
 
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.log_messages import Included
@@ -18,17 +20,20 @@ from axonp2p.ledger.voiding import Spoiled, spoiled_by
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import Signed
 
+MOST_KEYS = 65536
+MOST_PROVED = 2**24
+
 
 class CreditProof(Message, frozen=True):
     """The whole file."""
 
-    keys: list[PeerId]
+    keys: Annotated[list[PeerId], msgspec.Meta(max_length=MOST_KEYS)]
     """Whose receipts: one key's, or a client's and those that hosts signed with for it."""
     head: Signed[TreeHead]
     """The log that they are in."""
-    receipts: list[Included]
+    receipts: Annotated[list[Included], msgspec.Meta(max_length=MOST_PROVED)]
     """All that the tracker showed, the smallest number first."""
-    voidings: list[Included] = []
+    voidings: Annotated[list[Included], msgspec.Meta(max_length=MOST_PROVED)] = []
     """All entries that make receipts of or from these keys void, the smallest number first."""
     format: Literal["axon/credit-proof/2"] = "axon/credit-proof/2"
 

@@ -13,7 +13,7 @@ from axonp2p.ledger.receipt import RECEIPTS_LIMIT
 from axonp2p.ledger.tree_head import ConsistencyProof, Evidence, Hash, Path, Size, TreeHead
 from axonp2p.ledger.watched_logs import MOST_WATCHED
 from axonp2p.wire.codec import Message
-from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
+from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, EncodedEnvelope, Signed
 
 LOG_ASKED_LIMIT = 4096
 _HEAD = TreeHead.LIMIT + ENVELOPE_OVERHEAD
@@ -110,7 +110,7 @@ class EntriesTold(Message, frozen=True):
 
     entries: Annotated[list[Entry], msgspec.Meta(max_length=MOST_ENTRIES)]
     """Each an encoded `DoublySigned` or `Voided`; with a `Voided` no other entry comes."""
-    tokens: Annotated[list[bytes], msgspec.Meta(max_length=MOST_ENTRIES)]
+    tokens: Annotated[list[EncodedEnvelope], msgspec.Meta(max_length=MOST_ENTRIES)]
     """Encoded `Signed[Token]`, each once."""
 
 

@@ -99,12 +99,13 @@ async def _within_time(heard: _Heard, work: Coroutine[None, None, None]) -> None
 async def _compare_seen(one: _Heard, by_tracker: dict[PeerId, _Heard], watched: WatchedLogs) -> None:
     for signed in one.told.seen:
         # Whoever was never asked here could be anybody's invention.
-        with contextlib.suppress(PeerMisbehaved):
+        with contextlib.suppress(AxonError), one_look("a look at a head that a tracker saw"):
             if watched.last(open_head(signed).tracker):
                 await _compare(signed, by_tracker, watched)
     for evidence in one.told.evidence:
-        if watched.last(evidence.second.signer):
-            watched.told(evidence)
+        with contextlib.suppress(AxonError), one_look("a look at evidence against a log"):
+            if watched.last(evidence.second.signer):
+                watched.told(evidence)
 
 
 async def compare_head(signed: Signed[TreeHead], caller: HttpCaller, watched: WatchedLogs) -> None:
@@ -132,7 +133,8 @@ async def _compare(signed: Signed[TreeHead], by_tracker: dict[PeerId, _Heard], w
 async def _have_it_proved(wanted: ProofWanted, heard: _Heard, watched: WatchedLogs) -> None:
     first, second = wanted.sizes
     try:
-        watched.proved(wanted, await consistency(heard.caller, first, second))
+        with one_look("a look at a tracker's proof"):
+            watched.proved(wanted, await consistency(heard.caller, first, second))
     except AxonError as error:
         shrunk = why_shrunk(open_head(wanted.first), open_head(wanted.second))
         why = shrunk or f"its {second} entries are not shown to continue its {first}"

@@ -13,7 +13,8 @@ from axonp2p.identity.keys import SIGNATURE_BYTES, PrivateKey, verify
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.transport.messages import Uuid
 from axonp2p.wire.codec import Message, encode
-from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signable, Signed, open_signed
+from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, EncodedEnvelope, Signable, Signed, open_signed
+from axonp2p.wire.quantities import Count, UnixTime
 
 ACCEPT_PURPOSE = "axon/receipt-accepted/1"
 
@@ -38,7 +39,7 @@ class Receipt(Signable, frozen=True):
     samples: Amount
     milliseconds: Amount
     """Time spent on local steps."""
-    issued: Amount
+    issued: UnixTime
     """Unix time in seconds."""
 
 
@@ -113,7 +114,7 @@ class Receipts(Message, frozen=True):
 
     receipts: Annotated[list[DoublySigned], msgspec.Meta(min_length=1, max_length=MOST_RECEIPTS)]
     """In any order."""
-    tokens: Annotated[list[bytes], msgspec.Meta(max_length=MOST_RECEIPTS)] = []
+    tokens: Annotated[list[EncodedEnvelope], msgspec.Meta(max_length=MOST_RECEIPTS)] = []
     """Encoded `Signed[Token]` of reservations that this tracker may not know: another tracker's, or a peer's own."""
     relayed: bool = False
     """Whether another tracker passes them on: then they travel no further."""
@@ -126,9 +127,9 @@ Reason = Annotated[str, msgspec.Meta(max_length=300)]
 class ReceiptsKept(Message, frozen=True):
     """A tracker's answer: how many are new, how many it had already, and why it will never take the others."""
 
-    new: Annotated[int, msgspec.Meta(ge=0)]
+    new: Count
     """Stored now."""
-    known: Annotated[int, msgspec.Meta(ge=0)]
+    known: Count
     """Stored before."""
     reasons: Annotated[dict[Index, Reason], msgspec.Meta(max_length=MOST_RECEIPTS)] = {}
     """Why, by the index of a receipt in the question, in decimal digits: keys of maps are text on the wire."""
@@ -161,7 +162,7 @@ class Balance(Message, frozen=True):
     """FLOPs of work that it accepted."""
     stands: Total = "0"
     """FLOPs of what it earned that stand at this tracker: by reservations that it trusts, of clients that could pay."""
-    receipts: Annotated[int, msgspec.Meta(ge=0)] = 0
+    receipts: Count = 0
     """How many its sums are made of."""
 
     @property
@@ -180,5 +181,5 @@ class Balances(Message, frozen=True):
 
     balances: Annotated[list[Balance], msgspec.Meta(max_length=MOST_BALANCES)]
     """One for each key that has any."""
-    receipts: Annotated[int, msgspec.Meta(ge=0)]
+    receipts: Count
     """How many receipts these balances are the sum of."""

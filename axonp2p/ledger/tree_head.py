@@ -18,6 +18,7 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.merkle import HASH_BYTES, LONGEST_PATH, is_consistent
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import Signable, Signed, open_signed
+from axonp2p.wire.quantities import LATEST, UnixTime
 
 Hash = Annotated[bytes, msgspec.Meta(min_length=HASH_BYTES, max_length=HASH_BYTES)]
 Path = Annotated[list[Hash], msgspec.Meta(max_length=LONGEST_PATH)]
@@ -39,7 +40,7 @@ class TreeHead(Signable, frozen=True):
     """How many entries."""
     root: Hash
     """The Merkle tree hash over them."""
-    time: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    time: UnixTime
     """Unix time in seconds, never less than in a head of fewer entries."""
 
 
@@ -134,4 +135,4 @@ def why_shrunk(first: TreeHead, second: TreeHead) -> str:
 
 
 def _when(head: TreeHead) -> str:
-    return datetime.fromtimestamp(head.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return datetime.fromtimestamp(min(head.time, LATEST), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -17,7 +17,7 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.receipt import Receipt
 from axonp2p.ledger.tree_head import Hash
 from axonp2p.wire.codec import Message, decode_as
-from axonp2p.wire.envelope import Signable, Signed, open_signed
+from axonp2p.wire.envelope import EncodedEnvelope, Signable, Signed, open_signed
 
 EVIDENCE_LIMIT = 208 * 1024
 """A report of a round is at most a frame's header (64 KiB; with as many marks as there may be about half of that), what
@@ -70,7 +70,7 @@ class VoidingHandedIn(Message, frozen=True):
     """What the client signed."""
     evidence: Annotated[bytes, msgspec.Meta(max_length=EVIDENCE_LIMIT)]
     """Why: what peers signed, an encoded `Evidence`."""
-    tokens: Annotated[list[bytes], msgspec.Meta(max_length=MOST_TOKENS)] = []
+    tokens: Annotated[list[EncodedEnvelope], msgspec.Meta(max_length=MOST_TOKENS)] = []
     """Encoded `Signed[Token]` of the reservations in it, which this tracker may not know."""
     relayed: bool = False
     """Whether another tracker passes it on: then it travels no further."""
@@ -97,7 +97,7 @@ class EvidenceTold(Message, frozen=True):
 
     evidence: Annotated[bytes, msgspec.Meta(max_length=EVIDENCE_LIMIT)]
     """An encoded `Evidence`."""
-    tokens: Annotated[list[bytes], msgspec.Meta(max_length=MOST_TOKENS)]
+    tokens: Annotated[list[EncodedEnvelope], msgspec.Meta(max_length=MOST_TOKENS)]
     """Encoded `Signed[Token]`, each once."""
 
 

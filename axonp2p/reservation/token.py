@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -12,6 +13,7 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import Signable, Signed, open_signed
+from axonp2p.wire.quantities import IpText, UnixTime
 
 MOST_PEERS = 64
 LONGEST_S = 24 * 3600
@@ -20,7 +22,6 @@ USED_WITHIN_S = 900
 
 Uuid = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z")]
 Kind = Annotated[str, msgspec.Meta(max_length=32)]
-UnixTime = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
 class Token(Signable, frozen=True):
@@ -35,7 +36,7 @@ class Token(Signable, frozen=True):
     """The tracker that signed it."""
     client: PeerId
     """Who may use it."""
-    client_address: Annotated[str, msgspec.Meta(max_length=45)]
+    client_address: IpText
     """The IP address that the reservation was asked from."""
     peers: Annotated[list[PeerId], msgspec.Meta(min_length=1, max_length=MOST_PEERS)]
     """On whom."""
@@ -61,7 +62,7 @@ class ReserveRequest(Signable, frozen=True):
     """For which kinds of work."""
     seconds: Annotated[int, msgspec.Meta(ge=1, le=LONGEST_S)]
     """For how long, from now on."""
-    time: int
+    time: UnixTime
     """When it was signed: a tracker refuses one that is more than 30 s off."""
 
 
@@ -72,7 +73,8 @@ class Reserved(Message, frozen=True):
     """As the tracker signed it."""
 
 
-class Caller(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Caller:
     """Who stands at the door with a token: a key that was proved, and the address that it calls from."""
 
     key: PeerId

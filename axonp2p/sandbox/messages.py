@@ -10,21 +10,22 @@ from typing import Annotated
 import msgspec
 
 from axonp2p.wire.codec import Message
+from axonp2p.wire.quantities import Cores, Count
 from axonp2p.wire.ranks import Rank
 
 
 class Start(Message, tag=True, frozen=True):
     """Daemon to worker, first: the limits that it must lay on itself before a stranger's code runs."""
 
-    cores: int
-    memory_mb: int
-    processes: int
+    cores: Cores
+    memory_mb: Count
+    processes: Count
     """Processes, with some threads for each core."""
-    open_files: int
+    open_files: Count
     """Open at a time, by each process."""
-    file_mb: int
+    file_mb: Count
     """The largest file that it may write, in MiB."""
-    cpu_seconds: int = 0
+    cpu_seconds: Count = 0
     """0: no limit."""
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, PeerMisbehaved, Refused, TrackerUnreachable, Unreachable
+from axonp2p.errors import AxonError, TrackerUnreachable
 from axonp2p.identity.peer_id import PeerId
+from axonp2p.supervision import one_look
 from axonp2p.table.asking_order import LONGEST_S, AskingOrder
 from axonp2p.table.dht_source import DhtAnswer, DhtSource
 from axonp2p.table.records import Row
@@ -122,7 +123,7 @@ class Asking:
                     timeout_s=LONGEST_S,
                 ),
             )
-        except (Unreachable, PeerMisbehaved, Refused) as error:
+        except AxonError as error:
             self._failures.append((line, error))
             return SourceAnswer(line.called, self._clock.monotonic() - began, trouble=reason_of(line, error))
         seconds = self._clock.monotonic() - began
@@ -130,7 +131,12 @@ class Asking:
 
     async def _ask_dht(self) -> SourceAnswer:
         assert self._dht is not None
-        found: DhtAnswer = await self._dht.ask(self._question.need, self._question.count, self._seen)
+        began = self._clock.monotonic()
+        try:
+            with one_look("a question to the DHT"):
+                found: DhtAnswer = await self._dht.ask(self._question.need, self._question.count, self._seen)
+        except AxonError as error:
+            return SourceAnswer(DHT, self._clock.monotonic() - began, trouble=error.in_a_line)
         self._silent |= found.silent
         return found.answer
 

@@ -13,6 +13,8 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, ClockWrong, MalformedMessage
 from axonp2p.transport.clock_check import Off, wrong_clock
 from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.wire.json_form import decode_json
+from axonp2p.wire.quantities import Count, UnixMoment
 
 _PATH = "/v1/health"
 _LIMIT = 4096
@@ -23,9 +25,9 @@ _MOST_CLOCKS = 5
 class _Page(msgspec.Struct):
     """What we read of a tracker's health page."""
 
-    time: float
-    version: str
-    alive: int
+    time: UnixMoment
+    version: Annotated[str, msgspec.Meta(max_length=64)]
+    alive: Count
     trouble: Annotated[str, msgspec.Meta(max_length=1000)] = ""
 
 
@@ -66,7 +68,7 @@ async def ask_health(line: HttpCaller, clock: Clock) -> Health:
     body = await line.fetch(_PATH, _LIMIT)
     middle = (asked + clock.now()) / 2
     try:
-        page = msgspec.json.decode(body, type=_Page)
+        page = decode_json(body, _Page)
     except msgspec.DecodeError as error:
         raise MalformedMessage(f"{line.called} does not answer as a tracker does") from error
     return Health(page.time, page.version, page.alive, rtt_s, page.time - middle, page.trouble)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 
 from axonp2p.errors import BadSignature, MalformedMessage, StaleRow
 from axonp2p.identity.peer_id import PeerId, short
-from axonp2p.transport.messages import CLOCK_TOLERANCE_S, Address, Fingerprint, Relays
+from axonp2p.transport.messages import CLOCK_TOLERANCE_S, FINGERPRINT, HOST, PORT, Address, Fingerprint, Relays
 from axonp2p.wire.codec import Message, decode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signable, Signed, open_signed
+from axonp2p.wire.quantities import Count, IpText, PlainMap, UnixMoment, UnixTime
 from axonp2p.wire.schema import Schema
 
 NUMBER_AHEAD_S = 120
@@ -22,7 +23,7 @@ LONGEST_LIFE_S = 2 * 3600
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 TrackerAddress = Annotated[
     str,
-    msgspec.Meta(max_length=330, pattern=r"^https://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}(#[a-z2-7]{52})?\Z"),
+    msgspec.Meta(max_length=330, pattern=rf"^https://{HOST}:{PORT}(#{FINGERPRINT})?\Z"),
 ]
 """As `axon-tracker run` prints it: https://HOST:PORT#FINGERPRINT."""
 Coordinate = Annotated[bytes, msgspec.Meta(max_length=12)]
@@ -38,13 +39,13 @@ class Row(Signable, frozen=True):
     peer: PeerId
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=32, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z")]
     """What people see; not unique."""
-    sequence: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    sequence: Count
     """Higher than in every row before."""
     addresses: Annotated[list[Address], msgspec.Meta(max_length=4)]
     certificate: Fingerprint
-    expires: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    expires: UnixTime
     """Unix time in seconds."""
-    capability: dict[str, Any] | None
+    capability: PlainMap | None
     """`peers.capability.Capability` as a map; None withdraws the peer."""
     dht: Port = 0
     """UDP port of its DHT node, on the hosts in `addresses`; 0 when it has none that others can reach."""
@@ -107,9 +108,9 @@ class Announced(Message, frozen=True):
     """The tracker's id."""
     again_in: Annotated[float, msgspec.Meta(ge=LEAST_AGAIN_S, le=MOST_AGAIN_S)]
     """Seconds until the row should be announced again; it may be valid for twice that."""
-    seen_from: Annotated[str, msgspec.Meta(max_length=45)]
+    seen_from: IpText
     """The IP address that the announce came from, as the tracker saw it."""
-    time: Annotated[float, msgspec.Meta(ge=0, le=2**53)]
+    time: UnixMoment
     """The tracker's Unix time in seconds, so that a peer may notice a wrong clock."""
     reached: bool | None = None
     """Whether the tracker could call the peer at an address of its row; None while it has not tried."""
@@ -125,7 +126,7 @@ MOST_ROWS = 200
 class Query(Message, frozen=True):
     """Which peers meet a need? `need` is a `peers.capability.Need` as a map."""
 
-    need: dict[str, Any]
+    need: PlainMap
     """A `Need`."""
     count: Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)] = 50
     """How many rows at the most."""
@@ -138,9 +139,9 @@ class Rows(Message, frozen=True):
 
     rows: Annotated[list[Signed[Row]], msgspec.Meta(max_length=MOST_ROWS)]
     """At most as many as asked for, each as its peer signed it."""
-    fitting: int
+    fitting: Count
     """Living peers that meet the need."""
-    alive: int
+    alive: Count
     """Living peers."""
 
 
@@ -154,9 +155,9 @@ class TrackerRow(Signable, frozen=True):
     """The tracker's id."""
     address: TrackerAddress
     """Where others reach it."""
-    sequence: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    sequence: Count
     """Higher than in every row before."""
-    expires: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    expires: UnixTime
     """Unix time in seconds."""
     database: Annotated[str, msgspec.Meta(min_length=32, max_length=32, pattern=r"^[0-9a-f]+\Z")]
     """Names the database: a tracker that lost its own has another one, and everything has to be told to it again."""
@@ -225,7 +226,7 @@ class Report(Signable, frozen=True):
 
     peer: PeerId
     """Who did not answer."""
-    time: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    time: UnixTime
     """When it was signed, Unix seconds; at most 30 s off."""
 
 

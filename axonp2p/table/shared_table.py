@@ -9,6 +9,7 @@ from typing import Any
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
 from axonp2p.logs import get_logger
+from axonp2p.supervision import one_look
 from axonp2p.table.asking import Asking, Question
 from axonp2p.table.dht_source import DhtSource
 from axonp2p.table.records import Row
@@ -90,10 +91,11 @@ class SharedTable:
 
     async def _learn_from(self, line: HttpCaller) -> None:
         try:
-            self.trackers.heard(line, await known_trackers(line, now=self._clock.now()))
-            if self.dht:
-                told = await dht_contacts(line)
-                self.dht.know(one for one in told if self.dials.allows(split_host_port(one)[0]))
+            with one_look("learning of trackers and DHT nodes"):
+                self.trackers.heard(line, await known_trackers(line, now=self._clock.now()))
+                if self.dht:
+                    told = await dht_contacts(line)
+                    self.dht.know(one for one in told if self.dials.allows(split_host_port(one)[0]))
         except AxonError as error:
             log.debug("nothing learnt", tracker=line.called, reason=error.message)
 

@@ -19,6 +19,7 @@ import msgspec
 
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.table.records import LONGEST_LIFE_S
+from axonp2p.wire.quantities import Count, UnixTime
 
 SLOT_S = 10
 """Length of a slot, in seconds."""
@@ -63,8 +64,8 @@ def supersedes(sequence: int, payload: bytes, known_sequence: int, known_payload
 class _SlotOf(msgspec.Struct):
     """Of a row only what says in which slot it counts."""
 
-    sequence: int
-    expires: int
+    sequence: Count
+    expires: UnixTime
 
 
 _SLOT_OF = msgspec.msgpack.Decoder(_SlotOf)

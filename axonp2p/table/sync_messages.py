@@ -14,10 +14,9 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import Signable, Signed
+from axonp2p.wire.quantities import UnixMoment
 
 SlotNumber = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
-
-Moment = Annotated[float, msgspec.Meta(ge=0, le=2**53)]
 
 MOST_NEWS = 200
 """Rows in one push, short and long ones together."""
@@ -47,7 +46,7 @@ class Push(Signable, frozen=True, omit_defaults=True):
 class Pushed(Message, frozen=True, omit_defaults=True):
     """The answer to a push."""
 
-    started: Moment
+    started: UnixMoment
     """When the answerer began to run, by its own clock: one that was started anew has to be told of all trackers."""
     lacking: Annotated[list[Annotated[int, msgspec.Meta(ge=0, lt=MOST_NEWS)]], msgspec.Meta(max_length=MOST_NEWS)] = []
     """Which renewals were of no use, because the row that they name is not known here: send them whole."""
@@ -84,7 +83,7 @@ class DigestsTold(Message, tag=True, frozen=True):
     """Which of the groups asked about are not as expected."""
     slots: Annotated[bytes, msgspec.Meta(max_length=16 * MOST_SLOTS)]
     """Their slots that hold anything: number (4 bytes), digest (8), rows that still stand (4)."""
-    started: Moment
+    started: UnixMoment
     """As in `Pushed`."""
 
 

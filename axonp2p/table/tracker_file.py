@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from axonp2p.files import write_whole
 from axonp2p.logs import get_logger
 from axonp2p.table.tracker_health import TrackerHealth
+from axonp2p.wire.json_form import decode_json
 
 log = get_logger(__name__)
 
@@ -30,7 +32,7 @@ def read_health(
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)
         if len(content) <= LARGEST:
-            health.restore(msgspec.json.decode(content), now)
+            health.restore(decode_json(content, dict[str, Any]), now)
     except FileNotFoundError:
         pass
     except (OSError, msgspec.DecodeError) as error:

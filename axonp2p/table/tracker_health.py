@@ -16,12 +16,13 @@ from typing import Annotated, Any
 import msgspec
 
 from axonp2p.errors import AxonError, SettingsError
-from axonp2p.identity.peer_id import PeerId
+from axonp2p.identity.peer_id import PeerId, PeerIdOrNone
 from axonp2p.table.records import TrackerAddress, Vouching
 from axonp2p.table.tracker_standing import LearntTracker, TrackerStanding, place_for
 from axonp2p.table.vouching import MOST_VOUCHERS, Vouchings
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.wire.envelope import Signed
+from axonp2p.wire.quantities import UnixMoment
 
 FIRST_RETRY_S = 1.0
 LONGEST_RETRY_S = 300.0
@@ -33,28 +34,26 @@ _PART_OF_OUTAGE = 16
 _SLOWLY = 0.3
 """How much a new round trip counts beside the ones before."""
 
-Moment = Annotated[float, msgspec.Meta(ge=0, le=2**53)]
-
 
 class TrackerState(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What is remembered of one tracker."""
 
     address: TrackerAddress
     """https://HOST:PORT#FINGERPRINT"""
-    tracker: str = ""
+    tracker: PeerIdOrNone = ""
     """Its id, once it is known."""
     standing: TrackerStanding = TrackerStanding.CONFIGURED
     failures: Annotated[int, msgspec.Meta(ge=0, le=2**31)] = 0
     """In a row; 0 when it is not known to be away."""
-    away_since: Moment = 0.0
+    away_since: UnixMoment = 0.0
     """When the first of them was."""
-    next_try: Moment = 0.0
+    next_try: UnixMoment = 0.0
     """Not to be asked before, unless nobody else is left."""
-    answered: Moment = 0.0
+    answered: UnixMoment = 0.0
     """When it last answered; 0 for never."""
-    heard: Moment = 0.0
+    heard: UnixMoment = 0.0
     """When it last answered or was named by another tracker."""
-    since: Moment = 0.0
+    since: UnixMoment = 0.0
     """When it became known."""
     rtt_s: Annotated[float, msgspec.Meta(ge=0, le=1e6)] | None = None
     """Seconds that an answer takes, smoothed."""

@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, Busy, PeerMisbehaved, Refused, TrackerUnreachable, Unreachable
+from axonp2p.errors import AxonError, Busy, Refused, TrackerUnreachable
 from axonp2p.logs import get_logger
+from axonp2p.supervision import one_look
 from axonp2p.table.asking_order import NEXT_AFTER_S
 from axonp2p.table.tracker_client import TrackersTold, line_to
 from axonp2p.table.tracker_health import TrackerHealth
@@ -65,16 +66,17 @@ class TrackerLines:
         """Ask one tracker, and remember how it went. Raises what `ask` raises."""
         began = self._clock.monotonic()
         try:
-            answer = await ask(line)
+            with one_look("a question to a tracker"):
+                answer = await ask(line)
         except Busy as error:
             wait_s = error.wait_s
             self._mark(line, lambda address, now: self.health.busy(address, wait_s, now, self._chance.random()))
             raise
-        except (Unreachable, PeerMisbehaved):
-            self._mark(line, self._failed)
-            raise
         except Refused:
             self._mark(line, self.health.answered)
+            raise
+        except AxonError:
+            self._mark(line, self._failed)
             raise
         except asyncio.CancelledError:
             # Another tracker was faster, or nobody waits any more: who took long is asked later the next time.
@@ -110,7 +112,7 @@ class TrackerLines:
                     line = running.pop(task)
                     try:
                         return line, task.result()
-                    except (Unreachable, PeerMisbehaved, Refused) as error:
+                    except AxonError as error:
                         failures.append((line, error))
         finally:
             for task in running:

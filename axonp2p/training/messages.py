@@ -38,15 +38,12 @@ from axonp2p.jobs.aggregation import MEAN, Rule
 from axonp2p.tensors.coding import Coding
 from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
+from axonp2p.wire.quantities import Count, Number, Seconds
 from axonp2p.wire.ranks import MOST_MEMBERS, Rank
 from axonp2p.wire.schema import Schema
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 StateHash = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 Metric = Annotated[str, msgspec.Meta(max_length=40)]
-Number = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
-"""Finite: one member's nan would make the sums of all nan."""
-Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
 LEAST_PART, MOST_PART = 1024, PAYLOAD_LIMIT // 8
 """Values in one part of a slice: in whatever coding it travels, it must fit a frame."""

@@ -12,8 +12,9 @@ import aiohttp
 
 from axonp2p.errors import AxonError, BadSignature, Busy, Refused, Unreachable
 
-NETWORK_ERRORS = (aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError)
-"""What aiohttp and the operating system raise when a line cannot be had or is lost."""
+NETWORK_ERRORS = (aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError, UnicodeError)
+"""What aiohttp and the operating system raise when a line cannot be had or is lost. UnicodeError: for host names that
+no name server could even be asked for."""
 
 
 class NoWayThrough(aiohttp.ClientConnectionError):
@@ -35,6 +36,7 @@ _ERRNO_WORDS = {
 _WORDS: tuple[tuple[type[BaseException], Callable[[BaseException], str]], ...] = (
     (NoWayThrough, str),
     (aiohttp.ClientConnectorDNSError, lambda error: "that host name is not known"),
+    (UnicodeError, lambda error: "that host name is not known"),
     (socket.gaierror, lambda error: "that host name is not known"),
     (aiohttp.ClientConnectorCertificateError, lambda error: "no authority that we trust vouches for its certificate"),
     (ssl.SSLCertVerificationError, lambda error: "no authority that we trust vouches for its certificate"),

@@ -26,7 +26,7 @@ from axonp2p.errors import (
 )
 from axonp2p.logs import get_logger
 from axonp2p.transport.http_caller import CONTENT_TYPE, PING_PATH
-from axonp2p.transport.messages import Refusal, refusal_of
+from axonp2p.transport.messages import refusal_of
 from axonp2p.wire.codec import Message, decode_as, encode
 
 log = get_logger(__name__)
@@ -57,6 +57,8 @@ _STATUSES: tuple[tuple[type[AxonError], int], ...] = (
     (JobFailed, 500),
     (LogDamaged, 500),
 )
+
+_INTERNAL = refusal_of(AxonError("a mistake of ours"))
 
 
 async def read_message(request: web.Request, kind: type[T], limit: int) -> T:
@@ -118,7 +120,7 @@ async def errors_as_refusals(request: web.Request, handler: Handler) -> web.Stre
         return reply(refusal_of(NotFound(reason) if error.status == 404 else Refused(reason)), error.status)
     except Exception:
         log.exception("a request failed", path=request.path[:100])
-        return reply(_internal(), 500)
+        return reply(_INTERNAL, 500)
 
 
 def _refuse(request: web.Request, error: AxonError) -> web.Response:
@@ -131,11 +133,7 @@ def _refuse(request: web.Request, error: AxonError) -> web.Response:
                 answer.headers["Retry-After"] = str(math.ceil(error.wait_s))
             return answer
     log.error("a request failed", path=request.path[:100], message=error.message, cause=error.cause)
-    return reply(_internal(), 500)
-
-
-def _internal() -> Refusal:
-    return refusal_of(Refused("an error inside; it is in the log there"))
+    return reply(_INTERNAL, 500)
 
 
 def add_ping(app: web.Application) -> None:

@@ -26,6 +26,7 @@ from axonp2p.identity.certificate import Certificate
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import short
 from axonp2p.logs import get_logger
+from axonp2p.supervision import one_look
 from axonp2p.transport.address import join_host_port, source_of
 from axonp2p.transport.connections import Connections
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
@@ -151,7 +152,8 @@ class Listener:
         async def handle(request: web.Request) -> web.StreamResponse:
             session = await self.accept(request)
             try:
-                await serve(session)
+                with one_look("a session"):
+                    await serve(session)
             except AxonError as error:
                 log.info("session refused", peer=short(session.peer), reason=error.message)
                 await session.refuse(error)

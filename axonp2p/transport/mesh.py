@@ -27,6 +27,7 @@ from axonp2p.errors import AxonError, MessageTooLarge, PeerMisbehaved, Refused, 
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
+from axonp2p.supervision import one_look
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.dialer import dial
 from axonp2p.transport.link import Beside, Link, MeshMember, Road
@@ -188,9 +189,9 @@ class Mesh:
 
     async def _keep(self, link: Link) -> None:
         try:
-            reason = await (self._dialled(link) if self._rank < link.member.rank else self._awaited(link))
-        except Exception:  # the edge of a supervised task: a mistake of ours must not leave others waiting
-            log.exception("a link failed", member=link.member.name)
+            with one_look("a link"):
+                reason = await (self._dialled(link) if self._rank < link.member.rank else self._awaited(link))
+        except (AxonError, OSError):
             reason = "an error inside"
         link.give_up(reason)
         log.info("member lost", member=link.member.name, reason=reason)

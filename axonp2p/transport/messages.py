@@ -11,6 +11,7 @@ from axonp2p.identity.fingerprint import FINGERPRINT_BYTES
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import Signable
+from axonp2p.wire.quantities import Count, ProtocolVersion
 
 NONCE_BYTES = 32
 HANDSHAKE_LIMIT = 1024
@@ -22,11 +23,15 @@ Text = Annotated[str, msgspec.Meta(max_length=LONGEST_TEXT)]
 Uuid = Annotated[str, msgspec.Meta(min_length=36, max_length=36)]
 Nonce = Annotated[bytes, msgspec.Meta(min_length=NONCE_BYTES, max_length=NONCE_BYTES)]
 Fingerprint = Annotated[bytes, msgspec.Meta(min_length=FINGERPRINT_BYTES, max_length=FINGERPRINT_BYTES)]
-Address = Annotated[str, msgspec.Meta(max_length=255, pattern=r"^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}\Z")]
+# Labels that are empty or longer than 63 letters cannot be looked up at all.
+HOST = r"(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63}){0,126}\.?)"
+PORT = r"[0-9]{1,5}"
+FINGERPRINT = r"[a-z2-7]{51}[aq]"
+Address = Annotated[str, msgspec.Meta(max_length=255, pattern=rf"^{HOST}:{PORT}\Z")]
 """HOST:PORT; an IPv6 address stands in brackets."""
 RelayAddress = Annotated[
     str,
-    msgspec.Meta(max_length=330, pattern=r"^https://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}#[a-z2-7]{52}\Z"),
+    msgspec.Meta(max_length=330, pattern=rf"^https://{HOST}:{PORT}#{FINGERPRINT}\Z"),
 ]
 """https://HOST:PORT#FINGERPRINT of a tracker or a peer that relays."""
 MOST_RELAYS = 2
@@ -37,7 +42,7 @@ Relays = Annotated[list[RelayAddress], msgspec.Meta(max_length=MOST_RELAYS)]
 class Challenge(Message, tag=True, frozen=True):
     """The listener's first word: sign this."""
 
-    protocol: int
+    protocol: ProtocolVersion
     nonce: Nonce
     """Fresh for each session."""
     listener: PeerId
@@ -50,7 +55,7 @@ class Hello(Signable, frozen=True):
     PURPOSE: ClassVar[str] = "axon/session/1"
     LIMIT: ClassVar[int] = 512
 
-    protocol: int
+    protocol: ProtocolVersion
     nonce: Nonce
     """The challenge's."""
     listener: PeerId
@@ -83,7 +88,7 @@ class JoinMesh(Message, tag=True, frozen=True):
 class MeshJoined(Message, tag=True, frozen=True):
     """You are on my roster. Each side says it once, the listener first; then only `Carry` travels."""
 
-    received: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    received: Count
     """How many `Carry` of yours I have had, on all links of ours so far: go on after that one."""
 
 
@@ -112,7 +117,9 @@ _TRAVELLING = (Refused, PeerMisbehaved, Unreachable, JobFailed)
 
 
 def refusal_of(error: AxonError) -> Refusal:
-    """What the other side is told of an error of ours."""
+    """What the other side is told of an error of ours; of a mistake in our own program no more than that it was one."""
+    if type(error) is AxonError:
+        error = Refused("an error inside; it is in the log there")
     message, cause, fix = (text[:LONGEST_TEXT] for text in (error.message, error.cause, error.fix))
     return Refusal(code=error.code, message=message, cause=cause, fix=fix)
 

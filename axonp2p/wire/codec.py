@@ -1,7 +1,12 @@
-"""Typed messages to msgpack and back: bounded, then decoded, then checked against their type."""
+"""Typed messages to msgpack and back: bounded, then decoded as their type says and no further.
+
+Lengths are compared with their bounds before anything of that length is made, depth is that of the type, floats are
+finite (`quantities`). Where a map has one key twice, the last one counts, for every reader.
+"""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgpack
@@ -11,6 +16,7 @@ from axonp2p.errors import MalformedMessage, MessageTooLarge
 
 PROTOCOL_VERSION = 2
 """Of sessions: it grows when two sides could not even tell each other that they differ (`wire.schema`)."""
+_LONGEST_REASON = 300
 
 T = TypeVar("T")
 
@@ -34,14 +40,15 @@ def decode(data: bytes | memoryview, kind: Any, limit: int) -> Any:
     if len(data) > limit:
         raise MessageTooLarge(f"{len(data)} bytes where at most {limit} are allowed")
     try:
-        plain = msgpack.unpackb(data, strict_map_key=True, use_list=True, raw=False)
-    except (ValueError, TypeError, RecursionError, OverflowError, MemoryError) as error:
-        # msgpack raises ValueErrors of many kinds, TypeError for unhashable map keys.
-        raise MalformedMessage(f"not msgpack where a {_name(kind)} was expected") from error
-    try:
-        return msgspec.convert(plain, kind, builtin_types=(bytes,), strict=True)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise MalformedMessage(f"not a {_name(kind)}: {error}") from error
+        return _decoder(kind).decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, MemoryError) as error:
+        raise MalformedMessage(f"not a {_name(kind)}: {str(error)[:_LONGEST_REASON]}") from error
+
+
+@lru_cache(maxsize=512)
+def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
+    """What reads bytes as their type says, and nothing else: no list, map or depth that it does not allow is made."""
+    return msgspec.msgpack.Decoder(kind)
 
 
 def decode_as(data: bytes | memoryview, kind: type[T], limit: int) -> T:

@@ -25,12 +25,18 @@ ENVELOPE_OVERHEAD = 256
 """What an envelope adds to its payload, in bytes, generously."""
 
 
+LONGEST_PAYLOAD = 16 * 1024
+"""Of anything that is signed; each type has its own limit below it."""
+EncodedEnvelope = Annotated[bytes, msgspec.Meta(max_length=LONGEST_PAYLOAD + ENVELOPE_OVERHEAD)]
+"""A `Signed` of a type that the carrier does not know."""
+
+
 class Signed(Message, Generic[S], frozen=True):
     """An S that `signer` signed. Believe nothing in `payload` before `open_signed` returned."""
 
     signer: PeerId
     """Whose key signed."""
-    payload: bytes
+    payload: Annotated[bytes, msgspec.Meta(max_length=LONGEST_PAYLOAD)]
     """The bytes that were signed: a message of the purpose's type."""
     signature: Annotated[bytes, msgspec.Meta(min_length=SIGNATURE_BYTES, max_length=SIGNATURE_BYTES)]
     """Ed25519, over the purpose, a NUL and the payload."""

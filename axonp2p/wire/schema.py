@@ -13,7 +13,7 @@ import msgspec
 
 from axonp2p.errors import VersionMismatch
 
-WORK_SCHEMA: Final = "67d2ff5319802049"
+WORK_SCHEMA: Final = "67297c371238d546"
 
 Schema = Annotated[str, msgspec.Meta(max_length=16)]
 """Sixteen hexadecimal digits; empty in messages of a build that did not say it."""

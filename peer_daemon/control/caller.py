@@ -13,6 +13,7 @@ import msgspec
 
 from axonp2p.errors import AxonError, NoDaemon, Refused, Unreachable, VersionMismatch, error_classes
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
+from axonp2p.wire.json_form import decode_json
 from peer_daemon.control.socket_file import SOCKET_NAME, short_name
 from peer_daemon.control.status import HistoryTold, LimitsAsked, PauseAsked, Status
 
@@ -70,7 +71,7 @@ async def _ask(home: Path, method: str, address: str, kind: type[T], message: ms
     if status != 200:
         raise _error_of(content, status)
     try:
-        return msgspec.json.decode(content, type=kind)
+        return decode_json(content, kind)
     except msgspec.DecodeError as error:
         raise VersionMismatch(
             "the running peer is of another version than this command",

@@ -22,6 +22,7 @@ from axonp2p.errors import (
 )
 from axonp2p.logs import get_logger
 from axonp2p.transport.http_replies import read_body
+from axonp2p.wire.json_form import decode_json
 
 log = get_logger(__name__)
 
@@ -46,8 +47,8 @@ _STATUSES: tuple[tuple[type[AxonError], int], ...] = (
 async def read_json(request: web.Request, kind: type[T]) -> T:
     """The body as a `kind`; no body is an empty object. Raises `MalformedMessage`, and what `read_body` raises."""
     try:
-        return msgspec.json.decode(await read_body(request, BODY_LIMIT) or b"{}", type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return decode_json(await read_body(request, BODY_LIMIT) or b"{}", kind)
+    except msgspec.DecodeError as error:
         raise MalformedMessage("the body is not what this address takes", cause=str(error)) from error
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 START_S = 120
 _LENT = ["--cores", "1", "--memory", "1200"]
 
-_NOBODY_ELSE = {
+QUIET = {
     # Other tests on this machine are no owner to wait for.
     "AXON_PEER_IN_USE_OTHERS_CPU": "100",
     "AXON_PEER_NOT_IN_USE_OTHERS_CPU": "100",
@@ -124,7 +124,7 @@ class Processes:
         with (self._base / f"{name}.out").open("ab") as out:
             command = [*inside, sys.executable, "-m", module, *arguments]
             self._running[name] = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={**_NOBODY_ELSE, **os.environ}
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={**QUIET, **os.environ}
             )
 
     def _wait(self, name: str, sign: Path) -> None:

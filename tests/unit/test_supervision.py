@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from axonp2p.errors import AxonError, Busy
-from axonp2p.supervision import keep_up, one_look
+from axonp2p.supervision import alone, keep_up, one_look
 
 
 def test_what_nobody_thought_of_becomes_an_error_of_the_family() -> None:
@@ -47,3 +47,11 @@ async def test_a_cancelled_task_is_not_begun_again() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         await keep_up("announcing", run)
+
+
+@pytest.mark.parametrize("error", [Busy("full"), OSError("no route"), ValueError("nobody thought of it")])
+async def test_work_that_nobody_hears_of_ends_nothing_else(error: Exception) -> None:
+    async def work() -> None:
+        raise error
+
+    await alone("a probe", work())

@@ -23,6 +23,7 @@ from axonp2p.table.records import LONGEST_LIFE_S, Port
 from axonp2p.transport.address import PinnedAddress, join_host_port, split_host_port
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S, Fingerprint
 from axonp2p.wire.codec import Message, decode_as, encode
+from axonp2p.wire.quantities import Count, UnixTime
 
 PURPOSE = "axon/compact-row/1"
 LARGEST = 320
@@ -54,9 +55,9 @@ class CompactRow(Message, frozen=True, array_like=True):
     """UDP port of its DHT node on the same hosts; 0 when it has none that others can reach."""
     certificate: Fingerprint
     """SHA-256 of its TLS certificate."""
-    sequence: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    sequence: Count
     """Higher than in every row before, full or compact."""
-    expires: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    expires: UnixTime
     """Unix time in seconds."""
     cores: Annotated[int, msgspec.Meta(ge=0, le=4096)]
     """Cores for each job."""

@@ -18,8 +18,10 @@ from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZerocon
 
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
+from axonp2p.supervision import alone
 from axonp2p.table.records import Port, TrackerAddress
 from axonp2p.transport.address import join_host_port
+from axonp2p.wire.quantities import IpText
 
 SERVICE = "_axon._udp.local."
 ANSWER_MS = 3000
@@ -39,7 +41,7 @@ class LanPeer(msgspec.Struct, frozen=True):
     """Its id."""
     name: Annotated[str, msgspec.Meta(max_length=32)]
     """What people see."""
-    hosts: Annotated[list[str], msgspec.Meta(max_length=8)]
+    hosts: Annotated[list[IpText], msgspec.Meta(max_length=8)]
     """Its IP addresses."""
     dht: Port
     """UDP port of its DHT node; 0 when it has none."""
@@ -120,7 +122,9 @@ class Lan:
         if len(self._heard) >= MOST_HEARD and name not in self._heard:
             return
         self._heard.add(name)
-        task = asyncio.get_running_loop().create_task(self._ask(zeroconf, name), name="mdns question")
+        task = asyncio.get_running_loop().create_task(
+            alone("a question to the local network", self._ask(zeroconf, name)), name="mdns question"
+        )
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
 

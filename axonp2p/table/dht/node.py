@@ -13,6 +13,7 @@ from axonp2p.errors import AxonError, PortTaken
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId, public_key_of
 from axonp2p.logs import get_logger
+from axonp2p.supervision import keep_up
 from axonp2p.table.dht.compact import CompactRow
 from axonp2p.table.dht.contact import Contact, network_of
 from axonp2p.table.dht.depths import Depths
@@ -96,7 +97,9 @@ class DhtNode:
         self.serves = self._serves
         self._publisher = Publisher(self._protocol, self._depths, self._clock)
         self._finder = Finder(self._protocol, self._depths, self._clock)
-        self._upkeep = asyncio.get_running_loop().create_task(self._keep_up(), name="dht upkeep")
+        self._upkeep = asyncio.get_running_loop().create_task(
+            keep_up("the upkeep of the DHT", self._keep_up), name="dht upkeep"
+        )
         name = self._server.transport.get_extra_info("sockname")
         return int(name[1]) if name else port
 

@@ -11,6 +11,8 @@ import msgspec
 
 from axonp2p.files import write_whole
 from axonp2p.transport.messages import Address
+from axonp2p.wire.json_form import decode_json
+from axonp2p.wire.quantities import UnixMoment
 
 MOST_SAVED = 200
 LARGEST_FILE = 64 * 1024
@@ -23,7 +25,7 @@ class SavedContact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     address: Address
     """HOST:PORT."""
-    heard: Annotated[float, msgspec.Meta(ge=0, le=2**53)]
+    heard: UnixMoment
     """When it last answered, Unix seconds."""
 
 
@@ -48,7 +50,7 @@ def load_state(path: Path, now: float) -> list[SavedContact]:
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
-        state = msgspec.json.decode(content, type=NodeState) if len(content) <= LARGEST_FILE else NodeState([])
+        state = decode_json(content, NodeState) if len(content) <= LARGEST_FILE else NodeState([])
     except (OSError, msgspec.DecodeError):
         return []
     return [contact for contact in state.contacts if now - contact.heard < FORGOTTEN_AFTER_S]

@@ -35,7 +35,8 @@ def claims_of(report: RoundDone) -> list[Claim]:
 def why_no_fit(report: RoundDone, *, every: int, exchanges: int, batch: int, values: int) -> str:
     """What is wrong with the marks of a report by themselves; empty when nothing is."""
     legs = legs_of(report.marks)
-    if [leg[0].leg for leg in legs] != list(range(exchanges)) or any(len(leg) < 2 for leg in legs):
+    odd = any(leg[0].leg != number or len(leg) < 2 for number, leg in enumerate(legs))
+    if odd or not legs or len(legs) != exchanges:
         return f"it committed to {len(legs)} of {exchanges} legs"
     if [mark for leg in legs for mark in leg] != list(report.marks) or legs[0][0].step:
         return "what it committed to is out of order"

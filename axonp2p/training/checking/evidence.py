@@ -27,6 +27,7 @@ from axonp2p.transport.messages import Uuid
 from axonp2p.wire.codec import Message, decode, decode_as
 from axonp2p.wire.envelope import Signed
 from axonp2p.wire.frame import HEADER_LIMIT, split_frame
+from axonp2p.wire.quantities import Count
 
 FRAME_LIMIT = HEADER_LIMIT + 64
 
@@ -54,7 +55,7 @@ class Evidence(Message, frozen=True):
     """Whose job it was."""
     accused: PeerId
     """Who made the claim, or one of those who said that it is false."""
-    step: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    step: Count
     """Of the round, where the steps began."""
     report: SignedFrame
     """The claim: a `RoundDone`."""

@@ -23,6 +23,7 @@ from axonp2p.errors import PeerMisbehaved
 from axonp2p.tensors.coding import BYTES_A_VALUE
 from axonp2p.training.messages import Mark
 from axonp2p.wire.codec import Message, decode_as, encode
+from axonp2p.wire.quantities import Number
 from axonp2p.wire.ranks import MOST_MEMBERS
 
 HEAD_LIMIT = 1024 * 1024
@@ -53,7 +54,7 @@ class _Remembered(Message, frozen=True, array_like=True):
     dtype: Annotated[str, msgspec.Meta(max_length=16)]
     """Empty when it is a number."""
     shape: Annotated[list[_Size], msgspec.Meta(max_length=16)]
-    number: bool | int | float | None
+    number: bool | Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | Number | None
 
 
 class _Head(Message, frozen=True):

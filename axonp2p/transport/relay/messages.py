@@ -9,6 +9,7 @@ import msgspec
 
 from axonp2p.transport.messages import Refusal, Text
 from axonp2p.wire.codec import Message
+from axonp2p.wire.quantities import Count
 
 Ticket = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")]
 
@@ -22,7 +23,7 @@ class RelayTerms(Message, tag=True, frozen=True):
 
     streams: Annotated[int, msgspec.Meta(ge=1, le=65536)]
     """How many streams to you at once."""
-    hourly_bytes: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    hourly_bytes: Count
     """How much is carried to and from you in an hour; 0: as much as comes."""
     stream_s: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
     """How long a stream may last, in seconds."""

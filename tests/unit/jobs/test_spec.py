@@ -348,3 +348,20 @@ def test_a_job_file_that_is_no_text(tmp_path: Path, content: bytes, message: str
     (tmp_path / "job.toml").write_bytes(content)
     with pytest.raises(JobFileWrong, match=message):
         read_spec(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cores = " + "9" * 5000,
+        "cores = 0x" + "f" * 5000,
+        "cores = '" + "9" * 5000 + "'",
+        "packages = [0x" + "f" * 5000 + "]",
+        "packages = [{a = 0x" + "f" * 5000 + "}]",
+        "a." * 30_000 + "a = 1",
+    ],
+    ids=["digits", "hexadecimal digits", "digits in a text", "in a list", "in a table", "parts of a key"],
+)
+def test_numbers_and_keys_without_end_are_a_named_mistake(line: str) -> None:
+    with pytest.raises(JobFileWrong):
+        parse_spec(f'name = "a"\n[need]\n{line}\n', "job.toml")

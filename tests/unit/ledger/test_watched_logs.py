@@ -15,6 +15,7 @@ from axonp2p.ledger.tree_head import ConsistencyProof, Evidence, TreeHead, open_
 from axonp2p.ledger.watched_logs import MOST_WATCHED, WATCHED_LIMIT, ProofWanted, WatchedLogs
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, sign
+from axonp2p.wire.quantities import LATEST
 from tests.fakes import key_of
 
 TRACKER, OTHER = key_of("tracker"), key_of("other tracker")
@@ -218,7 +219,7 @@ def test_the_largest_of_everything_fits_its_limit():
     assert len(encode(long)) <= PROOF_LIMIT
     watched = WatchedLogs()
     for number in range(MOST_WATCHED + 5):
-        watched.heard(Log("a", key=key_of(f"tracker {number}")).head(1, time=2**53))
+        watched.heard(Log("a", key=key_of(f"tracker {number}")).head(1, time=LATEST))
     evidence = Evidence(first=log.head(64), second=log.head(100), proof=long)
     told = HeadsTold(own=log.head(99), seen=watched.heads, evidence=[evidence] * MOST_EVIDENCE)
     assert len(encode(told)) <= HEADS_LIMIT

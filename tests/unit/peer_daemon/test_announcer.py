@@ -347,3 +347,23 @@ def test_numbers_of_a_clock_that_was_ahead_are_given_up(tmp_path, clock, ahead):
 def test_a_full_disk_does_not_silence_a_peer(tmp_path, clock):
     sequence = Numbers(tmp_path / "no-such-folder" / "sequence", clock)
     assert [sequence.next(), sequence.next()] == [1_000_000_000, 1_000_000_001]
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("no such time"), UnicodeError("label empty"), KeyError(0), RecursionError()]
+)
+async def test_what_nobody_thought_of_in_one_trackers_answer_costs_that_tracker_alone(make, clock, error):
+    bad, good = FakeTracker(clock, 1), FakeTracker(clock, 2)
+    setting = make(bad, good)
+    hear = setting._hear
+
+    async def stumble(line, answer):
+        if line is bad:
+            raise error
+        await hear(line, answer)
+
+    setting.announcer._hearers = Hearers(stumble, setting.written.append, setting.lost.append)
+    await setting.round()
+    await setting.round(news=True)
+    assert (good.called, good.tracker) in setting.heard
+    assert all(called != bad.called for called, _ in setting.heard)

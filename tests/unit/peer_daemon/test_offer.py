@@ -9,6 +9,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.peers.capability import Need, read_capability, why_not
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import decode_as, encode
+from axonp2p.wire.quantities import LATEST
 from peer_daemon.offer import (
     Distribution,
     Machine,
@@ -25,7 +26,7 @@ MACHINE = Machine(cores=8, memory_mb=16000, disk_mb=50_000, gflops=99.5, python=
 HALF = Wishes(cores=0, memory_mb=0, disk_mb=2048, slots=1)
 ROW = Row(
     peer=PEER, name="otter", sequence=2**52, addresses=["[2001:db8::1]:65535"] * 4, certificate=b"c" * 32,
-    expires=2**40, capability=None,
+    expires=LATEST, capability=None,
 )  # fmt: skip
 
 

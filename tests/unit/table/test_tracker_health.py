@@ -115,7 +115,7 @@ def test_it_outlives_a_restart(tmp_path):
     before = TrackerHealth([A, B])
     before.answered(A, NOW, 0.25, "a" * 52)
     before.failed(B, NOW, 0.5)
-    before.learn(learnt(1), NOW, "l" * 52)
+    before.learn(learnt(1), NOW, "l" * 51 + "a")
     write_health(path, before)
     after = read_health(path, [B, C], NOW + 60)
     assert set(after.addresses) == {B, C, learnt(1)}  # A stands in the settings no more

@@ -7,10 +7,12 @@ import gzip
 import ssl
 
 import aiohttp
+import msgspec
 import pytest
 from aiohttp import web
 
 from axonp2p.errors import (
+    AxonError,
     BadSignature,
     Busy,
     MalformedMessage,
@@ -26,6 +28,7 @@ from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.http_caller import HttpCaller
 from axonp2p.transport.http_replies import read_message, reply
+from axonp2p.transport.messages import Address, refusal_of
 from axonp2p.wire.codec import Message
 
 
@@ -260,3 +263,22 @@ async def test_what_a_stranger_named_is_dialled_only_where_the_policy_allows_it(
             with pytest.raises(Unreachable, match="tracker x cannot be reached") as caught:
                 await line.round_trip()
         assert "refused" not in caught.value.in_a_line
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".local", ".", "..", "-", "::::", "1.2.3.4.5"])
+async def test_a_host_that_no_name_server_can_be_asked_for_is_unreachable(host: str) -> None:
+    async with HttpCaller(PinnedAddress(host, 1, bytes(32)), called="a tracker", timeout_s=2) as caller:
+        with pytest.raises(Unreachable):
+            await caller.round_trip()
+
+
+@pytest.mark.parametrize("text", ["a..b:1", ".:1", "a" * 64 + ":1", "a:1\n", "[:]:1", "a:123456"])
+def test_such_addresses_are_none(text: str) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(text, Address)
+
+
+def test_strangers_hear_of_a_mistake_of_ours_that_it_was_one_and_no_more() -> None:
+    told = refusal_of(AxonError("a mistake of ours in a look", cause="KeyError: 'secret'"))
+    assert "secret" not in repr(told)
+    assert told.code == Refused.code

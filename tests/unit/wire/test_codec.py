@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Annotated
 
 import msgpack
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from axonp2p.errors import MalformedMessage, MessageTooLarge
 from axonp2p.wire.codec import Message, decode, decode_as, encode
+from axonp2p.wire.quantities import LATEST, Number, PlainMap, UnixTime
 
 LIMIT = 4096
 
@@ -178,3 +181,41 @@ def test_a_message_type_that_cannot_work_is_our_mistake_not_theirs() -> None:
 
     with pytest.raises(ValueError, match="bounds"):
         decode_as(msgpack.packb({"number": 1}), Impossible, LIMIT)
+
+
+class Listed(Message, frozen=True):
+    values: Annotated[list[Number], msgspec.Meta(max_length=4)] = []
+    when: UnixTime = 0
+    unread: PlainMap | None = None
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 2e300])
+def test_numbers_are_finite(value: float) -> None:
+    for message in ({"values": [value]}, {"unread": {"a": value}}, {"unread": {"a": [value]}}):
+        with pytest.raises(MalformedMessage):
+            decode_as(msgpack.packb(message), Listed, LIMIT)
+
+
+def test_times_are_in_every_calendar() -> None:
+    assert datetime.fromtimestamp(LATEST, UTC).year == 3058
+    with pytest.raises(MalformedMessage):
+        decode_as(msgpack.packb({"when": LATEST + 1}), Listed, LIMIT)
+
+
+def test_what_is_carried_unread_is_shallow_and_short() -> None:
+    good: dict[str, object] = {"a": 1, "b": ["x", {"c": None}], "d": {"e": True}}
+    assert decode_as(msgpack.packb({"unread": good}), Listed, LIMIT).unread == good
+    for bad in ({"a": [[1]]}, {"a": {"b": {"c": 1}}}, {"a": list(range(65))}, {str(n): n for n in range(65)}):
+        with pytest.raises(MalformedMessage):
+            decode_as(msgpack.packb({"unread": bad}), Listed, LIMIT)
+
+
+def test_lengths_are_compared_with_their_bounds_before_anything_is_made() -> None:
+    many = b"\x81\xa6values" + b"\xdd\x00\x03\x00\x00" + b"\x90" * (3 * 2**16)
+    tracemalloc.start()
+    try:
+        with pytest.raises(MalformedMessage):
+            decode_as(many, Listed, 2**20)
+        assert tracemalloc.get_traced_memory()[1] < 2**16
+    finally:
+        tracemalloc.stop()
