@@ -31,7 +31,7 @@ class OtherState(msgspec.Struct, kw_only=True):
     address: Line
     tracker: Line
     """Its id; empty until it has introduced itself."""
-    standing: str
+    standing: Line
     """`configured`, `vouched` or `learnt` (`table.tracker_standing`)."""
     lives: bool
     failures: Count

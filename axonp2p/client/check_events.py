@@ -52,7 +52,7 @@ class ChecksOff(Event, frozen=True):
 class NothingLearnt(Event, frozen=True):
     """Local steps of peers ended with the very weights that they began with. Told of each peer once."""
 
-    round: int
+    round: Count
     """From 0."""
-    legs: dict[str, int]
+    legs: dict[str, Count]
     """By peer: in how many of the round's legs."""

@@ -50,8 +50,8 @@ _DTYPES: dict[str, Any] = {
 
 
 class _Entry(msgspec.Struct):
-    dtype: str
-    shape: list[Size]
+    dtype: Annotated[str, msgspec.Meta(max_length=16)]
+    shape: Annotated[list[Size], msgspec.Meta(max_length=64)]
     data_offsets: tuple[Size, Size]
 
 

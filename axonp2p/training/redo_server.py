@@ -61,7 +61,10 @@ class Again(Message, frozen=True):
     """Bytes from which its steps begin."""
     keep: bool
     """Whether the server may hold a model of its own from now on."""
-    flops: dict[str, int]
+    flops: Annotated[
+        dict[Annotated[str, msgspec.Meta(max_length=4096)], Annotated[int, msgspec.Meta(ge=0, le=2**62)]],
+        msgspec.Meta(max_length=4096),
+    ]
     """Operations of a step, by shape of batch, as far as they were counted (`FlopCounts.known`)."""
 
 

@@ -25,7 +25,7 @@ ENVELOPE_OVERHEAD = 256
 """What an envelope adds to its payload, in bytes, generously."""
 
 
-LONGEST_PAYLOAD = 16 * 1024
+LONGEST_PAYLOAD = 384 * 1024
 """Of anything that is signed; each type has its own limit below it."""
 EncodedEnvelope = Annotated[bytes, msgspec.Meta(max_length=LONGEST_PAYLOAD + ENVELOPE_OVERHEAD)]
 """A `Signed` of a type that the carrier does not know."""

@@ -24,6 +24,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.table.records import TrackerAddress
 from axonp2p.transport.messages import Address, RelayAddress
+from axonp2p.transport.relay.messages import CallerAddress
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import Signable, Signed, sign
 from axonp2p.wire.frame import pack_frame
@@ -59,6 +60,7 @@ class Values:
         self._ports: list[str] = [f"127.0.0.1:{CLOSED_PORT}"]
         self._special = {
             _pattern_of(PeerId): lambda: self.key().peer_id,
+            _pattern_of(CallerAddress): lambda: "127.0.0.1",
             _pattern_of(Address): lambda: self.chance.choice(self._ports),
             _pattern_of(TrackerAddress): lambda: f"https://{self.chance.choice(self._ports)}",
             _pattern_of(RelayAddress): lambda: f"https://{self.chance.choice(self._ports)}#{'a' * 52}",

@@ -18,8 +18,10 @@ from axonp2p.blobs.pieces import PieceBook, book_of
 from axonp2p.errors import AxonError
 from axonp2p.training.exchange.terms import Lengths
 from axonp2p.training.pieces import InPieces
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.wire.codec import Message, decode_as, encode
 from axonp2p.wire.envelope import Signable, Signed
+from tests.fakes import HERE
 from tests.laboratory.message_values import CannotBuild, Values, as_message_types
 from tests.rules.test_message_bounds import STRUCTS
 
@@ -96,7 +98,7 @@ def test_no_function_ends_by_anything_but_the_family(name: str) -> None:
     function, taken = FUNCTIONS[name]
     for seed in range(SEEDS):
         values = Values(random.Random(f"{name} {seed}"))
-        values.made = {Lengths: _lengths, InPieces: _state}
+        values.made = {Lengths: _lengths, InPieces: _state, DialPolicy: lambda _: HERE}
         given = {parameter: values.any_of(hint, parameter) for parameter, hint in taken.items()}
         try:
             function(**given)

@@ -24,7 +24,11 @@ def _patterns() -> Iterator[tuple[str, str]]:
         for node in ast.walk(tree):
             if isinstance(node, ast.keyword) and node.arg == "pattern":
                 value = node.value
-                text = texts.get(value.id) if isinstance(value, ast.Name) else getattr(value, "value", None)
+                if isinstance(value, ast.JoinedStr):  # its first and last parts are what matters
+                    parts = [part for part in value.values if isinstance(part, ast.Constant)]
+                    text = f"{parts[0].value}{parts[-1].value}"
+                else:
+                    text = texts.get(value.id) if isinstance(value, ast.Name) else getattr(value, "value", None)
                 yield f"{path.relative_to(ROOT)}:{value.lineno}", str(text)
 
 

@@ -29,12 +29,15 @@ class RelayTerms(Message, tag=True, frozen=True):
     """How long a stream may last, in seconds."""
 
 
+CallerAddress = Annotated[str, msgspec.Meta(max_length=45, pattern=r"^[0-9a-fA-F:.]+\Z")]
+
+
 class OpenStream(Message, tag=True, frozen=True):
     """Somebody wants to speak to you: GET /v1/relayed/TICKET on a new connection to me."""
 
     ticket: Ticket
     """Names the stream; good once, for some seconds."""
-    caller: Annotated[str, msgspec.Meta(max_length=45, pattern=r"^[0-9a-fA-F:.]+\Z")]
+    caller: CallerAddress
     """The caller's IP address, as the relay sees it: what the peer counts it by, and compares it with in tokens."""
 
     def __post_init__(self) -> None:

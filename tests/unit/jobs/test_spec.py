@@ -219,7 +219,7 @@ def test_a_mistake_about_the_exchange_is_named_as_well(lines: str, message: str,
         ('name = "x"\n[train\n', "line 2: not TOML"),
         ('name = "x"\nname = "y"', "line 2: not TOML"),
         ('name = "x', "line 1: not TOML"),
-        ('name = "x"\n[need]\n' + ".".join(["packages"] * 5000) + " = 1", "line 3: packages: expected at most 8"),
+        ('name = "x"\n[need]\n' + ".".join(["packages"] * 500) + " = 1", "line 3: packages: expected at most 8"),
         ('name = "x"\n[train]\nrounds = 0x' + "f" * 5000, "line 3: rounds: expected whole numbers of at most 64 bits"),
     ],
 )

@@ -6,6 +6,7 @@ import asyncio
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -114,7 +115,8 @@ async def _two_of_which_one_loses_its_end(
     if not rounds_before:
         # A database of the same name, as empty as it was: its first page was synced, nothing else.
         assert was.size == 70
-    write_whole(home / "trackers.json", f'["{second.address}"]'.encode())
+    remembered = {"trackers": {str(second.address): second.tracker.key.peer_id}}
+    write_whole(home / "trackers.json", msgspec.json.encode(remembered))
     return first, second, home, was
 
 

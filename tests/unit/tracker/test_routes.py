@@ -34,7 +34,7 @@ from axonp2p.table.records import Announced, Row, Rows
 from axonp2p.table.slots import name_of
 from axonp2p.table.tracker_client import announce, query
 from axonp2p.transport.rate_limit import BURST
-from axonp2p.wire.codec import encode
+from axonp2p.wire.codec import PROTOCOL_VERSION, encode
 from axonp2p.wire.envelope import Signed, open_signed, sign
 from tests.fakes import NOW, ManualClock, key_of, make_offer, make_receipt, make_row, sign_both
 from tests.unit.tracker.conftest import Running, Start
@@ -432,7 +432,7 @@ async def test_health_tells_how_it_is(lab: Running):
     assert health == {
         "tracker": lab.tracker.key.peer_id,
         "version": "0.1.0",
-        "protocol": 1,
+        "protocol": PROTOCOL_VERSION,
         "alive": 1,
         "receipts": 0,
         "trouble": "",
