@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from axonp2p.client import events
-from axonp2p.plain_text import plural
-from client_cli.render import bytes_text, credits_text, duration_text, metric_text, rate_text
+from axonp2p.plain_text import bytes_text, plural
+from client_cli.render import credits_text, duration_text, metric_text, rate_text
 
 
 @dataclass(frozen=True)

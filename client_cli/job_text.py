@@ -9,8 +9,8 @@ import msgspec
 
 from axonp2p.client.job_store import JobRecord
 from axonp2p.jobs.lifecycle import JobState, is_over
-from axonp2p.plain_text import columns
-from client_cli.render import bytes_text, credits_text, duration_text, metric_text, pairs
+from axonp2p.plain_text import bytes_text, columns
+from client_cli.render import credits_text, duration_text, metric_text, pairs
 
 INTERRUPTED = "interrupted"
 

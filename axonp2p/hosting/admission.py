@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from axonp2p.errors import Busy, LimitReached, Refused, TooOften
 from axonp2p.hosting.limits import HostLimits
 from axonp2p.identity.peer_id import PeerId
+from axonp2p.plain_text import bytes_text
 
 ARRIVES_WITHIN_S = 24 * 3600.0
 """For how long a bundle that is not whole is kept for the client to go on sending it."""
@@ -56,8 +57,8 @@ def admit(applicant: Applicant, held: Sequence[Held], limits: HostLimits) -> lis
     if not limits.jobs or not limits.jobs_of_one:
         raise Refused("this host carries no jobs on", fix="name another tracker with --tracker")
     if applicant.size > limits.disk_bytes:
-        size, most = applicant.size // 2**20, limits.disk_bytes // 2**20
-        raise LimitReached(f"a bundle of {size} MiB; a job may take at most {most} MiB at this host")
+        size, most = bytes_text(applicant.size), bytes_text(limits.disk_bytes)
+        raise LimitReached(f"a bundle of {size}; a job may take at most {most} at this host")
     others = [one for one in held if (one.owner, one.job) != (applicant.owner, applicant.job)]
     going: list[Held] = []
     for same, most, error in (
