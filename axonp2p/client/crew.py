@@ -178,6 +178,10 @@ class LeasedCrew:
         """`LeaseListener`."""
         self._office.signed(self.leases[rank], receipt)
 
+    def receipt_refused(self, rank: int, reason: str) -> None:
+        """`LeaseListener`."""
+        self._office.refused(self.leases[rank], reason)
+
     async def link_lost(self, rank: int, other: int, reason: str) -> None:
         """`LeaseListener`."""
         if self._coordinator and other in self.leases:

@@ -110,8 +110,8 @@ class JobEnd:
             self._office.settle(RECEIPTS_S), self._convictions.settle(RECEIPTS_S), self._crew.keep_logs()
         )
         if settled.unsigned or settled.not_taken:
-            reason = settled.reason or "their peers went away before they had signed"
-            self._account.tell(ReceiptsMissing(unsigned=settled.unsigned, not_taken=settled.not_taken, reason=reason))
+            missing = ReceiptsMissing(unsigned=settled.unsigned, not_taken=settled.not_taken, reason=settled.reason)
+            self._account.tell(missing)
         self._account.change(
             wire_bytes=self._tally.wire_bytes,
             credits=self._tally.credits(),

@@ -225,7 +225,8 @@ class Lease:
                 if self._listener:
                     self._listener.receipt_signed(self.rank, receipt)
             case ReceiptRefused(reason=reason):
-                log.warning("receipt refused by a peer", peer=self.name, reason=reason)
+                if self._listener:
+                    self._listener.receipt_refused(self.rank, reason)
             case LinkLost(rank=other, reason=reason):
                 if self._listener and not self._gone:
                     await self._listener.link_lost(self.rank, other, reason)

@@ -50,12 +50,16 @@ class Ear:
         self.gone: list[str] = []
         self.owner: list[OwnersMessage] = []
         self.lines: list[tuple[int, int, int]] = []
+        self.refused: list[str] = []
         self.left = asyncio.Event()
 
     async def worker_said(self, rank: int, payload: memoryview, signature: bytes) -> None:
         self.said.append(bytes(payload))
 
     def receipt_signed(self, rank: int, receipt: bytes) -> None: ...
+
+    def receipt_refused(self, rank: int, reason: str) -> None:
+        self.refused.append(reason)
 
     async def link_lost(self, rank: int, other: int, reason: str) -> None: ...
 
@@ -142,7 +146,7 @@ async def test_a_peer_that_does_not_sign_goes_on_working(start_peer: Any) -> Non
     lease.attach(0, ear)
     lease.ask_signature(b"a receipt")
     await lease.set_roster(SetRoster(epoch=1, rank=0, members=[itself(lease)]))
-    assert (lease.gone, ear.gone) == ("", [])
+    assert (lease.gone, ear.gone, ear.refused) == ("", [], ["no room on the disk"])
     await lease.end()
 
 
