@@ -1,15 +1,40 @@
-"""Small files and locks: whoever reads finds the old file or the new one, and one process at a time holds a lock."""
+"""Small files and locks: whoever reads finds the old file or the new one, and one process at a time holds a lock.
+
+What is damaged is put aside under another name, never removed.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
+
+import msgspec
 
 from axonp2p.errors import AlreadyRunning, SettingsError
+
+T = TypeVar("T")
+DAMAGED = ".damaged"
+
+
+def decoded_json(content: bytes, kind: type[T]) -> T:
+    """What is written there. Raises `ValueError` for any bytes that are not that, also no UTF-8 and too deep ones."""
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+
+
+def put_aside(path: Path) -> Path:
+    """Rename a damaged file, so that nothing reads it and nothing of it is lost; where it is now. Raises `OSError`."""
+    names = (path.with_name(f"{path.name}{DAMAGED}{number or ''}") for number in itertools.count())
+    aside = next(name for name in names if not name.exists())
+    path.replace(aside)
+    return aside
 
 
 @contextmanager

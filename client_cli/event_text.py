@@ -97,6 +97,9 @@ def line_of(event: events.Event) -> str:
             return f"goes on after round {event.round} of {event.rounds}{waited}"
         case events.StateDamaged():
             return f"warning: the state after round {event.round} is damaged, so the one before is used ({event.file})"
+        case events.FileDamaged():
+            where = f"put aside as {event.file}" if event.file else "gone"
+            return f"warning: {event.name} was damaged ({where}), and is made again from what is known"
         case events.RoundsLost():
             which = (
                 f"round {event.first + 1}"

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from axonp2p.client.hosted_mark import read_mark
-from axonp2p.client.job_store import JobFolder, JobRecord
+from axonp2p.client.job_record import JobRecord
+from axonp2p.client.job_store import JobFolder
 from axonp2p.client.trackers import which_trackers
 from axonp2p.errors import AxonError, NotFound, Unreachable
 from axonp2p.jobs.lifecycle import is_over

@@ -12,7 +12,7 @@ import msgspec
 import psutil
 
 from axonp2p.errors import SettingsError
-from axonp2p.files import write_whole
+from axonp2p.files import decoded_json, write_whole
 
 FILE_NAME = "swarm.json"
 # The kernel counts in hundredths of a second; what is added to it, the time of boot, may be corrected by a few more.
@@ -61,10 +61,10 @@ def read_record(home: Path) -> SwarmRecord | None:
     """The record in `home`, or None when there is none. Raises `SettingsError` when it cannot be read."""
     path = home / FILE_NAME
     try:
-        return msgspec.json.decode(path.read_bytes(), type=SwarmRecord)
+        return decoded_json(path.read_bytes(), SwarmRecord)
     except FileNotFoundError:
         return None
-    except (msgspec.DecodeError, OSError) as error:
+    except (ValueError, OSError) as error:
         raise SettingsError(
             f"{path} cannot be read: {error}", fix="stop the processes that it names by hand, then remove it"
         ) from error

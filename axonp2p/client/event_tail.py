@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-import msgspec
-
 from axonp2p.client.events import Event, from_line
 from axonp2p.client.job_store import JobFolder
 
@@ -29,5 +27,5 @@ class EventTail:
         whole = text[: text.rfind(b"\n") + 1]
         self._offset += len(whole)
         for line in whole.splitlines():
-            with contextlib.suppress(msgspec.DecodeError):
+            with contextlib.suppress(ValueError):
                 yield from_line(line)

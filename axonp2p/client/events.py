@@ -7,6 +7,7 @@ as lines of JSON in the job's `events.jsonl`. Peers appear by name. Times are in
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -19,6 +20,7 @@ from axonp2p.client.check_events import ChecksOff as ChecksOff
 from axonp2p.client.check_events import ChecksUnended as ChecksUnended
 from axonp2p.client.check_events import WorkChecked as WorkChecked
 from axonp2p.client.event import Event as Event
+from axonp2p.client.keeping_events import FileDamaged as FileDamaged
 from axonp2p.client.keeping_events import PeersAwaited as PeersAwaited
 from axonp2p.client.keeping_events import RoundsLost as RoundsLost
 from axonp2p.client.keeping_events import StateDamaged as StateDamaged
@@ -36,6 +38,7 @@ from axonp2p.client.round_events import RoundFinished as RoundFinished
 from axonp2p.client.round_events import RoundProgress as RoundProgress
 from axonp2p.client.round_events import RoundRedone as RoundRedone
 from axonp2p.client.round_events import ValuesLate as ValuesLate
+from axonp2p.files import decoded_json
 
 
 class JobSubmitted(Event, frozen=True):
@@ -216,6 +219,7 @@ AnyEvent = (
     | PeersAwaited
     | StateFound
     | StateDamaged
+    | FileDamaged
     | RoundsLost
     | ReceiptsMissing
     | JobFinished
@@ -236,6 +240,7 @@ def as_line(event: Event) -> bytes:
 
 
 def from_line(line: bytes) -> Event:
-    """The event in a line that `as_line` wrote; `msgspec.DecodeError` when it is none."""
-    event: Event = msgspec.json.decode(line, type=AnyEvent)
+    """The event in a line that `as_line` wrote; `ValueError` when it is none."""
+    kinds: Any = AnyEvent
+    event: Event = decoded_json(line, kinds)
     return event

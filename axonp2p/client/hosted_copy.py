@@ -18,10 +18,11 @@ import msgspec
 from axonp2p.client.checkpoints import Checkpoint
 from axonp2p.client.files import not_writable
 from axonp2p.client.hosted_mark import HostedMark, write_mark
-from axonp2p.client.job_store import JobFolder, JobRecord
+from axonp2p.client.job_record import JobRecord
+from axonp2p.client.job_store import JobFolder
 from axonp2p.clock import Clock
 from axonp2p.errors import AlreadyRunning, MalformedMessage, NotFound, PeerMisbehaved, SettingsError
-from axonp2p.files import locked, put_in_place, write_whole
+from axonp2p.files import decoded_json, locked, put_in_place, write_whole
 from axonp2p.hosting.caller import HostLine
 from axonp2p.hosting.folder_files import GROWING_LIMIT, MODEL, STATES, Kind, kind_of, to_copy
 from axonp2p.hosting.hosted_folder import seen_on_disk
@@ -64,7 +65,7 @@ class HostedCopy:
             else:
                 await self._fetch(file, there)
         if there is not None and not (state.at_work and is_over(there.state)):
-            folder.write(msgspec.structs.replace(there, folder=self._submitted_from(there)), lasting=not state.at_work)
+            folder.write(self._with_what_is_known_here(there), lasting=not state.at_work)
         mark = HostedMark(
             tracker=str(self._line.host.address),
             host=self._line.host.peer,
@@ -116,12 +117,13 @@ class HostedCopy:
             raise PeerMisbehaved(f"{self._line.host.called} gives a {file.name} that does not have its hash")
         await asyncio.to_thread(put_in_place, arriving, path)
 
-    def _submitted_from(self, there: JobRecord) -> str:
-        """The host does not know."""
+    def _with_what_is_known_here(self, there: JobRecord) -> JobRecord:
+        """The host does not know where the job was submitted from, and its word on the bundle is worth nothing here."""
         try:
-            return self._folder.read().folder
+            here = self._folder.read()
         except (NotFound, SettingsError):
-            return there.folder
+            return msgspec.structs.replace(there, bundle="")
+        return msgspec.structs.replace(there, folder=here.folder, bundle=here.bundle)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -140,8 +142,8 @@ def _opened(record: bytes, job: str) -> JobRecord | None:
     if not record:
         return None
     try:
-        opened = msgspec.json.decode(record, type=JobRecord)
-    except msgspec.DecodeError as error:
+        opened = decoded_json(record, JobRecord)
+    except ValueError as error:
         raise MalformedMessage(f"what the host gives as the record of {job} is none: {error}") from error
     if opened.id != job:
         raise MalformedMessage(f"the host gives the record of another job for {job}")

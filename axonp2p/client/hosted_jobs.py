@@ -13,7 +13,8 @@ from axonp2p.client.hiring import Means
 from axonp2p.client.hosted_copy import HostedCopy
 from axonp2p.client.hosted_mark import HostedMark, read_mark, remove_mark, write_mark
 from axonp2p.client.hosts import Found, FoundJob, find_jobs
-from axonp2p.client.job_store import JobFolder, JobRecord, JobStore
+from axonp2p.client.job_record import JobRecord
+from axonp2p.client.job_store import JobFolder, JobStore
 from axonp2p.errors import AxonError, JobFailed, NotFound, Refused, SettingsError, Unreachable, error_classes
 from axonp2p.hosting.caller import HostLine
 from axonp2p.hosting.messages import HostedWish

@@ -7,7 +7,7 @@ import msgspec
 from axonp2p.client.files import not_writable
 from axonp2p.client.job_store import JobFolder
 from axonp2p.errors import SettingsError
-from axonp2p.files import write_whole
+from axonp2p.files import decoded_json, write_whole
 from axonp2p.hosting.host import Host
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.address import PinnedAddress
@@ -38,11 +38,12 @@ def read_mark(folder: JobFolder) -> HostedMark | None:
     """Who hosts it; None for a job of this computer. Raises `SettingsError`."""
     path = folder.path / FILE_NAME
     try:
-        return msgspec.json.decode(path.read_bytes(), type=HostedMark)
+        return decoded_json(path.read_bytes(), HostedMark)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.DecodeError) as error:
-        raise SettingsError(f"{path} cannot be read: {error}") from error
+    except (OSError, ValueError) as error:
+        fix = f"move {path} away: then it is a job of this computer; axon jobs --hosted finds its host again"
+        raise SettingsError(f"{path} cannot be read: {error}", fix=fix) from error
 
 
 def write_mark(folder: JobFolder, mark: HostedMark) -> None:

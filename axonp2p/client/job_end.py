@@ -8,7 +8,7 @@ import dataclasses
 from axonp2p.client.books import Books
 from axonp2p.client.convictions import Convictions
 from axonp2p.client.events import Event, JobFinished, JobLeft, ReceiptsMissing
-from axonp2p.client.files import read_metrics
+from axonp2p.client.metrics_file import MetricsFile
 from axonp2p.client.narrator import Narrator, Tally
 from axonp2p.client.receipts import ReceiptOffice
 from axonp2p.clock import Clock
@@ -74,7 +74,7 @@ class JobEnd:
             rounds=record.round,
             loss=record.loss or 0.0,
             metrics=record.metrics,
-            samples=sum(int(row["samples"]) for row in read_metrics(folder.metrics)),
+            samples=sum(int(row["samples"]) for row in MetricsFile(folder.metrics).rows()),
             seconds=now - began,
             first_step_s=(self._narrator.began or now) - began,
             wire_bytes=record.wire_bytes,

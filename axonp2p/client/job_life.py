@@ -15,7 +15,7 @@ from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import BundleSent, Event, Reserved
 from axonp2p.client.hiring import Means, Wish
 from axonp2p.client.job_end import KEEP_S, JobEnd
-from axonp2p.client.job_store import AheadRound, Receipts
+from axonp2p.client.job_record import AheadRound, Receipts
 from axonp2p.client.lease import Lease
 from axonp2p.client.manning import Manning
 from axonp2p.client.narrator import Narrator, Tally

@@ -12,13 +12,13 @@ import msgspec
 
 from axonp2p.client.lease import Lease
 from axonp2p.client.lease_sides import Promise
-from axonp2p.errors import AxonError
-from axonp2p.files import write_whole
+from axonp2p.files import decoded_json, write_whole
 from axonp2p.logs import get_logger
 from axonp2p.reservation.token import Token
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
+from axonp2p.wire.ranks import MOST_RANKS
 
 log = get_logger(__name__)
 
@@ -63,6 +63,8 @@ def keep_leases(path: Path, leases: Mapping[int, Lease]) -> None:
 def kept_leases(path: Path) -> list[KeptLease]:
     """Those that the last life of the job held when it was killed; none when it ended by itself."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=list[KeptLease])
-    except (OSError, msgspec.DecodeError, AxonError):
+        kept = decoded_json(path.read_bytes(), list[KeptLease])
+    except (OSError, ValueError):
         return []
+    ranks = {one.rank for one in kept if 0 <= one.rank < MOST_RANKS}
+    return kept if len(ranks) == len(kept) else []

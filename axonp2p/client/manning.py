@@ -14,7 +14,7 @@ from contextlib import suppress
 from axonp2p.client.account import JobAccount
 from axonp2p.client.events import Event, PeersAwaited
 from axonp2p.client.hiring import Hiring, Means, Wish, anybody, none_left_alone, wanted_of
-from axonp2p.client.job_store import PeerRecord
+from axonp2p.client.job_record import PeerRecord
 from axonp2p.client.kept_leases import KeptLease, kept_leases
 from axonp2p.client.lease import Lease
 from axonp2p.errors import AxonError, NobodyFits, Unreachable

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from axonp2p.client.job_store import Receipts
+from axonp2p.client.job_record import Receipts
 from axonp2p.client.lease import Lease
 from axonp2p.client.receipt_asking import Asking
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, PeerMisbehaved
+from axonp2p.errors import AxonError, MalformedMessage, PeerMisbehaved
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.ledger_client import hand_in
@@ -59,8 +59,20 @@ class ReceiptBook:
         for one in kept:
             self._last[one.reservation, one.peer] = one.last
             for data in one.open:
-                signed: Signed[Receipt] = decode_as(data, Signed[Receipt], SIGNED_LIMIT)
-                self._open[one.reservation, one.peer, open_receipt(signed).number] = signed
+                try:
+                    signed, number = self._kept(data, one)
+                except PeerMisbehaved as error:  # of this disk: no peer has had a hand in it
+                    log.warning("a kept receipt is damaged", reservation=one.reservation, reason=error.message)
+                    continue
+                self._open[one.reservation, one.peer, number] = signed
+
+    def _kept(self, data: bytes, place: Receipts) -> tuple[Signed[Receipt], int]:
+        signed: Signed[Receipt] = decode_as(data, Signed[Receipt], SIGNED_LIMIT)
+        receipt = open_receipt(signed)
+        right = (place.reservation, place.peer, self._key.peer_id, self._job)
+        if (receipt.reservation, receipt.peer, receipt.client, receipt.job) != right or receipt.number > place.last:
+            raise MalformedMessage("it is the receipt of something else")
+        return signed, receipt.number
 
     @property
     def unsigned(self) -> int:

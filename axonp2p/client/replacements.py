@@ -11,7 +11,7 @@ from axonp2p.client.account import JobAccount
 from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import Event
 from axonp2p.client.hiring import Hiring, Means, Wish
-from axonp2p.client.job_store import PeerRecord
+from axonp2p.client.job_record import PeerRecord
 from axonp2p.client.lease import Lease
 from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId

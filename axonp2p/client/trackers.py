@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from axonp2p.errors import SettingsError
+from axonp2p.files import decoded_json
 from axonp2p.settings import Settings
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.dial_policy import DialPolicy
@@ -59,10 +60,10 @@ def nobody_known(home: Path) -> SettingsError:
 
 def _local_trackers(path: Path) -> list[str]:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_LocalSwarm).trackers
+        return decoded_json(path.read_bytes(), _LocalSwarm).trackers
     except FileNotFoundError:
         return []
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, ValueError) as error:
         raise SettingsError(
             f"{path} cannot be read: {error}", fix="axon swarm down, or name a tracker with --tracker"
         ) from error

@@ -57,8 +57,8 @@ def admit(applicant: Applicant, held: Sequence[Held], limits: HostLimits) -> lis
     if not limits.jobs or not limits.jobs_of_one:
         raise Refused("this host carries no jobs on", fix="name another tracker with --tracker")
     if applicant.size > limits.disk_bytes:
-        size, most = bytes_text(applicant.size), bytes_text(limits.disk_bytes)
-        raise LimitReached(f"a bundle of {size}; a job may take at most {most} at this host")
+        held_to = bytes_text(limits.disk_bytes)
+        raise LimitReached(f"a bundle of {bytes_text(applicant.size)}; a job may take at most {held_to} at this host")
     others = [one for one in held if (one.owner, one.job) != (applicant.owner, applicant.job)]
     going: list[Held] = []
     for same, most, error in (

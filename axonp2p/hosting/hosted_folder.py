@@ -25,7 +25,7 @@ import msgspec
 
 from axonp2p.blobs.manifest import Blob, read_manifest
 from axonp2p.errors import AxonError, LimitReached, Refused
-from axonp2p.files import replacing, write_whole
+from axonp2p.files import decoded_json, replacing, write_whole
 from axonp2p.hosting.admission import Held
 from axonp2p.hosting.folder_files import (
     EVENTS,
@@ -122,8 +122,8 @@ class HostedFolder:
     def read(self) -> HostedRecord | None:
         """Its record; None when there is none that can be read."""
         try:
-            return msgspec.json.decode(self._record.read_bytes(), type=HostedRecord)
-        except (OSError, msgspec.DecodeError):
+            return decoded_json(self._record.read_bytes(), HostedRecord)
+        except (OSError, ValueError):
             return None
 
     def write(self, record: HostedRecord) -> None:
@@ -141,8 +141,8 @@ class HostedFolder:
     def progress(self) -> Progress | None:
         """How far the job is; None before its process has written anything."""
         try:
-            return msgspec.json.decode((self.job / RECORD).read_bytes(), type=Progress)
-        except (OSError, msgspec.DecodeError):
+            return decoded_json((self.job / RECORD).read_bytes(), Progress)
+        except (OSError, ValueError):
             return None
 
     def held(self, record: HostedRecord) -> Held:

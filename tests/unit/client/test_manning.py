@@ -15,7 +15,8 @@ from axonp2p.client import promising
 from axonp2p.client.account import JobAccount
 from axonp2p.client.events import Event, JobGoesOn, PeersAwaited
 from axonp2p.client.hiring import GRACE_S, Means, Wish
-from axonp2p.client.job_store import JobFolder, JobRecord, JobStore
+from axonp2p.client.job_record import JobRecord
+from axonp2p.client.job_store import JobFolder, JobStore
 from axonp2p.client.kept_leases import keep_leases, kept_leases
 from axonp2p.client.manning import Manning
 from axonp2p.client.trust_book import TrustBook

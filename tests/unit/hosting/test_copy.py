@@ -55,7 +55,7 @@ async def test_what_grows_is_followed(hosting: Hosting, process: Worked, here: J
     assert here.read_events() == [JobGoesOn()]
     assert here.read().state is JobState.TRAINING
     there.add_event(JobGoesOn(at=1.0))
-    there.add_metrics({"round": 1, "loss": 0.5})
+    there.metrics_file.add({"round": 1, "loss": 0.5})
     there.add_log("otter", b"hello\n")
     process.become(JobState.TRAINING, round=1)
     await look(hosting, here)
@@ -68,9 +68,9 @@ async def test_what_grows_is_followed(hosting: Hosting, process: Worked, here: J
 
 async def test_what_was_written_anew_is_copied_anew(hosting: Hosting, process: Worked, here: JobFolder) -> None:
     there = process.folder
-    there.add_metrics({"round": 1, "loss": 0.5})
+    there.metrics_file.add({"round": 1, "loss": 0.5})
     await look(hosting, here)
-    there.add_metrics({"round": 2, "loss": 0.5, "held_out_error": 0.1})
+    there.metrics_file.add({"round": 2, "loss": 0.5, "held_out_error": 0.1})
     await look(hosting, here)
     assert here.metrics.read_bytes() == there.metrics.read_bytes()
 
