@@ -40,9 +40,9 @@ class KeptLease(msgspec.Struct, frozen=True, kw_only=True):
         return decode_as(self.row, Row, Row.LIMIT), Promise(self.uuid, token, self.issued_by, self.tracker)
 
 
-def keep_leases(path: Path, leases: Mapping[int, Lease]) -> None:
-    """Write down those of these ranks. A disk that is full costs this memory, not the job."""
-    kept = [
+def kept_of(leases: Mapping[int, Lease]) -> list[KeptLease]:
+    """What has to be known of those of these ranks."""
+    return [
         KeptLease(
             rank=rank,
             name=lease.name,
@@ -54,8 +54,12 @@ def keep_leases(path: Path, leases: Mapping[int, Lease]) -> None:
         )
         for rank, lease in leases.items()
     ]
+
+
+def keep_leases(path: Path, leases: Mapping[int, Lease]) -> None:
+    """Write down those of these ranks. A disk that is full costs this memory, not the job."""
     try:
-        write_whole(path, msgspec.json.encode(kept))
+        write_whole(path, msgspec.json.encode(kept_of(leases)))
     except OSError as error:
         log.warning("leases not written down", path=str(path), reason=error.strerror)
 

@@ -93,6 +93,10 @@ class ReceiptBook:
         """The peer has gone: what it has not signed is not waited for."""
         self._given_up.add((reservation, peer))
 
+    def wait_for(self, reservation: str, peer: PeerId) -> None:
+        """It is there again."""
+        self._given_up.discard((reservation, peer))
+
     def write(self, reservation: str, peer: PeerId, report: RoundDone, now: float) -> bytes:
         """The next receipt for `peer`: an encoded `Signed[Receipt]`. `now` is Unix time."""
         number = self._last.get((reservation, peer), 0) + 1
@@ -235,6 +239,11 @@ class ReceiptOffice:
         promise = lease.promise
         self._waiting.setdefault(promise.tracker, []).append((doubly, encode(promise.token)))
         self._news.set()
+
+    def regained(self, lease: Lease) -> None:
+        """A peer that was given up is there again."""
+        self.book.wait_for(*_place(lease))
+        self._why_unsigned.pop(_place(lease), None)
 
     def given_up(self, lease: Lease) -> None:
         """The peer will sign nothing any more."""

@@ -40,13 +40,13 @@ def command(hosted: bool, trackers: tuple[str, ...], home: Path | None, as_json:
             unreadable[record.id] = error
         else:
             seen.append(job_data(record, at_work=at_work))
-    for job, error in unreadable.items():
-        context.say(f"{job} cannot be read: {error.in_a_line}.  fix: {error.fix}")
+    for job, why in unreadable.items():
+        context.say(f"{job} cannot be read: {why.in_a_line}.  fix: {why.fix}")
     if not seen and unreadable:
         text = "No job can be read."
     elif not seen:
         text = f"No job yet.  {context.command('init', 'my-job')}  writes a first one."
     else:
         text = jobs_text(seen, now=time.time())
-    context.answer(text, {"jobs": seen, "unreadable": {job: error.in_a_line for job, error in unreadable.items()}})
+    context.answer(text, {"jobs": seen, "unreadable": {job: why.in_a_line for job, why in unreadable.items()}})
     return SettingsError.exit_code if unreadable else 0

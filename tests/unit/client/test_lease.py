@@ -181,6 +181,7 @@ async def test_a_line_that_is_cut_is_told_to_whoever_waits(start_peer: Any) -> N
     late = Ear()
     lease.attach(0, late)
     assert late.gone == ear.gone
+    assert lease.cut_off
     assert await lease.fetch_log() == b""
     await lease.end()
 
@@ -196,6 +197,7 @@ async def test_a_log_that_does_not_fit_together_ends_the_lease(start_peer: Any) 
     lease.attach(0, ear)
     await ear.left.wait()
     assert "does not fit together" in ear.gone[0]
+    assert not lease.cut_off  # its own fault: nobody takes it again
     await lease.end()
 
 
@@ -210,6 +212,7 @@ async def test_the_owner_may_end_the_lease(start_peer: Any) -> None:
     lease.attach(0, ear)
     await ear.left.wait()
     assert "the owner is back" in ear.gone[0]
+    assert not lease.cut_off
     await lease.end()
 
 
