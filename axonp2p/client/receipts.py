@@ -62,7 +62,7 @@ class ReceiptBook:
                 try:
                     signed, number = self._kept(data, one)
                 except PeerMisbehaved as error:  # of this disk: no peer has had a hand in it
-                    log.warning("a kept receipt is damaged", reservation=one.reservation, reason=error.message)
+                    log.info("a kept receipt is of no use", reservation=one.reservation, reason=error.message)
                     continue
                 self._open[one.reservation, one.peer, number] = signed
 

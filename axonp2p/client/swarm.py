@@ -45,7 +45,7 @@ from axonp2p.client.table_home import TableHome
 from axonp2p.client.trackers import nobody_known, which_trackers
 from axonp2p.client.trust_book import TRUST_FILE, TrustBook
 from axonp2p.clock import SystemClock
-from axonp2p.errors import AlreadyRunning, JobFailed
+from axonp2p.errors import AlreadyRunning, JobFailed, Unreachable
 from axonp2p.hosting.messages import HostedWish
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import PeerId
@@ -131,15 +131,16 @@ class Swarm:
         write_mark(kept, mark)
         return Job(kept, EventFeed.of([]))
 
-    def attach(self, job: str) -> Job:
+    def attach(self, job: str, *, silent: Callable[[Unreachable], None] = lambda error: None) -> Job:
         """A job that a tracker carries on, by its id or the beginning of it: its folder here becomes a copy.
 
-        `job.events()` tells all from its beginning on; `job.fetch` waits for its end. Raises `NotFound`.
+        `job.events()` tells all from its beginning on; `job.fetch` waits for its end. `silent` is called, in another
+        thread, when the host does not answer, long before the job is given up for that. Raises `NotFound`.
         """
         means, hosted = self._get_means(), self._hosted()
         folder = self._loop.call(hosted.find(job))
         feed = EventFeed()
-        following = self._loop.start(ended_in(feed, hosted.follow(folder, feed.put)))
+        following = self._loop.start(ended_in(feed, hosted.follow(folder, feed.put, silent)))
         self._following.append(following)
 
         def tell(wish: HostedWish) -> Callable[[], None]:
