@@ -18,7 +18,8 @@ INTERRUPTED = "interrupted"
 def job_data(record: JobRecord, *, at_work: bool) -> dict[str, Any]:
     """The facts of a job. One that no program works on, though it is not over, was interrupted."""
     facts: dict[str, Any] = msgspec.to_builtins(record)
-    for name in ("ahead", "last", "receipts", "lives", "state_name"):  # what the job's next life needs, and nobody else
+    # What the job's next life needs, and nobody else.
+    for name in ("ahead", "last", "receipts", "lives", "state_name", "bundle", "named_trackers"):
         del facts[name]
     if not at_work and not is_over(record.state):
         facts["state"] = INTERRUPTED

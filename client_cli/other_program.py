@@ -37,7 +37,7 @@ def stop(folder: JobFolder, wish: JobWish, context: Context, trackers: Sequence[
             time.sleep(LOOK_S)
     record = folder.read()
     if not is_over(record.state):  # it was killed, whether just now or long ago
-        record = _let_go(folder, record, context)
+        record = _let_go(folder, record, context, trackers)
     return record, working
 
 
@@ -50,10 +50,11 @@ def change(folder: JobFolder, record: JobRecord, state: JobState) -> JobRecord:
     return record
 
 
-def _let_go(folder: JobFolder, record: JobRecord, context: Context) -> JobRecord:
+def _let_go(folder: JobFolder, record: JobRecord, context: Context, trackers: Sequence[str]) -> JobRecord:
     from axonp2p.client.letting_go import let_go
 
     key = load_or_create_key(context.home / "client.key")
-    dials = dial_policy(which_trackers((), read_settings(context.home), context.home))
+    named = list(trackers) or record.named_trackers
+    dials = dial_policy(which_trackers(named, read_settings(context.home), context.home))
     asyncio.run(let_go(folder, record, spec_of(record), key, dials))
     return change(folder, record, JobState.LEFT)

@@ -143,12 +143,13 @@ class HostedCopy:
         await asyncio.to_thread(put_in_place, arriving, path)
 
     def _with_what_is_known_here(self, there: JobRecord) -> JobRecord:
-        """The host does not know where the job was submitted from, and its word on the bundle is worth nothing here."""
+        """The host does not know where the job was submitted from, and its word on the rest is worth nothing here."""
         try:
             here = self._folder.read()
         except (NotFound, SettingsError):
-            return msgspec.structs.replace(there, bundle="")
-        return msgspec.structs.replace(there, folder=here.folder, bundle=here.bundle)
+            return msgspec.structs.replace(there, bundle="", named_trackers=[])
+        known = {name: getattr(here, name) for name in ("folder", "bundle", "named_trackers")}
+        return msgspec.structs.replace(there, **known)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:

@@ -71,6 +71,8 @@ class Swarm:
         self._hosted_here = hosted
         self.home = home_folder("client", Path(home) if home else None)
         self._given = tuple(trackers)
+        self._named: list[str] = []
+        """The trackers that are asked because this machine's owner named them."""
         self._clock = SystemClock()
         self._store = JobStore(self.home)
         self._loop = LoopThread()
@@ -286,6 +288,7 @@ class Swarm:
             settings = read_settings(self.home)
             addresses = which_trackers(self._given, settings, self.home)
             key = load_or_create_key(self.home / "client.key")
+            self._named = [str(address) for address in addresses]
             opened = TableHome(self.home, settings.client, addresses, self._clock, hosted=self._hosted_here)
             if not self._loop.call(opened.knows_anybody()):
                 self._loop.call(opened.close())
@@ -300,6 +303,7 @@ class Swarm:
     ) -> Job:
         bundle = kept_bundle(folder, record, spec)
         feed = EventFeed()
+        record = msgspec.structs.replace(record, named_trackers=self._named)
         account = JobAccount(folder, record, self._clock, feed.put)
         for event in mended:
             account.tell(event)

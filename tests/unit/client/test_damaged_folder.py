@@ -15,7 +15,7 @@ from axonp2p.client.books import Books
 from axonp2p.client.event_tail import EventTail
 from axonp2p.client.events import Event, FileDamaged, RoundFinished, StateDamaged
 from axonp2p.client.hosted_mark import HostedMark, is_at_work, read_mark, write_mark
-from axonp2p.client.job_record import AheadRound, JobRecord, Receipts
+from axonp2p.client.job_record import AheadRound, Receipts
 from axonp2p.client.job_store import JobFolder, JobStore
 from axonp2p.client.kept_bundle import kept_bundle, spec_of
 from axonp2p.client.kept_leases import kept_leases
@@ -260,4 +260,3 @@ def test_a_damaged_mark_of_a_host_is_named(tmp_path: Path, content: bytes) -> No
 def test_the_errors_of_a_damaged_folder_are_this_computers() -> None:
     assert not issubclass(SettingsError, PeerMisbehaved)
     assert issubclass(SettingsError, AxonError)
-    assert JobRecord.__struct_fields__[-1] == "bundle"
