@@ -1,15 +1,30 @@
-"""Small files and locks: whoever reads finds the old file or the new one, and one process at a time holds a lock."""
+"""Small files and locks: whoever reads finds the old file or the new one, and one process at a time holds a lock.
+
+What is damaged is put aside under another name, never removed.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from axonp2p.errors import AlreadyRunning, SettingsError
+
+T = TypeVar("T")
+DAMAGED = ".damaged"
+
+
+def put_aside(path: Path) -> Path:
+    """Rename a damaged file, so that nothing reads it and nothing of it is lost; where it is now. Raises `OSError`."""
+    names = (path.with_name(f"{path.name}{DAMAGED}{number or ''}") for number in itertools.count())
+    aside = next(name for name in names if not name.exists())
+    path.replace(aside)
+    return aside
 
 
 @contextmanager

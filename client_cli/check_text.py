@@ -8,8 +8,8 @@ from typing import Any
 
 from axonp2p.jobs.spec import JobSpec
 from axonp2p.ledger.balances import credits_of
-from axonp2p.plain_text import plural
-from client_cli.render import bytes_text, credits_text, flops_text, metric_text, pairs
+from axonp2p.plain_text import bytes_text, plural
+from client_cli.render import credits_text, flops_text, metric_text, pairs
 
 
 @dataclass(frozen=True)

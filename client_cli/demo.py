@@ -21,14 +21,14 @@ from axonp2p.client.events import Event, JobFinished, PeerReady, RoundFinished
 from axonp2p.client.job_store import JobFolder
 from axonp2p.errors import AlreadyRunning, JobFailed
 from axonp2p.jobs.spec import read_spec
-from axonp2p.plain_text import plural
+from axonp2p.plain_text import bytes_text, plural
 from client_cli.alone import alone
 from client_cli.context import Context
 from client_cli.demo_report import DemoResult, Judgement, LedgerCheck
 from client_cli.interrupts import no_interruption
 from client_cli.local_swarm import SwarmPlan, start_swarm, stop_process, stop_swarm
 from client_cli.progress import Progress
-from client_cli.render import bytes_text, duration_text
+from client_cli.render import duration_text
 from client_cli.report.files import REPORT, write_report
 from client_cli.swarm_file import SwarmProcess, SwarmRecord
 

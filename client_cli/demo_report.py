@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from axonp2p.client.events import JobFinished
-from axonp2p.plain_text import plural
-from client_cli.render import bytes_text, credits_text, duration_text, flops_text, percent_text
+from axonp2p.plain_text import bytes_text, plural
+from client_cli.render import credits_text, duration_text, flops_text, percent_text
 
 LEAST_ACCURACY = 0.95
 EVALUATION_TOLERANCE = 0.005

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from axonp2p.client import events
-from axonp2p.plain_text import plural
-from client_cli.render import bytes_text, credits_text, duration_text, metric_text, rate_text
+from axonp2p.plain_text import bytes_text, plural
+from client_cli.render import credits_text, duration_text, metric_text, rate_text
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,9 @@ def line_of(event: events.Event) -> str:
             return f"goes on after round {event.round} of {event.rounds}{waited}"
         case events.StateDamaged():
             return f"warning: the state after round {event.round} is damaged, so the one before is used ({event.file})"
+        case events.FileDamaged():
+            where = f"put aside as {event.file}" if event.file else "gone"
+            return f"warning: {event.name} was damaged ({where}), and is made again from what is known"
         case events.RoundsLost():
             which = (
                 f"round {event.first + 1}"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import queue
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from axonp2p.client.hosted_mark import read_mark
-from axonp2p.client.job_store import JobFolder, JobRecord
+from axonp2p.client.job_record import JobRecord
+from axonp2p.client.job_store import JobFolder
 from axonp2p.client.trackers import which_trackers
-from axonp2p.errors import AxonError, NotFound, Unreachable
+from axonp2p.errors import AxonError, NotFound, PeerMisbehaved, Refused, Unreachable
 from axonp2p.jobs.lifecycle import is_over
 from axonp2p.settings import read_settings
 from client_cli.context import Context
@@ -26,11 +28,13 @@ _WISHES: dict[str, HostedWish] = {"pause": "pause", "leave": "leave", "cancel": 
 """`JobWish` as hosts know them."""
 
 
-def looked_at(job: str, context: Context, trackers: Sequence[str], *, result: bool = False) -> JobFolder:
+def looked_at(
+    job: str, context: Context, trackers: Sequence[str], *, result: bool = False, steers: bool = False
+) -> JobFolder:
     """The folder of a job as it is now: its own, or what its host has told this moment.
 
-    A host that does not answer is no error where the folder was copied before, unless the `result` is wanted. Raises
-    `NotFound`.
+    A host that does not answer is no error where the folder was copied before, unless the `result` is wanted, or who
+    asks `steers` the job. Raises `NotFound`.
     """
     here = _here(job, context)
     if here is not None and (read_mark(here) is None or (result and here.model.exists())):
@@ -40,10 +44,12 @@ def looked_at(job: str, context: Context, trackers: Sequence[str], *, result: bo
     with context.swarm(trackers) as swarm:
         try:
             swarm.look_at_host(job if here is None else here.path.name, result=result)
-        except Unreachable as error:
-            if here is None or result:
+        except (Unreachable, Refused, PeerMisbehaved) as error:
+            if here is None or result or steers:
                 raise
             context.say(f"{error.in_a_line}: this is what it told last")
+            if error.fix:
+                context.say(f"fix: {error.fix}")
     return here or context.jobs().find(job)
 
 
@@ -60,9 +66,13 @@ def following_host(
         yield folder, lambda: None
         return
     with context.swarm(trackers) as swarm:
-        attached = swarm.attach(folder.path.name)
+        silences: queue.SimpleQueue[Unreachable] = queue.SimpleQueue()
+        attached = swarm.attach(folder.path.name, silent=silences.put)
 
         def check() -> None:
+            while not silences.empty():
+                error = silences.get()
+                context.say(f"{error.in_a_line}; it is called again and again\nfix: {error.fix}")
             try:
                 attached.wait(0)
             except AxonError:

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from axonp2p.client.job_store import JobRecord
+from axonp2p.client.job_record import JobRecord
 from axonp2p.jobs.lifecycle import JobState, is_over
-from axonp2p.plain_text import columns
-from client_cli.render import bytes_text, credits_text, duration_text, metric_text, pairs
+from axonp2p.plain_text import bytes_text, columns
+from client_cli.render import credits_text, duration_text, metric_text, pairs
 
 INTERRUPTED = "interrupted"
 
@@ -18,7 +18,8 @@ INTERRUPTED = "interrupted"
 def job_data(record: JobRecord, *, at_work: bool) -> dict[str, Any]:
     """The facts of a job. One that no program works on, though it is not over, was interrupted."""
     facts: dict[str, Any] = msgspec.to_builtins(record)
-    for name in ("ahead", "last", "receipts", "lives", "state_name"):  # what the job's next life needs, and nobody else
+    # What the job's next life needs, and nobody else.
+    for name in ("ahead", "last", "receipts", "lives", "state_name", "bundle", "named_trackers"):
         del facts[name]
     if not at_work and not is_over(record.state):
         facts["state"] = INTERRUPTED

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 import msgspec
 
 from axonp2p.client.hosted_mark import read_mark
-from axonp2p.client.job_store import JobFolder, JobRecord
+from axonp2p.client.job_record import JobRecord
+from axonp2p.client.job_store import JobFolder
 from axonp2p.client.job_wishes import JobWish, say
+from axonp2p.client.kept_bundle import spec_of
 from axonp2p.client.trackers import dial_policy, which_trackers
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.jobs.lifecycle import JobState, is_over
-from axonp2p.jobs.spec import JobSpec
 from axonp2p.settings import read_settings
 from client_cli.context import Context
 from client_cli.hosted import stop_at_host
@@ -36,22 +37,24 @@ def stop(folder: JobFolder, wish: JobWish, context: Context, trackers: Sequence[
             time.sleep(LOOK_S)
     record = folder.read()
     if not is_over(record.state):  # it was killed, whether just now or long ago
-        record = _let_go(folder, record, context)
+        record = _let_go(folder, record, context, trackers)
     return record, working
 
 
 def change(folder: JobFolder, record: JobRecord, state: JobState) -> JobRecord:
     """Write down what a job without a program is from now on."""
     with folder.held():
+        folder.mend()
         record = msgspec.structs.replace(record, state=state, updated=time.time(), waits_for=[])
         folder.write(record, lasting=True)
     return record
 
 
-def _let_go(folder: JobFolder, record: JobRecord, context: Context) -> JobRecord:
+def _let_go(folder: JobFolder, record: JobRecord, context: Context, trackers: Sequence[str]) -> JobRecord:
     from axonp2p.client.letting_go import let_go
 
     key = load_or_create_key(context.home / "client.key")
-    dials = dial_policy(which_trackers((), read_settings(context.home), context.home))
-    asyncio.run(let_go(folder, record, msgspec.convert(record.spec, JobSpec), key, dials))
+    named = list(trackers) or record.named_trackers
+    dials = dial_policy(which_trackers(named, read_settings(context.home), context.home))
+    asyncio.run(let_go(folder, record, spec_of(record), key, dials))
     return change(folder, record, JobState.LEFT)

@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-_BYTE_UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
+from axonp2p.plain_text import scaled
+
 _FLOP_UNITS = ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP")
-
-
-def scaled(value: float, units: Sequence[str]) -> str:
-    """`value` with the largest of `units` (each 1000 times the one before) that keeps it above 1."""
-    index = 0
-    # 999.5 would be rounded to "1000" of the smaller unit.
-    while abs(value) >= 999.5 and index < len(units) - 1:
-        value /= 1000
-        index += 1
-    whole = index == 0 or abs(value) >= 99.95
-    return f"{value:.0f} {units[index]}" if whole else f"{value:.1f} {units[index]}"
-
-
-def bytes_text(count: float) -> str:
-    """3100000 -> "3.1 MB"."""
-    return scaled(count, _BYTE_UNITS)
 
 
 def flops_text(count: float) -> str:

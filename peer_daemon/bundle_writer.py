@@ -11,6 +11,7 @@ from axonp2p.blobs.manifest import Blob
 from axonp2p.blobs.store import PieceStore
 from axonp2p.errors import LimitReached
 from axonp2p.jobs.bundle import admit
+from axonp2p.plain_text import bytes_text
 
 _MIB = 2**20
 KEPT_FREE_BYTES = 256 * _MIB
@@ -50,7 +51,7 @@ class BundleWriter:
                 return set()
             admit(blob, self._limit)
             if blob.size + KEPT_FREE_BYTES > shutil.disk_usage(self._folder).free:
-                raise LimitReached(f"this peer's disk has no room for {blob.size // _MIB} MiB")
+                raise LimitReached(f"this peer's disk has no room for {bytes_text(blob.size)}")
             try:
                 if kept is not None:
                     # The worker sees this very folder: what lay in the old one moves into it.

@@ -25,7 +25,8 @@ from axonp2p.client.events import (
     PeerResumed,
     RoundProgress,
 )
-from axonp2p.client.job_store import JobFolder, JobRecord, PeerRecord
+from axonp2p.client.job_record import JobRecord, PeerRecord
+from axonp2p.client.job_store import JobFolder
 from axonp2p.clock import Clock
 from axonp2p.jobs.lifecycle import JobState, step
 

@@ -12,8 +12,10 @@ from functools import partial
 
 from axonp2p.client.account import JobAccount
 from axonp2p.client.checkpoints import Checkpoint, Checkpoints
-from axonp2p.client.events import RoundFinished, RoundsLost, StateDamaged, StateFound, held_out
-from axonp2p.client.job_store import AheadRound, Receipts
+from axonp2p.client.events import FileDamaged, RoundFinished, RoundsLost, StateDamaged, StateFound
+from axonp2p.client.job_record import AheadRound, Receipts
+from axonp2p.client.metrics_file import row_of
+from axonp2p.files import DAMAGED
 
 
 class Books:
@@ -45,15 +47,8 @@ class Books:
 
     def _add(self, ahead: AheadRound, kept: dict[str, object], credits: dict[str, float]) -> None:
         event, account = ahead.finished, self.account
-        line = {
-            "round": event.round + 1,
-            "loss": event.loss,
-            **held_out(event.metrics),
-            "samples": event.samples,
-            "seconds": round(event.seconds, 4),
-            "bytes": ahead.round_bytes,
-        }
-        account.disk.do(partial(account.folder.add_metrics, line))
+        line = row_of(event, ahead.round_bytes)
+        account.disk.do(partial(account.folder.metrics_file.add, line))
         account.change(
             lasting=True,
             round=event.round + 1,
@@ -79,7 +74,7 @@ class Books:
         self.checkpoints.clear_away()
         account = self.account
         good = self._newest_good()
-        account.folder.keep_metrics(account.record.round)
+        self._mend_metrics()
         ahead = account.record.ahead
         if good and ahead and (good.rounds, good.state.hex()) == (ahead.finished.round + 1, ahead.state):
             self.book(ahead.finished.round, good.state, account.record.credits, pay(ahead))
@@ -93,7 +88,7 @@ class Books:
         """The job goes on from the state after so many rounds, which those peers hold."""
         account = self.account
         if (lost := account.record.round) > rounds:
-            account.disk.do(partial(account.folder.keep_metrics, rounds))
+            account.disk.do(partial(account.folder.metrics_file.keep, rounds))
             account.change(lasting=True, round=rounds, ahead=None)
             account.tell(RoundsLost(first=rounds, last=lost - 1))
         elif account.record.round == rounds:
@@ -103,20 +98,49 @@ class Books:
             account.tell(StateFound(round=rounds, rounds=account.record.rounds, waiting=waiting))
 
     def _newest_good(self) -> Checkpoint | None:
-        record = self.account.record
+        """Nothing is removed here: the books may be what is wrong."""
+        record, told = self.account.record, self._told()
         names = {record.kept_round: record.kept_state}
         if record.ahead:
             names[record.ahead.finished.round + 1] = record.ahead.state
         for one in self.checkpoints.all():
-            # One that is newer than the books is of a round that was never accepted by this client.
-            if one.rounds > max(names) or names.get(one.rounds, one.state.hex()) != one.state.hex():
-                one.path.unlink(missing_ok=True)
-                continue
-            if one.fits():
+            newer = one.rounds > max(names)
+            # One that is newer than the books, and was never told of, is of a round that was never in them.
+            known = one.rounds - 1 in told if newer else names.get(one.rounds, one.state.hex()) == one.state.hex()
+            if known and one.fits():
+                if newer:
+                    self._catch_up(one, told[one.rounds - 1])
                 return one
             aside = self.checkpoints.put_aside(one)
             self.account.tell(StateDamaged(round=one.rounds, file=str(aside)))
         return None
+
+    def _told(self) -> dict[int, RoundFinished]:
+        """Rounds that were told as done, which none is before it is in the books."""
+        return {event.round: event for event in self.account.folder.read_events() if isinstance(event, RoundFinished)}
+
+    def _catch_up(self, newest: Checkpoint, last: RoundFinished) -> None:
+        """The record is older than what it led to: an old copy was put back. How far receipts were numbered in the
+        leases of that time is not known any more, so the job goes on with new leases."""
+        self.account.folder.leases.unlink(missing_ok=True)
+        self.account.change(
+            lasting=True,
+            round=newest.rounds,
+            loss=last.loss,
+            metrics=last.metrics,
+            wire_bytes=last.wire_bytes,
+            state_name=newest.state.hex(),
+            ahead=None,
+            last=last,
+            receipts=[],
+        )
+
+    def _mend_metrics(self) -> None:
+        account = self.account
+        last = [account.record.last] if account.record.last else []
+        aside = account.folder.metrics_file.mend(account.record.round, [*account.folder.read_events(), *last])
+        if aside:
+            account.tell(FileDamaged(name=aside.name.partition(DAMAGED)[0], file=str(aside)))
 
     def _tell_the_last(self) -> None:
         """The event of the last round in the books, if a crash came before it was told."""

@@ -17,12 +17,11 @@ from pathlib import Path
 from axonp2p.blobs.pieces import PIECE_BYTES, PieceHasher
 from axonp2p.client.files import not_writable
 from axonp2p.errors import MalformedMessage
-from axonp2p.files import sync_folder
+from axonp2p.files import put_aside, sync_folder
 from axonp2p.training.checkpoint_file import LENGTH_BYTES, Model, header_length, header_of
 
 _NAME = re.compile(r"(\d{6,})-([0-9a-f]{64})\.safetensors")
 _PART = ".part"
-DAMAGED = ".damaged"
 
 
 @dataclass(frozen=True)
@@ -125,9 +124,7 @@ class Checkpoints:
 
     def put_aside(self, damaged: Checkpoint) -> Path:
         """Rename it, so that nothing goes on from it; where it is now."""
-        aside = damaged.path.with_name(damaged.path.name + DAMAGED)
-        damaged.path.replace(aside)
-        return aside
+        return put_aside(damaged.path)
 
     def clear_away(self) -> None:
         """Remove what a crash left unfinished."""

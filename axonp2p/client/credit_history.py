@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from axonp2p.client.job_store import JobRecord
+from axonp2p.client.job_record import JobRecord
 from axonp2p.client.own_keys import keys_with_receipts
 from axonp2p.errors import BadSignature, LogForked, MalformedMessage, NotFound, PeerMisbehaved
 from axonp2p.identity.peer_id import PeerId, public_key_of, short

@@ -7,7 +7,7 @@ needs the other; so the coordinator comes in later, through `work_for`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 from axonp2p.client.job_store import JobFolder
@@ -52,6 +52,7 @@ class LeasedCrew:
         self._released: set[int] = set()
         self._logged: set[int] = set()
         self._turned_away: set[int] = set()
+        self._given_back: set[int] = set()
         self.signed: Callable[[int, memoryview, bytes], None] | None = None
         """Is told what peers sign of their workers' words; raises `PeerMisbehaved` for a wrong signature."""
         self.fewer = asyncio.Event()
@@ -178,6 +179,10 @@ class LeasedCrew:
         """`LeaseListener`."""
         self._office.signed(self.leases[rank], receipt)
 
+    def receipt_refused(self, rank: int, reason: str) -> None:
+        """`LeaseListener`."""
+        self._office.refused(self.leases[rank], reason)
+
     async def link_lost(self, rank: int, other: int, reason: str) -> None:
         """`LeaseListener`."""
         if self._coordinator and other in self.leases:
@@ -204,6 +209,29 @@ class LeasedCrew:
 
     # --- the end ---
 
+    @property
+    def cut_off(self) -> dict[int, Lease]:
+        """Lost with the line to their peers, whose workers wait for us: by a relay's death, say."""
+        return {rank: lease for rank, lease in self.leases.items() if lease.cut_off and rank not in self._given_back}
+
+    def regained(self, rank: int, lease: Lease) -> None:
+        """A peer that was cut off is here again, under its old promise. `ask_again` once it has all that it needs."""
+        self.leases[rank] = lease
+        for places in (self._dismissed, self._released, self._logged):
+            places.discard(rank)
+        self._office.regained(lease)
+
+    def ask_again(self, ranks: Iterable[int]) -> None:
+        """Have these sign what they had not signed, as far as is known, when they were heard of last."""
+        for rank in ranks:
+            self._office.ask_again(self.leases[rank])
+
+    async def give_back_cut_off(self) -> None:
+        """The job goes on without those that were cut off: their workers need not wait, and their slots are free."""
+        going = self.cut_off
+        self._given_back.update(going)
+        await asyncio.gather(*(self._let_go(lease) for lease in going.values()))
+
     def dismiss(self, rank: int, reason: str) -> None:
         """A peer is out of the job: its log is fetched, then its lease ended, and it is told why, in the background."""
         self._dismissed.add(rank)
@@ -228,18 +256,20 @@ class LeasedCrew:
         for task in self._tasks:
             task.cancel()
         self._released.update(self.leases)
-        await asyncio.gather(*(lease.end() for lease in self.leases.values()))
+        await asyncio.gather(*(lease.end() for lease in self.leases.values()), self.give_back_cut_off())
 
     async def _release(self, rank: int, reason: str) -> None:
         if rank in self._released:
             return
         self._released.add(rank)
-        lost = self.leases[rank].hung_up
+        lease = self.leases[rank]
+        lost = lease.hung_up
         await self._keep_log(rank)
-        await self.leases[rank].end(reason)
-        if lost:
-            await self._let_go(self.leases[rank])
-        self._office.given_up(self.leases[rank])
+        await lease.end(reason)
+        if self.leases[rank] is lease:  # else it was taken again meanwhile
+            self._office.given_up(lease)
+        if lost and not lease.cut_off:
+            await self._let_go(lease)
 
     async def _keep_log(self, rank: int) -> None:
         self._logged.add(rank)

@@ -21,6 +21,7 @@ from axonp2p.client.check_events import ChecksUnended as ChecksUnended
 from axonp2p.client.check_events import NothingLearnt as NothingLearnt
 from axonp2p.client.check_events import WorkChecked as WorkChecked
 from axonp2p.client.event import Event as Event
+from axonp2p.client.keeping_events import FileDamaged as FileDamaged
 from axonp2p.client.keeping_events import PeersAwaited as PeersAwaited
 from axonp2p.client.keeping_events import RoundsLost as RoundsLost
 from axonp2p.client.keeping_events import StateDamaged as StateDamaged
@@ -222,6 +223,7 @@ AnyEvent = (
     | PeersAwaited
     | StateFound
     | StateDamaged
+    | FileDamaged
     | RoundsLost
     | ReceiptsMissing
     | JobFinished

@@ -18,22 +18,32 @@ import msgspec
 from axonp2p.client.checkpoints import Checkpoint
 from axonp2p.client.files import not_writable
 from axonp2p.client.hosted_mark import HostedMark, write_mark
-from axonp2p.client.job_store import JobFolder, JobRecord
+from axonp2p.client.job_record import JobRecord
+from axonp2p.client.job_store import JobFolder
 from axonp2p.clock import Clock
-from axonp2p.errors import AlreadyRunning, MalformedMessage, NotFound, PeerMisbehaved, SettingsError
+from axonp2p.errors import AlreadyRunning, MalformedMessage, NotFound, PeerMisbehaved, Refused, SettingsError
 from axonp2p.files import locked, put_in_place, write_whole
 from axonp2p.hosting.caller import HostLine
-from axonp2p.hosting.folder_files import GROWING_LIMIT, MODEL, STATES, Kind, kind_of, to_copy
+from axonp2p.hosting.folder_files import GROWING_LIMIT, MODEL, STATES, Kind, kind_of, rounds_of, to_copy
 from axonp2p.hosting.hosted_folder import seen_on_disk
 from axonp2p.hosting.messages import FolderFile
 from axonp2p.jobs.lifecycle import is_over
+from axonp2p.logs import get_logger
 from axonp2p.wire.json_form import decode_json
 
 TURN_S = 0.2
+STATE_EVERY_S = 60.0
+KEPT_STATES = 2
+"""Of a job that its host still works on."""
+
+log = get_logger(__name__)
 
 
 class HostedCopy:
-    """One job's. `result`: once it is over, its weights are copied too, or the states to go on from."""
+    """One job's. `result`: once it is over, its weights are copied too, or the states to go on from.
+
+    While it runs its newest state is copied as well, unless it is large, and not more often than every `STATE_EVERY_S`.
+    """
 
     def __init__(self, folder: JobFolder, line: HostLine, clock: Clock, *, result: bool) -> None:
         self._folder = folder
@@ -41,6 +51,7 @@ class HostedCopy:
         self._clock = clock
         self._result = result
         self._record = b""
+        self._state_at = float("-inf")
 
     async def look(self) -> HostedMark:
         """Copy what is new; how the job stands there now.
@@ -59,13 +70,18 @@ class HostedCopy:
         self._record = record or self._record
         there = _opened(self._record, job)
         here = {file.name: known for file in state.files if (known := _here(folder.path, file.name))}
-        for file in to_copy(state.files, here, result=self._result and not state.at_work):
+        now = self._clock.monotonic()
+        with_state = now >= self._state_at + STATE_EVERY_S
+        for file in to_copy(state.files, here, result=self._result and not state.at_work, state=with_state):
             if kind_of(file.name) is Kind.GROWING:
                 await self._grow(file)
+            elif state.at_work:
+                self._state_at = now
+                await self._fetch_state(file, there)
             else:
                 await self._fetch(file, there)
         if there is not None and not (state.at_work and is_over(there.state)):
-            folder.write(msgspec.structs.replace(there, folder=self._submitted_from(there)), lasting=not state.at_work)
+            folder.write(self._with_what_is_known_here(there), lasting=not state.at_work)
         mark = HostedMark(
             tracker=str(self._line.host.address),
             host=self._line.host.peer,
@@ -94,6 +110,16 @@ class HostedCopy:
             if not part or length >= file.size:
                 return
 
+    async def _fetch_state(self, file: FolderFile, record: JobRecord | None) -> None:
+        """One of a job that goes on; there may be a newer one by now in its place."""
+        try:
+            await self._fetch(file, record)
+        except Refused as error:
+            log.debug("state not copied", file=file.name, reason=error.message)
+            return
+        kept = Checkpoint(self._folder.path / file.name, rounds_of(file.name), bytes.fromhex(file.name[-76:-12]))
+        await asyncio.to_thread(self._folder.checkpoints(KEPT_STATES).forget_before, kept.rounds, kept.state)
+
     async def _fetch(self, file: FolderFile, record: JobRecord | None) -> None:
         path, job = self._folder.path / file.name, self._folder.path.name
         path.parent.mkdir(exist_ok=True, mode=0o700)
@@ -117,12 +143,14 @@ class HostedCopy:
             raise PeerMisbehaved(f"{self._line.host.called} gives a {file.name} that does not have its hash")
         await asyncio.to_thread(put_in_place, arriving, path)
 
-    def _submitted_from(self, there: JobRecord) -> str:
-        """The host does not know."""
+    def _with_what_is_known_here(self, there: JobRecord) -> JobRecord:
+        """The host does not know where the job was submitted from, and its word on the rest is worth nothing here."""
         try:
-            return self._folder.read().folder
+            here = self._folder.read()
         except (NotFound, SettingsError):
-            return there.folder
+            return msgspec.structs.replace(there, bundle="", named_trackers=[])
+        known = {name: getattr(here, name) for name in ("folder", "bundle", "named_trackers")}
+        return msgspec.structs.replace(there, **known)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:

@@ -13,8 +13,18 @@ from axonp2p.client.hiring import Means
 from axonp2p.client.hosted_copy import HostedCopy
 from axonp2p.client.hosted_mark import HostedMark, read_mark, remove_mark, write_mark
 from axonp2p.client.hosts import Found, FoundJob, find_jobs
-from axonp2p.client.job_store import JobFolder, JobRecord, JobStore
-from axonp2p.errors import AxonError, JobFailed, NotFound, Refused, SettingsError, Unreachable, error_classes
+from axonp2p.client.job_record import JobRecord
+from axonp2p.client.job_store import JobFolder, JobStore
+from axonp2p.errors import (
+    AxonError,
+    JobFailed,
+    NotFound,
+    PeerMisbehaved,
+    Refused,
+    SettingsError,
+    Unreachable,
+    error_classes,
+)
 from axonp2p.hosting.caller import HostLine
 from axonp2p.hosting.messages import HostedWish
 from axonp2p.jobs.lifecycle import JobState
@@ -29,6 +39,8 @@ BEGINS_S = 20.0
 SILENT_S = 180.0
 """For how long a host is called again and again before a job that is followed is given up."""
 CALL_AGAIN_S = 3.0
+TOLD_AFTER = 2
+"""Calls in a row without an answer, after which that is told."""
 
 
 class HostedJobs:
@@ -94,17 +106,25 @@ class HostedJobs:
                     await line.tell(job, "leave")
                     await _until_over(copy)
                 await line.tell(job, "fetched")
-        except (Unreachable, Refused) as error:
+        except SettingsError:
+            raise
+        except AxonError as error:
             log.warning("the job goes on without its host", job=job, reason=error.in_a_line)
         remove_mark(folder)
 
-    async def follow(self, folder: JobFolder, tell: Callable[[Event], None]) -> None:
+    async def follow(
+        self,
+        folder: JobFolder,
+        tell: Callable[[Event], None],
+        silent: Callable[[Unreachable], None] = lambda error: None,
+    ) -> None:
         """Copy the job until nothing works on it any more, its result too, and tell what happens.
 
-        Raises what the job failed with, and `Unreachable` when its host does not answer for long.
+        `silent` is told when the host does not answer, once for each time that it falls silent. Raises what the job
+        failed with, and `Unreachable` when its host does not answer for long.
         """
         tail, clock = EventTail(folder), self._means.clock
-        heard = clock.monotonic()
+        heard, tries = clock.monotonic(), 0
         for event in tail.fresh():
             tell(event)
         while True:
@@ -113,7 +133,7 @@ class HostedJobs:
                     copy = HostedCopy(folder, line, clock, result=True)
                     while True:
                         mark = await copy.look()
-                        heard = clock.monotonic()
+                        heard, tries = clock.monotonic(), 0
                         for event in tail.fresh():
                             tell(event)
                         if not mark.at_work:
@@ -122,9 +142,12 @@ class HostedJobs:
                             _raise_failure(folder.read(), mark)
                             return
                         await asyncio.sleep(LOOK_S)
-            except Unreachable:
+            except Unreachable as error:
+                tries += 1
                 if clock.monotonic() > heard + SILENT_S:
                     raise
+                if tries == TOLD_AFTER:
+                    silent(error)
                 await asyncio.sleep(CALL_AGAIN_S)
 
     async def _settle(self, found: FoundJob) -> JobFolder:
@@ -157,8 +180,21 @@ class HostedJobs:
         mark = read_mark(folder)
         if mark is None:
             raise NotFound(f"no host carries {folder.path.name} on")
-        async with await HostLine.open(self._means.key, mark.place) as line:
-            yield line
+        try:
+            async with await HostLine.open(self._means.key, mark.place) as line:
+                yield line
+        except (Unreachable, Refused, PeerMisbehaved) as error:
+            raise type(error)(error.message, cause=error.cause, fix=error.fix or without_host(folder)) from error
+
+
+def without_host(folder: JobFolder) -> str:
+    """How the job goes on when its host is gone for good, and from where."""
+    states = folder.checkpoints(1).all()
+    begins = (
+        f"after round {states[0].rounds}, whose state is here" if states else "from its beginning: no state is here"
+    )
+    where = "" if folder.bundle.exists() else ", on the computer that submitted it"
+    return f"axon resume {folder.path.name} --here      (when the host is gone for good{where}; goes on {begins})"
 
 
 async def _until_over(copy: HostedCopy) -> None:

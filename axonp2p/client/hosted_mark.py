@@ -44,7 +44,8 @@ def read_mark(folder: JobFolder) -> HostedMark | None:
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as error:
-        raise SettingsError(f"{path} cannot be read: {error}") from error
+        fix = f"move {path} away: then it is a job of this computer; axon jobs --hosted finds its host again"
+        raise SettingsError(f"{path} cannot be read: {error}", fix=fix) from error
 
 
 def write_mark(folder: JobFolder, mark: HostedMark) -> None:

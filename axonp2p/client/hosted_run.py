@@ -20,7 +20,8 @@ import msgspec
 
 from axonp2p.client.events import JobEndedBadly
 from axonp2p.client.job import Job
-from axonp2p.client.job_store import ErrorRecord, JobFolder
+from axonp2p.client.job_record import ErrorRecord, has_record
+from axonp2p.client.job_store import JobFolder
 from axonp2p.client.job_wishes import JobWish
 from axonp2p.client.new_job import new_record
 from axonp2p.client.swarm import Swarm
@@ -62,7 +63,7 @@ def carry_on(folder: JobFolder, home: Path, trackers: list[str], peers: int) -> 
 
 def begin(folder: JobFolder, peers: int) -> None:
     """Write the record of a job of which there is only the bundle. Raises `JobFileWrong`."""
-    if not (folder.path / "job.json").exists():
+    if not has_record(folder.record_file):
         spec = read_spec(folder.bundle)
         spec = with_peers(spec, peers) if peers else spec
         folder.write(new_record(folder.path.name, spec, spec.name, SystemClock().now()), lasting=True)
@@ -73,6 +74,7 @@ def end_as(folder: JobFolder, state: JobState, why: str, peers: int) -> int:
     now = SystemClock().now()
     begin(folder, peers)
     with folder.held():
+        folder.mend()
         record = folder.read()
         if record.state is JobState.FINISHED or (is_over(record.state) and state is not JobState.CANCELLED):
             return 0

@@ -10,7 +10,8 @@ from typing import Any, overload
 
 from axonp2p.client.event_feed import EventFeed
 from axonp2p.client.events import Event, JobFinished
-from axonp2p.client.job_store import JobFolder, JobRecord
+from axonp2p.client.job_record import JobRecord
+from axonp2p.client.job_store import JobFolder
 from axonp2p.errors import JobFailed, SettingsError
 from axonp2p.jobs.lifecycle import JobState
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from axonp2p.client.books import Books
 from axonp2p.client.convictions import Convictions
 from axonp2p.client.events import Event, JobFinished, JobLeft, ReceiptsMissing
-from axonp2p.client.files import read_metrics
+from axonp2p.client.metrics_file import MetricsFile
 from axonp2p.client.narrator import Narrator, Tally
 from axonp2p.client.receipts import ReceiptOffice
 from axonp2p.clock import Clock
@@ -78,7 +78,7 @@ class JobEnd:
             rounds=record.round,
             loss=record.loss or 0.0,
             metrics=record.metrics,
-            samples=sum(int(row["samples"]) for row in read_metrics(folder.metrics)),
+            samples=sum(int(row["samples"]) for row in MetricsFile(folder.metrics).rows()),
             seconds=now - began,
             first_step_s=(self._narrator.began or now) - began,
             wire_bytes=record.wire_bytes,
@@ -123,8 +123,8 @@ class JobEnd:
             self._office.settle(RECEIPTS_S), self._convictions.settle(RECEIPTS_S), self._crew.keep_logs()
         )
         if settled.unsigned or settled.not_taken:
-            reason = settled.reason or "their peers went away before they had signed"
-            self._account.tell(ReceiptsMissing(unsigned=settled.unsigned, not_taken=settled.not_taken, reason=reason))
+            missing = ReceiptsMissing(unsigned=settled.unsigned, not_taken=settled.not_taken, reason=settled.reason)
+            self._account.tell(missing)
         self._account.change(
             wire_bytes=self._tally.wire_bytes,
             credits=self._tally.credits(),

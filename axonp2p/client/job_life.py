@@ -15,7 +15,7 @@ from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import BundleSent, Event, Reserved
 from axonp2p.client.hiring import Means, Wish
 from axonp2p.client.job_end import KEEP_S, JobEnd
-from axonp2p.client.job_store import AheadRound, Receipts
+from axonp2p.client.job_record import AheadRound, Receipts
 from axonp2p.client.lease import Lease
 from axonp2p.client.manning import Manning
 from axonp2p.client.narrator import Narrator, Tally
@@ -47,6 +47,8 @@ class JobLife:
         self._sending = Sending(bundle, means.clock, account.tell)
         self._began = means.clock.monotonic()
         self._coordinator: Coordinator | None = None
+        self._first_round_by = 0.0
+        """Until then lost lines are waited for before the first round; 0: none was lost."""
         self.leaving = False
         """Whether it was told to leave."""
 
@@ -124,13 +126,18 @@ class JobLife:
         before = set(manning.leases)
         manning.ranks_from = crew.next_rank
         try:
+            await manning.take_again(crew.cut_off)
             await manning.fill(self._spec.need.wait)
         finally:
             new = {rank: lease for rank, lease in manning.leases.items() if rank not in before}
+            again = sorted(new.keys() & crew.cut_off.keys())
+            for rank in again:
+                crew.regained(rank, new[rank])
             crew.leases |= new
         for peer in manning.records(new):
             self._account.joined_late(peer)
         await self._send_bundle(crew, list(new))
+        crew.ask_again(again)
 
     def _wish(self) -> Wish:
         need = self._spec.need
@@ -216,13 +223,23 @@ class JobLife:
             async with self._replacing(crew, coordinator):
                 standing = await coordinator.train()
         except JobFailed as error:
-            may_wait = self._account.record.round and self._spec.need.wait and not self.leaving
-            if not (coordinator.too_few and may_wait):
+            if not (coordinator.too_few and self._may_wait(crew)):
                 raise await end.failed(error) from error
             await coordinator.keep_last(KEEP_S)
             self._coordinator = None
             return None
         return await (end.finished(self._began, self._means.clock) if standing.trained else end.left())
+
+    def _may_wait(self, crew: LeasedCrew) -> bool:
+        """Whether others are looked for when too few are left: before a round is done only for as long as `wait` says
+        in all, and only when it was lines that were lost, for peers at which the task dies would be hired for ever."""
+        if not self._spec.need.wait or self.leaving:
+            return False
+        if self._account.record.round:
+            return True
+        now = self._means.clock.monotonic()
+        self._first_round_by = self._first_round_by or now + self._spec.need.wait
+        return bool(crew.cut_off) and now < self._first_round_by
 
     def _start_state(self) -> bytes:
         record = self._account.record

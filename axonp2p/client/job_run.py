@@ -10,7 +10,7 @@ from axonp2p.client.events import Event, JobCancelled, JobEndedBadly, JobLeft
 from axonp2p.client.files import not_writable
 from axonp2p.client.hiring import Means
 from axonp2p.client.job_life import JobLife
-from axonp2p.client.job_store import ErrorRecord
+from axonp2p.client.job_record import ErrorRecord
 from axonp2p.client.job_wishes import JobWish, listen
 from axonp2p.errors import AxonError
 from axonp2p.jobs.bundle import Bundle

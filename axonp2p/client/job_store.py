@@ -1,7 +1,8 @@
 """Jobs on the client's disk: one folder a job, readable without any program of ours.
 
     HOME/jobs/<job>/
-      job.json             what it is and how far it is
+      job.json             what it is and how far it is, with its own hash; job.json.bak is a copy of it
+      bundle.manifest      what the files of the bundle hash to
       bundle/              the task, its data and job.toml as they were when the job was submitted
       events.jsonl         what happened, a line of JSON each
       metrics.csv          a line a round
@@ -18,115 +19,21 @@ in the books once job.json says so, and its state, its line in metrics.csv and j
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import msgspec
 
 from axonp2p.client.checkpoints import Checkpoints
-from axonp2p.client.events import Event, RoundFinished, as_line, from_line
-from axonp2p.client.files import in_order, not_writable, read_metrics
+from axonp2p.client.events import Event, FileDamaged, as_line, from_line
+from axonp2p.client.files import not_writable
+from axonp2p.client.job_record import JobRecord, has_record, mend_record, read_record, write_record
+from axonp2p.client.metrics_file import MetricsFile
 from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
-from axonp2p.files import locked, replacing
-from axonp2p.jobs.lifecycle import JobState
-from axonp2p.training.messages import RoundDone
-from axonp2p.wire.json_form import decode_json
-from axonp2p.wire.quantities import Count, Number, UnixMoment
-from axonp2p.wire.ranks import Rank
-
-
-class PeerRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One peer of a job, for people and for `axon status`."""
-
-    name: str
-    peer: str
-    rank: Count
-    reservation: str
-    rtt_s: Number
-    lost: str = ""
-    """Why it left before the end; empty while it is there."""
-    paused: str = ""
-    """Why it stands still now; empty while it works."""
-
-
-class Receipts(msgspec.Struct, frozen=True, kw_only=True):
-    """The receipts of one peer under one reservation."""
-
-    reservation: str
-    peer: str
-    last: Count
-    """The number of the last one that was written."""
-    open: list[bytes]
-    """Those that it has not signed."""
-
-
-class AheadRound(msgspec.Struct, frozen=True, kw_only=True):
-    """A round that all peers agree on, while its state is on the way to this disk."""
-
-    finished: RoundFinished
-    """What will be told of it."""
-    state: str
-    """The name of what it led to."""
-    round_bytes: Count
-    """On the wire, for it."""
-    reports: dict[Rank, RoundDone]
-    """By rank, for receipts."""
-
-
-class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a job failed, as it was shown."""
-
-    code: str
-    message: str
-    cause: str = ""
-    fix: str = ""
-
-
-class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole of job.json. Times are Unix seconds."""
-
-    id: str
-    name: str
-    folder: str
-    """Where it was submitted from."""
-    spec: dict[str, Any]
-    state: JobState
-    created: UnixMoment
-    updated: UnixMoment
-    peers_wanted: Count
-    rounds: Count
-    round: Count = 0
-    """How many rounds are accepted."""
-    loss: Number | None = None
-    metrics: dict[str, Number] = {}
-    peers: list[PeerRecord] = []
-    reservations: list[str] = []
-    tracker: str = ""
-    wire_bytes: Count = 0
-    credits: dict[str, Number] = {}
-    """By peer; of counter-signed receipts."""
-    model_sha256: str = ""
-    kept_state: str = ""
-    """The name of the newest state in states/, when there is one to go on from."""
-    kept_round: Count = 0
-    """How many rounds are in it; a job without one begins anew."""
-    state_name: str = ""
-    """The name of the state after the last round in the books."""
-    ahead: AheadRound | None = None
-    """Accepted, but not in the books."""
-    receipts: list[Receipts] = []
-    lives: Count = 0
-    """How many coordinators it had."""
-    last: RoundFinished | None = None
-    """The last round in the books: its line in events.jsonl may be missing after a crash."""
-    waits_for: list[str] = []
-    """Paused peers without which it cannot go on."""
-    error: ErrorRecord | None = None
+from axonp2p.files import locked, write_whole
 
 
 class JobFolder:
@@ -137,6 +44,9 @@ class JobFolder:
         self.bundle = path / "bundle"
         self.events = path / "events.jsonl"
         self.metrics = path / "metrics.csv"
+        self.metrics_file = MetricsFile(self.metrics)
+        self.manifest = path / "bundle.manifest"
+        self.record_file = path / "job.json"
         self.report = path / "report.html"
         self.logs = path / "logs"
         self.model = path / "model.safetensors"
@@ -144,19 +54,22 @@ class JobFolder:
         self.leases = path / "leases.json"
 
     def read(self) -> JobRecord:
-        """job.json. Raises `NotFound` or `SettingsError`."""
-        try:
-            return decode_json((self.path / "job.json").read_bytes(), JobRecord)
-        except FileNotFoundError as error:
-            raise NotFound(f"there is no job {self.path.name}", fix="axon jobs lists those that there are") from error
-        except (OSError, msgspec.DecodeError) as error:
-            raise SettingsError(f"{self.path / 'job.json'} cannot be read: {error}") from error
+        """job.json, or its copy where it is damaged. Raises `NotFound` or `SettingsError`."""
+        return read_record(self.record_file)
 
     def write(self, record: JobRecord, *, lasting: bool = False) -> None:
         """Replace job.json; `lasting`: returns once it is on the disk."""
-        text = msgspec.json.format(msgspec.json.encode(record), indent=2)
-        with replacing(self.path / "job.json", lasting=lasting) as file:
-            file.write(text + b"\n")
+        write_record(self.record_file, record, lasting=lasting)
+
+    def mend(self) -> list[Event]:
+        """Make job.json and its copy whole before a life of the job begins; what is to be told of it.
+
+        Raises as `read`, and `SettingsError` of a disk that takes nothing.
+        """
+        try:
+            return [FileDamaged(name=name, file=str(aside or "")) for name, aside in mend_record(self.record_file)]
+        except OSError as error:
+            raise not_writable(self.path, error) from error
 
     def checkpoints(self, most: int) -> Checkpoints:
         """Its states, of which so many are kept."""
@@ -184,49 +97,23 @@ class JobFolder:
                 found.append(from_line(line))
         return found
 
-    def add_metrics(self, row: Mapping[str, float]) -> None:
-        """One more line in metrics.csv, its columns by name; a column that is new is added to the lines before."""
-        rows = read_metrics(self.metrics)
-        columns = list(rows[0]) if rows else []
-        if columns and set(row) <= set(columns):
-            with self.metrics.open("a", newline="") as file:
-                csv.DictWriter(file, columns, restval="").writerow(row)
-                file.flush()
-                os.fsync(file.fileno())
-            return
-        self._write_metrics(in_order([*columns, *(key for key in row if key not in columns)]), [*rows, row])
-
-    def _write_metrics(self, columns: list[str], rows: Sequence[Mapping[str, object]]) -> None:
-        text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, columns, restval="")
-        writer.writeheader()
-        writer.writerows(rows)
-        with replacing(self.metrics, lasting=True) as file:
-            file.write(text.getvalue().encode())
-
-    def keep_metrics(self, rounds: int) -> None:
-        """Keep the lines of the first so many rounds, and forget those that will be trained again, or were cut off."""
-        rows = read_metrics(self.metrics)
-        kept = [row for row in rows if None not in row.values() and int(row["round"]) <= rounds]
-        if len(kept) < len(rows):
-            self._write_metrics(list(rows[0]), kept)
-
     def add_log(self, peer: str, log: bytes) -> None:
         """Add the job's log of the peer with that name (as its row spells it: no slash, no leading dot)."""
         self.logs.mkdir(exist_ok=True)
         with (self.logs / f"{peer}.log").open("ab") as file:  # a job that was resumed had a log there before
             file.write(log)
 
-    def keep_bundle(self, files: Sequence[tuple[str, Path]]) -> None:
+    def keep_bundle(self, files: Sequence[tuple[str, Path]], manifest: bytes) -> None:
         """Copy the files (relative path, source) of the bundle, so that the job can go on when they have changed.
 
-        Raises `SettingsError`.
+        `manifest` says what they hash to. Raises `SettingsError`.
         """
         try:
             for name, source in files:
                 target = self.bundle / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, target)
+            write_whole(self.manifest, manifest)
         except OSError as error:
             raise not_writable(self.path, error) from error
 
@@ -267,8 +154,8 @@ class JobStore:
         return (self._jobs / job).exists()
 
     def has_record(self, job: str) -> bool:
-        """Whether that folder has a job.json by now."""
-        return (self._jobs / job / "job.json").exists()
+        """Whether that folder has a job.json, or its copy, by now."""
+        return has_record(self._jobs / job / "job.json")
 
     def place_of(self, job: str) -> JobFolder:
         """Where the folder of a job with that id is, or will be."""
@@ -285,11 +172,22 @@ class JobStore:
 
     def records(self) -> list[JobRecord]:
         """All jobs that can be read, the oldest first."""
-        found = []
+        return self.all()[0]
+
+    def all(self) -> tuple[list[JobRecord], dict[str, SettingsError]]:
+        """The same, and by the folder's name why others cannot be read."""
+        found: list[JobRecord] = []
+        unreadable: dict[str, SettingsError] = {}
         for path in self._folders():
-            with contextlib.suppress(SettingsError):
+            try:
                 found.append(JobFolder(path).read())
-        return sorted(found, key=lambda record: (record.created, record.id))
+            except NotFound:  # removed meanwhile
+                continue
+            except SettingsError as error:
+                unreadable[path.name] = error
+        return sorted(found, key=lambda record: (record.created, record.id)), unreadable
 
     def _folders(self) -> list[Path]:
-        return sorted(path.parent for path in self._jobs.glob("*/job.json"))
+        return sorted(
+            {path.parent for pattern in ("*/job.json", "*/job.json.bak") for path in self._jobs.glob(pattern)}
+        )

@@ -16,8 +16,16 @@ class StateFound(Event, frozen=True):
     """Peers that waited, and hold what these rounds led to."""
 
 
+class FileDamaged(Event, frozen=True):
+    """A file of the job's folder was damaged, or not there: it is put aside, and made again from what is known else."""
+
+    name: str
+    file: str
+    """Where the damaged one lies now; empty when there was none."""
+
+
 class StateDamaged(Event, frozen=True):
-    """A state on this disk is not what its name says: it is put aside, and the one before is used."""
+    """A state on this disk is not what its name or the books say: it is put aside, and the one before is used."""
 
     round: Count
     """How many rounds were in it."""

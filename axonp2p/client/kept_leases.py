@@ -12,7 +12,6 @@ import msgspec
 
 from axonp2p.client.lease import Lease
 from axonp2p.client.lease_sides import Promise
-from axonp2p.errors import AxonError
 from axonp2p.files import write_whole
 from axonp2p.logs import get_logger
 from axonp2p.reservation.token import Token
@@ -21,6 +20,7 @@ from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
 from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count
+from axonp2p.wire.ranks import MOST_RANKS
 
 log = get_logger(__name__)
 
@@ -42,9 +42,9 @@ class KeptLease(msgspec.Struct, frozen=True, kw_only=True):
         return decode_as(self.row, Row, Row.LIMIT), Promise(self.uuid, token, self.issued_by, self.tracker)
 
 
-def keep_leases(path: Path, leases: Mapping[int, Lease]) -> None:
-    """Write down those of these ranks. A disk that is full costs this memory, not the job."""
-    kept = [
+def kept_of(leases: Mapping[int, Lease]) -> list[KeptLease]:
+    """What has to be known of those of these ranks."""
+    return [
         KeptLease(
             rank=rank,
             name=lease.name,
@@ -56,8 +56,12 @@ def keep_leases(path: Path, leases: Mapping[int, Lease]) -> None:
         )
         for rank, lease in leases.items()
     ]
+
+
+def keep_leases(path: Path, leases: Mapping[int, Lease]) -> None:
+    """Write down those of these ranks. A disk that is full costs this memory, not the job."""
     try:
-        write_whole(path, msgspec.json.encode(kept))
+        write_whole(path, msgspec.json.encode(kept_of(leases)))
     except OSError as error:
         log.warning("leases not written down", path=str(path), reason=error.strerror)
 
@@ -65,6 +69,8 @@ def keep_leases(path: Path, leases: Mapping[int, Lease]) -> None:
 def kept_leases(path: Path) -> list[KeptLease]:
     """Those that the last life of the job held when it was killed; none when it ended by itself."""
     try:
-        return decode_json(path.read_bytes(), list[KeptLease])
-    except (OSError, msgspec.DecodeError, AxonError):
+        kept = decode_json(path.read_bytes(), list[KeptLease])
+    except (OSError, msgspec.DecodeError):
         return []
+    ranks = {one.rank for one in kept if 0 <= one.rank < MOST_RANKS}
+    return kept if len(ranks) == len(kept) else []

@@ -72,6 +72,7 @@ class Lease:
         self._roster_epoch = -1
         self._gone = ""
         self._refusal: AxonError | None = None
+        self._cut_off = False
         self._posting = Posting(session.send, self._is_gone, name)
         self._reading = asyncio.create_task(self._read(), name=f"lease {name}")
 
@@ -84,6 +85,11 @@ class Lease:
     def hung_up(self) -> bool:
         """Whether nothing more can come from the peer, not even a log or a signature."""
         return self._session.closed
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether it was the line that ended it: the peer may be there still, and its worker wait for us."""
+        return self._cut_off
 
     @property
     def wire_bytes(self) -> int:
@@ -225,7 +231,8 @@ class Lease:
                 if self._listener:
                     self._listener.receipt_signed(self.rank, receipt)
             case ReceiptRefused(reason=reason):
-                log.warning("receipt refused by a peer", peer=self.name, reason=reason)
+                if self._listener:
+                    self._listener.receipt_refused(self.rank, reason)
             case LinkLost(rank=other, reason=reason):
                 if self._listener and not self._gone:
                     await self._listener.link_lost(self.rank, other, reason)
@@ -243,7 +250,8 @@ class Lease:
                 self.log_tail = tail
                 self._lost(f"its worker ended: {reason}")
             case LeaseEnded(reason=reason) if LeaseEnded not in self._answers:
-                raise Unreachable(f"the peer ended the lease: {reason or 'no reason given'}")
+                self._refusal = Unreachable(f"the peer ended the lease: {reason or 'no reason given'}")
+                raise self._refusal
             case Refusal():
                 # What was asked is refused. If that is also the end of the lease, the session's end says so next.
                 self._refused(error_of(message, f"peer {self.name}"))
@@ -279,6 +287,8 @@ class Lease:
         self._fail_answers(error, BundleReceived, RosterSet)  # a log or an end is never refused
 
     def _is_gone(self, error: AxonError) -> None:
+        lost = isinstance(error, Unreachable) and self._session.closed
+        self._cut_off = lost and not self._gone and self._refusal is None
         error = self._refusal or error
         self._fail_answers(error)
         self._lost(error.in_a_line)

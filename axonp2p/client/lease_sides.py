@@ -22,6 +22,10 @@ class LeaseListener(Protocol):
         """A counter-signed receipt came back."""
         ...
 
+    def receipt_refused(self, rank: int, reason: str) -> None:
+        """The peer does not sign a receipt that it was asked for; the lease goes on."""
+        ...
+
     async def link_lost(self, rank: int, other: int, reason: str) -> None:
         """The peer cannot reach the member with the rank `other`."""
         ...

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from axonp2p.client.job_store import JobFolder, JobRecord
+from axonp2p.client.job_record import JobRecord
+from axonp2p.client.job_store import JobFolder
 from axonp2p.client.kept_leases import KeptLease, kept_leases
 from axonp2p.client.taking import Wanted, take_lease
 from axonp2p.errors import AxonError

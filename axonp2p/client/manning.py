@@ -14,8 +14,8 @@ from contextlib import suppress
 from axonp2p.client.account import JobAccount
 from axonp2p.client.events import Event, PeersAwaited
 from axonp2p.client.hiring import Hiring, Means, Wish, anybody, none_left_alone, wanted_of
-from axonp2p.client.job_store import PeerRecord
-from axonp2p.client.kept_leases import KeptLease, kept_leases
+from axonp2p.client.job_record import PeerRecord
+from axonp2p.client.kept_leases import KeptLease, kept_leases, kept_of
 from axonp2p.client.lease import Lease
 from axonp2p.errors import AxonError, NobodyFits, Unreachable
 from axonp2p.identity.peer_id import PeerId
@@ -45,7 +45,13 @@ class Manning:
 
     async def take_back(self) -> None:
         """The peers of the last life of the job, as far as they are there: where they were, or where they are now."""
-        kept = kept_leases(self._account.folder.leases)
+        await self._take_all_again(kept_leases(self._account.folder.leases))
+
+    async def take_again(self, cut_off: Mapping[int, Lease]) -> None:
+        """The same with peers of this life whose lines were lost: by other ways, through other relays."""
+        await self._take_all_again(kept_of(cut_off))
+
+    async def _take_all_again(self, kept: Sequence[KeptLease]) -> None:
         await self._take_again(kept, {})
         missing = [one for one in kept if one.rank not in self.leases]
         if missing and (rows := await self._rows_now()):
@@ -145,6 +151,6 @@ class Manning:
             wanted = wanted_of(self._wish)
             lease = await self._means.take(row, promise, wanted, name=kept.name)
         except AxonError as error:
-            log.info("a peer of the job's last life is not there", peer=kept.name, reason=error.in_a_line)
+            log.info("a peer that the job had is not there", peer=kept.name, reason=error.in_a_line)
             return
         self.leases[kept.rank] = lease

@@ -25,7 +25,7 @@ from axonp2p.client.events import (
     ValuesLate,
 )
 from axonp2p.client.events import RoundRedone as RoundRedoneEvent
-from axonp2p.client.job_store import AheadRound, JobRecord
+from axonp2p.client.job_record import AheadRound, JobRecord
 from axonp2p.client.progress import Pace, summarise
 from axonp2p.client.receipts import ReceiptBook
 from axonp2p.clock import Clock

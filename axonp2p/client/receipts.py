@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from axonp2p.client.job_store import Receipts
+from axonp2p.client.job_record import Receipts
 from axonp2p.client.lease import Lease
+from axonp2p.client.receipt_asking import Asking
 from axonp2p.clock import Clock
-from axonp2p.errors import AxonError, PeerMisbehaved
+from axonp2p.errors import AxonError, MalformedMessage, PeerMisbehaved
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.ledger_client import hand_in
@@ -27,6 +29,7 @@ from axonp2p.logs import get_logger
 from axonp2p.supervision import keep_up
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.training.messages import RoundDone
+from axonp2p.transport.messages import LONGEST_TEXT
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import Signed, sign
 
@@ -57,8 +60,20 @@ class ReceiptBook:
         for one in kept:
             self._last[one.reservation, one.peer] = one.last
             for data in one.open:
-                signed: Signed[Receipt] = decode_as(data, Signed[Receipt], SIGNED_LIMIT)
-                self._open[one.reservation, one.peer, open_receipt(signed).number] = signed
+                try:
+                    signed, number = self._kept(data, one)
+                except PeerMisbehaved as error:  # of this disk: no peer has had a hand in it
+                    log.info("a kept receipt is of no use", reservation=one.reservation, reason=error.message)
+                    continue
+                self._open[one.reservation, one.peer, number] = signed
+
+    def _kept(self, data: bytes, place: Receipts) -> tuple[Signed[Receipt], int]:
+        signed: Signed[Receipt] = decode_as(data, Signed[Receipt], SIGNED_LIMIT)
+        receipt = open_receipt(signed)
+        right = (place.reservation, place.peer, self._key.peer_id, self._job)
+        if (receipt.reservation, receipt.peer, receipt.client, receipt.job) != right or receipt.number > place.last:
+            raise MalformedMessage("it is the receipt of something else")
+        return signed, receipt.number
 
     @property
     def unsigned(self) -> int:
@@ -70,9 +85,18 @@ class ReceiptBook:
         """How many of those may still come back."""
         return sum((reservation, peer) not in self._given_up for reservation, peer, _ in self._open)
 
+    @property
+    def unsigned_at(self) -> list[tuple[str, PeerId]]:
+        """The reservations and peers of those, each once."""
+        return sorted({place[:2] for place in self._open})
+
     def give_up(self, reservation: str, peer: PeerId) -> None:
         """The peer has gone: what it has not signed is not waited for."""
         self._given_up.add((reservation, peer))
+
+    def wait_for(self, reservation: str, peer: PeerId) -> None:
+        """It is there again."""
+        self._given_up.discard((reservation, peer))
 
     def write(self, reservation: str, peer: PeerId, report: RoundDone, now: float) -> bytes:
         """The next receipt for `peer`: an encoded `Signed[Receipt]`. `now` is Unix time."""
@@ -135,7 +159,7 @@ class Settled:
     unsigned: int
     not_taken: int
     reason: str
-    """Why the last one was not taken."""
+    """Why the last one was not taken, and why peers have not signed theirs."""
 
 
 class ReceiptOffice:
@@ -150,6 +174,12 @@ class ReceiptOffice:
         self._news = asyncio.Event()
         self._settling = asyncio.Event()
         self._done = asyncio.Event()
+        self._asking: dict[tuple[str, PeerId], Asking] = {}
+        self._pauses: dict[tuple[str, PeerId], tuple[Lease, asyncio.TimerHandle]] = {}
+        """Until a receipt that was refused is asked for again."""
+        self._last_refusals: Counter[tuple[str, PeerId]] = Counter()
+        """At the end of the job."""
+        self._why_unsigned: dict[tuple[str, PeerId], str] = {}
         self._kept = 0
         self._refused = 0
         self._reason = ""
@@ -160,15 +190,41 @@ class ReceiptOffice:
         return self.book.write(lease.promise.uuid, lease.row.peer, report, self._clock.now())
 
     def ask(self, lease: Lease, receipt: bytes) -> None:
-        """Have the peer sign a receipt."""
-        lease.ask_signature(receipt)
+        """Have the peer sign a receipt, now or when those before it are signed."""
+        if self._asking.setdefault(_place(lease), Asking()).flows:
+            lease.ask_signature(receipt)
         if lease.hung_up:
             self.given_up(lease)
 
     def ask_again(self, lease: Lease) -> None:
-        """Have a peer sign what it had not signed, as far as is known, when the last life of the job ended."""
-        for receipt in self.book.open(lease.promise.uuid, lease.row.peer):
+        """Have a peer sign what it had not signed, as far as is known, when it was heard of last."""
+        self._asking[_place(lease)] = Asking()
+        for receipt in self.book.open(*_place(lease)):
             self.ask(lease, receipt)
+
+    def refused(self, lease: Lease, reason: str) -> None:
+        """A peer did not sign: it is asked again after a pause, for its disk may have room by then."""
+        place = _place(lease)
+        pause = self._asking.setdefault(place, Asking()).refused(reason)
+        if pause is None:
+            return
+        log.warning("receipt refused by a peer", peer=lease.name, reason=reason)
+        self._why_unsigned[place] = f"{lease.name} refused: {reason}"
+        if self._settling.is_set():
+            self._last_refusals[place] += 1
+            if self._last_refusals[place] >= LAST_TRIES:
+                self.book.give_up(*place)
+                self._look_whether_done()
+                return
+            pause = LAST_PAUSE_S
+        handle = asyncio.get_running_loop().call_later(pause, self._ask_oldest, lease)
+        self._pauses[place] = (lease, handle)
+
+    def _ask_oldest(self, lease: Lease) -> None:
+        self._pauses.pop(_place(lease), None)
+        asking, waiting = self._asking[_place(lease)], self.book.open(*_place(lease))
+        if waiting and asking.try_again():
+            lease.ask_signature(waiting[0])
 
     def signed(self, lease: Lease, data: bytes) -> None:
         """A peer sent a receipt back."""
@@ -176,19 +232,32 @@ class ReceiptOffice:
             doubly = self.book.signed(lease.row.peer, data)
         except PeerMisbehaved as error:
             log.warning("receipt refused", peer=lease.name, reason=error.message)
+            self._why_unsigned[_place(lease)] = f"{lease.name}: {error.message}"
             return
+        self._why_unsigned.pop(_place(lease), None)
+        if self._asking.setdefault(_place(lease), Asking()).signed():
+            self.ask_again(lease)
         promise = lease.promise
         self._waiting.setdefault(promise.tracker, []).append((doubly, encode(promise.token)))
         self._news.set()
 
+    def regained(self, lease: Lease) -> None:
+        """A peer that was given up is there again."""
+        self.book.wait_for(*_place(lease))
+        self._why_unsigned.pop(_place(lease), None)
+
     def given_up(self, lease: Lease) -> None:
         """The peer will sign nothing any more."""
-        self.book.give_up(lease.promise.uuid, lease.row.peer)
+        self.book.give_up(*_place(lease))
+        self._why_unsigned.setdefault(_place(lease), f"{lease.name} went away before it had signed")
         self._look_whether_done()
 
     async def settle(self, seconds: float) -> Settled:
         """Wait at most so long until every receipt is signed and kept, then stop."""
         self._settling.set()
+        for lease, pause in list(self._pauses.values()):
+            pause.cancel()
+            self._ask_oldest(lease)
         self._look_whether_done()
         try:
             async with asyncio.timeout(seconds):
@@ -197,7 +266,7 @@ class ReceiptOffice:
             log.warning("receipts are missing", unsigned=self.book.unsigned)
         await self._stop()
         not_taken = self._refused + sum(len(waiting) for waiting in self._waiting.values())
-        return Settled(self._kept, self.book.unsigned, not_taken, self._reason)
+        return Settled(self._kept, self.book.unsigned, not_taken, self._why())
 
     async def __aenter__(self) -> Self:
         return self
@@ -207,7 +276,14 @@ class ReceiptOffice:
     ) -> None:
         await self._stop()
 
+    def _why(self) -> str:
+        """Of what is missing."""
+        reasons = [self._why_unsigned.get(place, "a peer did not answer in time") for place in self.book.unsigned_at]
+        return "; ".join(dict.fromkeys([*filter(None, [self._reason]), *reasons]))[:LONGEST_TEXT]
+
     async def _stop(self) -> None:
+        for _, pause in self._pauses.values():
+            pause.cancel()
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
@@ -258,3 +334,7 @@ class ReceiptOffice:
             for reason in answer.refused.values():
                 self._reason = reason
         return True
+
+
+def _place(lease: Lease) -> tuple[str, PeerId]:
+    return lease.promise.uuid, lease.row.peer

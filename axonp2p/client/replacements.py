@@ -11,7 +11,7 @@ from axonp2p.client.account import JobAccount
 from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import Event
 from axonp2p.client.hiring import Hiring, Means, Wish
-from axonp2p.client.job_store import PeerRecord
+from axonp2p.client.job_record import PeerRecord
 from axonp2p.client.lease import Lease
 from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId
@@ -20,6 +20,8 @@ from axonp2p.wire.ranks import MOST_RANKS
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 120.0
 """Between two looks at the table while nobody fits; doubled each time."""
+TOGETHER_S = 1.0
+"""Lines that are lost within so long were lost together."""
 MOST_LOSSES = 2
 """Who was lost so often in one job is not asked again."""
 
@@ -57,6 +59,10 @@ class Replacements:
                 self._crew.fewer.clear()
                 await self._crew.fewer.wait()
                 continue
+            if self._crew.cut_off:
+                # One relay's death takes several lines at once: too few may be left, and then these are taken again.
+                await asyncio.sleep(TOGETHER_S)
+                await self._crew.give_back_cut_off()
             came = await self._hire(missing)
             pause = FIRST_PAUSE_S if came else min(2 * pause, LONGEST_PAUSE_S)
             if not came:

@@ -17,7 +17,7 @@ from axonp2p.client.bundle_events import BundleProgress, PeerHelped, PieceWrong
 from axonp2p.client.event import Event
 from axonp2p.client.lease import BlobNews, Lease
 from axonp2p.clock import Clock
-from axonp2p.errors import MalformedMessage, PeerMisbehaved, Refused, Unreachable
+from axonp2p.errors import AxonError, MalformedMessage, SettingsError, Unreachable
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.logs import get_logger
 
@@ -61,7 +61,7 @@ class Sending:
         return self._from_members_of_gone + sum(taker.from_members for taker in self._takers.values())
 
     async def deliver(self, rank: int, lease: Lease) -> str:
-        """See to it that one peer gets the bundle; why it did not, if it is the peer or the line that failed.
+        """See to it that one peer gets the bundle; why it did not, whatever the peer says or the line does.
 
         Raises `JobFileWrong` when a file changed since it was hashed.
         """
@@ -75,7 +75,10 @@ class Sending:
                 received.result()
             finally:
                 lease.forget_bundle()
-        except (Unreachable, Refused, PeerMisbehaved) as error:
+        except SettingsError:  # of this computer: no peer's word comes back as one
+            self._forget(rank)
+            raise
+        except AxonError as error:
             self._forget(rank)
             return error.in_a_line
         except BaseException:

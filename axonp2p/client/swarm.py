@@ -26,15 +26,17 @@ import msgspec
 from axonp2p.client.account import JobAccount
 from axonp2p.client.credit_history import History, Pending, ask_history, pending_of, read_key
 from axonp2p.client.event_feed import EventFeed
-from axonp2p.client.events import JobSubmitted
+from axonp2p.client.events import Event, JobSubmitted
 from axonp2p.client.held_evidence import HeldEvidence, ask_evidence
 from axonp2p.client.hiring import Means
 from axonp2p.client.hosted_jobs import HostedJobs
 from axonp2p.client.hosted_mark import HostedMark, write_mark
 from axonp2p.client.hosts import hand_over
 from axonp2p.client.job import Job
+from axonp2p.client.job_record import JobRecord
 from axonp2p.client.job_run import JobRun
-from axonp2p.client.job_store import JobFolder, JobRecord, JobStore
+from axonp2p.client.job_store import JobFolder, JobStore
+from axonp2p.client.kept_bundle import kept_bundle, spec_of
 from axonp2p.client.looking import Credits, SeenPeer, Survey, ask_credits, survey_peers
 from axonp2p.client.loop_thread import LoopThread
 from axonp2p.client.new_job import new_record
@@ -43,11 +45,11 @@ from axonp2p.client.table_home import TableHome
 from axonp2p.client.trackers import nobody_known, which_trackers
 from axonp2p.client.trust_book import TRUST_FILE, TrustBook
 from axonp2p.clock import SystemClock
-from axonp2p.errors import AlreadyRunning, JobFailed, JobFileWrong
+from axonp2p.errors import AlreadyRunning, JobFailed, Unreachable
 from axonp2p.hosting.messages import HostedWish
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.jobs.bundle import Bundle, collect
+from axonp2p.jobs.bundle import collect
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.jobs.spec import JobSpec, need_of, read_spec, with_peers
 from axonp2p.peers.capability import Need, read_need
@@ -69,6 +71,8 @@ class Swarm:
         self._hosted_here = hosted
         self.home = home_folder("client", Path(home) if home else None)
         self._given = tuple(trackers)
+        self._named: list[str] = []
+        """The trackers that are asked because this machine's owner named them."""
         self._clock = SystemClock()
         self._store = JobStore(self.home)
         self._loop = LoopThread()
@@ -122,22 +126,23 @@ class Swarm:
         means = self._get_means()
         kept, record, spec = self._write_down(folder, peers)
         try:
-            mark = self._loop.call(hand_over(means, record.id, _kept_bundle(kept, spec), peers or 0))
+            mark = self._loop.call(hand_over(means, record.id, kept_bundle(kept, record, spec), peers or 0))
         except BaseException:
             shutil.rmtree(kept.path)
             raise
         write_mark(kept, mark)
         return Job(kept, EventFeed.of([]))
 
-    def attach(self, job: str) -> Job:
+    def attach(self, job: str, *, silent: Callable[[Unreachable], None] = lambda error: None) -> Job:
         """A job that a tracker carries on, by its id or the beginning of it: its folder here becomes a copy.
 
-        `job.events()` tells all from its beginning on; `job.fetch` waits for its end. Raises `NotFound`.
+        `job.events()` tells all from its beginning on; `job.fetch` waits for its end. `silent` is called, in another
+        thread, when the host does not answer, long before the job is given up for that. Raises `NotFound`.
         """
         means, hosted = self._get_means(), self._hosted()
         folder = self._loop.call(hosted.find(job))
         feed = EventFeed()
-        following = self._loop.start(ended_in(feed, hosted.follow(folder, feed.put)))
+        following = self._loop.start(ended_in(feed, hosted.follow(folder, feed.put, silent)))
         self._following.append(following)
 
         def tell(wish: HostedWish) -> Callable[[], None]:
@@ -173,11 +178,12 @@ class Swarm:
         record = folder.read()
         if folder.is_held():
             raise AlreadyRunning(f"another program is at work on the job {record.id}")
+        mended = folder.mend()
         if record.state in (JobState.FINISHED, JobState.CANCELLED):
             raise JobFailed(f"{record.id} cannot go on: it is {record.state}", fix="submit its folder again")
         if not is_over(record.state):  # the program that worked on it was killed
             record = msgspec.structs.replace(record, state=JobState.LEFT)
-        return self._start(means, folder, record, msgspec.convert(record.spec, JobSpec))
+        return self._start(means, folder, record, spec_of(record), mended)
 
     def jobs(self) -> list[JobRecord]:
         """All jobs of this home, the oldest first."""
@@ -264,9 +270,9 @@ class Swarm:
         if peers is not None:
             spec = with_peers(spec, peers)
         bundle = collect(source, spec)
-        record = new_record(self._fresh_id(spec.name), spec, str(source), self._clock.now())
+        record = new_record(self._fresh_id(spec.name), spec, str(source), self._clock.now(), bundle.blob.name)
         kept = self._store.create(record)
-        kept.keep_bundle([(file.path, file.source) for file in bundle.files])
+        kept.keep_bundle([(file.path, file.source) for file in bundle.files], bundle.blob.encoded)
         return kept, record, spec
 
     def _hosted(self) -> HostedJobs:
@@ -282,6 +288,7 @@ class Swarm:
             settings = read_settings(self.home)
             addresses = which_trackers(self._given, settings, self.home)
             key = load_or_create_key(self.home / "client.key")
+            self._named = [str(address) for address in addresses]
             opened = TableHome(self.home, settings.client, addresses, self._clock, hosted=self._hosted_here)
             if not self._loop.call(opened.knows_anybody()):
                 self._loop.call(opened.close())
@@ -291,10 +298,15 @@ class Swarm:
             self._means = Means(key, opened.table, opened.position, self._clock, trust)
         return self._means
 
-    def _start(self, means: Means, folder: JobFolder, record: JobRecord, spec: JobSpec) -> Job:
-        bundle = _kept_bundle(folder, spec)
+    def _start(
+        self, means: Means, folder: JobFolder, record: JobRecord, spec: JobSpec, mended: Sequence[Event] = ()
+    ) -> Job:
+        bundle = kept_bundle(folder, record, spec)
         feed = EventFeed()
+        record = msgspec.structs.replace(record, named_trackers=self._named)
         account = JobAccount(folder, record, self._clock, feed.put)
+        for event in mended:
+            account.tell(event)
         run = JobRun(means, account, spec, bundle)
         account.tell(
             JobSubmitted(
@@ -332,10 +344,3 @@ async def ended_in(feed: EventFeed, work: Coroutine[Any, Any, None]) -> None:
             raise
     finally:
         feed.end(error)
-
-
-def _kept_bundle(folder: JobFolder, spec: JobSpec) -> Bundle:
-    try:
-        return collect(folder.bundle, spec)
-    except JobFileWrong as error:
-        raise JobFileWrong(f"the copy that was kept of the job cannot be used: {error.message}") from error

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from axonp2p.client.events import RttsGuessed
-from axonp2p.client.job_store import JobRecord
+from axonp2p.client.job_record import JobRecord
 from axonp2p.client.lease import Lease
 from axonp2p.jobs.spec import JobSpec, TrainSpec
 from axonp2p.peers.capability import read_capability

@@ -12,6 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
+from axonp2p.disk_errors import fix_of
 from axonp2p.errors import SettingsError
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.training.checking.rates import PROBATION, Trust
@@ -75,7 +78,7 @@ class TrustBook:
         """Every key that was ever checked."""
         with self._opened() as database:
             rows = database.execute("SELECT peer, passed, checks, convicted_at, job, why FROM keys").fetchall()
-        return {row[0]: Known(*row) for row in rows}
+            return {known.peer: known for known in (_known(row) for row in rows)}
 
     def convicted(self) -> frozenset[PeerId]:
         """Who is passed over."""
@@ -132,6 +135,17 @@ class TrustBook:
             finally:
                 database.close()
         except (sqlite3.Error, OSError) as error:
+            damaged = f"move {self._path.name} away; trust begins anew, and who was convicted may be hired again"
             raise SettingsError(
-                f"{self._path} cannot be used: {error}", fix=f"move {self._path.name} away; trust begins anew"
+                f"{self._path} cannot be used: {error}", fix=fix_of(error, self._path, damaged)
             ) from error
+
+
+def _known(row: tuple[object, ...]) -> Known:
+    """SQLite keeps what a disk has made of a row, of whatever kind that is now."""
+    try:
+        return msgspec.convert(dict(zip(Known.__dataclass_fields__, row, strict=True)), Known)
+    except msgspec.ValidationError as error:
+        damaged = sqlite3.DatabaseError(f"a row is damaged: {error}")
+        damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise damaged from error

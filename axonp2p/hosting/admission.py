@@ -12,6 +12,7 @@ from axonp2p.errors import Busy, LimitReached, Refused, TooOften
 from axonp2p.hosting.limits import HostLimits
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.lifecycle import JobState
+from axonp2p.plain_text import bytes_text
 
 ARRIVAL_IDLE_S = 60.0
 """A bundle of which nothing came for so long gives way to another ..."""
@@ -96,8 +97,8 @@ def admit(applicant: Applicant, held: Sequence[Held], limits: HostLimits, now: f
     if not limits.jobs or not limits.jobs_of_one:
         raise Refused("this host carries no jobs on", fix="name another tracker with --tracker")
     if applicant.size > limits.disk_bytes:
-        size, most = applicant.size // 2**20, limits.disk_bytes // 2**20
-        raise LimitReached(f"a bundle of {size} MiB; a job may take at most {most} MiB at this host")
+        held_to = bytes_text(limits.disk_bytes)
+        raise LimitReached(f"a bundle of {bytes_text(applicant.size)}; a job may take at most {held_to} at this host")
     settle(applicant, held, limits, now)
     return _make_room(applicant, [one for one in held if not one.arrived], limits, now)
 

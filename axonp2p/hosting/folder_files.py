@@ -24,6 +24,8 @@ RECORD_LIMIT = 2**20
 GROWING_LIMIT = 64 * 2**20
 """Bytes of a file that is looked at while it grows; what is beyond them stays at the host."""
 FIXED_LIMIT = 2**40
+SMALL_STATE = 64 * 2**20
+"""Bytes of a state that is copied beforehand, for the case that the host does not come back."""
 
 _LOG = re.compile(rf"{LOGS}/[A-Za-z0-9_-][A-Za-z0-9._-]{{0,63}}\.log", re.ASCII)
 _STATE = re.compile(rf"{STATES}/[0-9]{{6,9}}-[0-9a-f]{{64}}\.safetensors", re.ASCII)
@@ -47,6 +49,16 @@ def kind_of(name: str) -> Kind | None:
     return None
 
 
+def is_state(name: str) -> bool:
+    """Whether it is the file of a state."""
+    return _STATE.fullmatch(name) is not None
+
+
+def rounds_of(name: str) -> int:
+    """How many rounds are in the state with that file; -1 for what is none."""
+    return int(name.removeprefix(f"{STATES}/").partition("-")[0]) if is_state(name) else -1
+
+
 def check_listing(files: Iterable[FolderFile]) -> None:
     """Raise `MalformedMessage` for a file that cannot be one of a job's folder."""
     seen: set[str] = set()
@@ -61,17 +73,22 @@ def check_listing(files: Iterable[FolderFile]) -> None:
         seen.add(file.name)
 
 
-def to_copy(there: Iterable[FolderFile], here: Mapping[str, FolderFile], *, result: bool) -> list[FolderFile]:
+def to_copy(
+    there: Iterable[FolderFile], here: Mapping[str, FolderFile], *, result: bool, state: bool = False
+) -> list[FolderFile]:
     """Which files to fetch, in this order; `here` has those that are on this disk, by name.
 
     What grows is fetched whenever its size or its end differs, what is large and fixed only with the `result`: the
-    weights, or the states to go on from as long as there are none.
+    weights, or the states to go on from as long as there are none. With `state` the newest state comes as well, unless
+    it is large: where the host is gone for good, the job can go on from that.
     """
     files = list(there)
     has_model = any(file.name == MODEL for file in files)
+    newest = max((file.name for file in files if is_state(file.name)), default="", key=rounds_of)
 
     def is_wanted(file: FolderFile) -> bool:
         fits = kind_of(file.name) is Kind.GROWING or (result and (file.name == MODEL) == has_model)
+        fits = fits or (state and not has_model and file.name == newest and file.size <= SMALL_STATE)
         return fits and here.get(file.name) != file
 
     def small_first(file: FolderFile) -> tuple[bool, bool, str]:

@@ -41,6 +41,7 @@ from axonp2p.hosting.folder_files import (
 from axonp2p.hosting.messages import LAST_BYTES, MOST_FOLDER_FILES, FolderFile
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.lifecycle import JobState, is_over
+from axonp2p.plain_text import bytes_text
 from axonp2p.wire.frame import PAYLOAD_LIMIT
 from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count, Line, UnixMoment
@@ -105,7 +106,7 @@ class HostedFolder:
         try:
             self.path.mkdir(mode=0o700, parents=True)
             if blob.size + KEPT_FREE_BYTES > shutil.disk_usage(self.path).free:
-                raise LimitReached(f"this host's disk has no room for {blob.size // 2**20} MiB")
+                raise LimitReached(f"this host's disk has no room for {bytes_text(blob.size)}")
             self.bundle.mkdir(parents=True)
             descriptor = os.open(self.home / "client.key", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w") as file:

@@ -11,6 +11,7 @@ from axonp2p.blobs.pieces import PieceHasher
 from axonp2p.errors import JobFileWrong, MalformedMessage, MessageTooLarge
 from axonp2p.jobs.file_names import why_bad_together
 from axonp2p.jobs.spec import JOB_FILE, JobSpec
+from axonp2p.plain_text import bytes_text
 
 BUNDLE_LIMIT = 2**30
 """Bytes in all the files of a job together."""
@@ -78,7 +79,7 @@ def collect(folder: Path, spec: JobSpec, *, limit: int = BUNDLE_LIMIT) -> Bundle
     size = sum(source.stat().st_size for source in sources.values())
     if size > limit:
         raise JobFileWrong(
-            f"{job_file}: its files have {_mib(size)} together; a job may have at most {_mib(limit)}",
+            f"{job_file}: its files have {bytes_text(size)} together; a job may have at most {bytes_text(limit)}",
             fix="send less data: drop columns, compress it, or take a sample",
         )
     return Bundle([_hashed(path, source) for path, source in sources.items()])
@@ -139,8 +140,4 @@ def admit(blob: Blob, limit: int) -> None:
     if reason := why_bad_together(file.path for file in blob.files):
         raise MalformedMessage(f"a bundle that cannot be written: {reason}")
     if blob.size > limit:
-        raise MessageTooLarge(f"a bundle of {_mib(blob.size)}; this peer takes at most {_mib(limit)}")
-
-
-def _mib(size: int) -> str:
-    return f"{size / 2**20:,.1f} MiB"
+        raise MessageTooLarge(f"a bundle of {bytes_text(blob.size)}; this peer takes at most {bytes_text(limit)}")

@@ -29,7 +29,7 @@ def command(job: str, trackers: tuple[str, ...], home: Path | None, as_json: boo
     from client_cli.other_program import change, stop
 
     context = Context.of(home, as_json)
-    folder = looked_at(job, context, trackers)
+    folder = looked_at(job, context, trackers, steers=True)
     record, _ = stop(folder, JobWish.CANCEL, context, trackers)
     if record.state == JobState.FINISHED:
         raise JobFailed(f"{record.id} has finished", fix=context.command("fetch", record.id, "-o", "OUT"))

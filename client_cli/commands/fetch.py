@@ -22,10 +22,9 @@ def command(job: str, out: Path, trackers: tuple[str, ...], home: Path | None, a
 
     Those of a job that a tracker carried on come from there, on any computer with the same key.
     """
-    from axonp2p.plain_text import columns
+    from axonp2p.plain_text import bytes_text, columns
     from client_cli.context import Context
     from client_cli.hosted import looked_at
-    from client_cli.render import bytes_text
 
     context = Context.of(home, as_json)
     name = looked_at(job, context, trackers, result=True).path.name

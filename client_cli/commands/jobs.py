@@ -15,9 +15,13 @@ from client_cli.options import trackers as trackers_option
 @click.option("--hosted", is_flag=True, help="Ask the trackers first which jobs of yours they carry on.")
 @trackers_option
 @common
-def command(hosted: bool, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
-    """The jobs that were submitted from this computer, the oldest first, and those that --hosted has found."""
+def command(hosted: bool, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> int:
+    """The jobs that were submitted from this computer, the oldest first, and those that --hosted has found.
+
+    It ends with exit code 9 when the folder of one cannot be read, which is named.
+    """
     from axonp2p.client.hosted_mark import is_at_work
+    from axonp2p.errors import SettingsError
     from client_cli.context import Context
     from client_cli.job_text import job_data, jobs_text
 
@@ -27,9 +31,22 @@ def command(hosted: bool, trackers: tuple[str, ...], home: Path | None, as_json:
             for reason in swarm.find_hosted():
                 context.say(f"not asked: {reason}")
     store = context.jobs()
-    seen = [job_data(record, at_work=is_at_work(store.find(record.id))) for record in store.records()]
-    if not seen:
+    records, unreadable = store.all()
+    seen = []
+    for record in records:
+        try:
+            at_work = is_at_work(store.find(record.id))
+        except SettingsError as error:
+            unreadable[record.id] = error
+        else:
+            seen.append(job_data(record, at_work=at_work))
+    for job, why in unreadable.items():
+        context.say(f"{job} cannot be read: {why.in_a_line}.  fix: {why.fix}")
+    if not seen and unreadable:
+        text = "No job can be read."
+    elif not seen:
         text = f"No job yet.  {context.command('init', 'my-job')}  writes a first one."
     else:
         text = jobs_text(seen, now=time.time())
-    context.answer(text, {"jobs": seen})
+    context.answer(text, {"jobs": seen, "unreadable": {job: why.in_a_line for job, why in unreadable.items()}})
+    return SettingsError.exit_code if unreadable else 0

@@ -30,7 +30,7 @@ def command(job: str, now: bool, trackers: tuple[str, ...], home: Path | None, a
     from client_cli.other_program import stop
 
     context = Context.of(home, as_json)
-    folder = looked_at(job, context, trackers)
+    folder = looked_at(job, context, trackers, steers=True)
     if is_at_work(folder):
         context.say(f"{folder.path.name} stops {'now' if now else 'after this round'} ...")
     record, worked = stop(folder, JobWish.LEAVE if now else JobWish.PAUSE, context, trackers)

@@ -14,11 +14,10 @@ from axonp2p.errors import (
     TrackerUnreachable,
 )
 from axonp2p.findings import Check, State, failed, ok
-from axonp2p.plain_text import plural
+from axonp2p.plain_text import bytes_text, plural
 from axonp2p.transport.clock_check import clock_checks
 from client_cli.doctor.facts import DhtFacts, Facts, LogFacts, MachineFacts, TrackerFacts
 from client_cli.doctor.split import groups_of
-from client_cli.render import bytes_text
 
 LITTLE_DISK_BYTES = 2 * 10**9
 LITTLE_MEMORY_BYTES = 2 * 10**9

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from client_cli.render import bytes_text, metric_text, percent_text
+from axonp2p.plain_text import bytes_text
+from client_cli.render import metric_text, percent_text
 from client_cli.report.axes import Axis, for_curve, linear
 from client_cli.report.chart import Curve, bars, chart, lines, marks_on
 from client_cli.report.signs import WORDS, sign

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from axonp2p.client.events import JobFinished
-from client_cli.render import bytes_text, credits_text, duration_text, metric_text
+from axonp2p.plain_text import bytes_text
+from client_cli.render import credits_text, duration_text, metric_text
 from client_cli.report import curves_picture, lanes_picture, rtt_picture, signs, tables
 from client_cli.report.lanes import WorkTime, lanes, pace_setter
 from client_cli.report.standing import Command, Standing, View, standing

@@ -7,7 +7,8 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from client_cli.render import bytes_text, credits_text, duration_text, metric_text, rate_text
+from axonp2p.plain_text import bytes_text
+from client_cli.render import credits_text, duration_text, metric_text, rate_text
 from client_cli.report.lanes import Doing, Lane
 from client_cli.report.lanes_picture import sums_of
 from client_cli.report.rtt_picture import guess, measured, rtt_text

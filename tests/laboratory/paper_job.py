@@ -9,7 +9,8 @@ from pathlib import Path
 
 from axonp2p.client import events
 from axonp2p.client.account import JobAccount
-from axonp2p.client.job_store import ErrorRecord, JobFolder, JobRecord, JobStore, PeerRecord
+from axonp2p.client.job_record import ErrorRecord, JobRecord, PeerRecord
+from axonp2p.client.job_store import JobFolder, JobStore
 from axonp2p.jobs.lifecycle import JobState
 from tests.fakes import AtOnce, ManualClock
 
@@ -120,7 +121,7 @@ class PaperJob:
                 sent_bytes=sent[name], received_bytes=sum(sent.values()) - sent[name], credits=self.credits[name],
             ) for name in members},
         )  # fmt: skip
-        self.folder.add_metrics({
+        self.folder.metrics_file.add({
             "round": number + 1, "loss": loss, **events.held_out(event.metrics), "samples": event.samples,
             "seconds": round(seconds, 4), "bytes": event.round_bytes + 9000,
         })  # fmt: skip

@@ -20,8 +20,8 @@ pytest.importorskip("playwright", reason="no playwright here: pip install 'axonp
 
 from playwright.async_api import Browser, Page, expect
 
-from axonp2p.client.files import read_metrics
 from axonp2p.client.job_store import JobStore
+from axonp2p.client.metrics_file import MetricsFile
 from axonp2p.sandbox.child import why_no_sandbox
 from client_cli.report.files import write_report
 from tests.laboratory.browsers import CHROMIUM, NO_CHROMIUM, a_browser
@@ -170,7 +170,7 @@ async def test_numbers_are_kept_from_the_file_itself(browser: Browser, tmp_path:
         download = await coming.value
         assert download.suggested_filename == "rounds.csv"
         rows = list(csv.DictReader(io.StringIO(await asyncio.to_thread(Path(await download.path()).read_text))))
-        assert [row["loss"] for row in rows] == [row["loss"] for row in read_metrics(job.folder.metrics)]
+        assert [row["loss"] for row in rows] == [row["loss"] for row in MetricsFile(job.folder.metrics).rows()]
 
 
 async def test_without_a_script_it_is_whole(browser: Browser, tmp_path: Path) -> None:

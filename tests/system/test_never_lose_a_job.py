@@ -28,8 +28,8 @@ from axonp2p.client.events import (
     StateFound,
     ValuesLate,
 )
-from axonp2p.client.files import read_metrics
 from axonp2p.client.job_store import JobFolder, JobStore
+from axonp2p.client.metrics_file import MetricsFile
 from axonp2p.errors import NobodyFits
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.sandbox.child import why_no_sandbox
@@ -160,7 +160,7 @@ def the_books(job: JobFolder) -> list[Event]:
     events = job.read_events()
     rounds = [event.round for event in events if isinstance(event, RoundFinished)]
     assert rounds == list(range(job.read().round))
-    assert [int(row["round"]) - 1 for row in read_metrics(job.metrics)] == rounds
+    assert [int(row["round"]) - 1 for row in MetricsFile(job.metrics).rows()] == rounds
     assert not any(isinstance(event, RoundsLost) for event in events)
     return events
 

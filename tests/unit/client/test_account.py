@@ -6,7 +6,8 @@ from pathlib import Path
 
 from axonp2p.client.account import JobAccount
 from axonp2p.client.events import Event, PeerResumed, RoundProgress
-from axonp2p.client.job_store import JobRecord, JobStore
+from axonp2p.client.job_record import JobRecord
+from axonp2p.client.job_store import JobStore
 from axonp2p.jobs.lifecycle import JobState
 from tests.fakes import NOW, AtOnce, ManualClock
 

@@ -16,8 +16,9 @@ from axonp2p.client.books import Books
 from axonp2p.client.checkpoints import Checkpoint
 from axonp2p.client.disk_work import DiskWork
 from axonp2p.client.events import Event, RoundFinished, RoundsLost, StateDamaged, StateFound
-from axonp2p.client.files import read_metrics
-from axonp2p.client.job_store import AheadRound, JobFolder, JobRecord, JobStore, Receipts
+from axonp2p.client.job_record import AheadRound, JobRecord, Receipts
+from axonp2p.client.job_store import JobFolder, JobStore
+from axonp2p.client.metrics_file import MetricsFile
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.training.checkpoint_file import Model
 from tests.fakes import AsLateAsMayBe, AtOnce, ManualClock
@@ -93,7 +94,7 @@ class Life:
 
     def in_the_books(self) -> list[int]:
         """Rounds, as metrics.csv and as events.jsonl have them, which are the same."""
-        lines = [int(row["round"]) - 1 for row in read_metrics(self.folder.metrics)]
+        lines = [int(row["round"]) - 1 for row in MetricsFile(self.folder.metrics).rows()]
         told = [event.round for event in self.folder.read_events() if isinstance(event, RoundFinished)]
         assert lines == told == list(range(self.record.round))
         return lines
@@ -197,7 +198,7 @@ def test_a_damaged_state_is_found_told_and_the_one_before_is_used(tmp_path: Path
     assert Path(damaged.file).exists()
     assert lost == RoundsLost(first=2, last=2)
     assert found == StateFound(round=2, rounds=40)
-    assert [int(row["round"]) for row in read_metrics(after.folder.metrics)] == [1, 2]
+    assert [int(row["round"]) for row in MetricsFile(after.folder.metrics).rows()] == [1, 2]
     assert (after.record.round, after.record.kept_round) == (2, 2)
 
 

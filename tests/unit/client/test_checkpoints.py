@@ -9,8 +9,9 @@ import pytest
 import safetensors
 
 from axonp2p.blobs.pieces import book_of
-from axonp2p.client.checkpoints import DAMAGED, Checkpoint, Checkpoints
+from axonp2p.client.checkpoints import Checkpoint, Checkpoints
 from axonp2p.errors import MalformedMessage, SettingsError
+from axonp2p.files import DAMAGED
 from axonp2p.training.checkpoint_file import LONGEST_HEADER, Model, header_length
 
 MODEL = Model(100_000, 120_000)

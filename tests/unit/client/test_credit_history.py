@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from axonp2p.client.credit_history import History, Pending, ask_history, compare_heads, pending_of
-from axonp2p.client.job_store import JobRecord, Receipts
+from axonp2p.client.job_record import JobRecord, Receipts
 from axonp2p.client.looking import ask_credits
 from axonp2p.client.own_keys import own_keys
 from axonp2p.errors import LogForked

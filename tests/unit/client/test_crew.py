@@ -9,10 +9,11 @@ from typing import Any, cast
 from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.job_store import JobFolder
 from axonp2p.client.lease import Lease
-from axonp2p.client.receipts import ReceiptOffice
+from axonp2p.client.receipts import ReceiptBook, ReceiptOffice
 from axonp2p.jobs.messages import SetRoster
 from tests.unit.client.conftest import Daemon
-from tests.unit.client.test_sending import lease_from
+from tests.unit.client.test_receipts import done
+from tests.unit.client.test_sending import CLIENT, lease_from
 
 
 async def leases_from(start_peer: Any, daemons: dict[str, Daemon]) -> list[Lease]:
@@ -67,3 +68,49 @@ async def test_who_comes_back_under_another_rank_stands_on_no_roster_twice(start
     await crew.set_members([0, 1, 2])
     assert [ranks for _, _, ranks in rosters(daemons["fox"])] == [[0, 1, 2], [0, 1, 3], [0, 1, 3]]
     await asyncio.gather(*(lease.end() for lease in (otter, fox, again)))
+
+
+class Office:
+    """As much of a `ReceiptOffice` as a crew needs, with a real book."""
+
+    def __init__(self) -> None:
+        self.book = ReceiptBook(CLIENT, "x")
+        self.asked: list[str] = []
+
+    def given_up(self, lease: Lease) -> None:
+        self.book.give_up(lease.promise.uuid, lease.row.peer)
+
+    def regained(self, lease: Lease) -> None:
+        self.book.wait_for(lease.promise.uuid, lease.row.peer)
+
+    def ask_again(self, lease: Lease) -> None:
+        self.asked.append(lease.name)
+
+
+async def test_who_was_cut_off_keeps_its_slot_until_the_job_goes_on_without(start_peer: Any, tmp_path: Path) -> None:
+    gone: list[str] = []
+
+    async def give_back(lease: Lease) -> None:
+        gone.append(lease.name)
+
+    office: Any = Office()
+    daemons = {name: Daemon() for name in ("otter", "fox", "hare")}
+    otter, fox, hare = await leases_from(start_peer, daemons)
+    crew = LeasedCrew(dict(enumerate([otter, fox, hare])), JobFolder(tmp_path), office, give_back)
+    for rank, lease in ((0, otter), (1, fox)):
+        office.book.write(lease.promise.uuid, lease.row.peer, done(0), 1.0)
+        await lease._session.close()
+        await lease._reading
+        crew.dismiss(rank, "the connection was lost")
+    await asyncio.gather(*crew._tasks)
+    assert (list(crew.cut_off), list(crew.present), gone, office.book.awaited) == ([0, 1], [2], [], 0)
+    daemons["again"] = Daemon()
+    again = await lease_from(await start_peer("otter", daemons["again"]), "otter")
+    again.promise = otter.promise
+    crew.regained(0, again)
+    crew.ask_again([0])
+    assert (list(crew.cut_off), list(crew.present), office.asked, office.book.awaited) == ([1], [0, 2], ["otter"], 1)
+    await crew.give_back_cut_off()
+    await crew.give_back_cut_off()
+    assert (gone, crew.cut_off) == (["fox"], {})
+    await asyncio.gather(again.end(), hare.end())

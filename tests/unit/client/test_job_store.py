@@ -11,8 +11,9 @@ import msgspec
 import pytest
 
 from axonp2p.client.events import JobLeft, PeerLost, RoundProgress, as_line, from_line
-from axonp2p.client.files import read_metrics
-from axonp2p.client.job_store import JobRecord, JobStore
+from axonp2p.client.job_record import JobRecord
+from axonp2p.client.job_store import JobStore
+from axonp2p.client.metrics_file import MetricsFile
 from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
 from axonp2p.files import put_in_place, replacing
 from axonp2p.jobs.lifecycle import JobState
@@ -31,7 +32,7 @@ def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert folder.read() == record(metrics={"accuracy": 0.5}, credits={"otter": 1.5})
     folder.write(record(state=JobState.FINDING))
     assert folder.read().state is JobState.FINDING
-    assert [path.name for path in folder.path.iterdir()] == ["job.json"]
+    assert sorted(path.name for path in folder.path.iterdir()) == ["job.json", "job.json.bak"]
 
 
 def test_jobs_are_found_by_a_clear_beginning(tmp_path: Path) -> None:
@@ -54,8 +55,12 @@ def test_a_broken_record_is_named_and_hides_no_other(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     store.create(record("good-1111"))
     broken = store.create(record("broken-2222"))
-    (broken.path / "job.json").write_text("{")
+    for name in ("job.json", "job.json.bak"):
+        (broken.path / name).write_text("{")
     assert [found.id for found in store.records()] == ["good-1111"]
+    (why,) = store.all()[1].values()
+    assert list(store.all()[1]) == ["broken-2222"]
+    assert why.fix
     with pytest.raises(SettingsError, match=r"job\.json cannot be read"):
         broken.read()
 
@@ -80,9 +85,9 @@ def test_an_event_names_its_kind_in_json() -> None:
 def test_metrics_have_a_column_for_each_name_that_ever_came(tmp_path: Path) -> None:
     folder = JobStore(tmp_path).create(record())
     cost = {"samples": 10, "seconds": 0.5, "bytes": 100}
-    folder.add_metrics({"round": 1, "loss": 2.0, **cost})
-    folder.add_metrics({"round": 2, "loss": 1.0, "accuracy": 0.5, **cost})
-    folder.add_metrics({"round": 3, "loss": 0.5, **cost})
+    folder.metrics_file.add({"round": 1, "loss": 2.0, **cost})
+    folder.metrics_file.add({"round": 2, "loss": 1.0, "accuracy": 0.5, **cost})
+    folder.metrics_file.add({"round": 3, "loss": 0.5, **cost})
     lines = folder.metrics.read_text().splitlines()
     assert lines[0] == "round,loss,accuracy,samples,seconds,bytes"
     assert lines[1:] == ["1,2.0,,10,0.5,100", "2,1.0,0.5,10,0.5,100", "3,0.5,,10,0.5,100"]
@@ -90,14 +95,14 @@ def test_metrics_have_a_column_for_each_name_that_ever_came(tmp_path: Path) -> N
 
 def test_rounds_that_were_not_kept_are_forgotten(tmp_path: Path) -> None:
     folder = JobStore(tmp_path).create(record())
-    folder.keep_metrics(0)
+    folder.metrics_file.keep(0)
     for number in range(1, 6):
-        folder.add_metrics({"round": number, "loss": 1.0})
-    folder.keep_metrics(3)
-    assert [row["round"] for row in read_metrics(folder.metrics)] == ["1", "2", "3"]
-    folder.keep_metrics(0)
-    folder.add_metrics({"round": 1, "loss": 1.0})
-    assert [row["round"] for row in read_metrics(folder.metrics)] == ["1"]
+        folder.metrics_file.add({"round": number, "loss": 1.0})
+    folder.metrics_file.keep(3)
+    assert [row["round"] for row in MetricsFile(folder.metrics).rows()] == ["1", "2", "3"]
+    folder.metrics_file.keep(0)
+    folder.metrics_file.add({"round": 1, "loss": 1.0})
+    assert [row["round"] for row in MetricsFile(folder.metrics).rows()] == ["1"]
 
 
 def test_logs_of_a_resumed_job_follow_each_other(tmp_path: Path) -> None:
@@ -111,11 +116,11 @@ def test_the_bundle_is_copied_with_its_folders(tmp_path: Path) -> None:
     source = tmp_path / "source.bin"
     source.write_bytes(b"data")
     folder = JobStore(tmp_path).create(record())
-    folder.keep_bundle([("task.py", source), ("deep/er/data.bin", source)])
+    folder.keep_bundle([("task.py", source), ("deep/er/data.bin", source)], b"manifest")
     source.unlink()
     assert (folder.bundle / "deep/er/data.bin").read_bytes() == b"data"
     with pytest.raises(SettingsError, match="cannot write"):
-        folder.keep_bundle([("gone", source)])
+        folder.keep_bundle([("gone", source)], b"")
 
 
 HELD = """

@@ -50,12 +50,16 @@ class Ear:
         self.gone: list[str] = []
         self.owner: list[OwnersMessage] = []
         self.lines: list[tuple[int, int, int]] = []
+        self.refused: list[str] = []
         self.left = asyncio.Event()
 
     async def worker_said(self, rank: int, payload: memoryview, signature: bytes) -> None:
         self.said.append(bytes(payload))
 
     def receipt_signed(self, rank: int, receipt: bytes) -> None: ...
+
+    def receipt_refused(self, rank: int, reason: str) -> None:
+        self.refused.append(reason)
 
     async def link_lost(self, rank: int, other: int, reason: str) -> None: ...
 
@@ -142,7 +146,7 @@ async def test_a_peer_that_does_not_sign_goes_on_working(start_peer: Any) -> Non
     lease.attach(0, ear)
     lease.ask_signature(b"a receipt")
     await lease.set_roster(SetRoster(epoch=1, rank=0, members=[itself(lease)]))
-    assert (lease.gone, ear.gone) == ("", [])
+    assert (lease.gone, ear.gone, ear.refused) == ("", [], ["no room on the disk"])
     await lease.end()
 
 
@@ -177,6 +181,7 @@ async def test_a_line_that_is_cut_is_told_to_whoever_waits(start_peer: Any) -> N
     late = Ear()
     lease.attach(0, late)
     assert late.gone == ear.gone
+    assert lease.cut_off
     assert await lease.fetch_log() == b""
     await lease.end()
 
@@ -192,6 +197,7 @@ async def test_a_log_that_does_not_fit_together_ends_the_lease(start_peer: Any) 
     lease.attach(0, ear)
     await ear.left.wait()
     assert "does not fit together" in ear.gone[0]
+    assert not lease.cut_off  # its own fault: nobody takes it again
     await lease.end()
 
 
@@ -206,6 +212,7 @@ async def test_the_owner_may_end_the_lease(start_peer: Any) -> None:
     lease.attach(0, ear)
     await ear.left.wait()
     assert "the owner is back" in ear.gone[0]
+    assert not lease.cut_off
     await lease.end()
 
 

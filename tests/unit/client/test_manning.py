@@ -15,7 +15,8 @@ from axonp2p.client import promising
 from axonp2p.client.account import JobAccount
 from axonp2p.client.events import Event, JobGoesOn, PeersAwaited
 from axonp2p.client.hiring import GRACE_S, Means, Wish
-from axonp2p.client.job_store import JobFolder, JobRecord, JobStore
+from axonp2p.client.job_record import JobRecord
+from axonp2p.client.job_store import JobFolder, JobStore
 from axonp2p.client.kept_leases import keep_leases, kept_leases
 from axonp2p.client.manning import Manning
 from axonp2p.client.trust_book import TrustBook
@@ -115,6 +116,34 @@ async def test_who_waited_is_taken_back_with_its_rank(tmp_path: Path, start_peer
     records = second.manning.records(before)
     assert {record.rank: record.name for record in records} == before
     await second.end()
+
+
+async def test_who_was_cut_off_is_taken_again_with_its_rank(tmp_path: Path, start_peer: Any) -> None:
+    """A relay's death takes the sessions through it; the workers behind it wait."""
+    daemons = {name: Waiting() for name in ("otter", "heron", "lynx")}
+    peers = [await start_peer(name, daemon) for name, daemon in daemons.items()]
+    table = Table([peer.row() for peer in peers])
+    life = Life(tmp_path, table)
+    await life.manning.fill(0)
+    before = dict(life.manning.leases)
+    (stays,) = (rank for rank, lease in before.items() if lease.name == "lynx")
+    cut_off = {rank: lease for rank, lease in before.items() if rank != stays}
+    for lease in cut_off.values():
+        await lease._session.close()
+        await lease._reading
+        assert lease.cut_off
+        assert lease.gone
+    table.rows.clear()
+    life.manning.leases = {stays: before[stays]}
+    await life.manning.take_again(cut_off)
+    await life.manning.fill(0)
+    assert life.names == {rank: lease.name for rank, lease in before.items()}
+    assert all(life.manning.leases[rank].taken.waited for rank in cut_off)
+    assert {lease.promise.uuid for lease in life.manning.leases.values()} == {
+        lease.promise.uuid for lease in before.values()
+    }
+    await life.end()
+    assert not before[stays].cut_off  # it was ended, not cut off
 
 
 async def test_who_listens_elsewhere_now_is_found_in_the_table(tmp_path: Path, start_peer: Any) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from axonp2p.client import receipt_asking
 from axonp2p.client import receipts as receipts_module
 from axonp2p.client.lease_sides import Promise
+from axonp2p.client.receipt_asking import Asking
 from axonp2p.client.receipts import ReceiptBook, ReceiptOffice
 from axonp2p.errors import BadSignature, MalformedMessage, PeerMisbehaved, TrackerUnreachable
 from axonp2p.ledger.receipt import DoublySigned, Receipt, ReceiptsKept, accept, open_receipt
@@ -217,3 +219,103 @@ def test_the_next_life_of_a_job_goes_on_counting_and_asks_for_what_was_not_signe
     assert (without.unsigned, without.keep()) == (0, [])
     after.give_up(RESERVATION, OTTER.peer_id)
     assert after.keep() == []
+
+
+class FullDisk(Peer):
+    """Signs in order, as `peer_daemon.receipts_book` does, while its disk has room."""
+
+    def __init__(self, key: Any, *, room: bool = False) -> None:
+        super().__init__(key)
+        self.room = room
+        self.last = 0
+        self.asked: list[int] = []
+
+    def ask_signature(self, receipt: bytes) -> None:
+        number = opened(receipt).number
+        self.asked.append(number)
+        # As over a session: never before the caller has gone on.
+        asyncio.get_running_loop().call_soon(self._answer, number, receipt)
+
+    def _answer(self, number: int, receipt: bytes) -> None:
+        if number != self.last + 1:
+            self.office.refused(self, f"the receipt has the wrong number: {number}, not {self.last + 1}")
+        elif not self.room:
+            self.office.refused(self, "this peer cannot keep the receipt: database or disk is full")
+        else:
+            self.last = number
+            self.office.signed(self, answer(receipt, self._key))
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not true():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+
+async def test_a_receipt_refused_once_is_asked_for_again_and_those_after_it_in_order(
+    handed_in: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receipt_asking, "FIRST_PAUSE_S", 0.01)
+    async with office_of(Trackers()) as office:
+        peer: Any = FullDisk(OTTER, room=True)
+        peer.office = office
+        office.ask(peer, office.write(peer, done(0)))
+        await until(lambda: peer.last == 1)
+        peer.room = False
+        for number in range(1, 4):
+            office.ask(peer, office.write(peer, done(number)))
+        await until(lambda: len(peer.asked) > 4)
+        assert peer.asked[4:] == [2] * len(peer.asked[4:])  # the others wait until it is signed
+        office.ask(peer, office.write(peer, done(4)))
+        assert 5 not in peer.asked
+        peer.room = True
+        await until(lambda: peer.last == 5)
+        office.ask(peer, office.write(peer, done(5)))
+        settled = await office.settle(10)
+    assert (settled.kept, settled.unsigned, settled.reason) == (6, 0, "")
+
+
+async def test_at_the_end_it_is_asked_at_once_and_the_true_reason_is_told(handed_in: list[tuple[int, int]]) -> None:
+    async with office_of(Trackers()) as office:
+        peers: list[Any] = [FullDisk(OTTER), FullDisk(HERON)]
+        for peer in peers:
+            peer.office = office
+            for number in range(3):
+                office.ask(peer, office.write(peer, done(number)))
+        await until(lambda: all(len(peer.asked) == 3 for peer in peers))
+        await asyncio.sleep(0)
+        peers[1].room = True
+        async with asyncio.timeout(10):
+            settled = await office.settle(3600)
+    assert (settled.kept, settled.unsigned) == (3, 3)
+    assert settled.reason == "peer refused: this peer cannot keep the receipt: database or disk is full"
+
+
+async def test_who_went_away_is_told_as_that(handed_in: list[tuple[int, int]]) -> None:
+    async with office_of(Trackers()) as office:
+        gone: Any = Peer(OTTER, signs=False)
+        gone.office, gone.hung_up = office, True
+        office.ask(gone, office.write(gone, done(0)))
+        settled = await office.settle(10)
+    assert settled.reason == "peer went away before it had signed"
+
+
+def test_what_was_on_its_way_when_one_was_refused_says_nothing_new() -> None:
+    asking = Asking()
+    assert asking.flows
+    assert asking.refused("disk is full") == 2.0
+    assert asking.refused("wrong number: 2, not 1") is None
+    assert (asking.flows, asking.refusal) == (False, "disk is full")
+    assert asking.try_again()
+    assert not asking.try_again()
+    assert asking.refused("disk is full") == 4.0
+    assert not asking.signed()  # an answer to what was asked before
+    assert asking.try_again()
+    assert asking.signed()
+    assert (asking.flows, asking.refusal) == (True, "")
+    assert not asking.signed()
+    pauses = []
+    for _ in range(7):
+        pauses.append(asking.refused("disk is full"))
+        asking.try_again()
+    assert pauses == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]

@@ -18,7 +18,7 @@ from axonp2p.client.lease_sides import Promise
 from axonp2p.client.sending import Sending
 from axonp2p.client.taking import Wanted, take_lease
 from axonp2p.clock import SystemClock
-from axonp2p.errors import JobFileWrong
+from axonp2p.errors import AxonError, JobFileWrong, error_classes
 from axonp2p.jobs.bundle import Bundle, collect
 from axonp2p.jobs.messages import BundleReceived
 from axonp2p.jobs.spec import JobSpec
@@ -160,3 +160,28 @@ async def test_a_peer_that_hangs_up_midway_is_said_so(start_peer: Any, bundle: B
     lease = await lease_from(await start_peer("otter", HangingUp()), "otter")
     assert "was lost" in await sending.deliver(0, lease)
     await lease.end()
+
+
+async def test_no_word_of_one_peer_about_the_bundle_ends_the_job(start_peer: Any, bundle: Bundle) -> None:
+    """Every code of the family, also those that only this computer may speak of."""
+
+    class Refusing(Daemon):
+        def __init__(self, kind: type[AxonError]) -> None:
+            super().__init__()
+            self._kind = kind
+
+        async def _answer(self, session: Session, message: Any, payload: bytes) -> None:
+            if isinstance(message, BlobManifest):
+                await session.refuse(self._kind("this peer's disk has no room for 59.5 KB"))
+            else:
+                await super()._answer(session, message, payload)
+
+    sending = Sending(bundle, SystemClock(), lambda event: None)
+    good = await lease_from(await start_peer("otter", Daemon()), "otter")
+    for rank, kind in enumerate(error_classes().values(), 1):
+        name = f"fox-{rank}"
+        lease = await lease_from(await start_peer(name, Refusing(kind)), name)
+        assert await sending.deliver(rank, lease) == f"peer {name}: this peer's disk has no room for 59.5 KB"
+        await lease.end()
+    assert await sending.deliver(0, good) == ""
+    await good.end()

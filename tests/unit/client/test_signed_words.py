@@ -14,7 +14,8 @@ import pytest
 from axonp2p.client.account import JobAccount
 from axonp2p.client.checked_work import CheckedWork
 from axonp2p.client.crew import LeasedCrew
-from axonp2p.client.job_store import JobRecord, JobStore
+from axonp2p.client.job_record import JobRecord
+from axonp2p.client.job_store import JobStore
 from axonp2p.client.lease import Lease
 from axonp2p.client.receipts import ReceiptOffice
 from axonp2p.client.trust_book import TrustBook

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from axonp2p.client.files import not_writable
 from axonp2p.client.trust_book import TRUST_FILE, Known, TrustBook, known_of
 from axonp2p.errors import SettingsError
 from axonp2p.training.checking.rates import Trust
@@ -57,3 +61,50 @@ def test_a_file_that_is_no_book_is_named(tmp_path: Path) -> None:
     (tmp_path / TRUST_FILE).write_bytes(b"no database at all" * 100)
     with pytest.raises(SettingsError, match=TRUST_FILE):
         TrustBook(tmp_path / TRUST_FILE).all()
+
+
+@pytest.mark.parametrize("pages", [1, 3])
+def test_a_full_disk_costs_no_conviction(tmp_path: Path, pages: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite itself says so here, at its own limit of pages."""
+    book = TrustBook(tmp_path / TRUST_FILE)
+    book.convict(OTTER, "line-1", "it lied", 1.0)
+    connect = sqlite3.connect
+
+    def small(*args: Any, **named: Any) -> sqlite3.Connection:
+        database = connect(*args, **named)
+        database.execute(f"PRAGMA max_page_count={pages}")
+        return database
+
+    monkeypatch.setattr(sqlite3, "connect", small)
+    with pytest.raises(SettingsError, match="database or disk is full") as caught:
+        book.add_conviction(bytes(100_000))
+    assert "free some space" in caught.value.fix
+    assert "trust begins anew" not in caught.value.fix
+    assert book.convicted() == {OTTER}
+
+
+@pytest.mark.parametrize("content", [b"not a database at all" * 100, b"SQLite format 3\0" + bytes(5000)])
+def test_a_damaged_file_is_to_be_moved_away(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / TRUST_FILE).write_bytes(content)
+    with pytest.raises(SettingsError) as caught:
+        TrustBook(tmp_path / TRUST_FILE).all()
+    assert "move trust.db away" in caught.value.fix
+
+
+def test_a_row_of_another_kind_is_damage_too(book: TrustBook, tmp_path: Path) -> None:
+    book.passed(OTTER)
+    with sqlite3.connect(tmp_path / TRUST_FILE) as database:
+        database.execute("UPDATE keys SET passed = 'many'")
+    with pytest.raises(SettingsError, match="a row is damaged") as caught:
+        book.convicted()
+    assert "move trust.db away" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("number", "word"),
+    [(errno.ENOSPC, "the disk is full"), (errno.EDQUOT, "the disk is full"), (errno.EROFS, "let this user write to")],
+)
+def test_what_to_do_about_a_disk_depends_on_what_it_says(number: int, word: str) -> None:
+    error = not_writable(Path("/home/ada/jobs/x/job.json"), OSError(number, "no"))
+    assert word in error.fix
+    assert "/home/ada/jobs/x" in error.fix

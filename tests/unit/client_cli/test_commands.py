@@ -12,7 +12,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from axonp2p.client.job_store import JobStore
+from axonp2p.client.new_job import new_record
 from axonp2p.errors import AxonError, NotFound, SettingsError
+from axonp2p.jobs.spec import JobSpec
 from client_cli.main import COMMANDS, cli
 
 
@@ -79,7 +82,7 @@ print(sorted({name.split(".")[0] for name in sys.modules} & slow))
 
 def test_no_job_yet(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, ["jobs", "--home", str(tmp_path), "--json"])
-    assert json.loads(done.output) == {"jobs": []}
+    assert json.loads(done.output) == {"jobs": [], "unreadable": {}}
     assert "axon init my-job" in CliRunner().invoke(cli, ["jobs", "--home", str(tmp_path)]).output
 
 
@@ -105,3 +108,16 @@ def test_the_program_ends_with_the_code_of_its_error(tmp_path: Path) -> None:
     assert done.returncode == 5
     assert done.stdout == ""
     assert json.loads(done.stderr)["error"]["code"] == "AX-501"
+
+
+def test_a_job_that_cannot_be_read_is_named_beside_the_others(tmp_path: Path) -> None:
+    store = JobStore(tmp_path)
+    for job in ("line-good", "line-bad"):
+        folder = store.create(new_record(job, JobSpec(name="line"), "/x", 1.0))
+    for name in ("job.json", "job.json.bak"):
+        (folder.path / name).write_bytes(b"\xff\xfe")
+    done = CliRunner().invoke(cli, ["jobs", "--home", str(tmp_path)], standalone_mode=False)
+    assert done.return_value == 9
+    assert "line-good" in done.output
+    assert "line-bad cannot be read: " in done.output
+    assert "fix: " in done.output

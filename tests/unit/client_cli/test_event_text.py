@@ -141,6 +141,11 @@ def checked(outcome: str, convicted: Sequence[str] = ()) -> events.WorkChecked:
             events.StateDamaged(round=12, file="states/x.damaged"),
             "warning: the state after round 12 is damaged, so the one before is used (states/x.damaged)",
         ),
+        (
+            events.FileDamaged(name="metrics.csv", file="jobs/x/metrics.csv.damaged"),
+            "warning: metrics.csv was damaged (put aside as jobs/x/metrics.csv.damaged), and is made again from what is"
+            " known",
+        ),
         (events.RoundsLost(first=3, last=3), "warning: round 4 must be trained again: no later state is left"),
         (events.RoundsLost(first=3, last=7), "warning: rounds 4 to 8 must be trained again: no later state is left"),
         (MIDWAY, ""),

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 import axonp2p
+from axonp2p.client.hosted_jobs import without_host
 from axonp2p.client.hosted_mark import HostedMark, write_mark
 from axonp2p.client.job_store import JobFolder, JobStore
 from axonp2p.client.new_job import new_record
 from axonp2p.errors import NotFound, TrackerUnreachable, Unreachable
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.jobs.spec import JobSpec
+from axonp2p.training.checkpoint_file import Model
 from client_cli.context import Context
 from client_cli.hosted import hosted_data, looked_at
 from client_cli.job_text import job_data, status_text
@@ -53,11 +55,23 @@ def test_a_host_that_is_away_leaves_what_it_told_last(
     context: Context, folder: JobFolder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert looked_at("line", context, [DEAD]).path == folder.path
-    assert "this is what it told last" in capsys.readouterr().out
-    with pytest.raises(Unreachable):
-        looked_at("line", context, [DEAD], result=True)
+    told = capsys.readouterr().out
+    assert "this is what it told last" in told
+    assert f"axon resume {JOB} --here" in told
+    for asked in ({"result": True}, {"steers": True}):
+        with pytest.raises(Unreachable) as caught:
+            looked_at("line", context, [DEAD], **asked)
+        assert f"axon resume {JOB} --here" in caught.value.fix
+        assert "on the computer that submitted it; goes on from its beginning" in caught.value.fix
     folder.model.write_bytes(b"weights")
     assert looked_at("line", context, [DEAD], result=True).path == folder.path
+
+
+def test_a_host_that_is_gone_is_told_with_the_round_that_the_job_goes_on_after(folder: JobFolder) -> None:
+    folder.bundle.mkdir()
+    room = folder.checkpoints(2).room(9, b"s" * 32, Model(1, 1))
+    room.put()
+    assert without_host(folder).endswith("(when the host is gone for good; goes on after round 9, whose state is here)")
 
 
 def test_status_says_who_carries_it_on(context: Context, folder: JobFolder) -> None:

@@ -10,19 +10,6 @@ from client_cli import render
 
 
 @pytest.mark.parametrize(
-    ("count", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 KB"), (3_100_000, "3.1 MB"), (999_950, "1.0 MB"), (123_400_000, "123 MB")],
-)
-def test_bytes(count: int, text: str) -> None:
-    assert render.bytes_text(count) == text
-
-
-@given(st.integers(min_value=0, max_value=10**17))
-def test_a_scaled_number_never_shows_four_digits_before_the_unit(count: int) -> None:
-    assert float(render.bytes_text(count).split()[0]) < 1000
-
-
-@pytest.mark.parametrize(
     ("seconds", "text"),
     [(0.04, "0.0 s"), (9.94, "9.9 s"), (9.96, "10 s"), (59.6, "1 min 0 s"), (75, "1 min 15 s"), (3780, "1 h 3 min")],
 )

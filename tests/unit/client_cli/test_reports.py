@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from axonp2p.client.events import JobFinished
-from axonp2p.client.job_store import ErrorRecord, JobRecord, PeerRecord
+from axonp2p.client.job_record import ErrorRecord, JobRecord, PeerRecord
 from axonp2p.client.looking import Credit, Credits
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec, NeedSpec, TrainSpec

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from axonp2p.client.job_store import JobFolder, JobRecord, JobStore
+from axonp2p.client.job_record import JobRecord
+from axonp2p.client.job_store import JobFolder, JobStore
 from axonp2p.client.job_wishes import JobWish, take
 from axonp2p.errors import JobFailed
 from axonp2p.jobs.lifecycle import JobState

@@ -5,22 +5,28 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
 
+from axonp2p.client import hosted_jobs
 from axonp2p.client.events import Event, JobGoesOn
-from axonp2p.client.hosted_copy import HostedCopy
+from axonp2p.client.hosted_copy import STATE_EVERY_S, HostedCopy
+from axonp2p.client.hosted_jobs import HostedJobs
 from axonp2p.client.hosted_mark import HostedMark, is_at_work, read_mark, write_mark
 from axonp2p.client.job_store import JobFolder, JobStore
 from axonp2p.client.new_job import new_record
-from axonp2p.errors import MalformedMessage, PeerMisbehaved
+from axonp2p.errors import MalformedMessage, PeerMisbehaved, Unreachable
 from axonp2p.hosting.caller import HostLine
 from axonp2p.hosting.messages import FolderFile, FolderState
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec
+from axonp2p.training.checkpoint_file import Model
 from tests.fakes import NOW
+from tests.unit.client.test_books import bytes_after, state_after
 from tests.unit.hosting.conftest import ADA, JOB, Hosting, Worked
 
 MODEL = b"weights" * 300_000
@@ -55,7 +61,7 @@ async def test_what_grows_is_followed(hosting: Hosting, process: Worked, here: J
     assert here.read_events() == [JobGoesOn()]
     assert here.read().state is JobState.TRAINING
     there.add_event(JobGoesOn(at=1.0))
-    there.add_metrics({"round": 1, "loss": 0.5})
+    there.metrics_file.add({"round": 1, "loss": 0.5})
     there.add_log("otter", b"hello\n")
     process.become(JobState.TRAINING, round=1)
     await look(hosting, here)
@@ -68,9 +74,9 @@ async def test_what_grows_is_followed(hosting: Hosting, process: Worked, here: J
 
 async def test_what_was_written_anew_is_copied_anew(hosting: Hosting, process: Worked, here: JobFolder) -> None:
     there = process.folder
-    there.add_metrics({"round": 1, "loss": 0.5})
+    there.metrics_file.add({"round": 1, "loss": 0.5})
     await look(hosting, here)
-    there.add_metrics({"round": 2, "loss": 0.5, "held_out_error": 0.1})
+    there.metrics_file.add({"round": 2, "loss": 0.5, "held_out_error": 0.1})
     await look(hosting, here)
     assert here.metrics.read_bytes() == there.metrics.read_bytes()
 
@@ -141,6 +147,57 @@ async def test_two_programs_copy_in_turn(hosting: Hosting, process: Worked, here
     await asyncio.gather(*(look(hosting, here) for _ in range(5)))
     events: list[Event] = here.read_events()
     assert [event.at for event in events] == [float(number) for number in range(50)]
+
+
+async def test_the_newest_state_comes_before_the_host_may_be_gone(
+    hosting: Hosting, process: Worked, here: JobFolder
+) -> None:
+    def keep(rounds: int) -> None:
+        room = process.folder.checkpoints(2).room(rounds, state_after(rounds), Model(10, 10))
+        room.data[:] = bytes_after(rounds)
+        room.put()
+        process.become(JobState.TRAINING, round=rounds, kept_round=rounds, kept_state=state_after(rounds).hex())
+
+    keep(7)
+    keep(9)
+    async with await hosting.line(ADA) as line:
+        copy = HostedCopy(here, line, hosting.clock, result=False)
+        assert (await copy.look()).at_work
+        (one,) = here.checkpoints(2).all()
+        assert (one.rounds, one.fits()) == (9, True)
+        keep(10)
+        await copy.look()
+        assert [one.rounds for one in here.checkpoints(2).all()] == [9]  # not in every look
+        for rounds in (11, 12):
+            keep(rounds)
+            hosting.clock.time += STATE_EVERY_S
+            await copy.look()
+    assert [one.rounds for one in here.checkpoints(2).all()] == [12, 11]
+
+
+async def test_a_host_that_is_gone_is_told_after_seconds_with_what_goes_on(
+    hosting: Hosting, process: Worked, here: JobFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosted_jobs, "CALL_AGAIN_S", 0.0)
+    here.write(new_record(JOB, JobSpec(name="line"), "/home/ada/line", NOW))
+    here.bundle.mkdir()
+    write_mark(here, HostedMark(tracker=str(hosting.place.address), host=hosting.place.peer))
+    await hosting.listener.stop()
+    told: list[Unreachable] = []
+
+    def silent(error: Unreachable) -> None:
+        told.append(error)
+        hosting.clock.time += hosted_jobs.SILENT_S + 1
+
+    means: Any = SimpleNamespace(key=ADA, clock=hosting.clock)
+    jobs = HostedJobs(means, JobStore(here.path.parent.parent))
+    with pytest.raises(Unreachable) as caught:
+        await jobs.follow(here, lambda event: None, silent)
+    assert len(told) == 1
+    for error in (told[0], caught.value):
+        assert error.fix.startswith(f"axon resume {JOB} --here ")
+    await jobs.take_back(here)  # goes on without it
+    assert read_mark(here) is None
 
 
 def test_a_mark_outlives_the_program(tmp_path: Path) -> None:

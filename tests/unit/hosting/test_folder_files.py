@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axonp2p.errors import MalformedMessage
-from axonp2p.hosting.folder_files import GROWING_LIMIT, Kind, check_listing, kind_of, to_copy
+from axonp2p.hosting.folder_files import GROWING_LIMIT, SMALL_STATE, Kind, check_listing, kind_of, to_copy
 from axonp2p.hosting.messages import FolderFile
 
 STATE = f"states/000012-{'ab' * 32}.safetensors"
@@ -92,6 +92,16 @@ def test_when_it_has_finished_the_weights_come_and_last() -> None:
 
 def test_without_weights_the_states_come() -> None:
     assert names(to_copy(files(events=1, state=9), on_disk(events=1), result=True)) == [STATE]
+
+
+def test_the_newest_state_comes_while_the_job_runs_unless_it_is_large() -> None:
+    states = [FolderFile(name=f"states/{number:06d}-{'a' * 64}.safetensors", size=9) for number in (9, 10, 8)]
+    assert names(to_copy(states, {}, result=False, state=True)) == [states[1].name]
+    assert to_copy(states, {states[1].name: states[1]}, result=False, state=True) == []
+    assert to_copy(states, {}, result=False) == []
+    large = [FolderFile(name=states[0].name, size=SMALL_STATE + 1)]
+    assert to_copy(large, {}, result=False, state=True) == []
+    assert names(to_copy([*states, *files(model=1)], {}, result=True, state=True)) == ["model.safetensors"]
 
 
 def test_what_was_written_anew_is_copied_however_long_it_is() -> None:

@@ -94,7 +94,7 @@ def test_a_pipe_is_not_waited_for(folder: Path) -> None:
 
 def test_too_much_data_is_refused_with_both_sizes(folder: Path) -> None:
     (folder / "big.bin").write_bytes(bytes(3 * 2**20))
-    with pytest.raises(JobFileWrong, match=r"3\.0 MiB together; a job may have at most 2\.0 MiB"):
+    with pytest.raises(JobFileWrong, match=r"3\.1 MB together; a job may have at most 2\.1 MB"):
         collect(folder, spec("big.bin"), limit=2 * 2**20)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from axonp2p.client.files import read_metrics
+from axonp2p.client.metrics_file import MetricsFile
 from axonp2p.jobs.lifecycle import JobState
 from client_cli.report import tables
 from client_cli.report.document import HERE, Made, make, policy
@@ -136,7 +136,7 @@ def test_the_numbers_behind_the_pictures_are_those_of_metrics_csv(tmp_path: Path
     job = STATES["finished"](tmp_path)
     made = page_of(job, at_work=False)
     rows = list(csv.DictReader(io.StringIO(made.csv["rounds"])))
-    kept = read_metrics(job.folder.metrics)
+    kept = MetricsFile(job.folder.metrics).rows()
     assert len(rows) == len(kept) == 20
     for row, other in zip(rows, kept, strict=True):
         for name in ("round", "loss", "held_out_accuracy", "held_out_loss", "samples", "seconds"):
