@@ -91,7 +91,8 @@ class Rounds:
     @property
     def model(self) -> Model:
         """How large it is, as most members say; nothing until all have built it."""
-        return Model(*(self._beginning.model or (0, 0)))
+        parameters, values, _ = self._beginning.model or (0, 0, 0)
+        return Model(parameters, values)
 
     def begin(self, now: float) -> list[Action]:
         """The first orders. `now` is monotonic seconds, here and in the next two."""

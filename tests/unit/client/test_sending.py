@@ -178,7 +178,8 @@ async def test_no_word_of_one_peer_about_the_bundle_ends_the_job(start_peer: Any
 
     sending = Sending(bundle, SystemClock(), lambda event: None)
     good = await lease_from(await start_peer("otter", Daemon()), "otter")
-    for rank, kind in enumerate(error_classes().values(), 1):
+    kinds = [kind for kind in error_classes().values() if kind is not AxonError]  # a mistake of its own tells nothing
+    for rank, kind in enumerate(kinds, 1):
         name = f"fox-{rank}"
         lease = await lease_from(await start_peer(name, Refusing(kind)), name)
         assert await sending.deliver(rank, lease) == f"peer {name}: this peer's disk has no room for 59.5 KB"

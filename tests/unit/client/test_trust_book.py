@@ -14,7 +14,7 @@ from axonp2p.client.trust_book import TRUST_FILE, Known, TrustBook, known_of
 from axonp2p.errors import SettingsError
 from axonp2p.training.checking.rates import Trust
 
-OTTER, LYNX = "o" * 52, "l" * 52
+OTTER, LYNX = "o" * 51 + "a", "l" * 51 + "a"
 
 
 @pytest.fixture

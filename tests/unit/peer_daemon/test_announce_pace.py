@@ -29,7 +29,7 @@ def answer(**changes):
         {"ping_in": 1e-9},
         {"ping_in": 0.0},
         {"ping_in": float("inf")},
-        {"seen_from": "x" * 46},
+        {"seen_from": "x" * 65},
     ],
 )
 def test_an_answer_that_asks_for_haste_is_none(changes):
