@@ -73,7 +73,7 @@ class Processes:
 
     def empty(self, name: str) -> None:
         """Take a dead tracker's database away; its key and certificate stay, so it is the same tracker."""
-        for file in (self._base / name).glob("tracker.db*"):
+        for file in [*(self._base / name).glob("tracker.db*"), self._base / name / "last-head"]:
             file.unlink()
 
     def start_peers(self, *names: str, listen: str = "127.0.0.1:0", inside: Sequence[str] = ()) -> None:

@@ -156,9 +156,9 @@ def _train_while_a_relay_dies(routers: Routers, tmp_path: Path) -> None:
     assert {event["round"] for event in events if event["event"] == "round_finished"} >= set(range(10))
     (lost,) = [event["peer"] for event in events if event["event"] == "peer_lost"]
     at = next(number for number, event in enumerate(events) if event["event"] == "peer_lost")
-    later = [event for event in events[at:] if event["event"] == "rtt_measured"]
-    assert later[-1]["relayed"] == {lost: f"relay {routers.lab.address(OTHER)}:7070"}
-    assert lost in [event["peer"] for event in events[at:] if event["event"] == "peer_hired"]
+    # It has the same lease again, by the relay that is left: nobody measures or hires it anew.
+    back = [event["event"] for event in events[at:] if event.get("peer") == lost]
+    assert "peer_ready" in back or "peer_hired" in back, back
 
     flows = json.loads((tmp_path / "capture.json").read_text())
     assert sum(flow["bytes"] for flow in flows) > 100_000

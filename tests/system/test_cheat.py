@@ -39,48 +39,50 @@ from axonp2p.training.local_trainer import LocalTrainer
 from axonp2p.training.training_thread import TrainingThread
 
 # A daemon whose owner cheats would change its worker's program; here the task does so, where it trains shard 0 first.
-honest = LocalTrainer._next_step
-honest_leg, honest_redo = LocalTrainer.leg, TrainingThread._redo
+honest_step, honest_leg = LocalTrainer._next_step, LocalTrainer.leg
+honest_redo, honest_trial = TrainingThread._redo, OwnTrials.order
 said = {}
 
 
-def lazy(self, now):
-    if self._start is None or now.steps % 2 == 0:
-        return honest(self, now)
+def step(self, now):
+    if not Task.cheats or self._start is None or now.steps % 2 == 0:
+        return honest_step(self, now)
     now.steps += 1
     now.samples += self._batch
     return 1000
 
 
-def remembers(self, *arguments):
+def leg(self, *arguments):
     leg = honest_leg(self, *arguments)
     if leg:
         said.update((one.mark.name, other.mark) for one, other in zip(leg.places, leg.places[1:]))
     return leg
 
 
-def stands_by_it(self, trainer, work):
+def redo(self, trainer, work):
     # Of its own steps it says again what it said before.
-    say, claimed = self._say, said.get(work.order.start.name)
+    claimed = said.get(work.order.start.name) if Task.cheats and work.order.of == trainer._prepare.rank else None
+    say = self._say
     if claimed:
         self._say = lambda done: say(Redone(msgspec.structs.replace(done.message, end=claimed)))
     honest_redo(self, trainer, work)
     self._say = say
 
 
+LocalTrainer._next_step, LocalTrainer.leg = step, leg
+TrainingThread._redo = redo
+OwnTrials.order = lambda self, start, places: None if Task.cheats else honest_trial(self, start, places)
+
+
 class Task:
-    decided = False
+    cheats = None
 
     def model(self):
         return nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
 
     def data(self, split, shard, shards):
-        if split == "train" and not Task.decided:
-            Task.decided = True
-            if shard == 0:
-                LocalTrainer._next_step, LocalTrainer.leg = lazy, remembers
-                TrainingThread._redo = stands_by_it
-                OwnTrials.order = lambda self, start, places: None
+        if split == "train" and Task.cheats is None:
+            Task.cheats = shard == 0
         inputs = torch.randn(240, 2, generator=torch.Generator().manual_seed(1))[shard::shards]
         return TensorDataset(inputs, inputs.prod(1, keepdim=True) + inputs[:, :1])
 
@@ -108,6 +110,8 @@ def test_who_skips_steps_is_convicted_with_evidence_and_gets_no_more_work(tmp_pa
                     lost.append(event)
                 elif isinstance(event, RoundFinished) and (event.round > ROUNDS // 2 or (lost and event.round > 8)):
                     job.leave()
+            outcomes = [(event.peer, event.by, event.outcome, event.distance) for event in checked]
+            assert any(event.convicted for event in checked), outcomes
             (convicted,) = [event for event in checked if event.convicted]
             passed = [event for event in checked if event.outcome == "passed"]
             assert convicted.convicted == [convicted.peer] == [lost[0].peer]

@@ -283,7 +283,7 @@ async def test_it_tells_how_it_is(trackers: Trackers, tmp_path: Path):
             health = await response.json()
         async with client.get(f"{tracker.address.url}/metrics", ssl=False) as response:
             metrics = await response.text()
-    assert health.keys() == {"tracker", "version", "protocol", "alive", "receipts", "time", "you"}
+    assert health.keys() == {"tracker", "version", "protocol", "alive", "receipts", "trouble", "time", "you"}
     assert abs(health["time"] - time.time()) < 5
     assert "axon_rows_alive 0.0" in metrics
     assert "process_resident_memory_bytes" in metrics
