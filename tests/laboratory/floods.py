@@ -113,7 +113,7 @@ def pushes(target: Target) -> Iterator[tuple[str, Message]]:
     me = PrivateKey.generate()
     while True:
         keys = [PrivateKey.generate() for _ in range(20)]
-        yield "/v1/push", Push(tracker=me.peer_id, rows=[sign(key, row_of(key)) for key in keys])
+        yield "/v1/push", sign(me, Push(to=target.tracker_id, rows=[sign(key, row_of(key)) for key in keys]))
 
 
 def reservations(target: Target) -> Iterator[tuple[str, Message]]:
@@ -386,7 +386,7 @@ DOORS: dict[str, Flood] = {
 
 async def run(door: str, seconds: float, target: Target) -> None:
     sent = Sent()
-    flooding = asyncio.create_task(DOORS[door](target, sent))
+    flooding = asyncio.ensure_future(DOORS[door](target, sent))
     await asyncio.wait([flooding], timeout=seconds)
     print(json.dumps({"messages": sent.messages, "bytes": sent.bytes}), flush=True)
     os._exit(0)  # thousands of connections need no goodbye
