@@ -331,6 +331,10 @@ class Checks:
                 self._unlike(pending, found)
             else:
                 found.said.append(self._undecided(pending))
+        self._cases = [case for case in self._cases if not (case.own and case.of in found.gone)]
+        for case in self._cases:
+            if case.asked in found.gone:
+                case.asked = None  # somebody else may be asked
 
     def _outcome_of(self, pending: Pending) -> Outcome | None:
         """None while it is not known yet."""
@@ -365,7 +369,8 @@ class Checks:
     def _has_shown(self, rank: int, pending: Pending) -> bool:
         """Whether it came to all ends of its own again that it was, and could be, asked about."""
         shown = len(self._own_of(rank, pending))
-        return shown >= OWN_SEGMENTS or (shown > 0 and self._own_claim(rank, pending) is None)
+        asked = any(case.own and case.asked == rank for case in self._cases)  # what is not answered yet shows nothing
+        return shown >= OWN_SEGMENTS or (shown > 0 and not asked and self._own_claim(rank, pending) is None)
 
     def _proven(self, pending: Pending) -> list[int]:
         """Witnesses that have."""
