@@ -62,9 +62,11 @@ class Roll:
         they may take, on the job's clock; `loaded` says whether they have built their model.
         """
         paused = self.pauses.paused(self.members)
-        enough = len(self.members) - len(late) >= self.least
+        enough, leaving = len(self.members) - len(late) >= self.least, self.pauses.leaving(late)
         for rank, reason in late.items():
-            if enough:
+            if enough and rank in leaving:
+                self.drop(rank, leaving[rank])  # its owner wants it back: it catches up with nothing more
+            elif enough:
                 reason = self.pauses.why_left_out(rank) if rank in paused else reason
                 self._no_longer_with_us(rank, reason)
                 self.catching_up.falls_behind(rank, until, paused=rank in paused, loaded=loaded)
