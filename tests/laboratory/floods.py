@@ -43,6 +43,7 @@ from axonp2p.transport.ways import Place
 from axonp2p.wire.codec import Message, encode
 from axonp2p.wire.envelope import sign
 from axonp2p.wire.frame import pack_frame
+from axonp2p.wire.schema import WORK_SCHEMA
 from tests.fakes import make_receipt, sign_both
 
 FROM = "127.0.0.66"
@@ -218,6 +219,7 @@ def says(what: Says, first: Message | None = None, *, at_peer: bool = False) -> 
                         await session.send(first)
                     while not session.closed:
                         await what(session, sent)
+                        await asyncio.sleep(0)  # nothing of the above waits while the kernel takes what is sent
                 if session is not None:
                     await session.close()
                 await asyncio.sleep(0.05)
@@ -351,7 +353,10 @@ async def leases(target: Target, sent: Sent) -> None:
                 )
             session = await dial(key, place_of(target, at_peer=True), called="it", local_address=FROM)
             held.append(session)
-            await session.send(TakeLease(token=encode(token), job="flood", kind="train", cores=1, memory_mb=256))
+            taking = TakeLease(
+                token=encode(token), job="flood", kind="train", cores=1, memory_mb=256, schema=WORK_SCHEMA
+            )
+            await session.send(taking)
             sent.count(1000)
             async with asyncio.timeout(5):
                 await session.receive(LeaseTaken)
