@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from axonp2p.blobs.messages import BlobManifest, BlobPiece
-from axonp2p.errors import PeerMisbehaved, Refused
+from axonp2p.errors import PeerMisbehaved, Refused, TooOften
 from axonp2p.jobs.messages import (
     PART_BYTES,
     ClientMessage,
@@ -31,7 +31,7 @@ from peer_daemon.blob_side import BlobSide
 from peer_daemon.leases import Lease
 from peer_daemon.roster import read_roster
 from peer_daemon.worker_credit import WorkerCredit
-from peer_daemon.workplace import Workplace
+from peer_daemon.workplace import HOUSEHOLDS, Workplace
 
 log = get_logger(__name__)
 
@@ -99,6 +99,8 @@ class ClientSide:
         await self._session.send(RosterSet(epoch=roster.epoch))
 
     async def _sign_receipt(self, message: SignReceipt) -> None:
+        for name, cost in ((self._lease.source, 1.0), ("", 1 / HOUSEHOLDS)):
+            await self._until_it_may_be_signed(name, cost)
         try:
             number, doubly = await asyncio.to_thread(self._sign, message.receipt)
         except (Refused, PeerMisbehaved) as error:
@@ -109,6 +111,16 @@ class ClientSide:
             self._newest_receipt = number
             self.receipts += 1
         await self._session.send(ReceiptSigned(receipt=doubly))
+
+    async def _until_it_may_be_signed(self, name: str, cost: float) -> None:
+        """Until one more receipt may be signed for that household. Its client is not heard meanwhile."""
+        while True:
+            try:
+                self._place.receipts.charge(name, self._place.clock.monotonic(), cost)
+            except TooOften as error:
+                await asyncio.sleep(error.wait_s)
+            else:
+                return
 
     def _sign(self, envelope: bytes) -> tuple[int, bytes]:
         """The receipt's number, and what both signed."""
