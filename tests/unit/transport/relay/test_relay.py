@@ -23,7 +23,7 @@ from axonp2p.transport.session import Session
 from axonp2p.transport.ways import Place
 from axonp2p.wire.codec import Message
 
-ME = PrivateKey.generate()
+ME, STRANGER = PrivateKey.generate(), PrivateKey.generate()
 
 
 class Word(Message, tag=True, frozen=True):
@@ -237,7 +237,7 @@ async def _never(*_: object) -> None:
 class FromWherever:
     """A stranger's relay, which names as its callers whom it likes."""
 
-    def __init__(self, hidden, relay: PeerId = PrivateKey.generate().peer_id) -> None:
+    def __init__(self, hidden, relay: PeerId = STRANGER.peer_id) -> None:
         self.listener, self.relay = hidden.host.listener, relay
         self._lines: list[socket.socket] = []
         self._taking: list[asyncio.Task[None]] = []
