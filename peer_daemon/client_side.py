@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from axonp2p.blobs.messages import BlobManifest, BlobPiece
-from axonp2p.errors import PeerMisbehaved, Refused, TooOften
+from axonp2p.errors import PeerMisbehaved, Refused
 from axonp2p.jobs.messages import (
     PART_BYTES,
     ClientMessage,
@@ -23,6 +23,7 @@ from axonp2p.jobs.messages import (
 from axonp2p.ledger.receipt import DOUBLY_SIGNED_LIMIT, DoublySigned, Receipt
 from axonp2p.logs import get_logger
 from axonp2p.sandbox.messages import Control, ToWorkerMessage
+from axonp2p.transport.in_time import in_time
 from axonp2p.transport.mesh import Mesh
 from axonp2p.transport.messages import LONGEST_TEXT
 from axonp2p.transport.session import Session
@@ -100,7 +101,7 @@ class ClientSide:
 
     async def _sign_receipt(self, message: SignReceipt) -> None:
         for name, cost in ((self._lease.source, 1.0), ("", 1 / HOUSEHOLDS)):
-            await self._until_it_may_be_signed(name, cost)
+            await in_time(self._place.receipts, name, cost)
         try:
             number, doubly = await asyncio.to_thread(self._sign, message.receipt)
         except (Refused, PeerMisbehaved) as error:
@@ -111,16 +112,6 @@ class ClientSide:
             self._newest_receipt = number
             self.receipts += 1
         await self._session.send(ReceiptSigned(receipt=doubly))
-
-    async def _until_it_may_be_signed(self, name: str, cost: float) -> None:
-        """Until one more receipt may be signed for that household. Its client is not heard meanwhile."""
-        while True:
-            try:
-                self._place.receipts.charge(name, self._place.clock.monotonic(), cost)
-            except TooOften as error:
-                await asyncio.sleep(error.wait_s)
-            else:
-                return
 
     def _sign(self, envelope: bytes) -> tuple[int, bytes]:
         """The receipt's number, and what both signed."""

@@ -15,7 +15,7 @@ from axonp2p.blobs.messages import BlobGot, BlobHave, BlobLie, BlobManifest, Blo
 from axonp2p.client.lease_sides import LeaseListener, Promise
 from axonp2p.client.owner import Owner
 from axonp2p.client.posting import Posting
-from axonp2p.errors import AxonError, PeerMisbehaved, TooOften, Unreachable
+from axonp2p.errors import AxonError, PeerMisbehaved, Unreachable
 from axonp2p.jobs.messages import (
     BundleReceived,
     EndLease,
@@ -39,6 +39,7 @@ from axonp2p.jobs.messages import (
 )
 from axonp2p.logs import get_logger
 from axonp2p.table.records import Row
+from axonp2p.transport.in_time import in_time
 from axonp2p.transport.messages import LONGEST_TEXT, Refusal, error_of
 from axonp2p.transport.rate_limit import RateLimit
 from axonp2p.transport.session import SMALL_BYTES, Session
@@ -218,7 +219,7 @@ class Lease:
             while True:
                 message, payload = await self._session.receive(PeerMessage)
                 if len(payload) <= SMALL_BYTES:
-                    await self._in_time()
+                    await in_time(self._words)
                 await self._heard(message, payload)
         except AxonError as error:
             await self._session.close()
@@ -227,16 +228,6 @@ class Lease:
             log.exception("a lease failed", peer=self.name)
             await self._session.close()
             self._is_gone(AxonError(f"a mistake in axon itself: {error!r}"))
-
-    async def _in_time(self) -> None:
-        """A peer that says words without end is read no faster, and stands in its full window."""
-        while True:
-            try:
-                self._words.charge("", time.monotonic())
-            except TooOften as error:
-                await asyncio.sleep(error.wait_s)
-            else:
-                return
 
     async def _heard(self, message: Message, payload: memoryview) -> None:
         match message:
