@@ -16,12 +16,15 @@ from axonp2p.transport import connections, listener
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.dialer import dial
 from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.relay import registration
 from axonp2p.transport.relay import server as relay_server
+from axonp2p.transport.relay.messages import FromRegistered, OpenStream, RegisterAtRelay, RelayTerms
 from axonp2p.transport.relay.splice import End
 from axonp2p.transport.relay.tunnel import ask_relay, connect_through
 from axonp2p.transport.session import Session
 from axonp2p.transport.ways import Place
 from axonp2p.wire.codec import Message
+from tests.unit.transport.relay.conftest import Relay
 
 ME, STRANGER = PrivateKey.generate(), PrivateKey.generate()
 
@@ -314,3 +317,24 @@ async def test_what_a_relay_says_of_its_callers_costs_no_household_its_places(re
     assert len({session.source for session in seen}) == 2
     for session in (*through, direct):
         await session.close()
+
+
+async def test_a_relay_that_announces_streams_without_end_has_few_of_them_dialled(relays, hosts, monkeypatch) -> None:
+    """For each of them this side opens a connection to the relay, which may be a stranger's own machine."""
+    monkeypatch.setattr(registration, "ORDERS_AT_ONCE", 3.0)
+    monkeypatch.setattr(registration, "ORDERS_A_SECOND", 0.1)
+    refused: list[FromRegistered] = []
+
+    async def serve(session: Session) -> None:
+        await session.receive(RegisterAtRelay)
+        await session.send(RelayTerms(streams=9, hourly_bytes=0, stream_s=60))
+        for number in range(20):
+            await session.send(OpenStream(ticket=f"{number:032x}", caller="192.0.2.1"))
+        while True:
+            refused.append((await session.receive(FromRegistered))[0])
+
+    relay = Relay(await hosts.start(serve), None, None)
+    hidden = await relays.hidden()
+    await hidden.register(relay)
+    await asyncio.sleep(0.5)
+    assert len(refused) == 3
