@@ -254,15 +254,12 @@ class Coordinator:
         deadline = self._rounds.next_deadline()
         seconds = None if deadline is None else max(0.0, deadline - self._clock.monotonic())
         event = await self._inbox.take(seconds) or Tick()
-        first = isinstance(event, MemberReady) and event.rank not in self._ready
-        if (
-            first
-            or isinstance(event, ProgressHeard)
-            or (isinstance(event, OwnersWord) and event.rank in self._rounds.present)
-        ):
-            self._show(event)
         if isinstance(event, MemberReady):
-            self._ready.add(event.rank)
+            if event.rank not in self._ready:
+                self._ready.add(event.rank)
+                self._show(event)
+        elif isinstance(event, ProgressHeard) or (isinstance(event, OwnersWord) and event.rank in self._rounds.present):
+            self._show(event)
         return event
 
     async def _carry_out(self, action: Action) -> None:
