@@ -35,7 +35,9 @@ def replacing(path: Path, *, lasting: bool = False) -> Iterator[IO[bytes]]:
     """
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with fresh.open("wb") as file:
+        # Its name can be guessed: what a crash left there, or a link that somebody put there, goes first.
+        fresh.unlink(missing_ok=True)
+        with fresh.open("xb") as file:
             yield file
         if lasting:
             put_in_place(fresh, path)

@@ -10,6 +10,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 
 from axonp2p.blobs.manifest import Blob, as_bits, from_bits, read_manifest
@@ -117,7 +118,8 @@ class BlobSide:
         for rank in self._up:
             self._meet(rank)
         for rank, said in self._early.items():
-            self._have(rank, said)
+            with suppress(PeerMisbehaved):  # a member's mistake: the client, who is heard here, made none
+                self._have(rank, said)
         self._early.clear()
         await self._line.send(told)
         self._look_if_done()

@@ -23,6 +23,7 @@ from axonp2p.jobs.messages import (
 from axonp2p.ledger.receipt import DOUBLY_SIGNED_LIMIT, DoublySigned, Receipt
 from axonp2p.logs import get_logger
 from axonp2p.sandbox.messages import Control, ToWorkerMessage
+from axonp2p.transport.in_time import in_time
 from axonp2p.transport.mesh import Mesh
 from axonp2p.transport.messages import LONGEST_TEXT
 from axonp2p.transport.session import Session
@@ -31,7 +32,7 @@ from peer_daemon.blob_side import BlobSide
 from peer_daemon.leases import Lease
 from peer_daemon.roster import read_roster
 from peer_daemon.worker_credit import WorkerCredit
-from peer_daemon.workplace import Workplace
+from peer_daemon.workplace import HOUSEHOLDS, Workplace
 
 log = get_logger(__name__)
 
@@ -99,6 +100,8 @@ class ClientSide:
         await self._session.send(RosterSet(epoch=roster.epoch))
 
     async def _sign_receipt(self, message: SignReceipt) -> None:
+        for name, cost in ((self._lease.source, 1.0), ("", 1 / HOUSEHOLDS)):
+            await in_time(self._place.receipts, name, cost)
         try:
             number, doubly = await asyncio.to_thread(self._sign, message.receipt)
         except (Refused, PeerMisbehaved) as error:

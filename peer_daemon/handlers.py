@@ -98,7 +98,7 @@ class Door:
         self._place.kept.close()
 
     async def _lease(self, session: Session, ask: TakeLease) -> None:
-        caller = Caller(key=session.peer, address=session.address)
+        caller = Caller(key=session.peer, address=session.address, source=session.source)
         try:
             now = self._clock.now()
             self.see_idle()

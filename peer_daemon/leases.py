@@ -133,7 +133,7 @@ class Leases:
         raise. Nothing is changed then.
         """
         token = self._token(ask, caller, now)
-        offer, source = self._lending.offer, source_of(caller.address)
+        offer, source = self._lending.offer, caller.source or source_of(caller.address)
         _check_offer(offer, ask)
         self._check_pause(token.client, source, now)
         self._forget_over(now)

@@ -42,8 +42,12 @@ class OwnTokens:
         self._minute = 0
         self._asked: Counter[str] = Counter()
 
-    def issue(self, signed: Signed[ReserveRequest], address: str, free: int, now: float) -> Signed[Token]:
+    def issue(
+        self, signed: Signed[ReserveRequest], address: str, free: int, now: float, source: str = ""
+    ) -> Signed[Token]:
         """The token for a request from this IP address, when `free` slots are held by nobody.
+
+        `source`: by what it is counted where that is not the household of its address.
 
         Raises `Refused` with the reason, `ClockWrong`, `Busy` when no slot is free or too many ask, `TooOften` when
         this one does, and what `open_signed` raises.
@@ -58,7 +62,7 @@ class OwnTokens:
             if given.expires > now:
                 return given.token
             raise Refused("that reservation has ended", fix="reserve again with a new UUID")
-        self._count(source_of(address), signed.signer, now)
+        self._count(source or source_of(address), signed.signer, now)
         if free < 1:
             raise Busy(f"every slot is taken ({self._lending.offer.slots} in all)")
         token = Token(

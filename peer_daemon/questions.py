@@ -18,6 +18,7 @@ from axonp2p.table.records import Row
 from axonp2p.transport.address import plain_address
 from axonp2p.transport.http_replies import read_message, reply
 from axonp2p.transport.rate_limit import RateLimit
+from axonp2p.transport.relay.inner import source_at
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
 from peer_daemon.leases import Leases
 from peer_daemon.own_tokens import OwnTokens
@@ -51,7 +52,7 @@ class Questions:
 
     @web.middleware
     async def _charged(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        self._limit.take(request.remote or "", self._clock.monotonic())
+        self._limit.charge(_source(request), self._clock.monotonic())
         return await handler(request)
 
     async def _say_row(self, request: web.Request) -> web.Response:
@@ -65,9 +66,14 @@ class Questions:
             raise Refused("this peer gives no tokens itself", fix="ask a tracker for one")
         if request.remote is None:
             raise Unreachable("the caller is gone")
-        self._limit.take(request.remote, self._clock.monotonic(), RESERVE_COST)
+        self._limit.charge(_source(request), self._clock.monotonic(), RESERVE_COST)
         wish: Signed[ReserveRequest] = await read_message(request, Signed[ReserveRequest], REQUEST_LIMIT)
         address = plain_address(request.remote)
-        token = self._tokens.issue(wish, address, self._leases.free(self._clock.now()), self._clock.now())
+        free, now = self._leases.free(self._clock.now()), self._clock.now()
+        token = self._tokens.issue(wish, address, free, now, _source(request))
         log.info("token given", client=short(wish.signer))
         return reply(Reserved(token=token))
+
+
+def _source(request: web.Request) -> str:
+    return source_at(request.transport, request.remote or "")

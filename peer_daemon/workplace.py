@@ -13,6 +13,7 @@ from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.child import Usage, WorkerEnd, start_worker
 from axonp2p.sandbox.limits import Limits
 from axonp2p.transport.dial_policy import DialPolicy
+from axonp2p.transport.rate_limit import RateLimit
 from peer_daemon.in_turn import InTurn
 from peer_daemon.kept_bundles import KeptBundles
 from peer_daemon.leases import Lease
@@ -22,6 +23,11 @@ from peer_daemon.receipts_book import ReceiptsBook
 
 SCRATCH_MB = 256
 """The most that /tmp may hold, in MiB: it lies in memory, so it is also at most a quarter of the job's memory."""
+RECEIPTS_A_SECOND, RECEIPTS_AT_ONCE = 1.0, 1000.0
+"""Receipts that are signed for one household, over all its leases: each stays on this disk, and in trackers' logs, for
+ever. A round takes seconds, as a rule; who asks for more waits."""
+HOUSEHOLDS = 10.0
+"""So many times as many for all households together."""
 
 
 def limits_of(lease: Lease) -> Limits:
@@ -72,6 +78,8 @@ class Workplace:
     line: LineWatch
     kept: KeptBundles
     """Bundles of clients that were cut off."""
+    receipts: RateLimit = field(default_factory=lambda: RateLimit(RECEIPTS_A_SECOND, RECEIPTS_AT_ONCE))
+    """How many receipts are signed, by household; the empty name is all."""
     start_worker: StartWorker = start_worker
     datasets: Mapping[str, Path] = field(default_factory=dict)
     """Folders that the owner offers, by name."""

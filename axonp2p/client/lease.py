@@ -39,12 +39,16 @@ from axonp2p.jobs.messages import (
 )
 from axonp2p.logs import get_logger
 from axonp2p.table.records import Row
+from axonp2p.transport.in_time import in_time
 from axonp2p.transport.messages import LONGEST_TEXT, Refusal, error_of
-from axonp2p.transport.session import Session
+from axonp2p.transport.rate_limit import RateLimit
+from axonp2p.transport.session import SMALL_BYTES, Session
 from axonp2p.wire.codec import Message
 
 ANSWER_S = 30.0
 """How long a peer may take for a short answer. Nothing of a job's length is waited for with it."""
+WORDS_A_SECOND, WORDS_AT_ONCE = 200.0, 2000.0
+"""Small messages of one peer that are dealt with: an honest one says a few a second."""
 LONGEST_LOG = 4 * 1024 * 1024
 
 BlobNews = BlobHave | BlobGot | BlobLie
@@ -70,6 +74,7 @@ class Lease:
         self._owner = Owner(name)
         self._blob_news: Callable[[BlobNews], None] | None = None
         self._roster_epoch = -1
+        self._words = RateLimit(WORDS_A_SECOND, WORDS_AT_ONCE)
         self._gone = ""
         self._refusal: AxonError | None = None
         self._cut_off = False
@@ -213,6 +218,8 @@ class Lease:
         try:
             while True:
                 message, payload = await self._session.receive(PeerMessage)
+                if len(payload) <= SMALL_BYTES:
+                    await in_time(self._words)
                 await self._heard(message, payload)
         except AxonError as error:
             await self._session.close()

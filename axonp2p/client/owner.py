@@ -12,6 +12,8 @@ from axonp2p.jobs.messages import HandBack, OwnersMessage, WorkerPaused, WorkerR
 
 MOST_PAUSES = 10_000
 """An owner who comes back more often than that in one lease is none; each time is a line in the job's events."""
+MOST_HAND_BACKS = 100
+"""So often at most a peer may want its machine back sooner than it said before."""
 
 
 class Owner:
@@ -25,6 +27,7 @@ class Owner:
         self._pauses = 0
         self._back: HandBack | None = None
         self._back_by = 0.0
+        self._hand_backs = 0
 
     def attach(self, rank: int, listener: LeaseListener, now: float) -> None:
         """From now on `listener` is told; at once of what holds already."""
@@ -58,4 +61,7 @@ class Owner:
                 if self._back and now + seconds >= self._back_by:
                     return False  # once said, a machine is not taken back later
                 self._back, self._back_by = message, now + seconds
+                self._hand_backs += 1
+                if self._hand_backs > MOST_HAND_BACKS:
+                    raise PeerMisbehaved(f"peer {self._peer} was handed back {self._hand_backs} times")
         return True

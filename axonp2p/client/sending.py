@@ -50,6 +50,8 @@ class Sending:
         self._clock = clock
         self._tell = tell
         self._seeding = Seeding(self._blob.count)
+        self._named: set[tuple[int, int]] = set()
+        """Who has told of whom that it sent wrong bytes."""
         self._takers: dict[int, _Taker] = {}
         self._told_helped: set[int] = set()
         self._from_members_of_gone = 0
@@ -130,14 +132,18 @@ class Sending:
                 self._seeding.got(rank, numbers, now)
                 self._show_progress(now)
             case BlobLie(rank=liar, number=number):
-                self._name(taker, liar, number)
+                self._name(rank, liar, number)
         taker.moved = now
         self._wake()
 
-    def _name(self, taker: _Taker, liar: int, number: int) -> None:
-        name = self._takers[liar].lease.name if liar in self._takers else f"rank {liar}"
-        log.warning("wrong bytes from a member", peer=name, told_by=taker.lease.name, piece=number)
-        self._tell(PieceWrong(peer=name, told_by=taker.lease.name, piece=number))
+    def _name(self, told_by: int, liar: int, number: int) -> None:
+        """Once: who had wrong bytes of a member asks it for nothing more, so it has nothing more to tell of it."""
+        if liar not in self._takers or (told_by, liar) in self._named:
+            return
+        self._named.add((told_by, liar))
+        name, teller = (self._takers[rank].lease.name for rank in (liar, told_by))
+        log.warning("wrong bytes from a member", peer=name, told_by=teller, piece=number)
+        self._tell(PieceWrong(peer=name, told_by=teller, piece=number))
 
     def _show_progress(self, now: float) -> None:
         if now < self._shown_at + PROGRESS_EVERY_S:

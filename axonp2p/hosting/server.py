@@ -34,7 +34,6 @@ from axonp2p.hosting.messages import (
 from axonp2p.hosting.tending import Tending
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.spec import read_spec, with_peers
-from axonp2p.transport.address import source_of
 from axonp2p.transport.http_replies import reply
 from axonp2p.transport.session import Session
 
@@ -103,7 +102,7 @@ class HostServer:
 
     async def _take(self, session: Session, asked: HostJob, manifest: bytes) -> None:
         blob = await asyncio.to_thread(read_manifest, manifest, asked.blob)
-        tending = await self._keeper.take(session.peer, source_of(session.address), asked, blob)
+        tending = await self._keeper.take(session.peer, session.source, asked, blob)
         session.admit()
         if tending.arriving.locked():
             raise Busy("this job comes on another session just now")

@@ -79,6 +79,8 @@ class Caller:
 
     key: PeerId
     address: str
+    source: str = ""
+    """By what it is counted where that is not the household of its address (`relay.inner.source_at`)."""
 
 
 def check_token(

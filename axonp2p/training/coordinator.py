@@ -93,6 +93,8 @@ class Coordinator:
         self._pausing = False
         self._gone: set[int] = set()
         self._still: set[int] = set()
+        self._ready: set[int] = set()
+        """Who has said that its model is built: what is said twice is no news."""
         self._begun: tuple[int, int] | None = None
         self._standing = Standing(0, None, [])
         self._keeper = StateKeeper(shelf, self._tell, clock, self._state_over, on_disk) if shelf else None
@@ -252,9 +254,11 @@ class Coordinator:
         deadline = self._rounds.next_deadline()
         seconds = None if deadline is None else max(0.0, deadline - self._clock.monotonic())
         event = await self._inbox.take(seconds) or Tick()
-        if isinstance(event, MemberReady | ProgressHeard) or (
-            isinstance(event, OwnersWord) and event.rank in self._rounds.present
-        ):
+        if isinstance(event, MemberReady):
+            if event.rank not in self._ready:
+                self._ready.add(event.rank)
+                self._show(event)
+        elif isinstance(event, ProgressHeard) or (isinstance(event, OwnersWord) and event.rank in self._rounds.present):
             self._show(event)
         return event
 

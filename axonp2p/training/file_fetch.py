@@ -3,6 +3,9 @@
 A model file is made by each member alone, so all are asked for its hash, and the majority's file is fetched. Then
 `fits` says whether its values are those of the accepted state, where the client has that: if they are not, nobody who
 named this file is asked again, and what most of the others name is taken.
+
+A member is given up that sends nothing of use for `PATIENCE_S`, whatever it says meanwhile, or, where another one can
+be asked, that is slower than `LEAST_BYTES_S`. Time in which its owner stops it does not count.
 """
 
 from __future__ import annotations
@@ -21,7 +24,9 @@ from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, Unreachable
 from axonp2p.training.messages import FilePart, SendFile
 
 PATIENCE_S = 60.0
-"""How long a member may be silent before another one is asked."""
+"""How long a member may bring nothing of the file before another one is asked."""
+LEAST_BYTES_S = 16 * 1024
+"""The slowest that a member may be where there is another one, in bytes a second."""
 QUEUE_ROOM = 8
 
 _Heard = tuple[FilePart, memoryview] | AxonError | None
@@ -51,6 +56,8 @@ class FileFetch:
         self._still = still
         self._untried: list[int] = []
         self._source: int | None = None
+        self._gave: int | None = None
+        """Who sent the file that came last."""
         self._arrived: asyncio.Queue[_Heard] = asyncio.Queue(QUEUE_ROOM)
         self._claims: dict[int, bytes] = {}
         self._claimed = asyncio.Condition()
@@ -62,7 +69,7 @@ class FileFetch:
             return
         if part.offset == 0:
             async with self._claimed:
-                self._claims[rank] = part.sha256
+                self._claims.setdefault(rank, part.sha256)  # who names another one later has no second vote
                 self._claimed.notify_all()
         if rank == self._source:
             await self._arrived.put((part, payload))
@@ -95,7 +102,7 @@ class FileFetch:
             sha256 = await self._from_any(givers, target, claim)
             if self._fits is None or await asyncio.to_thread(self._fits, target):
                 return sha256
-            left = [rank for rank in left if self._claims.get(rank) != sha256]
+            left = [rank for rank in left if rank != self._gave and self._claims.get(rank) != sha256]
             if not left:
                 raise JobFailed(
                     "the peers hand out weights that are not those of the accepted state",
@@ -145,7 +152,9 @@ class FileFetch:
                 if rank in self._lost:
                     raise Unreachable(f"member {rank} has gone")
                 self._ask(rank, self._wanted)
-                return await self._download(target, expected)
+                sha256 = await self._download(target, expected)
+                self._gave = rank
+                return sha256
             except AxonError as error:
                 reasons.append(error.message)
             finally:
@@ -157,9 +166,13 @@ class FileFetch:
     async def _download(self, target: Path, expected: bytes | None) -> bytes:
         hasher = hashlib.sha256()
         position, first = 0, None
+        silent_s = waited_s = 0.0
         with target.open("wb") as file:
             while first is None or position < first.total:
-                part, payload = await self._next()
+                (part, payload), seconds = await self._next(PATIENCE_S - silent_s)
+                silent_s, waited_s = silent_s + seconds, waited_s + seconds
+                if self._others and waited_s > PATIENCE_S + position / LEAST_BYTES_S:
+                    raise Unreachable(f"the file came at less than {LEAST_BYTES_S // 1024} KiB/s")
                 if part.total and not part.offset and not payload:
                     continue  # the answer to who asked for its hash alone
                 if part == first or (first is None and part.offset):
@@ -172,28 +185,43 @@ class FileFetch:
                     raise PeerMisbehaved("an empty part of a file")
                 await asyncio.to_thread(_take, file, hasher.update, payload)
                 position += len(payload)
+                silent_s = 0.0
         found = hasher.digest()
         if found != (expected or first.sha256):
             raise PeerMisbehaved("the bytes of the file do not have the hash that they should")
         return found
 
-    async def _next(self) -> tuple[FilePart, memoryview]:
-        heard = None
+    async def _next(self, patience_s: float) -> tuple[tuple[FilePart, memoryview], float]:
+        """What it says next, and for how many seconds it was waited for that count."""
+        now = asyncio.get_running_loop().time
+        heard, counted = None, 0.0
         while heard is None:
+            counts, begun = not self._waits_for_the_owner, now()
             try:
-                async with asyncio.timeout(None if self._waits_for_the_owner else PATIENCE_S):
+                async with asyncio.timeout(max(0.0, patience_s - counted) if counts else None):
                     heard = await self._arrived.get()
             except TimeoutError as error:
-                raise Unreachable(f"no part of the file came for {PATIENCE_S:g} s") from error
+                raise _silent() from error
+            counted += now() - begun if counts else 0.0
+        if counted > patience_s:
+            raise _silent()  # it says something all the time, and nothing of the file
         if isinstance(heard, AxonError):
             raise heard
-        return heard
+        return heard, counted
+
+    @property
+    def _others(self) -> set[int]:
+        """Who could be asked instead, now."""
+        return set(self._untried) - self._lost - set(self._still)
 
     @property
     def _waits_for_the_owner(self) -> bool:
         """Whether the rest has to come from this member, though it stands still now: the job is done otherwise."""
-        others = set(self._untried) - self._lost - set(self._still)
-        return self._source in self._still and not others
+        return self._source in self._still and not self._others
+
+
+def _silent() -> Unreachable:
+    return Unreachable(f"no part of the file came for {PATIENCE_S:g} s")
 
 
 def _take(file: BinaryIO, update: Callable[[memoryview], None], payload: memoryview) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from axonp2p.errors import MalformedMessage
 from axonp2p.training.checkpoint_file import LENGTH_BYTES, Model, header_length
+from axonp2p.wire.json_form import decode_json
 
 PLACES = "axon.places"
 LONGEST_HEADER = 64 * 1024 * 1024
@@ -74,12 +75,12 @@ def _holds(data: NDArray[numpy.uint8], weights: NDArray[numpy.float32], model: M
     if length > min(LONGEST_HEADER, len(data) - LENGTH_BYTES):
         return False
     body = LENGTH_BYTES + length
-    header = msgspec.json.decode(data[LENGTH_BYTES:body].tobytes(), type=dict[str, msgspec.Raw])
-    said = msgspec.json.decode(header.pop("__metadata__", msgspec.Raw(b"{}")), type=dict[str, str])
-    places = msgspec.json.decode(said.get(PLACES, "{}"), type=dict[str, Place])
+    header = decode_json(data[LENGTH_BYTES:body].tobytes(), dict[str, msgspec.Raw])
+    said = decode_json(bytes(header.pop("__metadata__", msgspec.Raw(b"{}"))), dict[str, str])
+    places = decode_json(said.get(PLACES, "{}").encode(), dict[str, Place])
     covered: list[tuple[int, int]] = []
     for name, (how, begin, apart) in places.items():
-        entry = msgspec.json.decode(header[name], type=_Entry) if name in header else None
+        entry = decode_json(bytes(header[name]), _Entry) if name in header else None
         if entry is None or entry.dtype not in _DTYPES:
             return False
         first, end = entry.data_offsets

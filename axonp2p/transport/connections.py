@@ -23,7 +23,7 @@ from axonp2p.logs import get_logger
 from axonp2p.transport.address import source_of
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS
 from axonp2p.transport.rate_limit import RateLimit
-from axonp2p.transport.relay.inner import EarlyBytes, RelayedTransport
+from axonp2p.transport.relay.inner import EarlyBytes, RelayedTransport, relayed_source
 
 log = get_logger(__name__)
 
@@ -33,8 +33,9 @@ MOST_OF_ONE = 256
 """From one household, or through one relay. A university behind one address has idle ones given up for new ones."""
 LEAST_AGE_S = 2.0
 """For so long a new or idle connection is safe: many round trips, so that an honest caller can ask its question."""
-OPENED_A_SECOND, OPENED_AT_ONCE = 50.0, 300.0
-"""New connections from one household. Each costs a TLS handshake, one or two milliseconds of this machine."""
+OPENED_A_SECOND, OPENED_AT_ONCE = 20.0, 300.0
+"""New connections from one household, or through one relay; more are closed before TLS. Each costs a TLS handshake, and
+with a session's first half two to four milliseconds of this machine: one that is refused costs a tenth of one."""
 MISUSE_COST = 20.0
 """As many new connections a session counts that its caller ended by breaking the protocol."""
 TLS_S = 10.0
@@ -129,23 +130,26 @@ class Connections:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def misused(self, address: str) -> None:
-        """Somebody from there has broken the protocol."""
+    def misused(self, source: str) -> None:
+        """Somebody of that household has broken the protocol."""
         with suppress(TooOften):  # then there is little left to take
-            self._pace.take(address, _now(), MISUSE_COST)
+            self._pace.charge(source, _now(), MISUSE_COST)
 
     async def take_in(
         self, outer: asyncio.Transport, caller: str, relay: str, ready: Callable[[], Awaitable[None]]
     ) -> None:
-        """A relay's stream, counted for the caller that it names and for the relay. Raises one of `NETWORK_ERRORS`,
+        """A relay's stream, counted for the caller that it names, apart from who calls directly, and for the relay.
 
-        `TooOften` or `Busy` when there is no TLS with it.
+        Raises one of `NETWORK_ERRORS`, `TooOften` or `Busy` when there is no TLS with it.
         """
         connection = Connection()
         connection.plain = outer
+        source = relayed_source(caller, relay)
         try:
-            self._take(connection, source_of(caller), relay)
-            await self._speak_tls(connection, outer, ready, caller)
+            for name in (relay, source):
+                self._pace.charge(name, _now())
+            self._take(connection, source, relay)
+            await self._speak_tls(connection, outer, ready, (caller, relay))
         except BaseException:
             self._held.release(connection)
             outer.abort()
@@ -176,7 +180,7 @@ class Connections:
         connection: Connection,
         plain: asyncio.Transport,
         ready: Callable[[], Awaitable[None]] | None = None,
-        caller: str | None = None,
+        relayed: tuple[str, str] | None = None,
     ) -> None:
         early = EarlyBytes()
         starting = asyncio.create_task(
@@ -200,7 +204,7 @@ class Connections:
         if inner is None:
             raise ConnectionResetError
         served = self._served(connection)
-        if not early.hand_over(inner if caller is None else RelayedTransport(inner, caller), served):
+        if not early.hand_over(RelayedTransport(inner, *relayed) if relayed else inner, served):
             self._held.release(connection)
 
     def _served(self, connection: Connection) -> _Served:

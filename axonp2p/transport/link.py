@@ -11,12 +11,17 @@ from typing import Any, Protocol
 from axonp2p.errors import AxonError, Unreachable
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
+from axonp2p.transport.in_time import in_time
 from axonp2p.transport.messages import Carry
 from axonp2p.transport.outbox import Outbox
+from axonp2p.transport.rate_limit import RateLimit
 from axonp2p.transport.session import Session
 from axonp2p.wire.codec import Message
 
 log = get_logger(__name__)
+
+WORDS_A_SECOND, WORDS_AT_ONCE = 500.0, 2000.0
+"""Messages beside what is carried that are dealt with from one member: at 256 KiB a piece, a bundle at a gigabit/s."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,7 @@ class Link:
         self._session: Session | None = None
         self._news = asyncio.Event()
         self._delivering = asyncio.Lock()
+        self._words = RateLimit(WORDS_A_SECOND, WORDS_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def put(self, payload: bytes | memoryview) -> None:
@@ -220,6 +226,7 @@ class Link:
                 message, payload = await session.receive(self._kinds)
                 if not isinstance(message, Carry):
                     assert self._beside is not None
+                    await in_time(self._words)
                     await self._beside.heard(self.member.rank, message, payload)
                     continue
             except AxonError as error:

@@ -27,7 +27,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import short
 from axonp2p.logs import get_logger
 from axonp2p.supervision import one_look
-from axonp2p.transport.address import join_host_port, source_of
+from axonp2p.transport.address import join_host_port
 from axonp2p.transport.connections import Connections
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
 from axonp2p.transport.handshake import SESSION_PATH, check_hello, make_challenge
@@ -35,6 +35,7 @@ from axonp2p.transport.http_replies import ANSWERED, errors_as_refusals
 from axonp2p.transport.line_tuning import notice_arrivals
 from axonp2p.transport.messages import HANDSHAKE_LIMIT, NONCE_BYTES, Welcome, refusal_of
 from axonp2p.transport.rate_limit import RateLimit
+from axonp2p.transport.relay.inner import source_at
 from axonp2p.transport.session import CLOSE_S, Session
 from axonp2p.transport.waiting_bytes import WaitingBytes
 from axonp2p.wire.codec import encode
@@ -123,16 +124,16 @@ class Listener:
 
     def holds(self, session: Session, count: int) -> None:
         """`session.Door`."""
-        largest = self._untaken.holds(session, source_of(session.address), count)
+        largest = self._untaken.holds(session, session.source, count)
         if largest is not None:
             self._untaken.release(largest)
-            self._connections.misused(largest.address)
+            self._connections.misused(largest.source)
             largest.end(Busy("more lies here untaken than there is room for", fix="take what is said, or say less"))
 
     def wait(self, session: Session) -> float:
         """`session.Door`."""
         try:
-            self._messages.take(session.address, _now())
+            self._messages.charge(session.source, _now())
         except TooOften as error:
             return error.wait_s
         return 0.0
@@ -175,13 +176,14 @@ class Listener:
         transport = request.transport
         if transport is None:
             raise Unreachable("a caller was lost during its handshake", cause="it hung up")
-        for other in self._handshakes.take(transport, source_of(address), "", _now()):
+        source = source_at(transport, address)
+        for other in self._handshakes.take(transport, source, "", _now()):
             other.abort()
         try:
             async with asyncio.timeout(PROOF_S):
                 await line.prepare(request)
                 request[ANSWERED] = line
-                session = await self._prove(line, address)
+                session = await self._prove(line, address, source)
         except NETWORK_ERRORS as error:
             await _hang_up(line)
             raise Unreachable("a caller was lost during its handshake", cause=plain_words(error)) from error
@@ -197,7 +199,7 @@ class Listener:
                 self._places.release(line)
         return session
 
-    async def _prove(self, line: web.WebSocketResponse, address: str) -> Session:
+    async def _prove(self, line: web.WebSocketResponse, address: str, source: str) -> Session:
         room = HANDSHAKE_ROOM
 
         def hear(count: int) -> bool:
@@ -217,10 +219,10 @@ class Listener:
             listener=self._key.peer_id,
             fingerprint=self._certificate.fingerprint,
         )
-        for other in self._places.take(line, source_of(address), peer, _now()):
+        for other in self._places.take(line, source, peer, _now()):
             self._sessions[other].end(Busy("this session waited while others came to do something"))
         await line.send_bytes(encode(Welcome()))
-        session = Session(line, peer=peer, address=address, called=f"peer {short(peer)}", door=self)
+        session = Session(line, peer=peer, address=address, source=source, called=f"peer {short(peer)}", door=self)
         self._sessions[line], self._lines[session] = session, line
         ended = asyncio.create_task(session.ended.wait())
         ended.add_done_callback(lambda _: self._forget(line))
@@ -231,7 +233,7 @@ class Listener:
         if (session := self._sessions.pop(line, None)) is not None:
             del self._lines[session]
             if isinstance(session.failure, PeerMisbehaved):
-                self._connections.misused(session.address)
+                self._connections.misused(session.source)
             self._untaken.release(session)
 
 

@@ -78,6 +78,7 @@ class Session:
         address: str,
         called: str,
         relay: str = "",
+        source: str = "",
         door: Door | None = None,
         release: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
@@ -86,6 +87,8 @@ class Session:
         self.relay = relay
         """Through which we dialled, as `Way` shows it; empty for a direct line, and on the side that was dialled."""
         self.address = address
+        self.source = source
+        """By what a caller is counted (`relay.inner.source_at`); empty where we called."""
         self.called = called
         self.ended = asyncio.Event()
         """Set once nothing more can be sent; what has already arrived can still be received."""

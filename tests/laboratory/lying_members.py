@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
+import msgspec
+
 from axonp2p.errors import AxonError
 from axonp2p.jobs.aggregation import AGGREGATIONS, Aggregation, may_lie, rule_for
 from axonp2p.training.file_fetch import FileFetch
@@ -91,6 +93,8 @@ class LyingJob:
         self._true: dict[int, bytes] = {}
         """Where each member came to that was told what an honest one is told, in the present attempt."""
         self._following: set[int] = set()
+        self._late: dict[int, set[int]] = {}
+        """By owner, whose values it says came too late, in the present attempt."""
         self._habits = {rank: self.chance.choice(HABITS) for rank in sorted(self.liars)}
         self._together = self.chance.choice([None, *HABITS])
         self._victim = self.chance.choice([rank for rank in names if rank not in self.liars])
@@ -169,6 +173,11 @@ class LyingJob:
         key = f"{order.round}/{order.attempt}".encode()
         # An owner that lies tells some of the others something else; to a part of them all liars tell the same.
         odd = {owner: self._told_otherwise(owner, order.members) for owner in owners if owner in self.liars}
+        # An owner that says so closes its slice without the honest; whom it concerns hears it in the results.
+        self._late = {owner: self._told_late(owner, order.members) for owner in owners if owner in self.liars}
+        share = {
+            rank: VALUES * part // sum(order.shares) for rank, part in zip(order.members, order.shares, strict=True)
+        }
         applied: dict[int, list[bytes]] = {}
         for rank in order.members:
             applied[rank] = [
@@ -189,13 +198,23 @@ class LyingJob:
                 if lied is None:
                     continue
                 said, state = lied
-            self._later(RoundReported(rank, _report(order, state, list(said.values())), signed=True))
+            report = _report(order, state, list(said.values()))
+            kept_back = sum(share[owner] for owner, late in self._late.items() if rank in late)
+            left_out = sorted(self._late.get(rank, ()))
+            report = msgspec.structs.replace(report, kept_back=kept_back, left_out=left_out)
+            self._later(RoundReported(rank, report, signed=True))
 
     def _told_otherwise(self, owner: int, members: list[int]) -> set[int]:
         if self._habit(owner) not in ("equivocate", "all"):
             return set()
         others = [rank for rank in members if rank not in self.liars]
         return set(self.chance.sample(others, min(len(others), self.chance.choice([1, 1, 2, 3]))))
+
+    def _told_late(self, owner: int, members: list[int]) -> set[int]:
+        if self._habit(owner) not in ("too late", "all"):
+            return set()
+        honest = [rank for rank in members if rank not in self.liars]
+        return {self._victim} if self._victim in honest else set(honest[:1])
 
     def _habit(self, rank: int) -> str:
         return self._together or self._habits[rank]
@@ -253,6 +272,7 @@ HABITS = (
     "silent",
     "links",
     "one link",
+    "too late",
     "all",
 )
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from axonp2p.transport.address import source_of
+
+_SOURCE = "axon source"
+
 
 class EarlyBytes(asyncio.Protocol):
     """Keeps what comes between the TLS handshake and the moment when somebody serves the connection."""
@@ -35,13 +39,16 @@ class EarlyBytes(asyncio.Protocol):
 class RelayedTransport(asyncio.Transport):
     """A transport inside a relay's stream, which names the caller as the relay does, not the relay."""
 
-    def __init__(self, inner: asyncio.Transport, caller: str) -> None:
+    def __init__(self, inner: asyncio.Transport, caller: str, relay: str) -> None:
         super().__init__()
         self._inner = inner
         self._caller = caller
+        self._source = relayed_source(caller, relay)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """`asyncio.BaseTransport`."""
+        if name == _SOURCE:
+            return self._source
         return (self._caller, 0) if name == "peername" else self._inner.get_extra_info(name, default)
 
     def is_closing(self) -> bool:
@@ -103,3 +110,14 @@ class RelayedTransport(asyncio.Transport):
     def can_write_eof(self) -> bool:
         """`asyncio.WriteTransport`."""
         return self._inner.can_write_eof()
+
+
+def relayed_source(caller: str, relay: str) -> str:
+    """By what a relay's caller is counted: its address is the relay's word, and must cost nobody else's household."""
+    return f"{source_of(caller)} through {relay}"
+
+
+def source_at(transport: asyncio.BaseTransport | None, address: str) -> str:
+    """By what the caller at the other end, who calls from `address`, is counted: its household, or the above."""
+    source = None if transport is None else transport.get_extra_info(_SOURCE)
+    return str(source) if source else source_of(address)

@@ -14,8 +14,10 @@ from axonp2p.logs import get_logger
 from axonp2p.transport.address import PinnedAddress, plain_address
 from axonp2p.transport.dialer import dial
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
+from axonp2p.transport.in_time import in_time
 from axonp2p.transport.listener import Listener
 from axonp2p.transport.messages import LONGEST_TEXT
+from axonp2p.transport.rate_limit import RateLimit
 from axonp2p.transport.relay.messages import OpenStream, RegisterAtRelay, RelayTerms, StreamReady, StreamRefused
 from axonp2p.transport.relay.tunnel import pick_up
 from axonp2p.transport.session import Session
@@ -27,6 +29,8 @@ TERMS_S = 10.0
 """How long a relay may take to say yes."""
 MOST_OPENING = 32
 """Streams that are being opened at once: a relay that announces more is not waited for."""
+ORDERS_A_SECOND, ORDERS_AT_ONCE = 20.0, 300.0
+"""Streams that a relay announces: for each this side dials the relay, which may be anybody's."""
 
 
 class Registration:
@@ -42,6 +46,7 @@ class Registration:
         self._listener = listener
         self._called = called
         self._opening: set[asyncio.Task[None]] = set()
+        self._orders = RateLimit(ORDERS_A_SECOND, ORDERS_AT_ONCE)
 
     async def hold(self, registered: Callable[[RelayTerms], None]) -> None:
         """Register, say so, and take in callers until cancelled.
@@ -60,6 +65,7 @@ class Registration:
                 order, payload = await session.receive(OpenStream)
                 if payload:
                     raise MalformedMessage("an order to open a stream has no payload")
+                await in_time(self._orders)
                 await self._start(session, order)
         finally:
             for task in self._opening:

@@ -77,7 +77,7 @@ class RelayServer:
     async def serve(self, session: Session) -> None:
         """A peer is registered until its session ends. Its newest session counts. Raises `QuotaUsed`."""
         peer, limits = session.peer, self.admission.limits
-        for other in self.admission.register(peer, source_of(session.address), self._clock.monotonic()):
+        for other in self.admission.register(peer, session.source, self._clock.monotonic()):
             self._registered[other].end(QuotaUsed("this relay has others to hold", fix="ask another relay"))
         before, self._registered[peer] = self._registered.get(peer), session
         log.debug("registered at the relay", peer=short(peer), at=session.address)

@@ -10,6 +10,7 @@ import pytest
 from axonp2p.blobs.manifest import Blob, BlobFile, Manifest
 from axonp2p.blobs.messages import BlobGot, BlobManifest, BlobPiece
 from axonp2p.blobs.pieces import book_of
+from axonp2p.client import lease as lease_module
 from axonp2p.client import owner
 from axonp2p.client.lease import Lease
 from axonp2p.client.lease_sides import Promise
@@ -301,4 +302,45 @@ async def test_an_owner_who_comes_back_all_the_time_is_misbehaviour(
     await ear.left.wait()
     assert ear.owner.count(WorkerResumed()) == 3
     assert "paused its worker 4 times" in ear.gone[0]
+    await lease.end()
+
+
+async def test_a_machine_that_is_wanted_back_sooner_again_and_again_is_no_news_for_ever(
+    start_peer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner, "MOST_HAND_BACKS", 3)
+
+    class Sooner(Daemon):
+        async def _answer(self, session: Session, message: Any, payload: bytes) -> None:
+            await super()._answer(session, message, payload)
+            for number in range(10):
+                await session.send(HandBack(reason="a game", seconds=3600.0 - 10 * number))
+
+    ear, lease = Ear(), await lease_from(await start_peer("otter", Sooner()))
+    lease.attach(0, ear)
+    lease.tell_worker(b"anything")
+    async with asyncio.timeout(5):
+        await ear.left.wait()
+    assert "was handed back 4 times" in ear.gone[0]
+    await lease.end()
+
+
+async def test_a_peer_that_says_words_without_end_is_read_no_faster(
+    start_peer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_module, "WORDS_AT_ONCE", 20.0)
+    monkeypatch.setattr(lease_module, "WORDS_A_SECOND", 1.0)
+
+    class Chatting(Daemon):
+        async def _answer(self, session: Session, message: Any, payload: bytes) -> None:
+            await super()._answer(session, message, payload)
+            for _ in range(100):
+                await session.send(LineMeasured(upload=1, download=1))
+
+    ear, lease = Ear(), await lease_from(await start_peer("otter", Chatting()))
+    lease.attach(0, ear)
+    lease.tell_worker(b"anything")
+    await asyncio.sleep(0.5)
+    assert 10 < len(ear.lines) <= 21
+    assert not ear.gone
     await lease.end()

@@ -122,7 +122,8 @@ async def test_who_sent_wrong_bytes_is_told_by_name(start_peer: Any, bundle: Bun
     class Telling(Daemon):
         async def _answer(self, session: Session, message: Any, payload: bytes) -> None:
             if isinstance(message, BlobManifest):
-                await session.send(BlobLie(blob=message.blob, rank=0, number=2))
+                for rank in (0, 0, 999, 0):  # again and again, and of nobody
+                    await session.send(BlobLie(blob=message.blob, rank=rank, number=2))
             await super()._answer(session, message, payload)
 
     sending = Sending(bundle, SystemClock(), told.append)
@@ -134,6 +135,8 @@ async def test_who_sent_wrong_bytes_is_told_by_name(start_peer: Any, bundle: Bun
     fed = asyncio.create_task(sending.deliver(1, leases[1]))
     while not (found := [event for event in told if isinstance(event, PieceWrong)]):  # noqa: ASYNC110
         await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
+    found = [event for event in told if isinstance(event, PieceWrong)]
     assert found == [PieceWrong(peer="otter", told_by="fox", piece=2)]
     fed.cancel()
     await asyncio.gather(fed, *(lease.end() for lease in leases), return_exceptions=True)

@@ -68,3 +68,20 @@ def test_a_holder_that_is_killed_lets_go(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_no_bug(tmp_path: Path) -> None:
     with pytest.raises(SettingsError), locked(tmp_path / "none" / "lock", "taken", fix=""):
         pass
+
+
+def test_a_link_at_the_name_of_what_is_being_written_is_not_followed(tmp_path: Path) -> None:
+    """The name can be guessed, and a home may lie in a folder that others may write to."""
+    (tmp_path / "secret").write_bytes(b"mine")
+    (tmp_path / f".file.{os.getpid()}").symlink_to(tmp_path / "secret")
+    write_whole(tmp_path / "file", b"new")
+    assert (tmp_path / "secret").read_bytes() == b"mine"
+    assert (tmp_path / "file").read_bytes() == b"new"
+    assert not (tmp_path / "file").is_symlink()
+
+
+def test_a_link_at_the_place_of_a_file_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"mine")
+    (tmp_path / "file").symlink_to(tmp_path / "secret")
+    write_whole(tmp_path / "file", b"new")
+    assert (tmp_path / "secret").read_bytes() == b"mine"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
 from axonp2p.blobs.manifest import Blob, BlobFile, Manifest, as_bits, from_bits
 from axonp2p.blobs.messages import BlobGot, BlobHave, BlobLie, BlobManifest, BlobPiece
 from axonp2p.blobs.pieces import PIECE_BYTES, book_of
-from axonp2p.errors import MalformedMessage, PeerMisbehaved
+from axonp2p.errors import MalformedMessage, PeerMisbehaved, Unreachable
 from axonp2p.jobs.messages import BundleReceived, EndLease, LeaseEnded, LeaseTaken, PeerMessage, RosterSet, SetRoster
 from axonp2p.sandbox.messages import BundleReady, Start
+from tests.unit.peer_daemon.conftest import RESERVATION
 
 CONTENT = b"".join(bytes([number]) * PIECE_BYTES for number in range(5)) + b"the end"
 BLOB = Blob(
@@ -199,3 +201,22 @@ def test_bits_and_numbers():
     for bits, count in ((b"", 1), (b"\0\0", 8), (b"\x01", 7)):
         with pytest.raises(MalformedMessage):
             from_bits(bits, count)
+
+
+async def test_what_a_member_said_too_early_and_wrong_costs_this_peer_no_lease(make_peer, lease_of):
+    clients = [await lease_of(await make_peer()) for _ in range(2)]
+    await meet(*clients)
+    liar = clients[0].peer.workshop.find(RESERVATION).mesh
+    async with asyncio.timeout(10):
+        while True:
+            with suppress(Unreachable):
+                await liar.say(1, BlobHave(blob=BLOB.name, pieces=b"\xff" * 9))
+                break
+            await asyncio.sleep(0.01)
+    early = clients[1].peer.workshop.find(RESERVATION)._blobs._early
+    async with asyncio.timeout(10):
+        while 0 not in early:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert await clients[1].names_the_bundle() == set()
+    await clients[1].gives(*EVERYTHING)
+    await clients[1].hears(BundleReceived)

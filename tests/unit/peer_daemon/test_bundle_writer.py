@@ -94,3 +94,32 @@ def test_nothing_is_left_and_nothing_is_written_any_more(writer, tmp_path):
     writer.write(0, memoryview(b"0123456789"))
     assert writer.read(0) == b""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_link_is_followed_where_a_bundles_files_are_written_and_read(writer, tmp_path):
+    (tmp_path / "secret").write_bytes(b"xyz")
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "a").symlink_to(tmp_path / "secret")
+    with pytest.raises(LimitReached, match="cannot write the bundle"):
+        writer.open(blob(a=b"xyz"), kept)
+    assert (tmp_path / "secret").read_bytes() == b"xyz"
+
+
+def test_a_link_that_takes_the_place_of_a_file_meanwhile_is_not_followed_either(writer, tmp_path):
+    (tmp_path / "secret").write_bytes(b"mine")
+    writer.open(blob(a=b"xyz"))
+    (writer.bundle / "a").unlink()
+    (writer.bundle / "a").symlink_to(tmp_path / "secret")
+    with pytest.raises(LimitReached):
+        writer.write(0, b"xyz")
+    assert writer.read(0) == b""
+    assert (tmp_path / "secret").read_bytes() == b"mine"
+
+
+def test_a_link_in_the_place_of_a_leases_folder_is_not_written_into(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "lease").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileExistsError):
+        BundleWriter(tmp_path / "lease", limit_bytes=1000).make()
+    assert not list((tmp_path / "elsewhere").iterdir())

@@ -42,7 +42,9 @@ from axonp2p.transport.relay.server import RelayServer
 from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import encode_signed
 from axonp2p.wire.frame import FRAME_COST, PAYLOAD_LIMIT
+from peer_daemon import workplace
 from peer_daemon.credit import FIRST_BYTES
+from tests.unit.peer_daemon.conftest import TRACKER
 
 CLIENT = PrivateKey(b"c" * 32)
 RESERVATION = "00000000-0000-4000-8000-000000000001"
@@ -388,12 +390,11 @@ async def test_an_idle_lease_gives_way_to_a_new_one_when_its_worker_is_gone(make
     assert not newer.killed
 
 
-async def test_one_receipt_again_and_again_pays_once(make_peer):
-    peer = await make_peer()
-    session, _ = await begin(peer, make_peer.take_lease(peer))
+def numbered(peer, number):
+    """A receipt that is signed, if it is the next one."""
     receipt = Receipt(
         reservation=RESERVATION,
-        number=1,
+        number=number,
         job="digits",
         client=CLIENT.peer_id,
         peer=peer.key.peer_id,
@@ -403,8 +404,31 @@ async def test_one_receipt_again_and_again_pays_once(make_peer):
         milliseconds=1,
         issued=1,
     )
+    return SignReceipt(receipt=encode_signed(CLIENT, receipt))
+
+
+async def test_receipts_without_end_fill_nobodys_disk(make_peer, monkeypatch):
+    """Each stays on this disk and in trackers' logs, and its client alone says how many rounds there were."""
+    monkeypatch.setattr(workplace, "RECEIPTS_AT_ONCE", 3.0)
+    monkeypatch.setattr(workplace, "RECEIPTS_A_SECOND", 0.01)
+    peer = await make_peer()
+    session, _ = await begin(peer, make_peer.take_lease(peer))
+    for number in range(1, 6):
+        await session.send(numbered(peer, number))
     for _ in range(3):
-        await session.send(SignReceipt(receipt=encode_signed(CLIENT, receipt)))
+        await heard(session, ReceiptSigned)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await session.receive(PeerMessage)
+    assert len(peer.book.waiting(TRACKER.peer_id, TRACKER.peer_id)) == 3
+    await session.close()
+
+
+async def test_one_receipt_again_and_again_pays_once(make_peer):
+    peer = await make_peer()
+    session, _ = await begin(peer, make_peer.take_lease(peer))
+    for _ in range(3):
+        await session.send(numbered(peer, 1))
         await heard(session, ReceiptSigned)
     assert peer.workshop.find(RESERVATION).rounds == 1
     await session.close()

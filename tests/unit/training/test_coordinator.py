@@ -507,3 +507,18 @@ async def test_a_disk_that_takes_no_more_ends_training_and_books_nothing() -> No
     with pytest.raises(SettingsError, match="no space left"):
         await crew.train()
     assert not any(isinstance(sight, RoundBooked) for sight in crew.seen)
+
+
+async def test_a_model_that_is_built_is_news_once() -> None:
+    """What is shown is kept in the job's events: a member that says the same for ever fills nobody's disk."""
+    crew = Crew(rounds=1)
+
+    def repeats(rank: int, told: Any) -> Message | None:
+        if rank == 0 and isinstance(told, Prepare):
+            for _ in range(20):
+                crew._tasks.append(asyncio.create_task(crew.say(0, Prepared(state=FIRST, parameters=3, values=3))))
+        return None
+
+    crew.instead = repeats
+    await crew.train()
+    assert [event.rank for event in crew.seen if isinstance(event, MemberReady)].count(0) == 1

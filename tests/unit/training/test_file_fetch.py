@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -181,3 +182,99 @@ async def test_not_even_most_are_believed_where_the_accepted_state_is_here(tmp_p
     liars.fetch._fits = lambda file: file.read_bytes() == MODEL
     with pytest.raises(JobFailed, match="not those of the accepted state"):
         await liars.into(tmp_path / "model")
+
+
+class Stubborn:
+    """Members of whom some say what they like for as long as they are asked, and the others send the file."""
+
+    def __init__(self, says: Callable[[int], tuple[FilePart, bytes]], liars: int, honest: int) -> None:
+        """`says(number)`: what each liar says as its part of that number; each waits a millisecond before it."""
+        self.members = Members(*[MODEL] * (liars + honest))
+        self._says = says
+        self._liars = range(liars)
+        self._tasks: list[asyncio.Task[None]] = []
+        honestly = self.members.ask
+
+        def ask(rank: int, wanted: SendFile) -> None:
+            if rank in self._liars and wanted.whole:
+                self._tasks.append(asyncio.create_task(self._lie(rank)))
+            else:
+                honestly(rank, wanted)
+
+        self.members.fetch._ask = ask
+
+    async def _lie(self, rank: int) -> None:
+        for number in itertools.count():
+            part, payload = self._says(number)
+            await self.members.fetch.heard(rank, part, memoryview(payload))
+            await asyncio.sleep(0.001)
+
+    async def into(self, target: Path) -> bytes:
+        try:
+            async with asyncio.timeout(10):
+                return await self.members.fetch.into(list(self.members.files), target)
+        finally:
+            for task in self._tasks:
+                task.cancel()
+
+
+def _first(number: int) -> tuple[FilePart, bytes]:
+    return FilePart(what="model", offset=0, total=len(MODEL), sha256=SHA256), MODEL[:1000]
+
+
+USELESS: dict[str, Callable[[int], tuple[FilePart, bytes]]] = {
+    "its first part again and again": _first,
+    "that it has the file": lambda _: (_first(0)[0], b""),
+    "parts of another request": lambda _: (
+        FilePart(what="model", offset=9, total=len(MODEL), sha256=SHA256),
+        MODEL[:10],
+    ),
+}
+
+
+@pytest.mark.parametrize("says", USELESS.values(), ids=USELESS)
+async def test_who_says_something_for_ever_and_nothing_of_the_file_is_given_up(
+    says: Callable[[int], tuple[FilePart, bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_fetch, "PATIENCE_S", 0.2)
+    assert await Stubborn(says, 1, 1).into(tmp_path / "model") == SHA256
+    with pytest.raises(JobFailed, match="no part of the file came"):
+        await Stubborn(says, 1, 0).into(tmp_path / "alone")
+
+
+async def test_who_sends_the_file_byte_by_byte_is_given_up_where_there_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_fetch, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(file_fetch, "LEAST_BYTES_S", 100_000)
+
+    def drips(number: int) -> tuple[FilePart, bytes]:
+        part = FilePart(what="model", offset=number, total=len(MODEL), sha256=SHA256)
+        return part, MODEL[number : number + 1]
+
+    assert await Stubborn(drips, 1, 1).into(tmp_path / "model") == SHA256
+
+
+async def test_who_gave_another_file_than_the_accepted_state_is_asked_no_more_whatever_it_claims(
+    tmp_path: Path,
+) -> None:
+    members = Members(MODEL)
+    sent = 0
+
+    async def send(rank: int, wanted: SendFile) -> None:
+        await members._send(rank, wanted)
+        await members.fetch.heard(
+            rank, FilePart(what="model", offset=0, total=1, sha256=b"%032d" % sent), memoryview(b"")
+        )
+
+    def ask(rank: int, wanted: SendFile) -> None:
+        nonlocal sent
+        sent += 1
+        members.files[0] = b"%d" % sent * 1000
+        members._tasks.append(asyncio.create_task(send(rank, wanted)))
+
+    members.fetch._ask = ask
+    members.fetch._fits = lambda file: sent >= 20  # so that the test ends
+    with pytest.raises(JobFailed, match="not those of the accepted state"):
+        await members.into(tmp_path / "model")
+    assert sent == 1

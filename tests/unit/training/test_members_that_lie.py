@@ -11,7 +11,7 @@ from axonp2p.jobs.aggregation import MEAN, Rule
 from axonp2p.training.disputes import Disputes, Verdict
 from axonp2p.training.messages import RoundDone
 from axonp2p.training.suspects import sure_liars
-from tests.laboratory.lying_members import play
+from tests.laboratory.lying_members import ROUNDS, LyingJob, play
 from tests.unit.training.conversation import OTHER, SECOND, THIRD, round_done
 
 GOOD, BAD = b"g" * 32, b"b" * 32
@@ -112,3 +112,13 @@ def test_jobs_with_as_many_liars_as_may_be(first: int, tmp_path: Path) -> None:
         outcome = play(seed, tmp_path)
         assert not outcome.wrong, (seed, outcome.wrong)
         assert not outcome.given_up, (seed, outcome.given_up)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_owners_that_say_that_honest_members_were_late_have_nobody_dropped(seed: int) -> None:
+    """All liars say it, each of its own slice, round for round, and of whom they choose."""
+    job = LyingJob(seed)
+    job._together = "too late"
+    outcome = job.run()
+    assert not outcome.wrong, outcome.wrong
+    assert outcome.accepted == ROUNDS

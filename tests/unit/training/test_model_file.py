@@ -89,7 +89,16 @@ def test_a_file_that_does_not_say_where_its_values_stand_is_not_believed(
     assert not holds(file, *kept), "it has to have all of them"
 
 
-@pytest.mark.parametrize("junk", [b"", b"x", b"\xff" * 64, (2).to_bytes(8, "little") + b"[]"])
+DEEP = b'{"w":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+DEEP_WORDS = b'{"__metadata__":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [b"", b"x", b"\xff" * 64]
+    + [len(header).to_bytes(8, "little") + header for header in (b"[]", b'{"\xff":1}', DEEP, DEEP_WORDS)],
+    ids=["empty", "short", "long header", "list", "no text", "deep", "deep words"],
+)
 def test_junk_is_no_file(junk: bytes, kept: tuple[Path, Model], tmp_path: Path) -> None:
     file = tmp_path / "model"
     file.write_bytes(junk)

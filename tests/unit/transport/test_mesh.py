@@ -13,6 +13,7 @@ import pytest
 
 from axonp2p.errors import MalformedMessage, MessageTooLarge, PeerMisbehaved, Refused, Unreachable
 from axonp2p.identity.keys import PrivateKey
+from axonp2p.transport import link
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.link import MeshMember
 from axonp2p.transport.mesh import Mesh, MeshPatience
@@ -424,3 +425,17 @@ async def test_a_member_to_which_there_is_nothing_to_carry_is_not_dialled_for_ev
         first.mesh.post(1, b"a word")
         assert await first.losses.get() == (1, "nobody there")
         assert dialled.called
+
+
+async def test_words_beside_without_end_are_dealt_with_at_a_pace(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "WORDS_AT_ONCE", 5.0)
+    monkeypatch.setattr(link, "WORDS_A_SECOND", 0.1)
+    await job.grow(2)
+    first, second = job.members
+    asides = [Aside(first), Aside(second)]
+    job.tell_all()
+    assert [await aside.news.get() for aside in asides] == [("up", 1), ("up", 0)]
+    for _ in range(20):
+        await first.mesh.say(1, Nod())
+    await asyncio.sleep(0.3)
+    assert asides[1].news.qsize() == 5

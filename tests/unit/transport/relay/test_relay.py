@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from contextlib import suppress
 
 import pytest
 
-from axonp2p.errors import AxonError, BadSignature, Refused, Unreachable
+from axonp2p.errors import AxonError, BadSignature, Refused, TooOften, Unreachable
 from axonp2p.identity.keys import PrivateKey
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.transport import connections, listener
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.dialer import dial
 from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.relay import registration
 from axonp2p.transport.relay import server as relay_server
+from axonp2p.transport.relay.messages import FromRegistered, OpenStream, RegisterAtRelay, RelayTerms
 from axonp2p.transport.relay.splice import End
 from axonp2p.transport.relay.tunnel import ask_relay, connect_through
 from axonp2p.transport.session import Session
 from axonp2p.transport.ways import Place
 from axonp2p.wire.codec import Message
+from tests.unit.transport.relay.conftest import Relay
 
-ME = PrivateKey.generate()
+ME, STRANGER = PrivateKey.generate(), PrivateKey.generate()
 
 
 class Word(Message, tag=True, frozen=True):
@@ -229,3 +235,106 @@ async def test_a_peer_that_does_not_come_is_waited_for_only_so_long(relays, monk
 
 async def _never(*_: object) -> None:
     await asyncio.Event().wait()
+
+
+class FromWherever:
+    """A stranger's relay, which names as its callers whom it likes."""
+
+    def __init__(self, hidden, relay: PeerId = STRANGER.peer_id) -> None:
+        self.listener, self.relay = hidden.host.listener, relay
+        self._lines: list[socket.socket] = []
+        self._taking: list[asyncio.Task[None]] = []
+
+    async def brings(self, caller: str) -> asyncio.Task[None]:
+        """A caller that says nothing; the task ends when it is refused or cut off."""
+        near, far = socket.socketpair()
+        self._lines.append(far)
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.connect_accepted_socket(asyncio.Protocol, near)
+
+        async def ready() -> None:
+            pass
+
+        taking = asyncio.create_task(self.listener.take_in(transport, caller, self.relay, ready))
+        self._taking.append(taking)
+        await asyncio.sleep(0.01)
+        return taking
+
+    async def stop(self) -> None:
+        for taking in self._taking:
+            taking.cancel()
+        await asyncio.gather(*self._taking, return_exceptions=True)
+        for line in self._lines:
+            line.close()
+
+
+async def test_made_up_callers_count_by_the_relay_that_brought_them(relays, monkeypatch) -> None:
+    monkeypatch.setattr(connections, "MOST_OF_ONE", 3)
+    hidden = await relays.hidden()
+    stranger = FromWherever(hidden)
+    for number in range(3):
+        assert not (await stranger.brings(f"192.0.2.{number}")).done()
+    refused = await stranger.brings("192.0.2.9")
+    with pytest.raises(TooOften):
+        await refused
+    assert not (await FromWherever(hidden, ME.peer_id).brings("192.0.2.9")).done(), (
+        "another relay has places of its own"
+    )
+    await stranger.stop()
+
+
+async def test_a_relay_brings_so_many_callers_a_second_and_no_more_whatever_their_addresses(
+    relays, monkeypatch
+) -> None:
+    monkeypatch.setattr(connections, "OPENED_AT_ONCE", 3.0)
+    monkeypatch.setattr(connections, "OPENED_A_SECOND", 0.1)
+    hidden = await relays.hidden()
+    stranger = FromWherever(hidden)
+    for number in range(3):
+        assert not (await stranger.brings(f"192.0.2.{number}")).done()
+    with pytest.raises(TooOften):
+        await (await stranger.brings("192.0.2.9"))
+    await stranger.stop()
+
+
+async def test_what_a_relay_says_of_its_callers_costs_no_household_its_places(relays, monkeypatch) -> None:
+    """It names as its callers a household that calls directly as well."""
+    seen: list[Session] = []
+
+    async def serve(session: Session) -> None:
+        seen.append(session)
+        session.admit()
+        await session.ended.wait()
+
+    relay = await relays.relay()
+    monkeypatch.setattr(listener, "MOST_SESSIONS_OF_ONE", 2)
+    hidden = await relays.hidden(serve, relay)
+    through = [await dial(ME, hidden.at(relay), called="peer otter") for _ in range(2)]
+    with pytest.raises(AxonError):
+        await dial(ME, hidden.at(relay), called="peer otter")
+    direct = await hidden.host.dial()
+    assert [session.address for session in seen] == ["127.0.0.1"] * 3
+    assert len({session.source for session in seen}) == 2
+    for session in (*through, direct):
+        await session.close()
+
+
+async def test_a_relay_that_announces_streams_without_end_has_few_of_them_dialled(relays, hosts, monkeypatch) -> None:
+    """For each of them this side opens a connection to the relay, which may be a stranger's own machine."""
+    monkeypatch.setattr(registration, "ORDERS_AT_ONCE", 3.0)
+    monkeypatch.setattr(registration, "ORDERS_A_SECOND", 0.1)
+    refused: list[FromRegistered] = []
+
+    async def serve(session: Session) -> None:
+        await session.receive(RegisterAtRelay)
+        await session.send(RelayTerms(streams=9, hourly_bytes=0, stream_s=60))
+        for number in range(20):
+            await session.send(OpenStream(ticket=f"{number:032x}", caller="192.0.2.1"))
+        while True:
+            refused.append((await session.receive(FromRegistered))[0])
+
+    relay = Relay(await hosts.start(serve), None, None)
+    hidden = await relays.hidden()
+    await hidden.register(relay)
+    await asyncio.sleep(0.5)
+    assert len(refused) == 3
