@@ -17,6 +17,8 @@ from axonp2p.wire.envelope import Signed
 from tracker.log_store import TABLES, Appender, stored
 
 AT_ONCE = 4096
+MOST_CURSORS = 1024
+"""Other trackers of which `relays` and `follows` say how far they are; those that moved last."""
 
 
 def make_ledger_tables(database: sqlite_utils.Database) -> None:
@@ -43,6 +45,17 @@ def make_ledger_tables(database: sqlite_utils.Database) -> None:
         _take_over(database)
     if before or had_no_standing:
         _let_own_stand(database)
+
+
+def forget_old_cursors(database: sqlite_utils.Database, table: str) -> None:
+    """Of trackers that are too many, those that were told, or followed, longest ago: they begin anew, should they come.
+
+    Each moves by a new row.
+    """
+    database.execute(
+        f"DELETE FROM {table} WHERE rowid IN"  # noqa: S608 (a name of ours)
+        f" (SELECT rowid FROM {table} ORDER BY rowid DESC LIMIT -1 OFFSET {MOST_CURSORS})"
+    )
 
 
 def _put_aside(database: sqlite_utils.Database) -> bool:

@@ -124,7 +124,8 @@ class Routes:
 
     async def voidings(self, request: web.Request) -> web.Response:
         """A conviction, with its evidence."""
-        return reply(await self._ledger.void(await read_message(request, VoidingHandedIn, VOIDING_LIMIT)))
+        handed_in = await read_message(request, VoidingHandedIn, VOIDING_LIMIT)
+        return reply(await self._ledger.void(handed_in, source_of(_address(request))))
 
     async def evidence(self, request: web.Request) -> web.Response:
         """Why a conviction was believed."""
