@@ -23,7 +23,7 @@ STRANGERS_A_DAY_OF_ONE = 5000
 STRANGERS_A_DAY = 100_000
 """The same in all: 90 MB of log a day at the most."""
 CHECKED_A_SECOND_OF_ONE, CHECKED_AT_ONCE_OF_ONE = 200.0, 4000.0
-"""Receipts and tokens of one household whose signatures are looked at: a fiftieth of a core, and a late day's at once."""
+"""Receipts and tokens of one household whose signatures are looked at: a fiftieth of a core, and a day's backlog."""
 NEW_A_SECOND_OF_ONE, NEW_AT_ONCE_OF_ONE = 20.0, 50_000.0
 """New receipts on reservations of this tracker or a trusted one, by household: a hundred machines with a round every
 five seconds. A key, its row and its reservations cost nothing, and an entry stays for good."""

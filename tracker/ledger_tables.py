@@ -7,9 +7,11 @@ the entries, made of nothing but them: `receipts` with the ids of `names` for ke
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import sqlite_utils
 
-from axonp2p.errors import LogDamaged
+from axonp2p.errors import LogDamaged, PeerMisbehaved
 from axonp2p.ledger.receipt import DoublySigned, Receipt
 from axonp2p.reservation.token import Token
 from axonp2p.wire.codec import decode_as
@@ -87,13 +89,16 @@ def _take_over(database: sqlite_utils.Database) -> None:
 
 def _let_own_stand(database: sqlite_utils.Database) -> None:
     """What was taken on reservations of this tracker before there was a rule for it."""
-    found = database.execute("SELECT payload FROM tokens WHERE used = 1").fetchall()
-    tokens = {token.uuid: token for token in (decode_as(payload, Token, Token.LIMIT) for (payload,) in found)}
+    tokens = {}
+    for (payload,) in database.execute("SELECT payload FROM tokens WHERE used = 1").fetchall():
+        with suppress(PeerMisbehaved):  # a damaged one is as good as none
+            token = decode_as(payload, Token, Token.LIMIT)
+            tokens[token.uuid] = token
     for number in [number for (number,) in database.execute("SELECT entry FROM receipts WHERE counts > 0").fetchall()]:
         try:
             receipt = stored(database, number).receipt
         except LogDamaged:
             continue
-        token = tokens.get(receipt.reservation)
-        if token is not None and token.client == receipt.client and receipt.peer in token.peers:
+        given = tokens.get(receipt.reservation)
+        if given is not None and given.client == receipt.client and receipt.peer in given.peers:
             database.execute("UPDATE receipts SET stands = 1 WHERE entry = ?", [number])
