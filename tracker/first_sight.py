@@ -1,4 +1,4 @@
-"""What is to be said of receipts before any signature is looked at (pure).
+"""What is to be said of receipts before any signature is looked at.
 
 A made-up receipt costs its maker two signatures. Its check costs a tracker as much, and where somebody has thousands
 checked, everybody else waits. So a claim is read first: a receipt of a machine that nobody announced here, on a
