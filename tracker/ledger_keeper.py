@@ -103,6 +103,8 @@ class LedgerKeeper:
         self._sums = _Sums(Books(), Standing(vouched))
         # One message's signatures are checked after the other's: all of a flood's at once would take every core.
         self._opening = asyncio.Semaphore(1)
+        self._ordering = asyncio.Semaphore(1)
+        """The same for putting all keys in order: there may be a million."""
         self.on_news: Callable[[], None] = lambda: None
 
     def load(self) -> int:
@@ -212,7 +214,10 @@ class LedgerKeeper:
         if asked.job:
             books = await self._database.read(lambda database: _add_all(database, Books(), asked.job))
             return await _answer(_Sums(books, Standing()), asked)
-        return await _answer(self._sums, asked)
+        if asked.keys:
+            return await _answer(self._sums, asked)
+        async with self._ordering:
+            return await _answer(self._sums, asked)
 
 
 async def _answer(sums: _Sums, asked: BalancesAsked) -> Balances:
