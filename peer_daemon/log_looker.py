@@ -65,6 +65,7 @@ class LogLooker:
         try:
             with one_look("a look at a log"):
                 watched = await asyncio.to_thread(read_watched, self._home)
+                watched.trusted = lambda tracker: self._lines.health.is_trusted(tracker, self._clock.now())
                 found = await self._look_at_one(watched)
                 await asyncio.to_thread(keep_watched, self._home, watched)
         except (AxonError, OSError) as error:

@@ -41,7 +41,7 @@ from tracker.log_routes import LogRoutes
 from tracker.log_scrub import LogScrub
 from tracker.log_watcher import LogWatcher
 from tracker.metrics import Metrics
-from tracker.owing import Owing, vouched_clients
+from tracker.owing import NOBODY_VOUCHED_FIX, Owing, vouched_clients
 from tracker.own_address import reachable_host
 from tracker.own_tracker_row import OwnTrackerRow, database_name
 from tracker.prober import Prober
@@ -100,7 +100,8 @@ class Tracker:
             machine=lambda peer: Machine(index.knows(peer), index.offer_of(peer, clock.now())),
         )
         self.ledger = LedgerKeeper(self._database, trust, vouched, clock)
-        owing = Owing(settings.owing, settings.owing_credits, vouched)
+        self._owing = owing = Owing(settings.owing, settings.owing_credits, vouched)
+        self.ledger.budget.exempt = lambda source: self._sync is not None and self._sync.book.is_trusted_source(source)
         self.issuer = Issuer(self.key, self._database, index, owing, self.ledger.standing_of)
         self._log = LogKeeper(self.key, self._database, clock)
 
@@ -152,7 +153,9 @@ class Tracker:
         lost = await asyncio.to_thread(self._log.load, name)
         self._database.start()
         if lost is not None:
-            others = dict.fromkeys([*self._others, *self._remembered.read().trackers])
+            known_by = self._public[0] if self._public else reachable_host(host)
+            dials = DialPolicy(lambda: [known_by])
+            others = dict.fromkeys(self._remembered.read().trackers, dials) | dict.fromkeys(self._others)
             name = await heal(self._database, self.ledger, lost, name, others)
         await asyncio.to_thread(self._log.begin, name)
         self._measure()
@@ -165,6 +168,8 @@ class Tracker:
         self.hosting.trackers = lambda: [str(address), *self._joined().book.trusted()]
         await self.hosting.start()
         log.info("tracker listens", at=address.host_port, rows=rows, receipts=receipts)
+        if self._owing.trouble:
+            log.warning(self._owing.trouble, fix=NOBODY_VOUCHED_FIX)
         return address
 
     def _share(self, address: PinnedAddress, database: str) -> None:
@@ -195,7 +200,7 @@ class Tracker:
 
     def _trouble(self) -> str:
         cannot = f"it cannot store anything: {self._database.trouble}" if self._database.trouble else ""
-        return "; ".join(filter(None, (cannot, self.scrub.trouble)))
+        return "; ".join(filter(None, (cannot, self.scrub.trouble, self._owing.trouble)))
 
     def _joined(self) -> Synchronisation:
         if self._sync is None:

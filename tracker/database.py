@@ -27,13 +27,15 @@ from tracker.ledger_tables import make_ledger_tables
 
 log = get_logger(__name__)
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 MOST_TOGETHER = 256
 """Changes in one commit."""
 CACHE_KIB = 32 * 1024
 """What SQLite may keep of the file in memory, for each of the two connections: the ends of its indexes fit in."""
 MOST_WAITING = 4096
 """Changes that may wait; over that, requests are refused as busy."""
+MOST_READS_WAITING = 1024
+"""The same for what is read, some of which goes through a million rows."""
 
 TOLD_EVERY_S = 60.0
 """A disk that fails for one caller and not for the next is told in the log this often."""
@@ -76,6 +78,7 @@ class Database:
         self._writing = _open(path)
         self._reading = _open(path)
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="database-reader")
+        self._reads = 0
         self._writer: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -111,11 +114,19 @@ class Database:
         return await done
 
     async def read(self, work: Work[T]) -> T:
-        """What `work` reads from all that is committed, in a thread of its own. Raises `Busy` when the disk fails."""
+        """What `work` reads from all that is committed, in a thread of its own.
+
+        Raises `Busy` when the disk fails, or too much waits to be read.
+        """
+        if self._reads >= MOST_READS_WAITING:
+            raise Busy("too much waits to be read", fix="ask again in a few seconds")
+        self._reads += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._readers, work, self._reading)
         except sqlite3.Error as error:
             raise _refused(error) from error
+        finally:
+            self._reads -= 1
 
     async def close(self) -> None:
         """Write what waits and close the file."""

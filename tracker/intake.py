@@ -22,6 +22,14 @@ STRANGERS_A_DAY_OF_ONE = 5000
 """New receipts on the tokens of nobody whom this tracker trusts, by the household that pushes them: one every 17 s."""
 STRANGERS_A_DAY = 100_000
 """The same in all: 90 MB of log a day at the most."""
+CHECKED_A_SECOND_OF_ONE, CHECKED_AT_ONCE_OF_ONE = 200.0, 4000.0
+"""Receipts and tokens of one household whose signatures are looked at: a fiftieth of a core, and a day's backlog."""
+NEW_A_SECOND_OF_ONE, NEW_AT_ONCE_OF_ONE = 20.0, 50_000.0
+"""New receipts on reservations of this tracker or a trusted one, by household: a hundred machines with a round every
+five seconds. A key, its row and its reservations cost nothing, and an entry stays for good."""
+CONVICTIONS_A_DAY_OF_ONE = 50
+CONVICTIONS_A_DAY = 2000
+"""Each may come with 208 KiB of evidence, which stays for good."""
 RECEIPTS_A_SECOND = 4
 """Of one peer, for each second of its reservation: no round is shorter for long."""
 RECEIPTS_AT_ONCE = 100
@@ -67,34 +75,75 @@ NOBODY = Trust()
 
 
 class Budget:
-    """What strangers may add to the log. One thread at a time uses it."""
+    """What may be checked, and added to the log, for each household, or log, that shows it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self.exempt: Callable[[str], bool] = lambda source: False
+        """Whether a source is the household of a trusted tracker, which passes on what it took itself."""
+        self._checks = RateLimit(CHECKED_A_SECOND_OF_ONE, CHECKED_AT_ONCE_OF_ONE)
+        self._reserved = RateLimit(NEW_A_SECOND_OF_ONE, NEW_AT_ONCE_OF_ONE)
         self._of_one = RateLimit(STRANGERS_A_DAY_OF_ONE / DAY_S, STRANGERS_A_DAY_OF_ONE)
         self._in_all = RateLimit(STRANGERS_A_DAY / DAY_S, STRANGERS_A_DAY)
+        self._convictions = RateLimit(CONVICTIONS_A_DAY_OF_ONE / DAY_S, CONVICTIONS_A_DAY_OF_ONE)
+        self._all_convictions = RateLimit(CONVICTIONS_A_DAY / DAY_S, CONVICTIONS_A_DAY)
 
-    def charge(self, source: str) -> None:
-        """One more receipt that this source is the first to show. Raises `TooOften`."""
+    def charge_checks(self, source: str, signed: int) -> None:
+        """So many receipts and tokens are to be checked for this source. Raises `TooOften`. For the event loop."""
+        if source and not self.exempt(source):
+            self._checks.charge(source, self._clock.monotonic(), signed)
+
+    def charge_new(self, source: str, reserved: int, strangers: int) -> None:
+        """So many receipts are new, on reservations of trusted trackers and on others; all of them or none count.
+
+        Raises `TooOften`. For the thread that writes.
+        """
         now = self._clock.monotonic()
+        if source and reserved and not self.exempt(source):
+            self._reserved.charge(source, now, reserved)
+        if source and strangers:
+            try:
+                self._charge_both(self._of_one, self._in_all, source, strangers)
+            except TooOften as error:
+                if reserved and not self.exempt(source):
+                    self._reserved.refund(source, reserved)
+                raise TooOften(
+                    "too many receipts on reservations of trackers that this one does not trust",
+                    fix="hand them in later, or to the tracker that gave the reservations",
+                    wait_s=min(error.wait_s, 3600.0),
+                ) from error
+
+    def charge_conviction(self, source: str) -> None:
+        """One more that this source is the first to show. Raises `TooOften`. For the thread that writes."""
+        if source and not self.exempt(source):
+            try:
+                self._charge_both(self._convictions, self._all_convictions, source, 1)
+            except TooOften as error:
+                fix = "hand it in later, or to another tracker"
+                raise TooOften("too many convictions", fix=fix, wait_s=min(error.wait_s, 3600.0)) from error
+
+    def _charge_both(self, of_one: RateLimit, in_all: RateLimit, source: str, cost: float) -> None:
+        now = self._clock.monotonic()
+        of_one.charge(source, now, cost)
         try:
-            self._of_one.charge(source, now)
-            self._in_all.charge("everybody", now)
-        except TooOften as error:
-            raise TooOften(
-                "too many receipts on reservations of trackers that this one does not trust",
-                fix="hand them in later, or to the tracker that gave the reservations",
-                wait_s=min(error.wait_s, 3600.0),
-            ) from error
+            in_all.charge("everybody", now, cost)
+        except TooOften:
+            of_one.refund(source, cost)
+            raise
 
 
 def check_stranger(trust: Trust, issuer: PeerId, receipt: Receipt, machine: Machine) -> None:
     """Raise `Refused` unless something speaks for a receipt whose reservation nobody gave that this tracker trusts."""
     if not (trust.known(issuer) or machine.known):
-        raise Refused(
-            f"its reservation is of {short(issuer)}, which is no tracker that this one knows,"
-            f" and {short(receipt.peer)} has no row here"
-        )
+        raise Refused(why_unknown(issuer, receipt.peer))
+
+
+def why_unknown(issuer: PeerId, peer: PeerId) -> str:
+    """What the sender of such a receipt is told."""
+    return (
+        f"its reservation is of {short(issuer)}, which is no tracker that this one knows,"
+        f" and {short(peer)} has no row here"
+    )
 
 
 def check_number(receipt: Receipt, token: Token) -> None:

@@ -15,7 +15,7 @@ import msgspec
 import sqlite_utils
 
 from axonp2p.clock import Clock, SystemClock
-from axonp2p.errors import LogDamaged, PeerMisbehaved, Refused, TooOften
+from axonp2p.errors import LogDamaged, PeerMisbehaved, Refused
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.balances import Books
 from axonp2p.ledger.receipt import (
@@ -32,9 +32,10 @@ from axonp2p.ledger.voiding import EvidenceTold, VoidingHandedIn, VoidingKept, s
 from axonp2p.logs import get_logger
 from tracker.admission import is_new_receipt
 from tracker.database import Database
+from tracker.first_sight import stored_among, without_ground
 from tracker.index_mending import mend_newest
 from tracker.intake import NOBODY, Budget, Machine, Trust, check_number, check_stranger
-from tracker.log_store import HALVES, HALVES_THAT_STAND, Appender, Stored
+from tracker.log_store import HALVES, HALVES_THAT_STAND, Appender, Stored, TakenBack
 from tracker.promised import Brought, Promised, Promises, open_tokens
 from tracker.standing import Standing
 from tracker.voidings import open_handed_in, store_voiding, tell_evidence
@@ -42,6 +43,8 @@ from tracker.voidings import open_handed_in, store_voiding, tell_evidence
 log = get_logger(__name__)
 
 _REASON_LENGTH = 300
+MOST_VOICES = 54
+"""What a conviction costs to check, in receipts: so many voices its evidence may have, each read as well."""
 COMPARED_AT_START = 20_000
 """Entries whose rows in the index are held to them before anything is summed: a second. Others while it runs."""
 
@@ -94,9 +97,14 @@ class LedgerKeeper:
         """`vouched`: clients that the operator vouches for, see `Standing`."""
         self._database = database
         self._trust = trust
-        self._budget = Budget(clock or SystemClock())
+        self.budget = Budget(clock or SystemClock())
+        """What sources may have checked and stored."""
         self._vouched = vouched
         self._sums = _Sums(Books(), Standing(vouched))
+        # One message's signatures are checked after the other's: all of a flood's at once would take every core.
+        self._opening = asyncio.Semaphore(1)
+        self._ordering = asyncio.Semaphore(1)
+        """The same for putting all keys in order: there may be a million."""
         self.on_news: Callable[[], None] = lambda: None
 
     def load(self) -> int:
@@ -142,9 +150,14 @@ class LedgerKeeper:
         come from another tracker. `source` is charged for those of strangers; nobody when it is empty. Raises
         `TooOften` when it pushed too many, `Busy`, and `LogDamaged`.
         """
-        opened = await asyncio.to_thread(_open_all, receipts, tokens)
+        self.budget.charge_checks(source, len(receipts) + len(tokens))
+        refused = await self._refused_at_sight(receipts, tokens) if source else {}
+        if len(refused) == len(receipts):
+            return ReceiptsKept(new=0, known=0, reasons={str(index): reason for index, reason in refused.items()})
+        async with self._opening:
+            opened = await asyncio.to_thread(_open_all, receipts, tokens, refused)
         peers = {receipt.peer for _, receipt in opened.receipts if isinstance(receipt, Receipt)}
-        taking = _Taking(self._trust, {peer: self._trust.machine(peer) for peer in peers}, self._budget, source)
+        taking = _Taking(self._trust, {peer: self._trust.machine(peer) for peer in peers}, self.budget, source)
         kept, new = await self._database.write(lambda database: _store(database, opened, taking, relayed=relayed))
         for receipt, instead_of in new:
             if receipt is not None:
@@ -157,12 +170,32 @@ class LedgerKeeper:
             self.on_news()
         return kept
 
-    async def void(self, handed_in: VoidingHandedIn) -> VoidingKept:
-        """Keep a conviction whose evidence convicts: what it is about counts no more. Durable when this returns."""
-        opened = await asyncio.to_thread(open_handed_in, handed_in)
+    async def _refused_at_sight(self, receipts: Sequence[DoublySigned], tokens: Sequence[bytes]) -> dict[int, str]:
+        groundless = without_ground(receipts, tokens, self._trust)
+        if not groundless:
+            return {}
+        wanted = {one.reserved for one in groundless.values()}
+        stored = await self._database.read(lambda database: stored_among(database, wanted))
+        return {index: one.reason for index, one in groundless.items() if one.reserved not in stored}
+
+    async def void(self, handed_in: VoidingHandedIn, source: str = "") -> VoidingKept:
+        """Keep a conviction whose evidence convicts: what it is about counts no more. Durable when this returns.
+
+        `source` is charged as in `keep`. Raises `TooOften`.
+        """
+        self.budget.charge_checks(source, MOST_VOICES)
+        async with self._opening:
+            opened = await asyncio.to_thread(open_handed_in, handed_in)
         if isinstance(opened, str):
             return VoidingKept(new=False, reason=opened)
-        kept, taken_back = await self._database.write(lambda database: store_voiding(database, opened, self._trust))
+
+        def store(database: sqlite_utils.Database) -> tuple[VoidingKept, TakenBack]:
+            stored = store_voiding(database, opened, self._trust)
+            if stored[0].new:
+                self.budget.charge_conviction(source)
+            return stored
+
+        kept, taken_back = await self._database.write(store)
         if taken_back.receipts:
             self._books.take_back(taken_back.client, taken_back.peer, taken_back.flops, taken_back.receipts)
             self._sums.standing.take_back(taken_back.client, taken_back.peer, taken_back.stood)
@@ -181,7 +214,10 @@ class LedgerKeeper:
         if asked.job:
             books = await self._database.read(lambda database: _add_all(database, Books(), asked.job))
             return await _answer(_Sums(books, Standing()), asked)
-        return await _answer(self._sums, asked)
+        if asked.keys:
+            return await _answer(self._sums, asked)
+        async with self._ordering:
+            return await _answer(self._sums, asked)
 
 
 async def _answer(sums: _Sums, asked: BalancesAsked) -> Balances:
@@ -195,8 +231,9 @@ async def _answer(sums: _Sums, asked: BalancesAsked) -> Balances:
     return Balances(balances=ordered, receipts=sums.books.taking_part(keys))
 
 
-def _open_all(receipts: Iterable[DoublySigned], tokens: Iterable[bytes]) -> _Opened:
-    return _Opened([(doubly, _open(doubly)) for doubly in receipts], open_tokens(tokens))
+def _open_all(receipts: Sequence[DoublySigned], tokens: Iterable[bytes], refused: Mapping[int, str]) -> _Opened:
+    said = [(doubly, refused.get(index) or _open(doubly)) for index, doubly in enumerate(receipts)]
+    return _Opened(said, open_tokens(tokens))
 
 
 def _open(doubly: DoublySigned) -> Receipt | str:
@@ -219,13 +256,15 @@ class _Taking:
     budget: Budget
     source: str
 
-    def check(self, receipt: Receipt, promised: Promised) -> None:
-        """Raise `Refused`, or `TooOften`, for a new one that is not to be taken."""
+    def check(self, receipt: Receipt, promised: Promised) -> bool:
+        """Whether a new one is a stranger's; raises `Refused` when it is not to be taken."""
         token = promised.token
         check_number(receipt, token)
-        if self.source and not self.trust.vouches(token.issuer):
+        if self.trust.vouches(token.issuer):
+            return False
+        if self.source:
             check_stranger(self.trust, token.issuer, receipt, self.machines[receipt.peer])
-            self.budget.charge(self.source)
+        return True
 
     def stands(self, receipt: Receipt, promised: Promised, appender: Appender) -> bool:
         """Whether it counts as earned here, as far as its client has standing."""
@@ -241,6 +280,7 @@ def _store(
 ) -> tuple[ReceiptsKept, list[_New]]:
     promises, appender = Promises(database, opened.brought), Appender(database)
     new: list[_New] = []
+    strangers = 0
     reasons: dict[str, str] = {}
 
     def if_it_counts(one: Stored) -> Stored | None:
@@ -254,17 +294,17 @@ def _store(
             promised = promises.that_fits(receipt.reservation, receipt.client, receipt.peer)
             known = _counted(appender, doubly, receipt)
             if is_new_receipt(receipt, doubly.receipt.payload, promised.promise, _payload(known)):
-                taking.check(receipt, promised)
+                strangers += taking.check(receipt, promised)
                 stands = taking.stands(receipt, promised, appender)
                 appender.add(
                     doubly, receipt, relayed=relayed, instead_of=known.number if known else None, stands=stands
                 )
                 promises.keep(promised)
                 new.append((if_it_counts(Stored(0, doubly, receipt, stands)), if_it_counts(known) if known else None))
-        except TooOften:
-            raise
         except Refused as error:
             reasons[str(index)] = error.message[:_REASON_LENGTH]
+    # Once for all: who is refused as too often shall lose nothing by having asked.
+    taking.budget.charge_new(taking.source, len(new) - strangers, strangers)
     appender.finish()
     known_before = len(opened.receipts) - len(new) - len(reasons)
     return ReceiptsKept(new=len(new), known=known_before, reasons=reasons), new

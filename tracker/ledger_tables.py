@@ -7,9 +7,11 @@ the entries, made of nothing but them: `receipts` with the ids of `names` for ke
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import sqlite_utils
 
-from axonp2p.errors import LogDamaged
+from axonp2p.errors import LogDamaged, PeerMisbehaved
 from axonp2p.ledger.receipt import DoublySigned, Receipt
 from axonp2p.reservation.token import Token
 from axonp2p.wire.codec import decode_as
@@ -17,6 +19,8 @@ from axonp2p.wire.envelope import Signed
 from tracker.log_store import TABLES, Appender, stored
 
 AT_ONCE = 4096
+MOST_CURSORS = 1024
+"""Other trackers of which `relays` and `follows` say how far they are; those that moved last."""
 
 
 def make_ledger_tables(database: sqlite_utils.Database) -> None:
@@ -43,6 +47,17 @@ def make_ledger_tables(database: sqlite_utils.Database) -> None:
         _take_over(database)
     if before or had_no_standing:
         _let_own_stand(database)
+
+
+def forget_old_cursors(database: sqlite_utils.Database, table: str) -> None:
+    """Of trackers that are too many, those that were told, or followed, longest ago: they begin anew, should they come.
+
+    Each moves by a new row.
+    """
+    database.execute(
+        f"DELETE FROM {table} WHERE rowid IN"  # noqa: S608 (a name of ours)
+        f" (SELECT rowid FROM {table} ORDER BY rowid DESC LIMIT -1 OFFSET {MOST_CURSORS})"
+    )
 
 
 def _put_aside(database: sqlite_utils.Database) -> bool:
@@ -74,13 +89,16 @@ def _take_over(database: sqlite_utils.Database) -> None:
 
 def _let_own_stand(database: sqlite_utils.Database) -> None:
     """What was taken on reservations of this tracker before there was a rule for it."""
-    found = database.execute("SELECT payload FROM tokens WHERE used = 1").fetchall()
-    tokens = {token.uuid: token for token in (decode_as(payload, Token, Token.LIMIT) for (payload,) in found)}
+    tokens = {}
+    for (payload,) in database.execute("SELECT payload FROM tokens WHERE used = 1").fetchall():
+        with suppress(PeerMisbehaved):  # a damaged one is as good as none
+            token = decode_as(payload, Token, Token.LIMIT)
+            tokens[token.uuid] = token
     for number in [number for (number,) in database.execute("SELECT entry FROM receipts WHERE counts > 0").fetchall()]:
         try:
             receipt = stored(database, number).receipt
         except LogDamaged:
             continue
-        token = tokens.get(receipt.reservation)
-        if token is not None and token.client == receipt.client and receipt.peer in token.peers:
+        given = tokens.get(receipt.reservation)
+        if given is not None and given.client == receipt.client and receipt.peer in given.peers:
             database.execute("UPDATE receipts SET stands = 1 WHERE entry = ?", [number])

@@ -47,17 +47,17 @@ class LogFetch:
                 new += (await self._ledger.keep(receipts, told.tokens, relayed=True, source=source)).new
             for entry in decoded:
                 if isinstance(entry, Voided):
-                    new += await self._fetch_evidence(line, entry)
+                    new += await self._fetch_evidence(line, entry, source)
             log.info("entries fetched", tracker=line.called, entries=len(decoded), new=new)
             del lacking[: len(decoded)]
         return first + len(page)
 
-    async def _fetch_evidence(self, line: HttpCaller, voided: Voided) -> bool:
+    async def _fetch_evidence(self, line: HttpCaller, voided: Voided, source: str) -> bool:
         """Of a word that makes receipts void; whether it was news."""
         sha256 = open_voiding(voided.voided).evidence
         told = await evidence(line, sha256)
         handed_in = VoidingHandedIn(voided=voided.voided, evidence=told.evidence, tokens=told.tokens, relayed=True)
-        kept = await self._ledger.void(handed_in)
+        kept = await self._ledger.void(handed_in, source)
         if kept.reason:
             log.warning("conviction not taken", tracker=line.called, reason=kept.reason)
         return kept.new

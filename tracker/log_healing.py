@@ -8,7 +8,7 @@ Nobody has what this tracker alone had acknowledged: then it does not start, and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from axonp2p.errors import AxonError, LogDamaged
 from axonp2p.ledger.log_client import heads
@@ -18,6 +18,7 @@ from axonp2p.logs import get_logger
 from axonp2p.supervision import one_look
 from axonp2p.table.tracker_client import line_to
 from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.dial_policy import DialPolicy
 from tracker.database import Database
 from tracker.ledger_keeper import LedgerKeeper
 from tracker.log_fetch import LogFetch
@@ -30,13 +31,18 @@ WITHIN_S = 300.0
 """For one other tracker: some ten thousand entries a minute come over a slow line."""
 
 
-async def heal(database: Database, ledger: LedgerKeeper, last: TreeHead, name: str, others: Iterable[str]) -> str:
-    """The name under which the log goes on, with at least as many entries as `last` had. Raises `LogDamaged`."""
+async def heal(
+    database: Database, ledger: LedgerKeeper, last: TreeHead, name: str, others: Mapping[str, DialPolicy | None]
+) -> str:
+    """The name under which the log goes on, with at least as many entries as `last` had. Raises `LogDamaged`.
+
+    `others` are the addresses of trackers, with what may be dialled of those that strangers named.
+    """
     log.error("the log lost entries", acknowledged=last.size, left=await database.read(log_size))
-    for address in others:
+    for address, dials in others.items():
         if await database.read(log_size) >= last.size:
             break
-        await _fetch_all(LogFetch(database, ledger), address)
+        await _fetch_all(LogFetch(database, ledger), address, dials)
     left = await database.read(log_size)
     if left < last.size:
         raise LogDamaged(
@@ -54,9 +60,9 @@ async def heal(database: Database, ledger: LedgerKeeper, last: TreeHead, name: s
     return fresh
 
 
-async def _fetch_all(fetch: LogFetch, address: str) -> None:
+async def _fetch_all(fetch: LogFetch, address: str, dials: DialPolicy | None) -> None:
     try:
-        async with line_to(PinnedAddress.parse(address)) as line, asyncio.timeout(WITHIN_S):
+        async with line_to(PinnedAddress.parse(address), dials) as line, asyncio.timeout(WITHIN_S):
             with one_look("healing the log"):
                 size, upto = open_head((await heads(line)).own).size, 0
                 while upto < size:

@@ -47,7 +47,8 @@ class LogRoutes:
 
     async def _heads(self, request: web.Request) -> web.Response:
         own, watched = await self._log.head(), self._watched()
-        evidence = [one.evidence for one in watched.convicted[:MOST_EVIDENCE]]
+        convicted = sorted(watched.convicted, key=lambda one: not watched.trusted(one.tracker))
+        evidence = [one.evidence for one in convicted[:MOST_EVIDENCE]]
         return reply(HeadsTold(own=own, seen=watched.heads, evidence=evidence))
 
     async def _consistency(self, request: web.Request) -> web.Response:

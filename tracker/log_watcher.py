@@ -21,6 +21,7 @@ from axonp2p.logs import get_logger
 from axonp2p.supervision import alone, one_look
 from tracker.database import Database
 from tracker.ledger_keeper import LedgerKeeper
+from tracker.ledger_tables import forget_old_cursors
 from tracker.log_fetch import LogFetch
 from tracker.receipt_relay import OtherTracker
 
@@ -49,7 +50,7 @@ class LogWatcher:
         self._database = database
         self._fetch = LogFetch(database, ledger)
         self._others = others
-        self._trusted = trusted
+        self._trusted = self.watched.trusted = trusted
         self._looked: dict[PeerId, Looked] = {}
         self._named: set[tuple[PeerId, str]] = set()
 
@@ -91,7 +92,9 @@ class LogWatcher:
         await asyncio.gather(*following)
 
     def _name_the_convicted(self) -> None:
-        for one in self.watched.convicted:
+        convicted = self.watched.convicted
+        self._named &= {(one.tracker, one.log) for one in convicted}
+        for one in convicted:
             if (one.tracker, one.log) not in self._named:
                 self._named.add((one.tracker, one.log))
                 log.error(
@@ -118,13 +121,19 @@ class LogWatcher:
             log.debug("log not followed", tracker=other.caller.called, reason=reason)
 
     async def _move_cursor(self, head: TreeHead, upto: int) -> None:
-        statement = "INSERT OR REPLACE INTO follows (tracker, log, upto) VALUES (?, ?, ?)"
-        await self._database.write(lambda database: database.execute(statement, [head.tracker, head.log, upto]))
+        await self._database.write(lambda database: _follow_until(database, head, upto))
 
 
 def _write(path: Path, content: bytes) -> None:
     with replacing(path, lasting=True) as file:
         file.write(content)
+
+
+def _follow_until(database: sqlite_utils.Database, head: TreeHead, upto: int) -> None:
+    # Of each tracker one log, and so many trackers: a new log, and a new tracker, cost a stranger nothing.
+    database.execute("DELETE FROM follows WHERE tracker = ?", [head.tracker])
+    database.execute("INSERT INTO follows (tracker, log, upto) VALUES (?, ?, ?)", [head.tracker, head.log, upto])
+    forget_old_cursors(database, "follows")
 
 
 def _cursor(database: sqlite_utils.Database, head: TreeHead) -> int:

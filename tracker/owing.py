@@ -93,6 +93,13 @@ class Owing:
         """Whether nobody is ever refused."""
         return self.rule == OPEN
 
+    @property
+    def trouble(self) -> str:
+        """Why nobody can reserve by this rule; empty when somebody can."""
+        if self.rule != EARNED or self.vouched:
+            return ""
+        return 'nobody can reserve here: owing is "earned", and there are no vouched-clients with whom credit begins'
+
     def check(
         self, balance: Balance, promised: Sequence[PeerPromise], asked: Sequence[PeerPromise], now: float
     ) -> None:
@@ -119,6 +126,7 @@ class Owing:
 
 
 ANY_AMOUNT = Owing()
+NOBODY_VOUCHED_FIX = "[tracker] vouched-clients: ids of clients, 52 letters each: axon credits; or another owing"
 
 
 def vouched_clients(ids: Iterable[str]) -> frozenset[PeerId]:

@@ -7,6 +7,7 @@ A call is answered only by who holds the certificate of the row. What to call an
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine, Sequence
 
 from aiohttp import web
@@ -38,7 +39,9 @@ AGAIN_AFTER_S = 2.0
 MOST_CALLS = 32
 """At once."""
 MOST_WAITING = 500
-"""Calls that wait for their turn; over that, nobody is called."""
+"""Calls that wait for their turn; over that, nobody is called ..."""
+MOST_WAITING_OF_ONE = 40
+"""... and of those that one household (`source_of`) asked for: its rows may name machines that never answer."""
 
 
 class Prober:
@@ -52,6 +55,8 @@ class Prober:
         self._looks = Looks()
         self._room = asyncio.Semaphore(MOST_CALLS)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: Counter[str] = Counter()
+        """By household."""
 
     def add_routes(self, app: web.Application) -> None:
         """POST /v1/report."""
@@ -66,10 +71,10 @@ class Prober:
     def first_look(self, row: Row, source: str) -> bool | None:
         """Whether a peer that announced itself from this IP address can be called; None until it is known."""
         ways = worth_calling(row, source, self._dials)
-        if row.capability is None or not ways or len(self._tasks) >= MOST_WAITING:
+        if row.capability is None or not ways or not self._has_room(source):
             return self._looks.reached(row)
         if self._looks.wanted(row, self._clock.monotonic()):
-            self._start(self._look(row, ways))
+            self._start(self._look(row, ways), source)
         return self._looks.reached(row)
 
     def hear(self, signed: Signed[Report], source: str) -> bool:
@@ -80,14 +85,14 @@ class Prober:
         report = open_signed(signed, Report)
         check_report_time(report, self._clock.now())
         row = self._living(report.peer)
-        if row is None or len(self._tasks) >= MOST_WAITING:
+        if row is None or not self._has_room(source):
             return False
         ways = worth_asking(row, source, self._dials)
         if not ways:
             return False
         hearing = self._reports.hear(report.peer, signed.signer, source_of(source), self._clock.monotonic())
         if hearing is Hearing.PROBE:
-            self._start(self._judge(row, ways))
+            self._start(self._judge(row, ways), source)
         return hearing is Hearing.PROBE
 
     async def _report(self, request: web.Request) -> web.Response:
@@ -125,10 +130,22 @@ class Prober:
         marked = not answers and self._index.mark_silent(row.peer, row.sequence)
         log.info("report checked", peer=short(row.peer), answers=answers, marked=marked)
 
-    def _start(self, work: Coroutine[None, None, None]) -> None:
+    def _has_room(self, source: str) -> bool:
+        return len(self._tasks) < MOST_WAITING and self._waiting[source_of(source)] < MOST_WAITING_OF_ONE
+
+    def _start(self, work: Coroutine[None, None, None], source: str) -> None:
         task = asyncio.create_task(alone("a probe", work), name="probe")
+        household = source_of(source)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._waiting[household] += 1
+
+        def done(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            self._waiting[household] -= 1
+            if not self._waiting[household]:
+                del self._waiting[household]
+
+        task.add_done_callback(done)
 
 
 async def _answers(row: Row, ways: Sequence[Way]) -> bool:

@@ -96,7 +96,7 @@ class Promises:
         if not promises:
             if self._database.execute("SELECT 1 FROM tokens WHERE uuid = ?", [reservation]).fetchone():
                 raise Refused("its reservation belongs to another client")
-            raise Refused(_why_no_promise(self._brought.why_not))
+            raise Refused(why_no_promise(self._brought.why_not))
         # A stranger may send a token of its own with somebody else's UUID: it must not stand in the way of the true.
         return next((one for one in promises if one.is_about(client, peer)), promises[0])
 
@@ -113,7 +113,8 @@ class Promises:
             self._database.execute("UPDATE tokens SET used = 1 WHERE uuid = ? AND used = 0", [token.uuid])
 
 
-def _why_no_promise(why_no_token: str) -> str:
+def why_no_promise(why_no_token: str = "") -> str:
+    """What the sender is told of a receipt on a reservation that is not known; and why a token is not believed."""
     reason = "this tracker did not give its reservation, and no token of it came along"
     return f"{reason} that can be believed: {why_no_token}" if why_no_token else reason
 

@@ -23,6 +23,7 @@ from axonp2p.supervision import one_look
 from axonp2p.transport.http_caller import HttpCaller
 from tracker.database import Database
 from tracker.foreign_tokens import token_of
+from tracker.ledger_tables import forget_old_cursors
 from tracker.log_store import Stored, log_size, receipts_until_voiding
 from tracker.voidings import handed_in_again
 
@@ -174,3 +175,4 @@ def _advance(database: sqlite_utils.Database, other: OtherTracker, upto: int) ->
         "INSERT INTO relays (tracker, database, upto, whole_until) VALUES (?, ?, ?, ?)",
         [other.tracker, other.database, upto, whole_until],
     )
+    forget_old_cursors(database, "relays")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -119,9 +119,10 @@ class Replica:
         else:
             self._fetched[other][number] = digest
 
-    def drop(self, other: PeerId) -> None:
-        """That tracker is not known any more."""
-        self._fetched.pop(other, None)
+    def keep_only(self, others: Collection[PeerId]) -> None:
+        """Whatever is kept of any other tracker is dropped: a stranger is a new one as often as it likes."""
+        for other in [other for other in self._fetched if other not in others]:
+            del self._fetched[other]
 
     def lacks(self, peer: PeerId, sequence: int, name: int) -> bool:
         """Whether a row that another tracker names would take the place of ours."""

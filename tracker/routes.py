@@ -26,7 +26,7 @@ from axonp2p.table.records import LEAST_PING_S, QUERY_LIMIT, Announced, Contacts
 from axonp2p.table.tracker_client import CONTACTS_PATH
 from axonp2p.transport.address import plain_address, source_of
 from axonp2p.transport.http_replies import add_ping, errors_as_refusals, read_message, reply
-from axonp2p.transport.rate_limit import RateLimit
+from axonp2p.transport.rate_limit import BURST, RateLimit
 from axonp2p.wire.codec import PROTOCOL_VERSION
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
 from tracker.admission import open_announced
@@ -42,6 +42,17 @@ EVIDENCE_ASKED_LIMIT = 256
 ANNOUNCES_A_SECOND_OF_ONE, ANNOUNCES_AT_ONCE_OF_ONE = 2.0, 120.0
 """What one key may announce: short jobs, one after the other, change its row twice each."""
 PINGS_A_SECOND = 20.0
+BYTES_OF_A_REQUEST = 32 * 1024
+"""A body costs one request more for each so many bytes: it is read before anything is known of it."""
+LONGEST_BODY_COSTS = 12.0
+"""What a body costs that does not say how long it is."""
+RESERVATION_COSTS = 2.0
+"""A wish is checked, a token signed and stored: more than a question."""
+ROWS_OF_A_QUERY = 50_000
+"""A query looks at all rows, some thousands in a microsecond: it costs one request more for each so many."""
+CONTACTS_COST = 4.0
+SUMS_COST = 20.0
+"""Balances of a job, and the largest earners: all receipts of the one, and all keys for the other, are gone through."""
 
 
 class Routes:
@@ -56,6 +67,7 @@ class Routes:
         self._ledger = ledger
         self._clock = clock
         self._tempo = tempo
+        self._limit = RateLimit()
         self._keys = RateLimit(ANNOUNCES_A_SECOND_OF_ONE, ANNOUNCES_AT_ONCE_OF_ONE)
         self.trouble: Callable[[], str] = lambda: ""
         """What keeps this tracker from its work: a disk that takes nothing, a damaged log; empty when nothing does."""
@@ -66,6 +78,7 @@ class Routes:
         self, metrics: Metrics, limit: RateLimit, extra: Iterable[Callable[[web.Application], None]] = ()
     ) -> web.Application:
         """All of it as one aiohttp application. Each of `extra` adds the addresses of one more part."""
+        self._limit = limit
         app = web.Application(middlewares=[_counted(metrics), errors_as_refusals, _limited(limit, self._clock)])
         app.router.add_post("/v1/announce", self.announce)
         app.router.add_post("/v1/query", self.query)
@@ -107,12 +120,14 @@ class Routes:
     async def query(self, request: web.Request) -> web.Response:
         """Peers that meet a need."""
         asked = await read_message(request, Query, QUERY_LIMIT)
+        self._charge(request, len(self._table.index) / ROWS_OF_A_QUERY)
         found = self._table.index.find(read_need(asked.need), asked.count, self._clock.now(), asked.near)
         return reply(Rows(rows=found.rows, fitting=found.fitting, alive=found.alive))
 
     async def reserve(self, request: web.Request) -> web.Response:
         """A client's wish for a token."""
         signed = await read_message(request, Signed[ReserveRequest], ReserveRequest.LIMIT + ENVELOPE_OVERHEAD)
+        self._charge(request, RESERVATION_COSTS - 1)
         return reply(Reserved(token=await self._issuer.issue(signed, _address(request), self._clock.now())))
 
     async def receipts(self, request: web.Request) -> web.Response:
@@ -124,7 +139,8 @@ class Routes:
 
     async def voidings(self, request: web.Request) -> web.Response:
         """A conviction, with its evidence."""
-        return reply(await self._ledger.void(await read_message(request, VoidingHandedIn, VOIDING_LIMIT)))
+        handed_in = await read_message(request, VoidingHandedIn, VOIDING_LIMIT)
+        return reply(await self._ledger.void(handed_in, source_of(_address(request))))
 
     async def evidence(self, request: web.Request) -> web.Response:
         """Why a conviction was believed."""
@@ -133,12 +149,20 @@ class Routes:
 
     async def balances(self, request: web.Request) -> web.Response:
         """Sums over receipts."""
-        return reply(await self._ledger.balances(await read_message(request, BalancesAsked, BALANCES_ASKED_LIMIT)))
+        asked = await read_message(request, BalancesAsked, BALANCES_ASKED_LIMIT)
+        if asked.job or not asked.keys:
+            self._charge(request, SUMS_COST)
+        return reply(await self._ledger.balances(asked))
 
     async def contacts(self, request: web.Request) -> web.Response:
         """Nodes of the DHT, to begin with."""
+        self._charge(request, CONTACTS_COST + len(self._table.index) / ROWS_OF_A_QUERY)
         rows = self._table.index.dht_rows(ROWS_DRAWN, self._clock.now())
         return reply(Contacts(contacts=contacts_of(rows)))
+
+    def _charge(self, request: web.Request, cost: float) -> None:
+        """More than one request's worth; see `_limited`."""
+        self._limit.take(request.remote or "", self._clock.monotonic(), min(cost, BURST))
 
     async def health(self, request: web.Request) -> web.Response:
         """For operators and for peers who wonder what their address is."""
@@ -193,10 +217,16 @@ def _counted(metrics: Metrics) -> Middleware:
     return counted
 
 
+def _cost_of_body(request: web.Request) -> float:
+    if request.content_length is not None:
+        return min(request.content_length / BYTES_OF_A_REQUEST, LONGEST_BODY_COSTS)
+    return LONGEST_BODY_COSTS if request.body_exists else 0.0
+
+
 def _limited(limit: RateLimit, clock: Clock) -> Middleware:
     @web.middleware
     async def limited(request: web.Request, handler: Handler) -> web.StreamResponse:
-        limit.take(request.remote or "", clock.monotonic())
+        limit.take(request.remote or "", clock.monotonic(), 1 + _cost_of_body(request))
         return await handler(request)
 
     return limited

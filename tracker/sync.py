@@ -133,6 +133,9 @@ class Synchronisation:
         return line
 
     def _close_forgotten(self) -> None:
+        for address in [address for address in self._pulled_everything if self.book.find(address) is None]:
+            del self._pulled_everything[address]
+        self._replica.keep_only({known.tracker for known in self.book})
         for address in [address for address in self.lines if self.book.find(address) is None]:
             self._start(f"close {address}", None, self.lines.pop(address).close())
 

@@ -33,6 +33,8 @@ WALKS_OF_A_REQUEST = 200
 """So many rows that are walked for such a question count as one more."""
 WALKS_A_SECOND, WALKS_AT_ONCE = 200_000.0, 20_000_000.0
 """Rows that are walked for the trackers of one address: enough to fetch a million rows anew."""
+LEARNT_WALK_COSTS = 10
+"""A row that is walked for a tracker that is only learnt counts as so many."""
 PUSHED_A_SECOND, PUSHED_AT_ONCE = 1000.0, 20_000.0
 """Rows that the learnt trackers of one network may push: more than a tracker takes announces."""
 
@@ -113,19 +115,22 @@ class SyncRoutes:
         kind: Any = SyncAsked
         asked: SyncAsked = await read_message(request, kind, ASKED_LIMIT)
         walks = self._replica.walks(asked)
-        if self._is_from_a_tracker(request):
-            source = source_of(request.remote or "")
-            self._walks.charge(source, self._clock.monotonic(), min(walks, WALKS_AT_ONCE))
+        if (asker := self._tracker_at(request)) is not None:
+            source, cost = source_of(request.remote or ""), 1 if asker.standing.is_trusted else LEARNT_WALK_COSTS
+            self._walks.charge(source, self._clock.monotonic(), min(cost * walks, WALKS_AT_ONCE))
         else:
             self._charge(request, min(QUESTION_COSTS + walks / WALKS_OF_A_REQUEST, BURST))
         return reply(self._replica.answer(asked, self._clock.now()))
 
-    def _is_from_a_tracker(self, request: web.Request) -> bool:
-        """Whether a request comes from the address of a tracker that we know to live."""
+    def _tracker_at(self, request: web.Request) -> Known | None:
+        """The tracker that we know to live at the address that a request comes from; a trusted one before others."""
         source = plain_address(request.remote or "")
-        return any(
-            plain_address(PinnedAddress.parse(known.address).host) == source for known in self._sync().book.living()
+        there = (
+            known
+            for known in self._sync().book.living()
+            if plain_address(PinnedAddress.parse(known.address).host) == source
         )
+        return max(there, key=lambda known: known.standing.is_trusted, default=None)
 
     def _charge(self, request: web.Request, cost: float) -> None:
         self._limit.take(request.remote or "", self._clock.monotonic(), cost)

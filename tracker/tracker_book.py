@@ -24,6 +24,7 @@ from axonp2p.table.tracker_standing import (
     place_for,
 )
 from axonp2p.table.vouching import Vouchings
+from axonp2p.transport.address import PinnedAddress, source_of
 from axonp2p.wire.envelope import Signed
 
 LONGEST_RETRY_S = 4.0
@@ -142,6 +143,10 @@ class TrackerBook:
     def trusted(self) -> list[str]:
         """The addresses of those that live and are not only learnt."""
         return [known.address for known in self.living() if known.standing.is_trusted]
+
+    def is_trusted_source(self, source: str) -> bool:
+        """Whether a living tracker that is not only learnt stands in this household (`transport.address.source_of`)."""
+        return any(source_of(PinnedAddress.parse(address).host) == source for address in self.trusted())
 
     def living_one(self, tracker: PeerId) -> Known | None:
         """The tracker with that id, when it has said who it is and answered the last question."""

@@ -92,6 +92,8 @@ class Credit:
     earned_flops: int
     owed_flops: int
     receipts: int
+    stands: float | None = None
+    """What of `earned` stands at the tracker that was asked (docs/ledger.md); None where it is not told (for a job)."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,7 @@ async def ask_credits(
             earned_flops=balance.earned_flops,
             owed_flops=balance.owed_flops,
             receipts=balance.receipts,
+            stands=None if job else credits_of(int(balance.stands)),
         )
         for balance in answer.balances
     ]
@@ -219,6 +222,7 @@ def _added(client: PeerId, mine: Sequence[Credit]) -> Credit:
         earned_flops=earned,
         owed_flops=owed,
         receipts=sum(one.receipts for one in mine),
+        stands=sum(told) if (told := [one.stands for one in mine if one.stands is not None]) else None,
     )
 
 

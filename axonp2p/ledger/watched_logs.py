@@ -3,12 +3,16 @@
 For each tracker the largest head is kept that continues all before it. A new one is compared with it: either two heads
 speak for themselves, or the tracker is asked for the proof that one continues the other. `heard` says which proof is
 needed, `proved` takes it, `told` takes evidence that others found.
+
+Trackers cost nothing, nor does a log that convicts its own tracker, or a thousand of them. So there is one conviction
+of a tracker, and where there is no room the tracker that was heard of longest ago gives way, never a trusted one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -29,7 +33,7 @@ from axonp2p.wire.codec import Message, decode_as, encode
 from axonp2p.wire.envelope import Signed
 
 MOST_WATCHED = 64
-"""Trackers, and logs that were convicted."""
+"""Trackers, and convictions of trackers."""
 WATCHED_LIMIT = 512 * 1024
 
 
@@ -48,7 +52,7 @@ class WatchedFile(Message, frozen=True):
     logs: Annotated[list[WatchedLog], msgspec.Meta(max_length=MOST_WATCHED)] = []
     """One for each tracker."""
     evidence: Annotated[list[Evidence], msgspec.Meta(max_length=MOST_WATCHED)] = []
-    """One for each log that was rewritten or forked."""
+    """One for each tracker that rewrote or forked a log."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +84,10 @@ class WatchedLogs:
     def __init__(self, kept: bytes = b"") -> None:
         """`kept` is what `encoded` gave. Raises `MalformedMessage` when it is not."""
         file = decode_as(kept, WatchedFile, WATCHED_LIMIT) if kept else WatchedFile()
+        self.trusted: Callable[[PeerId], bool] = lambda tracker: False
+        """Whose log is watched whoever else there is."""
         self._logs = {open_head(one.head).tracker: one for one in file.logs}
-        self._convicted: dict[tuple[PeerId, LogName], Conviction] = {}
+        self._convicted: dict[PeerId, Conviction] = {}
         for evidence in file.evidence:
             self.told(evidence)
         self.changed = False
@@ -93,7 +99,7 @@ class WatchedLogs:
 
     @property
     def convicted(self) -> list[Conviction]:
-        """Logs that were rewritten or forked."""
+        """Trackers that rewrote or forked a log, each with the first that was found."""
         return list(self._convicted.values())
 
     @property
@@ -103,7 +109,7 @@ class WatchedLogs:
 
     def conviction_of(self, tracker: PeerId) -> Conviction | None:
         """What is known against this tracker, also when it began another log since."""
-        return next((one for one in self.convicted if one.tracker == tracker), None)
+        return self._convicted.get(tracker)
 
     def last(self, tracker: PeerId) -> WatchedLog | None:
         """What is kept of this tracker."""
@@ -117,9 +123,10 @@ class WatchedLogs:
         head = open_head(signed)
         kept = self._logs.get(head.tracker)
         if kept is None:
-            if len(self._logs) < MOST_WATCHED:
-                self._keep(head.tracker, WatchedLog(head=signed))
+            self._keep(head.tracker, WatchedLog(head=signed))
+            self._make_room(self._logs, head.tracker)
             return None
+        self._logs[head.tracker] = self._logs.pop(head.tracker)  # the last that was heard of
         last = open_head(kept.head)
         if last.log != head.log:
             self._other_log(head, signed, kept, last)
@@ -169,7 +176,13 @@ class WatchedLogs:
         self.changed = True
 
     def _convict(self, head: TreeHead, why: str, evidence: Evidence) -> None:
-        place = (head.tracker, head.log)
-        if place not in self._convicted and len(self._convicted) < MOST_WATCHED:
-            self._convicted[place] = Conviction(head.tracker, head.log, why, evidence)
+        if head.tracker not in self._convicted:
+            self._convicted[head.tracker] = Conviction(head.tracker, head.log, why, evidence)
+            self._make_room(self._convicted, head.tracker)
             self.changed = True
+
+    def _make_room(self, among: dict[PeerId, Any], newcomer: PeerId) -> None:
+        if len(among) <= MOST_WATCHED:
+            return
+        others = (tracker for tracker in among if tracker != newcomer and not self.trusted(tracker))
+        del among[next(others, newcomer)]

@@ -55,6 +55,12 @@ class RateLimit:
             raise TooOften(f"too many requests from {source}", fix=f"ask again in {wait:.1f} s", wait_s=wait)
         bucket.left -= cost
 
+    def refund(self, source: str, cost: float) -> None:
+        """What was charged came to nothing: it counts no more."""
+        bucket = self._buckets.get(source)
+        if bucket is not None:
+            bucket.left = min(self._burst, bucket.left + cost)
+
     def forget_idle(self, now: float) -> None:
         """Drop the buckets that are full again: they say no more than none."""
         full_after = self._burst / self._a_second

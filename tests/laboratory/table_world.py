@@ -309,4 +309,4 @@ class TableWorld:
         tracker.forget_all()
         tracker.up = True
         for other in self.trackers:
-            other.replica.drop(tracker.identity)
+            other.replica.keep_only({one.identity for one in self.trackers if one is not tracker})

@@ -55,9 +55,17 @@ class Processes:
         return next(iter(self.trackers.values()))
 
     def start_tracker(
-        self, name: str, *, knows: Sequence[str] = (), listen: str = "", inside: Sequence[str] = ()
+        self,
+        name: str,
+        *,
+        knows: Sequence[str] = (),
+        vouches: Sequence[str] = (),
+        listen: str = "",
+        inside: Sequence[str] = (),
     ) -> None:
         """Start a tracker that knows those at the addresses `knows`; one that ran before listens where it did.
+
+        It vouches for those at the addresses `vouches`.
 
         `inside` stands before its command line (`Network.inside`).
         """
@@ -67,6 +75,7 @@ class Processes:
             listen = known.partition("#")[0].removeprefix("https://") if known else "127.0.0.1:0"
         (home / "address").unlink(missing_ok=True)
         others = [word for address in knows for word in ("--tracker", address)]
+        others += [word for address in vouches for word in ("--vouch-for", address)]
         self._start(name, "tracker.main", ["run", "--listen", listen, "--home", str(home), *others], inside)
         self._wait(name, home / "address")
         self.trackers[name] = (home / "address").read_text().strip()

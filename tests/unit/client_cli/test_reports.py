@@ -179,3 +179,11 @@ def test_balances_say_what_they_are_the_sum_of() -> None:
     text = credits_table.credits_table(Credits(tracker="tracker lab", receipts=60, balances=[credit]))
     assert text.splitlines()[-1] == "sum of 60 receipts at tracker lab"
     assert "0.00230" in text
+    assert "stands" not in text
+
+
+def test_balances_say_what_of_them_stands() -> None:
+    credit = Credit("otter", "o" * 52, 4.0, 0.0, 4 * 432 * 10**9, 0, 60, stands=1.5)
+    text = credits_table.credits_table(Credits(tracker="tracker lab", receipts=60, balances=[credit]))
+    assert text.splitlines()[0].split() == ["who", "id", "earned", "stands", "owed", "work", "receipts"]
+    assert text.splitlines()[1].split()[2:5] == ["4.00", "1.50", "0"]

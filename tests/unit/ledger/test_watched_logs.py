@@ -224,3 +224,39 @@ def test_the_largest_of_everything_fits_its_limit():
     told = HeadsTold(own=log.head(99), seen=watched.heads, evidence=[evidence] * MOST_EVIDENCE)
     assert len(encode(told)) <= HEADS_LIMIT
     assert len(watched.encoded()) + MOST_WATCHED * len(encode(evidence)) + 2 * MOST_WATCHED * 512 <= WATCHED_LIMIT
+
+
+def _two_logs(key: PrivateKey, name: str) -> Evidence:
+    """What convicts a tracker of two logs of one name: it costs its maker two signatures."""
+    return Evidence(first=Log("x", name=name, key=key).head(1), second=Log("y", name=name, key=key).head(1))
+
+
+def test_strangers_that_convict_themselves_take_nobodys_place():
+    watched = WatchedLogs()
+    watched.trusted = {TRACKER.peer_id, OTHER.peer_id}.__contains__
+    hear(watched, HONEST, 5)
+    watched.told(_two_logs(OTHER, LOG))
+    for number in range(2 * MOST_WATCHED):
+        watched.told(_two_logs(key_of("stranger"), f"{number:032x}"))
+    assert [one.tracker for one in watched.convicted] == [OTHER.peer_id, key_of("stranger").peer_id]
+    for number in range(2 * MOST_WATCHED):
+        stranger = key_of(f"stranger {number}")
+        hear(watched, Log("x", key=stranger), 1)
+        watched.told(_two_logs(stranger, LOG))
+    hear(watched, REWRITTEN, 5)
+    assert watched.conviction_of(TRACKER.peer_id) is not None
+    assert watched.conviction_of(OTHER.peer_id) is not None
+    assert watched.last(TRACKER.peer_id) is not None
+    assert (len(watched.heads), len(watched.convicted)) == (MOST_WATCHED, MOST_WATCHED)
+    assert WatchedLogs(watched.encoded()).convicted == watched.convicted
+
+
+def test_who_was_heard_of_longest_ago_gives_way():
+    watched = WatchedLogs()
+    for number in range(MOST_WATCHED):
+        hear(watched, Log("x", key=key_of(f"stranger {number}")), 1)
+    hear(watched, Log("x", key=key_of("stranger 0")), 1)
+    hear(watched, HONEST, 5)
+    assert watched.last(TRACKER.peer_id) is not None
+    assert watched.last(key_of("stranger 0").peer_id) is not None
+    assert watched.last(key_of("stranger 1").peer_id) is None

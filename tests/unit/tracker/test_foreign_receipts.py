@@ -68,6 +68,7 @@ async def test_the_token_comes_once_and_is_remembered_also_after_a_restart(start
 
 
 async def test_a_token_without_a_good_receipt_leaves_nothing_behind(lab: Running):
+    await lab.announce(ADA, BEN)
     uuid = new_uuid()
     token = encode(token_by(FAR, ADA, uuid=uuid))
     assert "not in the reservation" in (await hand_in(lab.caller, [doubly(BEN, uuid)], [token])).refused[0]

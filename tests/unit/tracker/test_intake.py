@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from axonp2p.errors import Refused, SettingsError, TooOften
@@ -15,13 +16,13 @@ from axonp2p.reservation.reserving import new_uuid
 from axonp2p.reservation.token import Token
 from axonp2p.settings import TrackerSettings
 from axonp2p.transport.http_caller import HttpCaller
-from axonp2p.wire.codec import encode
-from axonp2p.wire.envelope import open_signed
+from axonp2p.wire.codec import decode_as, encode
+from axonp2p.wire.envelope import Signed, open_signed
 from tests.fakes import NOW, ManualClock, key_of, make_receipt, sign_both
 from tests.laboratory.convictions import WITNESSES, evidence_against, voiding_of
 from tests.unit.tracker import test_foreign_receipts
 from tests.unit.tracker.conftest import Running, Start
-from tests.unit.tracker.logs import reserved
+from tests.unit.tracker.logs import reserved, witnesses_reserved
 from tests.unit.tracker.test_foreign_receipts import token_by
 from tracker.app import Tracker
 from tracker.intake import RECEIPTS_A_SECOND, RECEIPTS_AT_ONCE, Budget, most_flops
@@ -107,7 +108,7 @@ async def test_receipts_of_nobody_that_is_known_do_not_enter_the_log(lab: Runnin
 
 async def test_what_strangers_may_add_in_a_day_is_bounded(lab: Running, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tracker.intake.STRANGERS_A_DAY_OF_ONE", 5)
-    lab.tracker.ledger._budget = Budget(lab.clock)
+    lab.tracker.ledger.budget = Budget(lab.clock)
     await lab.announce(ADA)
     token = encode(token_by(FAR, ADA, uuid=(uuid := new_uuid())))
     receipts = [test_foreign_receipts.doubly(ADA, uuid, number) for number in range(1, 9)]
@@ -119,6 +120,82 @@ async def test_what_strangers_may_add_in_a_day_is_bounded(lab: Running, monkeypa
     assert (await hand_in(lab.caller, [test_foreign_receipts.doubly(ADA, trusted)])).new == 1
     lab.clock.time += 86400 / 5 + 1
     await hand_in(lab.caller, receipts[5:6], [token])
+
+
+async def test_who_is_refused_as_too_often_loses_nothing_by_having_asked(lab: Running, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tracker.intake.STRANGERS_A_DAY_OF_ONE", 5)
+    lab.tracker.ledger.budget = Budget(lab.clock)
+    await lab.announce(ADA)
+    token = encode(token_by(FAR, ADA, uuid=(uuid := new_uuid())))
+    receipts = [test_foreign_receipts.doubly(ADA, uuid, number) for number in range(1, 10)]
+    await hand_in(lab.caller, receipts[:5], [token])
+    for _ in range(5):  # one of the four has room each time, and none of them would ever be stored
+        with pytest.raises(TooOften):
+            await hand_in(lab.caller, receipts[5:], [token])
+        lab.clock.time += 86400 / 5 - 1
+    assert (await hand_in(lab.caller, receipts[5:], [token])).new == 4
+
+
+async def test_what_one_household_adds_on_reservations_of_this_tracker_is_bounded_too(
+    lab: Running, monkeypatch: pytest.MonkeyPatch
+):
+    # Keys, rows and reservations cost nothing: 22 million receipts fit one token of 64 peers for a day.
+    monkeypatch.setattr("tracker.intake.NEW_AT_ONCE_OF_ONE", 5.0)
+    lab.tracker.ledger.budget = Budget(lab.clock)
+    uuid = await reserved(lab, ADA)
+    receipts = [test_foreign_receipts.doubly(ADA, uuid, number) for number in range(1, 8)]
+    assert (await hand_in(lab.caller, receipts[:5])).new == 5
+    with pytest.raises(TooOften):
+        await hand_in(lab.caller, receipts)
+    lab.clock.time += 1
+    assert (await hand_in(lab.caller, receipts)).new == 2
+    # What a trusted tracker passes on is exempt: it has taken it by the same rule.
+    lab.tracker.ledger.budget.exempt = lambda source: source == "127.0.0.1"
+    more = [test_foreign_receipts.doubly(ADA, uuid, number) for number in range(8, 28)]
+    assert (await hand_in(lab.caller, more)).new == 20
+
+
+async def test_made_up_receipts_are_refused_before_a_signature_is_looked_at(lab: Running):
+    uuid = new_uuid()
+    token = token_by(FAR, ADA, uuid=uuid)
+    forged = msgspec.structs.replace(test_foreign_receipts.doubly(ADA, uuid), peer_signature=bytes(64))
+    lie = msgspec.structs.replace(token, signature=bytes(64))
+    assert "is no tracker that this one knows" in (await hand_in(lab.caller, [forged], [encode(lie)])).refused[0]
+    assert "no token of it came along" in (await hand_in(lab.caller, [forged])).refused[0]
+    await lab.announce(ADA)
+    assert "signature" in (await hand_in(lab.caller, [forged], [encode(token)])).refused[0]
+
+
+async def test_signatures_that_are_checked_for_one_household_are_bounded(lab: Running, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tracker.intake.CHECKED_AT_ONCE_OF_ONE", 9.0)
+    lab.tracker.ledger.budget = Budget(lab.clock)
+    await lab.announce(ADA)
+    receipts = [test_foreign_receipts.doubly(ADA, new_uuid(), number) for number in range(1, 5)]
+    for _ in range(2):
+        assert len((await hand_in(lab.caller, receipts)).refused) == 4
+    with pytest.raises(TooOften):
+        await hand_in(lab.caller, receipts)
+    lab.clock.time += 1
+    assert len((await hand_in(lab.caller, receipts)).refused) == 4
+
+
+async def test_convictions_of_one_household_are_bounded(lab: Running, monkeypatch: pytest.MonkeyPatch):
+    # One reservation of keys of one's own bears any number of them, with 208 KiB of evidence each, for good.
+    monkeypatch.setattr("tracker.intake.CONVICTIONS_A_DAY_OF_ONE", 2)
+    lab.tracker.ledger.budget = Budget(lab.clock)
+    uuid, witnesses = await reserved(lab, ADA), encode(await witnesses_reserved(lab))
+    by = open_signed(decode_as(witnesses, Signed[Token], 16_384), Token).uuid
+    jobs = [
+        voiding_of(CLIENT, evidence_against(ADA, CLIENT, f"job-{number}", uuid, by=by), [witnesses])
+        for number in range(3)
+    ]
+    for one in jobs[:2]:
+        assert (await hand_in_voiding(lab.caller, one)).new
+    with pytest.raises(TooOften, match="too many convictions"):
+        await hand_in_voiding(lab.caller, jobs[2])
+    assert not (await hand_in_voiding(lab.caller, jobs[0])).new
+    lab.clock.time += 86400 / 2
+    assert (await hand_in_voiding(lab.caller, jobs[2])).new
 
 
 async def test_a_reservation_has_no_more_receipts_than_its_time_has_rounds(lab: Running):

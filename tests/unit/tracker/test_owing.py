@@ -177,3 +177,19 @@ async def test_of_many_wishes_at_once_no_more_are_granted_than_the_limit_bears(t
         assert sum(isinstance(answer, BaseException) for answer in answers) == 5
     finally:
         await lab.stop()
+
+
+async def test_a_rule_by_which_nobody_can_reserve_is_said_at_the_start(tmp_path: Path, monkeypatch, capsys):
+    assert Owing("earned").trouble.startswith("nobody can reserve here")
+    assert not any(rule.trouble for rule in (Owing(), Owing("limited"), Owing("earned", vouched=frozenset({KEY}))))
+    monkeypatch.setattr(
+        "tests.unit.tracker.conftest.TrackerSettings", lambda **usual: TrackerSettings(**usual, owing="earned")
+    )
+    lab = await start_tracker(tmp_path)
+    try:
+        assert "nobody can reserve here" in lab.tracker._trouble()
+        said = capsys.readouterr().out
+        assert "nobody can reserve here" in said
+        assert "vouched-clients" in said
+    finally:
+        await lab.stop()

@@ -183,3 +183,30 @@ async def test_an_announce_tells_whether_the_peer_can_be_called(start: Start, tm
             sequence += 1
             await asyncio.sleep(0.02)
     assert reached is True
+
+
+async def test_rows_of_one_household_that_never_answer_keep_nobody_from_being_called(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+):
+    called: list[str] = []
+    answered = asyncio.Event()
+
+    async def answers(row: Row, ways: object) -> bool:
+        called.append(row.peer)
+        await answered.wait()
+        return True
+
+    monkeypatch.setattr(prober, "_answers", answers)
+    monkeypatch.setattr(prober, "MOST_WAITING_OF_ONE", 3)
+    for number in range(10):
+        lab.prober.first_look(make_row(key_of(f"silent {number}"), now=lab.clock.now()), "127.0.0.7")
+    lab.prober.first_look(make_row(ADA, now=lab.clock.now()), "127.0.0.1")
+    await asyncio.sleep(0.01)
+    assert len(called) == 4
+    assert called[-1] == ADA.peer_id
+    answered.set()
+    await lab.verdicts()
+    assert not lab.prober._waiting
+    lab.prober.first_look(make_row(BEN, now=lab.clock.now()), "127.0.0.7")
+    await lab.verdicts()
+    assert called[-1] == BEN.peer_id

@@ -180,3 +180,15 @@ def test_a_tracker_that_has_the_row_from_its_peer_is_only_reminded_of_it():
     assert two.replica.take_news() == [], "the other one tells everybody"
     two.take(newer, NOW + 300, announced=True)
     assert restore(note, two.replica.slots, two.replica.index) is None
+
+
+def test_nothing_is_kept_of_trackers_that_are_gone():
+    one = PaperTracker("one")
+    strangers = [key_number(number).peer_id for number in range(50)]
+    for stranger in strangers:
+        for number in range(20):
+            one.replica.fetched(stranger, number, digest=number + 1)
+    one.replica.keep_only(strangers[:2])
+    assert [one.replica.expected(stranger, 3) for stranger in strangers[:3]] == [4, 4, 0]
+    one.replica.keep_only(strangers[:2])
+    assert set(one.replica._fetched) == set(strangers[:2])

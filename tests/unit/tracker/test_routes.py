@@ -22,10 +22,18 @@ from axonp2p.errors import (
     Refused,
     SettingsError,
     StaleRow,
+    TooOften,
 )
 from axonp2p.ledger.balances import fold
 from axonp2p.ledger.ledger_client import balances, hand_in
-from axonp2p.ledger.receipt import Receipt, counts_instead, open_doubly_signed
+from axonp2p.ledger.receipt import (
+    RECEIPTS_KEPT_LIMIT,
+    Receipt,
+    Receipts,
+    ReceiptsKept,
+    counts_instead,
+    open_doubly_signed,
+)
 from axonp2p.peers.capability import Need, as_map
 from axonp2p.reservation.reserving import new_uuid
 from axonp2p.reservation.token import Token
@@ -42,7 +50,7 @@ from tracker.admission import MOST_KNOWN_PEERS
 from tracker.app import Tracker
 from tracker.index_columns import pack_facts
 from tracker.issuer import KEPT_AFTER_END_S
-from tracker.routes import ping_in
+from tracker.routes import BYTES_OF_A_REQUEST, ping_in
 from tracker.table_index import REMEMBERED_S
 
 ADA, BEN, CLEO, CLIENT, OTHER = (key_of(name) for name in ("ada", "ben", "cleo", "client", "other"))
@@ -490,3 +498,23 @@ async def test_unknown_addresses_get_a_typed_no(lab: Running):
 def test_an_announce_interval_out_of_range_is_refused(tmp_path):
     with pytest.raises(SettingsError, match="announce-every is 5 s"):
         Tracker(tmp_path, TrackerSettings(announce_every=5), ManualClock(), random.Random())
+
+
+async def test_what_costs_more_counts_as_more_requests(lab: Running, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("axonp2p.transport.http_replies.REFUSED_AFTER_S", 0.0)
+    lab.tracker._limit._burst = 25.0  # balances of a job cost 21
+    await balances(lab.caller, job="job-1")
+    with pytest.raises(TooOften):
+        await balances(lab.caller, job="job-1")
+    lab.clock.time += 1
+    for _ in range(20):
+        await balances(lab.caller, [CLIENT.peer_id])
+    lab.clock.time += 1
+    large = Receipts(receipts=[sign_both(CLIENT, ADA, make_receipt(CLIENT, ADA, new_uuid()))] * 200)
+    assert len(encode(large)) > 2.5 * BYTES_OF_A_REQUEST
+    for _ in range(5):
+        await lab.caller.call("/v1/receipts", large, ReceiptsKept, RECEIPTS_KEPT_LIMIT)
+    with pytest.raises(TooOften):
+        await asyncio.gather(
+            *(lab.caller.call("/v1/receipts", large, ReceiptsKept, RECEIPTS_KEPT_LIMIT) for _ in "abc")
+        )
