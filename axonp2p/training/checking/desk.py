@@ -228,8 +228,6 @@ class Checks:
         self._forget_old(present)
         self._open_own(present)
         for case in self._cases:
-            if case.asked is not None and case.asked not in present:
-                case.asked = None
             if case.asked is None and (free := self._free(case, awake)):
                 case.asked = free[self._one_of(free)]
                 case.tried.add(case.asked)
@@ -331,10 +329,6 @@ class Checks:
                 self._unlike(pending, found)
             else:
                 found.said.append(self._undecided(pending))
-        self._cases = [case for case in self._cases if not (case.own and case.of in found.gone)]
-        for case in self._cases:
-            if case.asked in found.gone:
-                case.asked = None  # somebody else may be asked
 
     def _outcome_of(self, pending: Pending) -> Outcome | None:
         """None while it is not known yet."""
@@ -424,11 +418,7 @@ class Checks:
             could = (case.asked == rank or rank not in {case.of, *case.tried} for case in others)
             if not any(could):
                 self._open_for(rank, present)
-        return any(
-            bool(self._free(case, awake)) if case.asked is None else case.asked in present
-            for case in self._cases
-            if case.of in present
-        )
+        return any(case.asked is not None or bool(self._free(case, awake)) for case in self._cases)
 
     def end(self) -> Found:
         """Nobody is waited for any longer: whose claim was found to be false has not shown what its machine can."""
@@ -463,7 +453,11 @@ class Checks:
         return sorted(free & self._pending.keys() or free)
 
     def _forget_old(self, present: Collection[int]) -> None:
+        """Cases of members that are gone, and whom that is gone was asked: somebody else may be."""
         self._cases = [case for case in self._cases if case.of in present and not self._too_old(case)]
+        for case in self._cases:
+            if case.asked not in present:
+                case.asked = None
 
     def _too_old(self, case: Case) -> bool:
         # Once somebody has begun to fetch a place it is kept for those that are asked next.
