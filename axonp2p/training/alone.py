@@ -25,6 +25,7 @@ from axonp2p.jobs.spec import JobSpec, read_spec
 from axonp2p.training.worker_main import prepare_torch
 
 if TYPE_CHECKING:
+    from axonp2p.training.plain_run import PlainRun
     from axonp2p.training.redo_server import RedoServer
 
 CHECKED_SAMPLES = 256
@@ -52,25 +53,28 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """The result as the command line asks for it. Raises `TaskMistake`, or `SettingsError` for wrong files."""
     folder, weights = arguments.folder.resolve(), arguments.weights and arguments.weights.resolve()
     spec = read_spec(folder)
-    threads = arguments.threads or spec.need.cores
-    server = _begin(threads, redoes=arguments.check and spec.train.checks > 0)
-    from axonp2p.training.plain_run import PlainRun
-    from axonp2p.training.task import Task
-
-    plain = PlainRun(Task(folder, spec.task), spec.train.batch, spec.train.seed)
+    server = _begin(arguments.threads or spec.need.cores, redoes=arguments.check and spec.train.checks > 0)
     # As in the sandbox, where the working directory is not the bundle's: a relative path fails here already.
     with tempfile.TemporaryDirectory() as scratch:
         os.chdir(scratch)
         try:
             if arguments.check:
-                return {**plain.check(CHECKED_SAMPLES), "unchecked": _why_unchecked(folder, spec, server)}
+                found = _plain(folder, spec).check(CHECKED_SAMPLES)  # its model is gone before others are made
+                return {**found, "unchecked": _why_unchecked(folder, spec, server)}
             if weights is not None:
-                return plain.evaluate_file(weights)
-            return plain.train(arguments.samples)
+                return _plain(folder, spec).evaluate_file(weights)
+            return _plain(folder, spec).train(arguments.samples)
         finally:
             os.chdir(folder)
             if server:
                 server.close()
+
+
+def _plain(folder: Path, spec: JobSpec) -> PlainRun:
+    from axonp2p.training.plain_run import PlainRun
+    from axonp2p.training.task import Task
+
+    return PlainRun(Task(folder, spec.task), spec.train.batch, spec.train.seed)
 
 
 def _begin(threads: int, *, redoes: bool) -> RedoServer | None:
