@@ -20,7 +20,8 @@ class Checked:
     files: int
     bundle_bytes: int
     task: dict[str, Any]
-    """What one step of everything told: parameters, train_samples, test_samples, metrics, flops_per_sample."""
+    """What one step of everything told: parameters, train_samples, test_samples, metrics, flops_per_sample.
+    `unchecked`: why steps cannot be done again here; empty when they can, or nobody wants them to be."""
     peers_found: int | None
     """Peers that would take it now; None when no tracker could be asked."""
     trouble: str
@@ -49,6 +50,7 @@ def as_data(checked: Checked) -> dict[str, Any]:
         "train_samples": checked.task["train_samples"],
         "test_samples": checked.task["test_samples"],
         "metrics": checked.task["metrics"],
+        "unchecked": checked.task["unchecked"],
         "samples": checked.samples,
         "flops": checked.flops,
         "credits": credits_of(checked.flops),
@@ -69,6 +71,7 @@ def as_text(folder: str, checked: Checked, command: Callable[..., str]) -> str:
         "bundle": f"{plural(checked.files, 'file')}, {bytes_text(checked.bundle_bytes)}",
         "work": f"about {flops_text(checked.flops)}, {credits_text(credits_of(checked.flops))} credits",
         "peers": _peers(checked),
+        "unchecked": task["unchecked"],
     }
     told = pairs({name: fact for name, fact in facts.items() if fact}, indent="  ")
     steps = [command("submit", folder)]

@@ -55,6 +55,7 @@ def _let_go(folder: JobFolder, record: JobRecord, context: Context, trackers: Se
 
     key = load_or_create_key(context.home / "client.key")
     named = list(trackers) or record.named_trackers
-    dials = dial_policy(which_trackers(named, read_settings(context.home), context.home))
+    settings = read_settings(context.home)
+    dials = dial_policy(which_trackers(named, settings, context.home), settings.client)
     asyncio.run(let_go(folder, record, spec_of(record), key, dials))
     return change(folder, record, JobState.LEFT)

@@ -51,7 +51,6 @@ class ClientSide:
         self._mesh = mesh
         self._credit = credit
         self._book = place.book
-        self._upload = place.upload
         self._place = place
         self._epoch = -1
         self._newest_receipt = 0
@@ -123,5 +122,5 @@ class ClientSide:
         text = memoryview(whole)
         for offset in range(0, max(1, len(text)), PART_BYTES):
             part = text[offset : offset + PART_BYTES]
-            await self._upload.bulk(self._session, len(part))
+            await self._place.upload.bulk(self._session, len(part))
             await self._session.send(LogPart(offset=offset, total=len(text)), part, bulk=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Collection, Sequence
 
 import msgspec
@@ -19,7 +18,8 @@ from axonp2p.table.dht.compact import (
 )
 from axonp2p.table.dht.index_keys import environment_tags
 from axonp2p.table.records import Row
-from axonp2p.transport.address import join_host_port, split_host_port
+from axonp2p.transport.address import join_host_port, plain_address, split_host_port
+from axonp2p.transport.dial_policy import is_address
 from axonp2p.transport.messages import MOST_RELAYS
 from axonp2p.wire.schema import WORK_SCHEMA
 from peer_daemon.lending import Lending
@@ -166,10 +166,4 @@ def lasting_row(peer: PeerId, name: str, certificate: bytes, *, issues_tokens: b
 
 def _plain(address: str) -> str:
     """An IP address in its usual spelling; empty when it is none."""
-    try:
-        host = ipaddress.ip_address(address)
-    except ValueError:
-        return ""
-    if isinstance(host, ipaddress.IPv6Address) and host.ipv4_mapped:
-        return str(host.ipv4_mapped)
-    return str(host)
+    return plain_address(address) if is_address(address) else ""

@@ -57,9 +57,7 @@ class TableHome:
         health = read_health(home / "trackers.json", [str(address) for address in trackers], clock.now(), self._chance)
         self._lines = TrackerLines(health, clock, self._chance)
         self.position = Position(self._chance, _read_coordinate(home / "coordinate"))
-        contacts = [PinnedAddress(*split_host_port(one), None) for one in settings.dht_contacts]
-        given = list(trackers[:1]) if hosted else [*trackers, *contacts]
-        self._known_by = known_by(given)
+        self._known_by = known_by(trackers, settings, hosted=hosted)
         dials = self._lines.dials = DialPolicy(lambda: self._known_by, tells_why=not hosted)
         dht = None
         if settings.dht:

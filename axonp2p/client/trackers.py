@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from axonp2p.errors import SettingsError
-from axonp2p.settings import Settings
-from axonp2p.transport.address import PinnedAddress
+from axonp2p.settings import ClientSettings, Settings
+from axonp2p.transport.address import PinnedAddress, split_host_port
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.wire.json_form import decode_json
 
@@ -30,14 +30,20 @@ def which_trackers(given: Iterable[str], settings: Settings, home: Path) -> list
     return [PinnedAddress.parse(text) for text in texts]
 
 
-def known_by(given: Iterable[PinnedAddress]) -> set[str]:
-    """IP addresses of those that this client's owner named: it stands in their networks. Resolves names, and blocks."""
-    return {found for address in given for found in _addresses_of(address.host)}
+def known_by(trackers: Sequence[PinnedAddress], settings: ClientSettings, *, hosted: bool = False) -> set[str]:
+    """IP addresses of those that this client's owner named: it stands in their networks. Resolves names, and blocks.
+
+    `hosted`: a tracker, the first of `trackers`, carries a stranger's job on here; the others are the stranger's words.
+    """
+    if hosted:
+        return set(_addresses_of(trackers[0].host)) if trackers else set()
+    hosts = [*(tracker.host for tracker in trackers), *(split_host_port(one)[0] for one in settings.dht_contacts)]
+    return {found for host in hosts for found in _addresses_of(host)}
 
 
-def dial_policy(given: Iterable[PinnedAddress]) -> DialPolicy:
+def dial_policy(trackers: Sequence[PinnedAddress], settings: ClientSettings) -> DialPolicy:
     """Which addresses of rows a client with these trackers may dial. Resolves names, and blocks."""
-    known = known_by(given)
+    known = known_by(trackers, settings)
     return DialPolicy(lambda: known)
 
 

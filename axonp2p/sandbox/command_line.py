@@ -168,6 +168,8 @@ def variables(environment: Environment, limits: Limits) -> dict[str, str]:
         # Threads that wait for work sleep instead of spinning on the lender's cores.
         "OMP_WAIT_POLICY": "PASSIVE",
         "GOMP_SPINCOUNT": "0",
+        # There is no C++ compiler inside: what a task compiles runs as it is, in its steps and where they are redone.
+        "TORCH_COMPILE_DISABLE": "1",
     }
     if environment.library_path:
         found["LD_LIBRARY_PATH"] = environment.library_path

@@ -1,6 +1,7 @@
 """A job in one plain process, without Axon around it: `python -m axonp2p.training.alone DIR [...] --json`.
 
-    --check          take one step of everything, to find mistakes before anything is sent
+    --check          take one step of everything, to find mistakes before anything is sent; where the job has `checks`,
+                     a few more, to find out whether steps can be done again
     --samples N      train on N samples with an ordinary PyTorch loop: what a swarm is compared with
     --weights FILE   evaluate a safetensors file on the whole test split
 
@@ -25,6 +26,7 @@ from axonp2p.training.worker_main import prepare_torch
 
 if TYPE_CHECKING:
     from axonp2p.training.plain_run import PlainRun
+    from axonp2p.training.redo_server import RedoServer
 
 CHECKED_SAMPLES = 256
 """How many test samples `--check` evaluates."""
@@ -51,30 +53,47 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """The result as the command line asks for it. Raises `TaskMistake`, or `SettingsError` for wrong files."""
     folder, weights = arguments.folder.resolve(), arguments.weights and arguments.weights.resolve()
     spec = read_spec(folder)
-    plain = _prepare(folder, spec, arguments.threads or spec.need.cores)
+    server = _begin(arguments.threads or spec.need.cores, redoes=arguments.check and spec.train.checks > 0)
     # As in the sandbox, where the working directory is not the bundle's: a relative path fails here already.
     with tempfile.TemporaryDirectory() as scratch:
         os.chdir(scratch)
         try:
             if arguments.check:
-                return plain.check(CHECKED_SAMPLES)
+                found = _plain(folder, spec).check(CHECKED_SAMPLES)  # its model is gone before others are made
+                return {**found, "unchecked": _why_unchecked(folder, spec, server)}
             if weights is not None:
-                return plain.evaluate_file(weights)
-            return plain.train(arguments.samples)
+                return _plain(folder, spec).evaluate_file(weights)
+            return _plain(folder, spec).train(arguments.samples)
         finally:
             os.chdir(folder)
+            if server:
+                server.close()
 
 
-def _prepare(folder: Path, spec: JobSpec, threads: int) -> PlainRun:
-    prepare_torch(threads)  # before torch is imported
-
+def _plain(folder: Path, spec: JobSpec) -> PlainRun:
     from axonp2p.training.plain_run import PlainRun
     from axonp2p.training.task import Task
+
+    return PlainRun(Task(folder, spec.task), spec.train.batch, spec.train.seed)
+
+
+def _begin(threads: int, *, redoes: bool) -> RedoServer | None:
+    """Load torch as a worker does; with what takes steps again where that is wanted, and this system has it."""
+    prepare_torch(threads)  # before torch is imported
+
+    from axonp2p.training.redo_server import RedoServer
     from axonp2p.training.warm_up import use_threads, warm_up
 
     warm_up()
+    server = RedoServer(threads) if redoes and sys.platform == "linux" else None
     use_threads(threads)
-    return PlainRun(Task(folder, spec.task), spec.train.batch, spec.train.seed)
+    return server
+
+
+def _why_unchecked(folder: Path, spec: JobSpec, server: RedoServer | None) -> str:
+    from axonp2p.training.own_check import why_not_repeated
+
+    return why_not_repeated(folder, spec, server) if server else ""
 
 
 def _arguments() -> argparse.Namespace:

@@ -12,7 +12,8 @@ from axonp2p.training.agreement import ModelSize
 from axonp2p.training.attempt import Attempt, not_begun
 from axonp2p.training.blame import Blame, Mistakes
 from axonp2p.training.catching_up import COMES_S
-from axonp2p.training.checking.desk import Checks, Finished
+from axonp2p.training.checking.cases import Finished
+from axonp2p.training.checking.desk import Checks
 from axonp2p.training.deadlines import Learnt, Patience, transfer_s
 from axonp2p.training.keeping import Keeping
 from axonp2p.training.last_checks import LastChecks

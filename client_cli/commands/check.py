@@ -18,7 +18,8 @@ def command(folder: Path, trackers: tuple[str, ...], home: Path | None, as_json:
     """Look for mistakes in the job in FOLDER before anything is sent.
 
     Reads job.toml and the files that it names, takes one step of the task here in a process of its own, and asks the
-    trackers, where they can be reached, how many peers would take the job.
+    trackers, where they can be reached, how many peers would take the job. Where job.toml has checks, it takes some
+    steps twice: does what is done again lead to the same end?
     """
     from axonp2p.errors import AxonError
     from axonp2p.jobs.bundle import collect

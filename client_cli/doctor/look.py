@@ -72,7 +72,8 @@ async def look(home: Path, given: Iterable[str], clock: Clock) -> Facts:
     if not known and not trouble:
         nobody = nobody_known(home)
         trouble, fix = nobody.message, nobody.fix
-    dials = await asyncio.to_thread(dial_policy, [PinnedAddress.parse(address) for address in configured])
+    named = [PinnedAddress.parse(address) for address in configured]
+    dials = await asyncio.to_thread(dial_policy, named, settings.client)
     heard = await _ask_all(known, configured, dials, clock)
     learnt = {other: None for one in heard for other in one.others if other not in known}
     heard += await _ask_all(learnt, configured, dials, clock)

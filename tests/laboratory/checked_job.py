@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from axonp2p.training.checking.cases import Found
-from axonp2p.training.checking.desk import Checks, Finished, Settings
+from axonp2p.training.checking.cases import Finished, Found
+from axonp2p.training.checking.desk import Checks, Settings
 from axonp2p.training.checking.opinions import Outcome
 from axonp2p.training.checking.rates import Trust
 from axonp2p.training.messages import Mark, RedoSegment, RoundDone, SegmentRedone

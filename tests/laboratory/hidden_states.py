@@ -1,7 +1,8 @@
 """Tasks that hide state in every place that Python has for it, as their authors write them without meaning any harm.
 
 `CHECKABLE`: what they keep changes no step, or is made anew the same way, so their steps can be done again. `HIDDEN`:
-their steps depend on it. FILES stands for a path that they may write to.
+their steps depend on it. Those that are `SANDBOXED_` are for real peers only: they need what is different in a sandbox.
+FILES stands for a path that they may write to.
 """
 
 from __future__ import annotations
@@ -263,6 +264,61 @@ _HIDDEN = {
     """,
 }
 
+_SANDBOXED_CHECKABLE = {
+    "a compiled model": """
+        class Task(Plain):
+            compiled = None
+            def loss(self, model, batch):
+                if self.compiled is None:
+                    self.compiled = torch.compile(model, backend="eager")
+                return super().loss(self.compiled, batch)
+    """,
+    "a model compiled to machine code": """
+        class Task(Plain):
+            compiled = None
+            def loss(self, model, batch):
+                if self.compiled is None:
+                    self.compiled = torch.compile(model)
+                return super().loss(self.compiled, batch)
+    """,
+}
+
+_SANDBOXED_HIDDEN = {
+    "a compiled function that counts": """
+        class Task(Plain):
+            compiled = None
+            calls = torch.zeros(1)
+            def counted(self, loss):
+                self.calls.add_(1)
+                return loss * torch.where(self.calls % 3 == 0, -1.0, 1.0).mean()
+            def loss(self, model, batch):
+                if self.compiled is None:
+                    self.compiled = torch.compile(self.counted, backend="eager")
+                return self.compiled(super().loss(model, batch))
+    """,
+    "data read by processes": """
+        from torch.utils.data import DataLoader
+        class Task(Plain):
+            def data(self, split, shard, shards):
+                read = DataLoader(super().data(split, shard, shards), batch_size=1, num_workers=2)
+                return TensorDataset(*(torch.cat(column) for column in zip(*read)))
+    """,
+    "processes that read each batch": """
+        from torch.utils.data import DataLoader, Dataset
+        class Read(Dataset):
+            def __init__(self, inner):
+                self.inner = inner
+            def __len__(self):
+                return len(self.inner)
+            def __getitems__(self, numbers):
+                read = DataLoader(torch.utils.data.Subset(self.inner, numbers), batch_size=1, num_workers=1)
+                return [[column[0] for column in sample] for sample in read]
+        class Task(Plain):
+            def data(self, split, shard, shards):
+                return Read(super().data(split, shard, shards))
+    """,
+}
+
 
 def _task(body: str) -> str:
     return HEAD + textwrap.dedent(body)
@@ -271,6 +327,8 @@ def _task(body: str) -> str:
 CHECKABLE = {kind: _task(body) for kind, body in _CHECKABLE.items()}
 HIDDEN = {kind: _task(body) for kind, body in _HIDDEN.items()}
 TASKS = CHECKABLE | HIDDEN
+SANDBOXED_CHECKABLE = {kind: _task(body) for kind, body in _SANDBOXED_CHECKABLE.items()}
+SANDBOXED_HIDDEN = {kind: _task(body) for kind, body in _SANDBOXED_HIDDEN.items()}
 
 
 def forget_hooks() -> None:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from axonp2p.training.checking.opinions import Claim, Judgement, Opinion
 from axonp2p.training.checking.own_proofs import OwnProof
-from axonp2p.training.messages import RedoSegment
+from axonp2p.training.messages import RedoSegment, RoundDone
 from axonp2p.training.round_messages import Action, WorkChecked
+
+PENDING_ROUNDS = 3
+"""So long one whose claim was found to be false may take to show that its machine comes to the same ends as others."""
+
+
+def one_of(several: Sequence[object], chance: Callable[[], float]) -> int:
+    """The number of one of them, by chance from 0 to 1."""
+    return min(int(chance() * len(several)), len(several) - 1)
 
 
 @dataclass
@@ -75,6 +83,33 @@ class Case:
             attempt=self.attempt,
             proofs=proofs,
         )
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A round that counts, as far as checks need to know it."""
+
+    round: int
+    attempt: int
+    every: int
+    """Steps of a segment; 0: nothing was committed to."""
+    exchanges: int
+    alike: bool
+    """Whether all begin each leg with the same weights, and not only the first one."""
+    shards: Mapping[int, list[int]]
+    reports: Mapping[int, RoundDone]
+    unsigned: Collection[int]
+    """Whose reports could not be shown to anybody later: their daemons did not sign them."""
+    unheard: Collection[int]
+    """Who was told to train in it, and did not report."""
+    seconds: float
+    """What it took."""
+    upload: Mapping[int, float]
+    """What each member's line carries, in bytes a second."""
+
+    def case(self, rank: int, claim: Claim, *, own: bool = False) -> Case:
+        """About that claim of a member."""
+        return Case(rank, self.round, self.attempt, claim, list(self.shards[rank]), own=own)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
+from axonp2p.training.checking.cases import Finished
 from axonp2p.training.checking.distances import same_memory, same_vector
 from axonp2p.training.checking.opinions import Claim
 from axonp2p.training.checking.rates import BYTES_A_MARKED_VALUE
@@ -128,6 +129,44 @@ class Memories:
         self._unknown.discard(rank)
         self._known[rank] = [first, last]
         return "" if follows else "its optimiser does not go on from where it was after its last round"
+
+
+class Commitments:
+    """Those of one life of a job: whose do not fit together."""
+
+    def __init__(self, *, batch: int, from_the_start: bool) -> None:
+        self._batch = batch
+        self._memories = Memories(from_the_start=from_the_start)
+        self.spoilt = False
+        """Whether nobody's did in the last round: then it is not the members that are odd."""
+
+    def joins(self, rank: int) -> None:
+        """A new member."""
+        self._memories.joins(rank)
+
+    def breaches(self, done: Finished, values: int) -> dict[int, str]:
+        """Who broke them in a round, of a model of so many values, and how."""
+        if not done.every or why_marks_missing(done.reports):
+            self._memories.unheard([*done.reports, *done.unheard])
+            return {}
+        self._memories.unheard(done.unheard)
+        found: dict[int, str] = {}
+        good: dict[int, RoundDone] = {}
+        for rank, report in done.reports.items():
+            fault = why_no_fit(report, every=done.every, exchanges=done.exchanges, batch=self._batch, values=values)
+            if rank in done.unsigned:
+                fault = "its daemon did not sign what it reported"
+            elif not report.marks:
+                fault = f"it committed to nothing, as the others did: {report.no_marks}"
+            if fault := fault or self._memories.why_not(rank, report):
+                found[rank] = fault
+            else:
+                good[rank] = report
+        self.spoilt = not good
+        if self.spoilt:
+            return {}
+        odd = odd_starts(good, every_leg=done.alike)
+        return found | dict.fromkeys(odd, "its steps did not begin from the weights that the others began from")
 
 
 def _as_before(now: list[float], before: list[float]) -> bool:

@@ -12,7 +12,10 @@ from axonp2p.training.messages import RedoSegment, SegmentRedone, StartRound
 
 TRIALS = 4
 """Rounds in which it is tried. The first steps of a job may repeat where later ones do not, and the other way."""
-NOT_DONE = "its own steps cannot be done again: in an empty folder, from the weights alone, the task fails"
+NOT_DONE = (
+    "its own steps cannot be done again: in an empty folder, from the weights alone, the task fails, "
+    "as the log of the job at that peer tells"
+)
 ELSEWHERE = "the same steps, done again, lead elsewhere: the task keeps something between steps that changes them"
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from axonp2p.client.trackers import nobody_known, which_trackers
+from axonp2p.client.trackers import dial_policy, nobody_known, which_trackers
 from axonp2p.errors import SettingsError
 from axonp2p.settings import ClientSettings, Settings
+from axonp2p.transport.address import PinnedAddress
 
 NONE = Settings()
 SET = Settings(client=ClientSettings(trackers=["https://set:1"]))
@@ -39,3 +40,11 @@ def test_what_is_no_address_is_refused(tmp_path: Path) -> None:
     (tmp_path / "swarm.json").write_text("[")
     with pytest.raises(SettingsError, match=r"swarm\.json cannot be read"):
         which_trackers([], NONE, tmp_path)
+
+
+def test_a_client_stands_in_the_networks_of_all_whom_its_owner_named() -> None:
+    contacts = ClientSettings(dht_contacts=["127.0.0.1:7"])
+    assert dial_policy([], contacts).allows("127.0.0.1")
+    tracker = PinnedAddress.parse("https://10.0.0.1:1")
+    assert dial_policy([tracker], ClientSettings()).allows("10.0.0.2")
+    assert not dial_policy([tracker], ClientSettings()).allows("127.0.0.1")

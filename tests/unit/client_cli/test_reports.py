@@ -86,7 +86,7 @@ def test_next_commands_of_a_kept_swarm_lead_to_it() -> None:
 
 TASK = {
     "parameters": 4482, "train_samples": 2000, "test_samples": 500, "flops_per_sample": 1e6,
-    "metrics": {"accuracy": 0.5},
+    "metrics": {"accuracy": 0.5}, "unchecked": "",
 }  # fmt: skip
 CHECKED = check_text.Checked(
     JobSpec(name="x", need=NeedSpec(peers=4, min_peers=2), train=TrainSpec(rounds=10, steps=10, batch=10)),
@@ -106,6 +106,13 @@ CHECKED = check_text.Checked(
 def test_a_check_says_how_many_peers_would_take_the_job(found: int | None, said: str) -> None:
     checked = dataclasses.replace(CHECKED, peers_found=found, trouble="no tracker is known")
     assert said in check_text.as_text("x", checked, spelled)
+
+
+def test_a_check_says_why_work_could_not_be_checked() -> None:
+    assert "unchecked" not in check_text.as_text("x", CHECKED, spelled)
+    checked = dataclasses.replace(CHECKED, task={**TASK, "unchecked": "the task fails"})
+    assert "unchecked   the task fails" in check_text.as_text("x", checked, spelled)
+    assert check_text.as_data(checked)["unchecked"] == "the task fails"
 
 
 def test_a_check_estimates_the_work_from_the_step_it_counted() -> None:

@@ -96,6 +96,7 @@ def test_variables_name_cores_and_paths_inside_and_nothing_outside() -> None:
     assert found["PYTHONPATH"] == "/axon:/packages/0"
     assert found["PATH"] == "/python/bin"
     assert found["HOME"] == "/tmp"
+    assert found["TORCH_COMPILE_DISABLE"] == "1"
     assert not [value for value in found.values() if "ann" in value]
     assert arguments_of("--setenv", 2) == [list(pair) for pair in found.items()]
 

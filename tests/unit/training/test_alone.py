@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -56,6 +57,30 @@ def test_every_job_that_we_ship_passes_its_check(run, folder, parameters):
     assert found["flops_per_sample"] > 2 * parameters
     assert found["metrics"]
     assert not (folder / "__pycache__").exists()
+
+
+KEEPS = """
+        self.calls = getattr(self, "calls", 0) + 1
+        images, digits = batch
+        images = images * (1 + self.calls % 3)"""
+
+
+@pytest.mark.parametrize(
+    ("job", "why"),
+    [
+        ("images, digits = batch", ""),
+        (KEEPS, "the task keeps something between steps that changes them"),
+        ('images, digits = batch; (Path(__file__).parent / "seen").write_text("yes")', "the task fails"),
+    ],
+)
+def test_a_check_tries_whether_steps_can_be_done_again(tmp_path, job, why):
+    folder = broken(tmp_path, "images, digits = batch", job)
+    words = [sys.executable, "-m", "axonp2p.training.alone", str(folder), "--check", "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    unchecked = json.loads(done.stdout.splitlines()[-1])["unchecked"]
+    assert why in unchecked
+    assert bool(why) == bool(unchecked)
 
 
 def test_training_alone_and_weights_from_a_file(run, tmp_path):

@@ -9,7 +9,8 @@ import struct
 import msgspec
 import pytest
 
-from axonp2p.training.checking.desk import MOST_WITHHELD, Checks, Finished, Settings
+from axonp2p.training.checking.cases import Finished
+from axonp2p.training.checking.desk import MOST_WITHHELD, Checks, Settings
 from axonp2p.training.checking.opinions import Outcome
 from axonp2p.training.checking.rates import Trust
 from axonp2p.training.messages import Mark, RoundDone, SegmentRedone
