@@ -161,6 +161,11 @@ class Swarm:
         hosted = self._hosted()
         self._loop.call(hosted.tell(self._loop.call(hosted.find(job)), wish))
 
+    def resume_at_host(self, job: str) -> str:
+        """Have such a job go on at its host, or where its copy is when the host is gone; gives why, if it is."""
+        hosted = self._hosted()
+        return self._loop.call(hosted.resume(self._loop.call(hosted.find(job))))
+
     def take_back(self, job: str) -> Job:
         """Go on here with a job that a tracker carried on, from where it is; only where its bundle is."""
         hosted = self._hosted()
