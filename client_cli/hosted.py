@@ -155,8 +155,8 @@ def hosted_data(folder: JobFolder) -> dict[str, Any]:
     return found
 
 
-def _copy_text(place: Host, rounds: int) -> str:
-    return f"{place.address.host_port}, {f'after round {rounds}' if rounds >= 0 else 'no state yet'}"
+def _copy_text(place: Host, rounds: int | None) -> str:
+    return f"{place.address.host_port}, {f'after round {rounds}' if rounds is not None else 'no state yet'}"
 
 
 def _here(job: str, context: Context) -> JobFolder | None:

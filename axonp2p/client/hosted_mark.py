@@ -14,7 +14,7 @@ from axonp2p.hosting.messages import FolderState, HostRole
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.wire.json_form import decode_json
-from axonp2p.wire.quantities import UnixMoment
+from axonp2p.wire.quantities import Count, UnixMoment
 
 FILE_NAME = "hosted.json"
 
@@ -25,8 +25,8 @@ class OtherHost(msgspec.Struct, frozen=True, kw_only=True):
     tracker: str
     """Its address."""
     host: PeerId
-    rounds: int = -1
-    """In the newest state that it has, when it last told; -1: none that is known."""
+    rounds: Count | None = None
+    """In the newest state that it has, when it last told; None: none that is known."""
 
     @property
     def place(self) -> Host:
@@ -48,8 +48,8 @@ class HostedMark(msgspec.Struct, frozen=True, kw_only=True):
     """When it last told, Unix seconds; 0: never."""
     role: HostRole = "host"
     """What it says that it is to the job."""
-    rounds: int = -1
-    """In the newest state that it has; -1: none that is known."""
+    rounds: Count | None = None
+    """In the newest state that it has; None: none that is known."""
     standby: OtherHost | None = None
     """The one that keeps a copy."""
     without_copy: str = ""

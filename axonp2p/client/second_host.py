@@ -42,7 +42,7 @@ def without_host(folder: JobFolder) -> str:
     mark = read_mark(folder)
     if mark and mark.standby:
         told = mark.standby.rounds
-        after = f"after round {told}" if told >= 0 else "from its beginning: it told of no state yet"
+        after = f"after round {told}" if told is not None else "from its beginning: it told of no state yet"
         there = f"goes on at {mark.standby.place.called}, which keeps a copy, {after}"
         here = f"or axon resume {folder.path.name} --here, which goes on {begins}{where}"
         return f"axon resume {folder.path.name}      (when the host is gone for good; {there}; {here})"
@@ -60,11 +60,11 @@ async def look_at_copy(means: Means, folder: JobFolder, *, result: bool = False)
     try:
         async with await HostLine.open(means.key, mark.standby.place) as line:
             there, _ = await line.folder(folder.path.name, b"")
-            here = max((one.rounds for one in folder.checkpoints(1).all()), default=-1)
+            rounds, here = newest_rounds(there.files), folder.checkpoints(1).all()
+            is_newer = rounds is not None and (not here or rounds > here[0].rounds)
             has_model = any(file.name == MODEL for file in there.files) and not folder.model.exists()
-            if newest_rounds(there.files) > here or has_model or not has_record(folder.record_file):
+            if is_newer or has_model or not has_record(folder.record_file):
                 await HostedCopy(folder, line, means.clock, result=result).look()
-            rounds = newest_rounds(there.files)
     except SettingsError:
         raise
     except AxonError as error:

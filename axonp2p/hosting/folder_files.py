@@ -59,9 +59,9 @@ def rounds_of(name: str) -> int:
     return int(name.removeprefix(f"{STATES}/").partition("-")[0]) if is_state(name) else -1
 
 
-def newest_rounds(files: Iterable[FolderFile]) -> int:
-    """How many rounds are in the newest state of a listing; -1 when there is none."""
-    return max((rounds_of(file.name) for file in files), default=-1)
+def newest_rounds(files: Iterable[FolderFile]) -> int | None:
+    """How many rounds are in the newest state of a listing; None when there is no state."""
+    return max((rounds_of(file.name) for file in files if is_state(file.name)), default=None)
 
 
 def check_listing(files: Iterable[FolderFile]) -> None:

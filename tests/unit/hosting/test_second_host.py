@@ -213,7 +213,7 @@ async def test_the_copy_is_let_go_with_the_job(
 
 
 def found(host: str, role: HostRole) -> FoundJob:
-    place = Host(PinnedAddress("127.0.0.1", 1, key_of(host).peer_id), key_of(host).peer_id)
+    place = Host(PinnedAddress("127.0.0.1", 1, None), key_of(host).peer_id)
     return FoundJob(place, HostedJob(job=JOB, at_work=False, role=role))
 
 
