@@ -210,7 +210,7 @@ class HostedJobs:
             former=_other(found.former) or mark.former,
         )
         write_mark(folder, mark)
-        await look_at_copy(self._means, folder)
+        await look_at_copy(self._means, folder, take=False)
         until = self._means.clock.monotonic() + BEGINS_S
         while True:
             mark = await self.look(folder)

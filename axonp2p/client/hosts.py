@@ -91,15 +91,13 @@ async def hand_over(
 ) -> HostedMark:
     """Give the job to the first tracker that takes it, those with room before the others; where it is now.
 
-    The next one that can keeps a copy: it gets the bundle and the job's key too, and reads at the host with that.
 
     `peers`: instead of what the job's file says; 0: as it says. `sent` hears of each piece. Raises `Refused` or
     `TrackerUnreachable` naming why each tracker did not take it, and `JobFileWrong` when a file has changed.
     """
     offers, reasons = await _offers(means)
     asked = HostJob(job=job, blob=bundle.blob.name, key=job_key(means.key, job).seed, peers=peers)
-    hosts = [host for host, _ in sorted(offers, key=lambda found: not found[1].free)]
-    for host in hosts:
+    for host, _ in sorted(offers, key=lambda found: not found[1].free):
         try:
             await _give(means, host, asked, bundle, sent)
         except JobFileWrong:
@@ -107,9 +105,7 @@ async def hand_over(
         except AxonError as error:
             reasons.append(f"{host.called}: {error.in_a_line}")
         else:
-            mark = HostedMark(tracker=str(host.address), host=host.peer)
-            others = [one for one in hosts if one.peer != host.peer]
-            return await _with_copy(means, mark, others, msgspec.structs.replace(asked, copies=host.peer), bundle, sent)
+            return HostedMark(tracker=str(host.address), host=host.peer)
     kind = Refused if offers else TrackerUnreachable
     raise kind(
         "no tracker carries the job on",
@@ -118,15 +114,19 @@ async def hand_over(
     )
 
 
-async def _with_copy(
-    means: Means, mark: HostedMark, others: list[Host], asked: HostJob, bundle: Bundle, sent: Callable[[int], None]
-) -> HostedMark:
-    reasons = []
-    for other in others:
+async def hand_to_second(means: Means, job: str, bundle: Bundle, peers: int, mark: HostedMark) -> HostedMark:
+    """Have the next tracker that can keep a copy of the job at the host of `mark`; who does, or why nobody.
+
+    It gets the bundle and the job's key too, and reads at the host with that.
+    """
+    offers, reasons = await _offers(means)
+    key = job_key(means.key, job).seed
+    asked = HostJob(job=job, blob=bundle.blob.name, key=key, peers=peers, copies=mark.host)
+    for other, _ in sorted(offers, key=lambda found: not found[1].free):
+        if other.peer == mark.host:
+            continue
         try:
-            await _give(means, other, asked, bundle, sent)
-        except JobFileWrong:
-            raise
+            await _give(means, other, asked, bundle, lambda size: None)
         except AxonError as error:
             reasons.append(f"{other.called}: {error.in_a_line}")
         else:

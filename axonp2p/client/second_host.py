@@ -49,10 +49,10 @@ def without_host(folder: JobFolder) -> str:
     return f"axon resume {folder.path.name} --here      (when the host is gone for good{where}; goes on {begins})"
 
 
-async def look_at_copy(means: Means, folder: JobFolder, *, result: bool = False) -> None:
-    """Learn how far the copy is, and take from it what is newer than what is here. Raises nothing but `SettingsError`.
+async def look_at_copy(means: Means, folder: JobFolder, *, take: bool = True, result: bool = False) -> None:
+    """Learn how far the copy is. Raises nothing but `SettingsError`.
 
-    With `result` its weights come too, or its states, however large.
+    With `take`, what is newer than what is here comes too, and with `result` the weights or the states, however large.
     """
     mark = read_mark(folder)
     if mark is None or mark.standby is None:
@@ -63,7 +63,7 @@ async def look_at_copy(means: Means, folder: JobFolder, *, result: bool = False)
             rounds, here = newest_rounds(there.files), folder.checkpoints(1).all()
             is_newer = rounds is not None and (not here or rounds > here[0].rounds)
             has_model = any(file.name == MODEL for file in there.files) and not folder.model.exists()
-            if is_newer or has_model or not has_record(folder.record_file):
+            if take and (is_newer or has_model or not has_record(folder.record_file)):
                 await HostedCopy(folder, line, means.clock, result=result).look()
     except SettingsError:
         raise

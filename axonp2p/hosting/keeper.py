@@ -140,10 +140,15 @@ class Keeper:
             tending.begin()
 
     async def take_over(self, tending: Tending) -> None:
-        """A copy is the job from now on, and takes a job's place. Raises `TooOften` or `Busy`; it stays a copy then."""
+        """A copy is the job from now on, and takes a job's place.
+
+        Raises `Refused` when its host works on it, `TooOften` or `Busy`; it stays a copy then.
+        """
+        await tending.check_host_is_gone()
         async with self._turn:
-            await self._settle(tending, is_copy=False)
-            await tending.take_over()
+            if tending.record.copies and not tending.forgotten:  # nobody was faster
+                await self._settle(tending, is_copy=False)
+                await tending.take_over()
 
     async def _settle(self, tending: Tending, *, is_copy: bool) -> None:
         record = tending.record

@@ -139,19 +139,19 @@ class Tending:
         elif wish == "cancel" or self.at_work:
             await self._stop_as("cancelled" if wish == "cancel" else "left", "", charged=True)
 
-    async def take_over(self) -> None:
-        """The copy is the job from now on: its owner says that the host is gone for good.
-
-        Raises `Refused` when that host says here that it works on the job.
-        """
+    async def check_host_is_gone(self) -> None:
+        """Before a copy takes over: raise `Refused` when there is nothing to go on with, or its host works on it."""
         if await self._is_over_for_good():
-            return
+            raise Refused("the job is over", fix=f"axon fetch {self.record.job} -o OUT")
         self._starts.charge("", self._clock.monotonic())
         if await self._new_copying().host_works():
             raise Refused(
                 "its host answers here, and works on the job: there must not be two",
                 fix=f"see to the line to that host, and try again: axon status {self.record.job}",
             )
+
+    async def take_over(self) -> None:
+        """The copy is the job from now on: its owner says that the host is gone for good."""
         await self.stop()
         log.info("job goes on from a copy", job=self.record.job, owner=short(self.record.owner))
         now = self._clock.now()
