@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
 from axonp2p.client.hosted_jobs import HostedJobs
 from axonp2p.client.hosted_mark import HostedMark, OtherHost, read_mark, write_mark
-from axonp2p.client.hosts import FoundJob, carried
+from axonp2p.client.hosts import Found, FoundJob, carried
 from axonp2p.client.job_store import JobFolder, JobStore
 from axonp2p.errors import LimitReached, Refused, Unreachable
 from axonp2p.hosting.copying import Copying
@@ -189,6 +192,56 @@ async def test_two_hosts_do_not_work_while_the_second_hears_the_first(
     async with await second.line() as line:
         await line.tell(JOB, "resume")
     assert await second.process()
+
+
+async def test_weights_are_taken_from_the_copy_when_the_host_is_gone(
+    hosting: Hosting, second: Hosting, process: Worked, here: JobFolder, jobs: HostedJobs
+) -> None:
+    keep(process, 9)
+    assert await copy(second)
+    process.folder.model.write_bytes(b"weights")
+    process.become(JobState.FINISHED, model_sha256=hashlib.sha256(b"weights").hexdigest())
+    process.over.set()
+    await hosting.nobody_works()
+    assert await copy(second)
+    assert not copied(second).checkpoints(1).all()
+    await hosting.listener.stop()
+    with pytest.raises(Unreachable):
+        await jobs.look(here, result=True)
+    assert here.model.read_bytes() == b"weights"
+    with pytest.raises(Refused, match="the job is over"):
+        await jobs.resume(here)
+
+
+async def test_another_computer_finds_the_copy_while_the_host_is_silent_and_then_the_host(
+    hosting: Hosting, second: Hosting, process: Worked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(process, 9)
+    assert await copy(second)
+    kept = FoundJob(second.place, HostedJob(job=JOB, at_work=False, role="copy"))
+    runs = FoundJob(hosting.place, HostedJob(job=JOB, at_work=True))
+    means: Any = SimpleNamespace(key=ADA, clock=hosting.clock)
+    jobs, store = HostedJobs(means, JobStore(tmp_path / "other")), JobStore(tmp_path / "other")
+
+    async def settled(*found: FoundJob) -> HostedMark:
+        monkeypatch.setattr("axonp2p.client.hosted_jobs.find_jobs", AsyncMock(return_value=Found(carried(found), [])))
+        assert await jobs.find_all() == []
+        mark = read_mark(store.find(JOB))
+        assert mark is not None
+        return mark
+
+    mark = await settled(kept)
+    assert (mark.host, mark.role, mark.rounds, mark.at_work) == (SECOND.peer_id, "copy", 9, False)
+    mark = await settled(kept, runs)
+    assert mark.standby is not None
+    assert (mark.host, mark.standby.host, mark.standby.rounds, mark.at_work) == (HOST.peer_id, SECOND.peer_id, 9, True)
+    mark = await settled(kept)  # the host is silent again: it is still the one that is asked
+    assert mark.host == HOST.peer_id
+    over = FoundJob(second.place, HostedJob(job=JOB, at_work=True, role="took over"))
+    shutil.rmtree(store.find(JOB).path)
+    mark = await settled(over, runs)
+    assert (mark.host, mark.former) == (SECOND.peer_id, None)
+    assert process.said == ["leave"]  # two worked, and the owner's command has ended that
 
 
 async def test_a_copy_that_is_kept_outlives_the_second_hosts_restart(second: Hosting, process: Worked) -> None:
