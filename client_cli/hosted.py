@@ -21,6 +21,7 @@ from client_cli.render import age_text
 if TYPE_CHECKING:
     from axonp2p.client.job import Job
     from axonp2p.client.job_wishes import JobWish
+    from axonp2p.hosting.host import Host
     from axonp2p.hosting.messages import HostedWish
 
 LOOK_S = 0.5
@@ -45,7 +46,7 @@ def looked_at(
         try:
             swarm.look_at_host(job if here is None else here.path.name, result=result)
         except (Unreachable, Refused, PeerMisbehaved) as error:
-            if here is None or result or steers:
+            if here is None or steers or (result and not here.model.exists()):
                 raise
             context.say(f"{error.in_a_line}: this is what it told last")
             if error.fix:
@@ -88,13 +89,16 @@ def is_hosted(job: str, context: Context, trackers: Sequence[str]) -> bool:
 
 
 def resume_at_host(job: str, context: Context, trackers: Sequence[str]) -> int:
-    """Have the host go on with the job; gives the exit code."""
+    """Have the host go on with the job, or the one that keeps a copy when the host is gone; gives the exit code."""
+    name = context.jobs().find(job).path.name
     with context.swarm(trackers) as swarm:
-        swarm.tell_host(job, "resume")
-    folder = looked_at(job, context, trackers)
+        why = swarm.resume_at_host(name)
+    folder = looked_at(name, context, trackers)
     mark = read_mark(folder)
     where = mark.place.called if mark else ""
-    name = folder.path.name
+    if why:
+        context.say(f"{why}: {name} goes on from the copy. Should that host come back, the next command about the job")
+        context.say("that you give tells it to leave the job.")
     context.answer(
         f"{name} goes on at {where}.  See it: {context.command('watch', name)}",
         {"job": name, "state": "resumed"} | hosted_data(folder),
@@ -121,6 +125,9 @@ def handed_over(job: Job, context: Context) -> int:
     assert mark is not None
     lines = [
         f"{mark.place.called} carries {job.id} on. You may switch this computer off.",
+        f"{mark.standby.place.called} keeps a copy of it."
+        if mark.standby
+        else f"No second host keeps a copy of it ({mark.without_copy}): its states are there alone.",
         "See it, here or on another computer with the same key (client.key in your home):",
         f"  {context.command('watch', job.id)}",
         f"  {context.command('fetch', job.id, '-o', 'OUT')}      when it is done",
@@ -136,7 +143,20 @@ def hosted_data(folder: JobFolder) -> dict[str, Any]:
         return {}
     asked = f", asked {age_text(time.time() - mark.asked)} ago" if mark.asked else ""
     trouble = f"; given up: {mark.trouble}" if mark.trouble else ""
-    return {"hosted": f"{mark.place.address.host_port}{asked}{trouble}", "hosted_at": mark.tracker}
+    former = f"; {mark.former.place.called} is to leave it when it answers" if mark.former else ""
+    found = {"hosted": f"{mark.place.address.host_port}{asked}{trouble}{former}", "hosted_at": mark.tracker}
+    if mark.role == "copy":
+        return found | {"copy": _copy_text(mark.place, mark.rounds), "copy_at": mark.tracker}
+    if mark.standby:
+        return found | {
+            "copy": _copy_text(mark.standby.place, mark.standby.rounds),
+            "copy_at": mark.standby.tracker,
+        }
+    return found
+
+
+def _copy_text(place: Host, rounds: int | None) -> str:
+    return f"{place.address.host_port}, {f'after round {rounds}' if rounds is not None else 'no state yet'}"
 
 
 def _here(job: str, context: Context) -> JobFolder | None:

@@ -42,6 +42,9 @@ def jobs_text(jobs: Sequence[dict[str, Any]], now: float) -> str:
         for job in jobs
     ]
     heads = ["job", "state", "round", "loss", "held-out", "peers", "credits", "submitted"]
+    if any("copy" in job for job in jobs):
+        heads.append("copy")
+        rows = [[*row, job.get("copy", "-")] for row, job in zip(rows, jobs, strict=True)]
     return columns(heads, rows, right=(2, 3, 5, 6, 7))
 
 
@@ -58,6 +61,7 @@ def status_text(job: dict[str, Any], command: Callable[..., str]) -> str:
         "credits": credits_text(sum(job["credits"].values())),
         "tracker": job["tracker"],
         "host": job.get("hosted", ""),
+        "copy": job.get("copy", ""),
         "from": job["folder"],
         "kept in": job["kept_in"],
     }

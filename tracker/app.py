@@ -11,6 +11,7 @@ from pathlib import Path
 
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, Busy, SettingsError
+from axonp2p.hosting.host import Host
 from axonp2p.hosting.keeper import Keeper
 from axonp2p.hosting.limits import limits_of as host_limits_of
 from axonp2p.hosting.server import HostServer
@@ -166,6 +167,7 @@ class Tracker:
         self._share(address, name)
         # Their processes ask this tracker first, which listens by now.
         self.hosting.trackers = lambda: [str(address), *self._joined().book.trusted()]
+        self.hosting.copies.find_host = self._trusted_host
         await self.hosting.start()
         log.info("tracker listens", at=address.host_port, rows=rows, receipts=receipts)
         if self._owing.trouble:
@@ -197,6 +199,10 @@ class Tracker:
 
     def _is_trusted(self, tracker: PeerId) -> bool:
         return self._sync is not None and self._sync.book.is_trusted(tracker, self._clock.now())
+
+    def _trusted_host(self, tracker: PeerId) -> Host | None:
+        address = self._joined().book.trusted_at(tracker)
+        return Host(PinnedAddress.parse(address), tracker) if address else None
 
     def _trouble(self) -> str:
         cannot = f"it cannot store anything: {self._database.trouble}" if self._database.trouble else ""

@@ -119,6 +119,10 @@ class TrackerBook:
         met = (self._known.get(address) for address in addresses)
         return {known.tracker: known.address for known in met if known is not None and known.tracker}
 
+    def trusted_at(self, tracker: PeerId) -> str:
+        """The address of the tracker with that id, when it is configured or vouched for; else empty."""
+        return next((one.address for one in self if one.tracker == tracker and one.standing.is_trusted), "")
+
     def hear_vouching(self, address: str, signed: Signed[Vouching], now: float) -> None:
         """The tracker at `address` showed whom its operator vouches for. Raises what `open_vouching` raises."""
         known = self._known.get(address)

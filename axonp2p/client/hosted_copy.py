@@ -17,18 +17,27 @@ import msgspec
 
 from axonp2p.client.checkpoints import Checkpoint
 from axonp2p.client.files import not_writable
-from axonp2p.client.hosted_mark import HostedMark, write_mark
+from axonp2p.client.hosted_mark import HostedMark, looked_at
 from axonp2p.client.job_record import JobRecord
 from axonp2p.client.job_store import JobFolder
 from axonp2p.clock import Clock
-from axonp2p.errors import AlreadyRunning, MalformedMessage, NotFound, PeerMisbehaved, Refused, SettingsError
+from axonp2p.errors import (
+    AlreadyRunning,
+    LimitReached,
+    MalformedMessage,
+    NotFound,
+    PeerMisbehaved,
+    Refused,
+    SettingsError,
+)
 from axonp2p.files import locked, put_in_place, write_whole
 from axonp2p.hosting.caller import HostLine
-from axonp2p.hosting.folder_files import GROWING_LIMIT, MODEL, STATES, Kind, kind_of, rounds_of, to_copy
-from axonp2p.hosting.hosted_folder import seen_on_disk
+from axonp2p.hosting.folder_files import GROWING_LIMIT, MODEL, SMALL_STATE, STATES, Kind, kind_of, rounds_of, to_copy
+from axonp2p.hosting.hosted_folder import bytes_under, seen_on_disk
 from axonp2p.hosting.messages import FolderFile
 from axonp2p.jobs.lifecycle import is_over
 from axonp2p.logs import get_logger
+from axonp2p.plain_text import bytes_text
 from axonp2p.wire.json_form import decode_json
 
 TURN_S = 0.2
@@ -43,13 +52,17 @@ class HostedCopy:
     """One job's. `result`: once it is over, its weights are copied too, or the states to go on from.
 
     While it runs its newest state is copied as well, unless it is large, and not more often than every `STATE_EVERY_S`.
+    With `most_bytes` the folder takes no more than that, and a state of any size is copied that has room.
     """
 
-    def __init__(self, folder: JobFolder, line: HostLine, clock: Clock, *, result: bool) -> None:
+    def __init__(
+        self, folder: JobFolder, line: HostLine, clock: Clock, *, result: bool, most_bytes: int | None = None
+    ) -> None:
         self._folder = folder
         self._line = line
         self._clock = clock
         self._result = result
+        self._most_bytes = most_bytes
         self._record = b""
         self._state_at = float("-inf")
 
@@ -72,7 +85,11 @@ class HostedCopy:
         here = {file.name: known for file in state.files if (known := _here(folder.path, file.name))}
         now = self._clock.monotonic()
         with_state = now >= self._state_at + STATE_EVERY_S
-        for file in to_copy(state.files, here, result=self._result and not state.at_work, state=with_state):
+        largest = SMALL_STATE if self._most_bytes is None else self._most_bytes
+        wanted = to_copy(
+            state.files, here, result=self._result and not state.at_work, state=with_state, largest=largest
+        )
+        for file in await asyncio.to_thread(self._with_room, wanted):
             if kind_of(file.name) is Kind.GROWING:
                 await self._grow(file)
             elif state.at_work:
@@ -82,15 +99,17 @@ class HostedCopy:
                 await self._fetch(file, there)
         if there is not None and not (state.at_work and is_over(there.state)):
             folder.write(self._with_what_is_known_here(there), lasting=not state.at_work)
-        mark = HostedMark(
-            tracker=str(self._line.host.address),
-            host=self._line.host.peer,
-            at_work=state.at_work,
-            trouble=state.trouble,
-            asked=self._clock.now(),
-        )
-        write_mark(folder, mark)
-        return mark
+        return looked_at(folder, self._line.host, state, self._clock.now())
+
+    def _with_room(self, wanted: list[FolderFile]) -> list[FolderFile]:
+        """Those for which there is room: without the large ones, where these have none."""
+        if self._most_bytes is None:
+            return wanted
+        spare = self._most_bytes - bytes_under(self._folder.path)
+        for some in (wanted, [file for file in wanted if kind_of(file.name) is Kind.GROWING]):
+            if sum(file.size for file in some) <= spare:
+                return some
+        raise LimitReached(f"{self._folder.path.name} takes more than the {bytes_text(self._most_bytes)} that it may")
 
     async def _grow(self, file: FolderFile) -> None:
         path, job = self._folder.path / file.name, self._folder.path.name
@@ -102,6 +121,7 @@ class HostedCopy:
             if begins != length:  # it was written anew there
                 write_whole(path, b"")
                 hasher, length = hashlib.sha256(), 0
+            part = part[: max(0, file.size - length)]  # as it was with the record that came: no round is told before
             path.parent.mkdir(exist_ok=True)
             with path.open("ab") as growing:
                 growing.write(part)

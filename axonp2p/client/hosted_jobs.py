@@ -6,15 +6,18 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import msgspec
+
 from axonp2p.client.event_tail import EventTail
 from axonp2p.client.events import Event
 from axonp2p.client.files import not_writable
 from axonp2p.client.hiring import Means
 from axonp2p.client.hosted_copy import HostedCopy
-from axonp2p.client.hosted_mark import HostedMark, read_mark, remove_mark, write_mark
+from axonp2p.client.hosted_mark import HostedMark, OtherHost, read_mark, remove_mark, write_mark
 from axonp2p.client.hosts import Found, FoundJob, find_jobs
 from axonp2p.client.job_record import JobRecord
 from axonp2p.client.job_store import JobFolder, JobStore
+from axonp2p.client.second_host import go_over, is_gone, leave_former, let_copy_go, look_at_copy, without_host
 from axonp2p.errors import (
     AxonError,
     JobFailed,
@@ -26,6 +29,7 @@ from axonp2p.errors import (
     error_classes,
 )
 from axonp2p.hosting.caller import HostLine
+from axonp2p.hosting.host import Host
 from axonp2p.hosting.messages import HostedWish
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.logs import get_logger
@@ -77,17 +81,38 @@ class HostedJobs:
 
     async def look(self, folder: JobFolder, *, result: bool = False) -> HostedMark:
         """Copy what is new of a hosted job; with `result`, its weights too, or the states, once it is over."""
-        async with self._line(folder) as line:
-            mark = await HostedCopy(folder, line, self._means.clock, result=result).look()
-            if result and not mark.at_work and folder.read().state is JobState.FINISHED:
-                await line.tell(folder.path.name, "fetched")
-            return mark
+        await leave_former(self._means, folder)
+        try:
+            async with self._line(folder) as line:
+                mark = await HostedCopy(folder, line, self._means.clock, result=result).look()
+                fetched = result and not mark.at_work and folder.read().state is JobState.FINISHED
+                if fetched:
+                    await line.tell(folder.path.name, "fetched")
+        except (Unreachable, Refused, PeerMisbehaved) as error:
+            fix = await self._fix_of(folder, error, result=result)
+            raise type(error)(error.message, cause=error.cause, fix=fix) from error
+        if fetched:
+            await let_copy_go(self._means, folder)
+        return mark
 
     async def tell(self, folder: JobFolder, wish: HostedWish) -> None:
         """Pass a wish on; what becomes of it is seen by looking."""
         async with self._line(folder) as line:
             await line.tell(folder.path.name, wish)
             await HostedCopy(folder, line, self._means.clock, result=False).look()
+
+    async def resume(self, folder: JobFolder) -> str:
+        """Have it go on: at its host, or where its copy is when the host is gone. Gives why it is, if it is."""
+        try:
+            await self.tell(folder, "resume")
+        except (Unreachable, Refused, PeerMisbehaved) as error:
+            mark = read_mark(folder)
+            if mark is None or mark.standby is None or not is_gone(error):
+                raise
+            await go_over(self._means, folder, mark, mark.standby)
+            return error.in_a_line
+        await leave_former(self._means, folder)
+        return ""
 
     async def take_back(self, folder: JobFolder) -> None:
         """Make it a job of this computer again, as far as the host has come with it.
@@ -110,6 +135,8 @@ class HostedJobs:
             raise
         except AxonError as error:
             log.warning("the job goes on without its host", job=job, reason=error.in_a_line)
+            await look_at_copy(self._means, folder, result=True)
+        await let_copy_go(self._means, folder)
         remove_mark(folder)
 
     async def follow(
@@ -123,6 +150,7 @@ class HostedJobs:
         `silent` is told when the host does not answer, once for each time that it falls silent. Raises what the job
         failed with, and `Unreachable` when its host does not answer for long.
         """
+        await leave_former(self._means, folder)
         tail, clock = EventTail(folder), self._means.clock
         heard, tries = clock.monotonic(), 0
         for event in tail.fresh():
@@ -139,6 +167,7 @@ class HostedJobs:
                         if not mark.at_work:
                             if folder.read().state is JobState.FINISHED:
                                 await line.tell(folder.path.name, "fetched")
+                                await let_copy_go(self._means, folder)
                             _raise_failure(folder.read(), mark)
                             return
                         await asyncio.sleep(LOOK_S)
@@ -147,23 +176,41 @@ class HostedJobs:
                 if clock.monotonic() > heard + SILENT_S:
                     raise
                 if tries == TOLD_AFTER:
-                    silent(error)
+                    fix = await self._fix_of(folder, error)
+                    silent(Unreachable(error.message, cause=error.cause, fix=fix))
                 await asyncio.sleep(CALL_AGAIN_S)
 
     async def _settle(self, found: FoundJob) -> JobFolder:
         """Its folder here, made if need be, as the host has it now."""
         job = found.job.job
         folder = self._store.place_of(job)
-        mark = HostedMark(tracker=str(found.host.address), host=found.host.peer, at_work=found.job.at_work)
         try:
             folder.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise not_writable(folder.path, error) from error
-        known = read_mark(folder)
-        if known.host != found.host.peer if known else self._store.has_record(job):
+        known, host = read_mark(folder), found.host.peer
+        if known and known.former and known.former.host == host:
+            await leave_former(self._means, folder)
+            return folder
+        if known and known.host != host and found.job.role == "copy":  # its host is silent
+            write_mark(folder, msgspec.structs.replace(known, standby=_other(found.host)))
+            await look_at_copy(self._means, folder)
+            return folder
+        if known and found.copy_at and known.host == found.copy_at.peer:
+            known = None  # written while the host was silent
+        elif known.host != host if known else self._store.has_record(job):
             where = f"of {known.tracker}" if known else "of this computer"
             raise SettingsError(f"{job} is a job {where}, and {found.host.called} says that it has it as well")
+        mark = known or HostedMark(tracker=str(found.host.address), host=host)
+        mark = msgspec.structs.replace(
+            mark,
+            at_work=found.job.at_work,
+            role=found.job.role,
+            standby=_other(found.copy_at) or mark.standby,
+            former=_other(found.former) or mark.former,
+        )
         write_mark(folder, mark)
+        await look_at_copy(self._means, folder, take=False)
         until = self._means.clock.monotonic() + BEGINS_S
         while True:
             mark = await self.look(folder)
@@ -174,6 +221,14 @@ class HostedJobs:
             if self._means.clock.monotonic() > until:
                 raise Unreachable(f"{found.host.called} holds {job}, but its process has not begun", fix="try again")
             await asyncio.sleep(LOOK_S)
+
+    async def _fix_of(self, folder: JobFolder, error: AxonError, *, result: bool = False) -> str:
+        """What goes on when a host answers so, now that it is known how far the copy is."""
+        mark = read_mark(folder)
+        if mark is None or mark.standby is None or not is_gone(error):
+            return error.fix
+        await look_at_copy(self._means, folder, result=result)
+        return without_host(folder)
 
     @asynccontextmanager
     async def _line(self, folder: JobFolder) -> AsyncIterator[HostLine]:
@@ -187,14 +242,8 @@ class HostedJobs:
             raise type(error)(error.message, cause=error.cause, fix=error.fix or without_host(folder)) from error
 
 
-def without_host(folder: JobFolder) -> str:
-    """How the job goes on when its host is gone for good, and from where."""
-    states = folder.checkpoints(1).all()
-    begins = (
-        f"after round {states[0].rounds}, whose state is here" if states else "from its beginning: no state is here"
-    )
-    where = "" if folder.bundle.exists() else ", on the computer that submitted it"
-    return f"axon resume {folder.path.name} --here      (when the host is gone for good{where}; goes on {begins})"
+def _other(host: Host | None) -> OtherHost | None:
+    return OtherHost(tracker=str(host.address), host=host.peer) if host else None
 
 
 async def _until_over(copy: HostedCopy) -> None:

@@ -1,6 +1,7 @@
 """The process in which a host carries a client's job on: `axon resume` without a terminal, for one job.
 
-`axonp2p.hosting.process` starts it, as `python -m axonp2p.client.hosted_run HOME JOB --tracker ADDRESS ...`. It obeys
+`axonp2p.hosting.process` starts it, as `python -m axonp2p.client.hosted_run HOME JOB --tracker ADDRESS ...`. With
+`--copy-from` it only copies the job once from the host that carries it on. It obeys
 words on its stdin, and ends at once, as if killed, when that is closed: then nobody cares for it any more. Its exit
 code is 0 when the job's folder says how it ended, whether well or not.
 """
@@ -8,6 +9,7 @@ code is 0 when the job's folder says how it ended, whether well or not.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import resource
 import sys
@@ -19,6 +21,8 @@ from pathlib import Path
 import msgspec
 
 from axonp2p.client.events import JobEndedBadly
+from axonp2p.client.hosted_copy import HostedCopy
+from axonp2p.client.hosted_mark import remove_mark
 from axonp2p.client.job import Job
 from axonp2p.client.job_record import ErrorRecord, has_record
 from axonp2p.client.job_store import JobFolder
@@ -28,9 +32,13 @@ from axonp2p.client.swarm import Swarm
 from axonp2p.clock import SystemClock
 from axonp2p.console import run_program
 from axonp2p.errors import AxonError, JobFailed
+from axonp2p.hosting.caller import HostLine
+from axonp2p.hosting.host import Host
+from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.jobs.spec import read_spec, with_peers
 from axonp2p.logs import configure_logs
+from axonp2p.transport.address import PinnedAddress
 
 NICE = 10
 """The host's own work comes first."""
@@ -47,18 +55,31 @@ def main() -> int:
         return run_program(lambda: end_as(folder, JobState(told.end_as), told.why, told.peers), debug=False)
     resource.setrlimit(resource.RLIMIT_FSIZE, (told.most_bytes, told.most_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if told.copy_from:
+        threading.Thread(target=_obey, args=[{}], name="words", daemon=True).start()
+        host = Host(PinnedAddress.parse(told.copy_from), told.host)
+        return run_program(lambda: asyncio.run(copy_once(folder, told.home, host, told.most_bytes)), debug=False)
     return run_program(lambda: carry_on(folder, told.home, told.trackers, told.peers), debug=False)
 
 
 def carry_on(folder: JobFolder, home: Path, trackers: list[str], peers: int) -> int:
     """The whole of a life. Raises what kept the job from beginning."""
     begin(folder, peers)
+    remove_mark(folder)  # of the host that it was copied from
     with Swarm(trackers, home=home, hosted=True) as swarm:
         job = swarm.resume(folder.path.name)
-        threading.Thread(target=_obey, args=[job], name="words", daemon=True).start()
+        threading.Thread(target=_obey, args=[words_of(job)], name="words", daemon=True).start()
         with suppress(AxonError):  # it stands in the folder
             job.wait()
     return 0 if is_over(folder.read().state) else JobFailed.exit_code
+
+
+async def copy_once(folder: JobFolder, home: Path, host: Host, most_bytes: int) -> None:
+    """Copy what is new of the job at that host, with the job's own key. Raises what asking raises."""
+    async with await HostLine.open(load_or_create_key(home / "client.key"), host) as line:
+        await HostedCopy(folder, line, SystemClock(), result=True, most_bytes=most_bytes).look()
+    if folder.model.exists():
+        folder.checkpoints(1).remove_all()
 
 
 def begin(folder: JobFolder, peers: int) -> None:
@@ -90,13 +111,13 @@ def end_as(folder: JobFolder, state: JobState, why: str, peers: int) -> int:
     return 0
 
 
-def _obey(job: Job) -> None:
+def words_of(job: Job) -> dict[str, Callable[[], None]]:
+    """What each word of its owner's leads to."""
+    return {JobWish.PAUSE: job.pause, JobWish.LEAVE: job.leave, JobWish.CANCEL: job.cancel}
+
+
+def _obey(words: dict[str, Callable[[], None]]) -> None:
     """What the job's owner wants, word by word; and the end, when the host is gone."""
-    words: dict[str, Callable[[], None]] = {
-        JobWish.PAUSE: job.pause,
-        JobWish.LEAVE: job.leave,
-        JobWish.CANCEL: job.cancel,
-    }
     for line in sys.stdin:
         if act := words.get(line.strip()):
             act()
@@ -112,6 +133,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--most-bytes", type=int, default=2**62)
     parser.add_argument("--end-as", choices=["left", "cancelled", "failed"], default="")
     parser.add_argument("--why", default="")
+    parser.add_argument("--copy-from", default="")
+    parser.add_argument("--host", default="")
     return parser.parse_args()
 
 

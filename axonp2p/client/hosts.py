@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import msgspec
 
 from axonp2p.client.hiring import Means
-from axonp2p.client.hosted_mark import HostedMark
+from axonp2p.client.hosted_mark import HostedMark, OtherHost
 from axonp2p.errors import AxonError, JobFileWrong, Refused, TrackerUnreachable, Unreachable
 from axonp2p.hosting.caller import HostLine, ask_offer
 from axonp2p.hosting.host import Host
@@ -32,6 +34,10 @@ class FoundJob:
 
     host: Host
     job: HostedJob
+    copy_at: Host | None = None
+    """Another that keeps a copy of it."""
+    former: Host | None = None
+    """Another that it was taken from, and that still holds it."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +62,35 @@ async def find_jobs(means: Means) -> Found:
             silent.append(f"{host.called}: {error.in_a_line if isinstance(error, AxonError) else 'it is too slow'}")
 
     await asyncio.gather(*(ask(host) for host, _ in offers))
-    return Found(jobs, silent)
+    return Found(carried(jobs), silent)
+
+
+def carried(found: Iterable[FoundJob]) -> list[FoundJob]:
+    """Each job once, at the host that carries it on (pure); with its copy's host only where no other has it.
+
+    Where several say that they carry one on, and none of them that it took over, all of these are told.
+    """
+    by_job: dict[str, list[FoundJob]] = {}
+    for one in found:
+        by_job.setdefault(one.job.job, []).append(one)
+    told = []
+    for several in by_job.values():
+        over, hosts, copies = (
+            [one for one in several if one.job.role == role] for role in ("took over", "host", "copy")
+        )
+        copy_at = copies[0].host if copies else None
+        if over and hosts:
+            told.append(replace(over[0], former=hosts[0].host))
+        else:
+            told += [replace(one, copy_at=copy_at) for one in over or hosts] or copies[:1]
+    return told
 
 
 async def hand_over(
     means: Means, job: str, bundle: Bundle, peers: int, sent: Callable[[int], None] = lambda size: None
 ) -> HostedMark:
     """Give the job to the first tracker that takes it, those with room before the others; where it is now.
+
 
     `peers`: instead of what the job's file says; 0: as it says. `sent` hears of each piece. Raises `Refused` or
     `TrackerUnreachable` naming why each tracker did not take it, and `JobFileWrong` when a file has changed.
@@ -84,6 +112,26 @@ async def hand_over(
         cause="; ".join(reasons) or "none is known",
         fix="name another with --tracker, or submit it without --detach and leave this computer on",
     )
+
+
+async def hand_to_second(means: Means, job: str, bundle: Bundle, peers: int, mark: HostedMark) -> HostedMark:
+    """Have the next tracker that can keep a copy of the job at the host of `mark`; who does, or why nobody.
+
+    It gets the bundle and the job's key too, and reads at the host with that.
+    """
+    offers, reasons = await _offers(means)
+    key = job_key(means.key, job).seed
+    asked = HostJob(job=job, blob=bundle.blob.name, key=key, peers=peers, copies=mark.host)
+    for other, _ in sorted(offers, key=lambda found: not found[1].free):
+        if other.peer == mark.host:
+            continue
+        try:
+            await _give(means, other, asked, bundle, lambda size: None)
+        except AxonError as error:
+            reasons.append(f"{other.called}: {error.in_a_line}")
+        else:
+            return msgspec.structs.replace(mark, standby=OtherHost(tracker=str(other.address), host=other.peer))
+    return msgspec.structs.replace(mark, without_copy="; ".join(reasons) or "no other tracker is known")
 
 
 async def _give(means: Means, host: Host, asked: HostJob, bundle: Bundle, sent: Callable[[int], None]) -> None:

@@ -31,7 +31,7 @@ from axonp2p.client.held_evidence import HeldEvidence, ask_evidence
 from axonp2p.client.hiring import Means
 from axonp2p.client.hosted_jobs import HostedJobs
 from axonp2p.client.hosted_mark import HostedMark, write_mark
-from axonp2p.client.hosts import hand_over
+from axonp2p.client.hosts import hand_over, hand_to_second
 from axonp2p.client.job import Job
 from axonp2p.client.job_record import JobRecord
 from axonp2p.client.job_run import JobRun
@@ -120,17 +120,20 @@ class Swarm:
     def hand_over(self, folder: str | Path, peers: int | None = None) -> Job:
         """The same, but a tracker carries the job on, and this computer may be switched off once this returns.
 
+        A second tracker keeps a copy, where there is one that may.
         `attach` follows it, here or on another computer with the same key. Raises `Refused` or `TrackerUnreachable`
         when no tracker takes it; what was written down is gone then.
         """
         means = self._get_means()
         kept, record, spec = self._write_down(folder, peers)
         try:
-            mark = self._loop.call(hand_over(means, record.id, kept_bundle(kept, record, spec), peers or 0))
+            bundle = kept_bundle(kept, record, spec)
+            mark = self._loop.call(hand_over(means, record.id, bundle, peers or 0))
         except BaseException:
             shutil.rmtree(kept.path)
             raise
         write_mark(kept, mark)
+        write_mark(kept, self._loop.call(hand_to_second(means, record.id, bundle, peers or 0, mark)))
         return Job(kept, EventFeed.of([]))
 
     def attach(self, job: str, *, silent: Callable[[Unreachable], None] = lambda error: None) -> Job:
@@ -160,6 +163,11 @@ class Swarm:
         """Have such a job paused, left, cancelled or resumed at its host."""
         hosted = self._hosted()
         self._loop.call(hosted.tell(self._loop.call(hosted.find(job)), wish))
+
+    def resume_at_host(self, job: str) -> str:
+        """Have such a job go on at its host, or where its copy is when the host is gone; gives why, if it is."""
+        hosted = self._hosted()
+        return self._loop.call(hosted.resume(self._loop.call(hosted.find(job))))
 
     def take_back(self, job: str) -> Job:
         """Go on here with a job that a tracker carried on, from where it is; only where its bundle is."""

@@ -22,4 +22,7 @@ leaves its computer.
       | <-------------- FilePart + bytes              |
       | TellJob(job, wish) -------------------------> |
       | <-------------- JobTold                       |
+
+A second host may keep a copy of what the first one has (`copying`). The client hands the job over to both; the second
+begins nothing, and asks the first again and again for what is new.
 """

@@ -52,6 +52,8 @@ class Held:
     rounds: int = 0
     fetched: bool = False
     """Its owner has what came of it."""
+    is_copy: bool = False
+    """Another host carries it on, and a copy of that is kept here; it stirs when it is copied."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +65,17 @@ class Applicant:
     source: str
     size: int
     """Bytes of its bundle."""
+    is_copy: bool = False
+    """Another host has it, and a copy of that is to be kept."""
 
 
 def may_go(held: Held, now: float) -> bool:
     """Whether it gives way to another job: it only waits, or its owner loses nothing."""
     if not held.arrived:
         return now - held.stirred >= ARRIVAL_IDLE_S or now - held.began >= arrives_within(held.came_bytes)
+    if held.is_copy:
+        gone = held.fetched or held.state is JobState.CANCELLED
+        return gone or (not held.rounds and now - held.began >= UNBEGUN_S)
     if not held.over_since:
         return now - held.stirred >= (ROUNDLESS_S if held.rounds else UNBEGUN_S)
     if held.fetched or held.state is JobState.CANCELLED:
@@ -104,17 +111,22 @@ def admit(applicant: Applicant, held: Sequence[Held], limits: HostLimits, now: f
 
 
 def settle(applicant: Applicant, held: Sequence[Held], limits: HostLimits, now: float) -> list[Held]:
-    """Which jobs to forget so that this one, which is here now, may stay. Raises `TooOften` or `Busy`."""
-    return _make_room(applicant, [one for one in held if one.arrived], limits, now)
+    """Which jobs to forget so that this one, which is here now, may stay. Raises `TooOften` or `Busy`.
+
+    Copies are counted apart, as many at once again: they take disk, and no processes.
+    """
+    alike = [one for one in held if one.arrived and one.is_copy == applicant.is_copy]
+    return _make_room(applicant, alike, limits, now)
 
 
 def _make_room(applicant: Applicant, held: Sequence[Held], limits: HostLimits, now: float) -> list[Held]:
     others = [one for one in held if (one.owner, one.job) != (applicant.owner, applicant.job)]
     going: list[Held] = []
+    what = "copies of jobs" if applicant.is_copy else "jobs"
     for same, most, error in (
-        (lambda one: one.owner == applicant.owner, limits.jobs_of_one, _too_many_of_one(limits)),
-        (lambda one: one.source == applicant.source, limits.jobs_of_one, _too_many_of_one(limits)),
-        (lambda one: True, limits.jobs, _full(limits)),
+        (lambda one: one.owner == applicant.owner, limits.jobs_of_one, _too_many_of_one(limits, what)),
+        (lambda one: one.source == applicant.source, limits.jobs_of_one, _too_many_of_one(limits, what)),
+        (lambda one: True, limits.jobs, _full(limits, what)),
     ):
         counted = [one for one in others if one not in going and same(one)]
         surplus = len(counted) + 1 - most
@@ -125,17 +137,17 @@ def _make_room(applicant: Applicant, held: Sequence[Held], limits: HostLimits, n
     return going
 
 
-def _too_many_of_one(limits: HostLimits) -> TooOften:
+def _too_many_of_one(limits: HostLimits, what: str) -> TooOften:
     return TooOften(
-        f"this host holds {limits.jobs_of_one} jobs of yours, which is as many as it holds for one client",
+        f"this host holds {limits.jobs_of_one} {what} of yours, which is as many as it holds for one client",
         fix="fetch or cancel one that is over: axon jobs, axon fetch JOB -o OUT",
         wait_s=TRY_AGAIN_S,
     )
 
 
-def _full(limits: HostLimits) -> Busy:
+def _full(limits: HostLimits, what: str) -> Busy:
     return Busy(
-        f"this host holds {limits.jobs} jobs, and has no room for another",
+        f"this host holds {limits.jobs} {what}, and has no room for another",
         fix="name another tracker with --tracker, or try again later",
         wait_s=TRY_AGAIN_S,
     )
@@ -147,6 +159,8 @@ def why_forgotten(held: Held, limits: HostLimits, now: float) -> str:
     if not held.arrived:
         stalled = now > held.stirred + ARRIVAL_STALLED_S
         return f"nothing of its bundle came for {ARRIVAL_STALLED_S / 60:g} minutes" if stalled else ""
+    if held.is_copy:
+        return f"it was not copied for {days:g} days" if now > held.stirred + limits.keep_s else ""
     if not held.over_since:
         return f"it ran for {days:g} days" if now > held.began + limits.keep_s else ""
     return f"it has been over for {days:g} days" if now > held.over_since + limits.keep_s else ""

@@ -59,6 +59,11 @@ def rounds_of(name: str) -> int:
     return int(name.removeprefix(f"{STATES}/").partition("-")[0]) if is_state(name) else -1
 
 
+def newest_rounds(files: Iterable[FolderFile]) -> int | None:
+    """How many rounds are in the newest state of a listing; None when there is no state."""
+    return max((rounds_of(file.name) for file in files if is_state(file.name)), default=None)
+
+
 def check_listing(files: Iterable[FolderFile]) -> None:
     """Raise `MalformedMessage` for a file that cannot be one of a job's folder."""
     seen: set[str] = set()
@@ -74,13 +79,18 @@ def check_listing(files: Iterable[FolderFile]) -> None:
 
 
 def to_copy(
-    there: Iterable[FolderFile], here: Mapping[str, FolderFile], *, result: bool, state: bool = False
+    there: Iterable[FolderFile],
+    here: Mapping[str, FolderFile],
+    *,
+    result: bool,
+    state: bool = False,
+    largest: int = SMALL_STATE,
 ) -> list[FolderFile]:
     """Which files to fetch, in this order; `here` has those that are on this disk, by name.
 
     What grows is fetched whenever its size or its end differs, what is large and fixed only with the `result`: the
     weights, or the states to go on from as long as there are none. With `state` the newest state comes as well, unless
-    it is large: where the host is gone for good, the job can go on from that.
+    it has more than `largest` bytes: where the host is gone for good, the job can go on from that.
     """
     files = list(there)
     has_model = any(file.name == MODEL for file in files)
@@ -88,7 +98,7 @@ def to_copy(
 
     def is_wanted(file: FolderFile) -> bool:
         fits = kind_of(file.name) is Kind.GROWING or (result and (file.name == MODEL) == has_model)
-        fits = fits or (state and not has_model and file.name == newest and file.size <= SMALL_STATE)
+        fits = fits or (state and not has_model and file.name == newest and file.size <= largest)
         return fits and here.get(file.name) != file
 
     def small_first(file: FolderFile) -> tuple[bool, bool, str]:

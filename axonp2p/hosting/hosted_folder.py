@@ -38,8 +38,8 @@ from axonp2p.hosting.folder_files import (
     Kind,
     kind_of,
 )
-from axonp2p.hosting.messages import LAST_BYTES, MOST_FOLDER_FILES, FolderFile
-from axonp2p.identity.peer_id import PeerId
+from axonp2p.hosting.messages import LAST_BYTES, MOST_FOLDER_FILES, FolderFile, HostRole
+from axonp2p.identity.peer_id import PeerId, PeerIdOrNone
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.plain_text import bytes_text
 from axonp2p.wire.frame import PAYLOAD_LIMIT
@@ -70,6 +70,19 @@ class HostedRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Its owner has what came of it."""
     trouble: Line = ""
     """Why the host gave it up."""
+    reader: PeerIdOrNone = ""
+    """The public half of the job's own key: who proves that one may read, and no more."""
+    copies: PeerIdOrNone = ""
+    """The host whose copy this is; empty for a job that is carried on here."""
+    copied: UnixMoment = 0.0
+    """When it was copied last."""
+    took_over: bool = False
+    """It was a copy, until its owner had it go on here."""
+
+    @property
+    def role(self) -> HostRole:
+        """What this host is to the job."""
+        return "copy" if self.copies else "took over" if self.took_over else "host"
 
 
 @dataclass(frozen=True)
@@ -148,12 +161,7 @@ class HostedFolder:
 
     def bytes_used(self) -> int:
         """What all its files take."""
-        used = 0
-        for folder, _, files in os.walk(self.path):
-            for file in files:
-                with suppress(OSError):  # it was replaced meanwhile
-                    used += (Path(folder) / file).lstat().st_size
-        return used
+        return bytes_under(self.path)
 
     def remove(self) -> None:
         """Forget it all."""
@@ -211,6 +219,16 @@ def seen_on_disk(folder: Path, name: str) -> FolderFile:
         size = min(size, GROWING_LIMIT)
         file.seek(max(0, size - LAST_BYTES))
         return FolderFile(name=name, size=size, last=hashlib.sha256(file.read(min(size, LAST_BYTES))).digest())
+
+
+def bytes_under(path: Path) -> int:
+    """What all files in there take."""
+    used = 0
+    for folder, _, files in os.walk(path):
+        for file in files:
+            with suppress(OSError):  # it was replaced meanwhile
+                used += (Path(folder) / file).lstat().st_size
+    return used
 
 
 def _begins_with(content: bytes, length: int, digest: bytes) -> bool:

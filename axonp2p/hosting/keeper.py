@@ -11,11 +11,13 @@ from axonp2p.blobs.manifest import Blob
 from axonp2p.clock import Clock
 from axonp2p.errors import Busy, Refused
 from axonp2p.hosting.admission import Applicant, Held, admit, give_way, settle, why_forgotten
+from axonp2p.hosting.copying import Copies
 from axonp2p.hosting.hosted_folder import HostedFolder, HostedRecord, all_folders
 from axonp2p.hosting.limits import HostLimits
 from axonp2p.hosting.messages import HostJob
 from axonp2p.hosting.process import Orders, Program
 from axonp2p.hosting.tending import Tending
+from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.jobs.bundle import admit as admit_bundle
 from axonp2p.logs import get_logger
@@ -40,6 +42,7 @@ class Keeper:
         self._jobs: dict[tuple[PeerId, str], Tending] = {}
         self._turn = asyncio.Lock()
         self._ends = asyncio.Lock()
+        self.copies = Copies()
 
     async def start(self) -> None:
         """Go on with all that is not over."""
@@ -65,7 +68,7 @@ class Keeper:
 
     async def free(self) -> int:
         """For how many jobs there is room."""
-        here = [one for one in await self._held() if one.arrived]
+        here = [one for one in await self._held() if one.arrived and not one.is_copy]
         return max(0, self.limits.jobs - len(here) + len(give_way(here, self.clock.now())))
 
     def of(self, owner: PeerId) -> list[Tending]:
@@ -79,19 +82,33 @@ class Keeper:
             raise Refused(f"this host holds no job {job} of yours", fix="axon jobs")
         return tending
 
+    def find_to_read(self, caller: PeerId, job: str) -> Tending:
+        """One of the caller's, or the one whose own key the caller has: a second host that copies it. Raises `Refused`.
+
+        `reader` is empty for jobs that are older than copies.
+        """
+        found = (one for (_, name), one in self._jobs.items() if name == job and one.record.reader == caller)
+        return next((one for one in found if one.record.arrived), None) or self.find(caller, job)
+
     async def take(self, owner: PeerId, source: str, asked: HostJob, blob: Blob) -> Tending:
         """Make room for a job whose bundle is to come, or find what has come of it.
 
         Raises `Refused`, `LimitReached`, `Busy`, `MalformedMessage` or `MessageTooLarge` with why it may not come.
         """
         async with self._turn:  # two that come at once must not both have the last place
+            if asked.copies and self.copies.find_host(asked.copies) is None:
+                raise Refused(
+                    f"this host copies from trackers that its operator trusts, and {short(asked.copies)} is none",
+                    fix="its operator names that one: axon-tracker run --tracker ADDRESS",
+                )
             known = self._jobs.get((owner, asked.job))
             if known is not None:
-                if known.record.blob != asked.blob.hex() or known.record.peers != asked.peers:
+                record = known.record
+                if (record.blob, record.peers, record.copies) != (asked.blob.hex(), asked.peers, asked.copies):
                     raise Refused(f"this host holds another job {asked.job} of yours", fix="submit it again")
                 return known
             admit_bundle(blob, self.limits.disk_bytes)
-            applicant, now = Applicant(owner, asked.job, source, blob.size), self.clock.now()
+            applicant, now = Applicant(owner, asked.job, source, blob.size, bool(asked.copies)), self.clock.now()
             await self._forget_all(admit(applicant, await self._held(), self.limits, now))
             folder = HostedFolder(self._hosted, owner, asked.job)
             record = HostedRecord(
@@ -101,6 +118,8 @@ class Keeper:
                 blob=asked.blob.hex(),
                 peers=asked.peers,
                 began=self.clock.now(),
+                reader=PrivateKey(asked.key).peer_id,
+                copies=asked.copies,
             )
             await asyncio.to_thread(folder.make, record, blob, asked.key)
             tending = self._jobs[owner, asked.job] = self._tending(folder, record)
@@ -112,15 +131,29 @@ class Keeper:
         async with self._turn:
             if tending.forgotten:
                 raise Refused(f"this host holds the job no more: {tending.forgotten}", fix="hand it over again")
-            record, now = tending.record, self.clock.now()
-            applicant = Applicant(record.owner, record.job, record.source, 0)
             try:
-                await self._forget_all(settle(applicant, await self._held(), self.limits, now))
+                await self._settle(tending, is_copy=bool(tending.record.copies))
             except Busy:
                 await self._forget(tending, "others took the place")
                 raise
             await tending.arrived()
             tending.begin()
+
+    async def take_over(self, tending: Tending) -> None:
+        """A copy is the job from now on, and takes a job's place.
+
+        Raises `Refused` when its host works on it, `TooOften` or `Busy`; it stays a copy then.
+        """
+        await tending.check_host_is_gone()
+        async with self._turn:
+            if tending.record.copies and not tending.forgotten:  # nobody was faster
+                await self._settle(tending, is_copy=False)
+                await tending.take_over()
+
+    async def _settle(self, tending: Tending, *, is_copy: bool) -> None:
+        record = tending.record
+        applicant = Applicant(record.owner, record.job, record.source, 0, is_copy)
+        await self._forget_all(settle(applicant, await self._held(), self.limits, self.clock.now()))
 
     async def look(self) -> None:
         """Forget what has its time behind it, and give up what takes too much."""
@@ -132,8 +165,12 @@ class Keeper:
         held = await asyncio.to_thread(tending.held)
         if why := why_forgotten(held, self.limits, now):
             await self._forget(tending, why)
-        elif tending.at_work and await asyncio.to_thread(tending.folder.bytes_used) > self.limits.disk_bytes:
-            await tending.give_up(f"it takes more than the {self.limits.disk_bytes // 2**20} MiB that a job may")
+        elif held.arrived and await asyncio.to_thread(tending.folder.bytes_used) > self.limits.disk_bytes:
+            why = f"it takes more than the {self.limits.disk_bytes // 2**20} MiB that a job may"
+            if held.is_copy:
+                await self._forget(tending, why)
+            elif tending.at_work:
+                await tending.give_up(why)
 
     async def forget(self, tending: Tending, why: str) -> None:
         """It was no use."""
@@ -158,7 +195,7 @@ class Keeper:
         return await asyncio.to_thread(lambda: [one.held() for one in tended])
 
     def _tending(self, folder: HostedFolder, record: HostedRecord) -> Tending:
-        return Tending(folder, record, self.clock, self._orders, self._program, self._ends)
+        return Tending(folder, record, self.clock, self._orders, self._program, self._ends, self.copies)
 
     def _orders(self, record: HostedRecord) -> Orders:
         return Orders(record.job, record.peers, self.limits.disk_bytes, self.trackers())

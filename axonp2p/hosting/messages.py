@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from axonp2p.blobs.messages import Name
-from axonp2p.identity.peer_id import PeerId
+from axonp2p.identity.peer_id import PeerId, PeerIdOrNone
 from axonp2p.jobs.messages import JobId
 from axonp2p.wire.codec import Message
 
@@ -22,6 +22,8 @@ Size = Annotated[int, msgspec.Meta(ge=0, le=2**50)]
 Digest = Annotated[bytes, msgspec.Meta(max_length=32)]
 Text = Annotated[str, msgspec.Meta(max_length=2000)]
 HostedWish = Literal["pause", "leave", "cancel", "resume", "fetched"]
+HostRole = Literal["host", "copy", "took over"]
+"""`copy`: it keeps a copy of what another host has of the job; `took over`: it kept one, and is the host by now."""
 
 
 class HostOffer(Message, frozen=True):
@@ -49,10 +51,12 @@ class HostJob(Message, tag=True, frozen=True):
     """The secret half of the job's own key. The client's own is not among what travels."""
     peers: Annotated[int, msgspec.Meta(ge=0, le=64)] = 0
     """How many peers, instead of what the job's file says; 0: as it says."""
+    copies: PeerIdOrNone = ""
+    """Do not begin: keep a copy of what the host with this key has of the job, until its owner says `resume`."""
 
 
 class JobHosted(Message, tag=True, frozen=True):
-    """The whole bundle is there, and the job runs."""
+    """The whole bundle is there, and the job runs, or its copy is kept from now on."""
 
     job: JobId
 
@@ -67,6 +71,8 @@ class HostedJob(Message, frozen=True):
     job: JobId
     at_work: bool
     """Whether a process works on it, or is about to."""
+    role: HostRole = "host"
+    """What this host is to the job: `host`, `copy`, or `took over` when it kept a copy and goes on with it."""
 
 
 class HostedJobs(Message, tag=True, frozen=True):
@@ -105,6 +111,8 @@ class FolderState(Message, tag=True, frozen=True):
     """Why the host has given the job up; empty when it has not."""
     files: Annotated[list[FolderFile], msgspec.Meta(max_length=MOST_FOLDER_FILES)]
     """All but job.json."""
+    role: HostRole = "host"
+    """What this host is to the job: `host`, `copy`, or `took over` when it kept a copy and goes on with it."""
 
 
 class AskPart(Message, tag=True, frozen=True):

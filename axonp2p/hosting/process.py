@@ -14,11 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from axonp2p.hosting.host import Host
 from axonp2p.hosting.hosted_folder import HostedFolder
 
 MODULE = "axonp2p.client.hosted_run"
 EndAs = Literal["left", "cancelled", "failed"]
 END_WITHIN_S = 60.0
+COPY_WITHIN_S = 600.0
 UNREAD_BYTES = 4096
 """Words that wait for a process, beyond what the pipe holds."""
 
@@ -115,14 +117,23 @@ class Program:
 
     async def end_as(self, folder: HostedFolder, orders: Orders, state: EndAs, why: str = "") -> bool:
         """Write down how a job without a process ended; whether that was done."""
-        try:
-            process = await JobProcess.start(folder, orders, "--end-as", state, "--why", why)
-        except OSError:
-            return False
-        try:
-            async with asyncio.timeout(END_WITHIN_S):
-                return await process.wait() == 0
-        except TimeoutError:
-            return False
-        finally:
-            await process.kill()
+        return await _is_done(folder, orders, END_WITHIN_S, "--end-as", state, "--why", why)
+
+    async def copy(self, folder: HostedFolder, orders: Orders, host: Host) -> bool:
+        """Copy what is new of it from there; whether that was done. What was copied before a cut stays."""
+        place = ("--copy-from", str(host.address), "--host", host.peer)
+        return await _is_done(folder, orders, COPY_WITHIN_S, *place)
+
+
+async def _is_done(folder: HostedFolder, orders: Orders, within_s: float, *words: str) -> bool:
+    try:
+        process = await JobProcess.start(folder, orders, *words)
+    except OSError:
+        return False
+    try:
+        async with asyncio.timeout(within_s):
+            return await process.wait() == 0
+    except TimeoutError:
+        return False
+    finally:
+        await process.kill()

@@ -79,16 +79,23 @@ class HostServer:
             case HostJob():
                 await self._take(session, message, bytes(payload))
             case AskJobs():
-                jobs = [HostedJob(job=one.record.job, at_work=one.at_work) for one in self._keeper.of(owner)]
+                jobs = [
+                    HostedJob(job=one.record.job, at_work=one.at_work, role=one.record.role)
+                    for one in self._keeper.of(owner)
+                ]
                 await session.send(HostedJobs(jobs=jobs[:MOST_HOSTED]))
             case AskFolder(job=job, record=known):
-                await self._tell_folder(session, self._keeper.find(owner, job), known)
+                await self._tell_folder(session, self._keeper.find_to_read(owner, job), known)
             case AskPart(job=job):
-                folder = self._keeper.find(owner, job).folder
+                folder = self._keeper.find_to_read(owner, job).folder
                 offset, part = await asyncio.to_thread(folder.part, message.name, message.offset, message.before)
                 await session.send(FilePart(offset=offset), part, bulk=True)
             case TellJob(job=job, wish=wish):
-                await self._keeper.find(owner, job).tell(wish)
+                tending = self._keeper.find(owner, job)
+                if wish == "resume" and tending.record.copies:
+                    await self._keeper.take_over(tending)
+                else:
+                    await tending.tell(wish)
                 await session.send(JobTold(job=job))
 
     async def _tell_folder(self, session: Session, tending: Tending, known: bytes) -> None:
@@ -97,7 +104,10 @@ class HostServer:
         files, record = await asyncio.to_thread(lambda: (folder.listing(), folder.record_bytes()))
         if hashlib.sha256(record).digest() == known:
             record = b""
-        state = FolderState(job=tending.record.job, at_work=at_work, trouble=tending.record.trouble, files=files)
+        known_here = tending.record
+        state = FolderState(
+            job=known_here.job, at_work=at_work, trouble=known_here.trouble, files=files, role=known_here.role
+        )
         await session.send(state, record)
 
     async def _take(self, session: Session, asked: HostJob, manifest: bytes) -> None:

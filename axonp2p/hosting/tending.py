@@ -8,7 +8,9 @@ from collections.abc import Callable
 import msgspec
 
 from axonp2p.clock import Clock
+from axonp2p.errors import Refused
 from axonp2p.hosting.admission import Held
+from axonp2p.hosting.copying import Copies, Copying
 from axonp2p.hosting.hosted_folder import HostedFolder, HostedRecord, Progress
 from axonp2p.hosting.lives import GiveUp, Lives
 from axonp2p.hosting.messages import HostedWish
@@ -38,6 +40,7 @@ class Tending:
         orders: Callable[[HostedRecord], Orders],
         program: Program,
         ends: asyncio.Lock,
+        copies: Copies,
     ) -> None:
         """`ends` is held while a job's end is written down: by one process at a time at the whole host."""
         self.folder = folder
@@ -46,8 +49,8 @@ class Tending:
         """Held by the session on which its bundle comes."""
         self.forgotten = ""
         """Why the host holds it no more."""
-        self.stirred = clock.now()
-        """When a piece of its bundle or a new round came last, Unix seconds."""
+        self.stirred = max(record.began, record.copied) if record.copies and record.arrived else clock.now()
+        """When a piece of its bundle, a new round or a copy came last, Unix seconds."""
         self.came_bytes = 0
         """Of its bundle, while that is not whole."""
         self._rounds = -1
@@ -55,9 +58,11 @@ class Tending:
         self._orders = orders
         self._program = program
         self._ends = ends
+        self._copies = copies
         self._starts = RateLimit(STARTS_A_SECOND, STARTS_AT_ONCE)
         self._process: Process | None = None
         self._task: asyncio.Task[None] | None = None
+        self._copying: asyncio.Task[None] | None = None
         self._ending = False
 
     @property
@@ -90,6 +95,7 @@ class Tending:
             state=progress.state if progress else None,
             rounds=rounds,
             fetched=record.fetched,
+            is_copy=bool(record.copies),
         )
 
     def came(self, count: int) -> None:
@@ -103,14 +109,24 @@ class Tending:
 
     def begin(self) -> None:
         """Care for it from now on. Harmless when somebody does."""
-        if not self.at_work:
+        if self.record.copies:
+            if self._copying is None and not self.record.fetched:
+                self._copying = asyncio.create_task(keep_up("the copy of a job", self._copy), name="copy")
+        elif not self.at_work:
             self._task = asyncio.create_task(
                 keep_up("the care of a hosted job", self._tend), name=f"hosted {self.record.job}"
             )
 
     async def tell(self, wish: HostedWish) -> None:
-        """What its owner wants of it. Raises `TooOften` when that would start processes again and again."""
-        if wish == "fetched":
+        """What its owner wants of it. Raises `TooOften` when that would start processes again and again.
+
+        A copy begins by `take_over` alone, and is let go when the job is.
+        """
+        if self.record.copies:
+            if wish in ("fetched", "cancel"):
+                await self.stop()
+                await self._change(fetched=True)
+        elif wish == "fetched":
             await self._change(fetched=True)
         elif wish == "resume":
             if not self.at_work and not await self._is_over_for_good():
@@ -122,6 +138,26 @@ class Tending:
             self._process.say(wish)
         elif wish == "cancel" or self.at_work:
             await self._stop_as("cancelled" if wish == "cancel" else "left", "", charged=True)
+
+    async def check_host_is_gone(self) -> None:
+        """Before a copy takes over: raise `Refused` when there is nothing to go on with, or its host works on it."""
+        if await self._is_over_for_good():
+            raise Refused("the job is over", fix=f"axon fetch {self.record.job} -o OUT")
+        self._starts.charge("", self._clock.monotonic())
+        if await self._new_copying().host_works():
+            raise Refused(
+                "its host answers here, and works on the job: there must not be two",
+                fix=f"see to the line to that host, and try again: axon status {self.record.job}",
+            )
+
+    async def take_over(self) -> None:
+        """The copy is the job from now on: its owner says that the host is gone for good."""
+        await self.stop()
+        log.info("job goes on from a copy", job=self.record.job, owner=short(self.record.owner))
+        now = self._clock.now()
+        self.stirred = now
+        await self._change(copies="", took_over=True, began=now)
+        self.begin()
 
     async def _is_over_for_good(self) -> bool:
         progress = await asyncio.to_thread(self.folder.progress)
@@ -135,10 +171,22 @@ class Tending:
 
     async def stop(self) -> None:
         """The host stops: the process is killed, and the job is left as it is."""
-        task = self._task
-        if task is not None and task is not asyncio.current_task():
+        tasks = [one for one in (self._task, self._copying) if one is not None and one is not asyncio.current_task()]
+        for task in tasks:
             task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._copying = None
+
+    def _new_copying(self) -> Copying:
+        return Copying(self.folder, self.record, self._copies, self._program, self._orders, self._clock)
+
+    async def _copy(self) -> None:
+        copying = self._new_copying()
+        while True:
+            await asyncio.sleep(copying.pause_s())
+            if await copying.copy():
+                self.stirred = self._clock.now()
+                await self._change(copied=self.stirred)
 
     async def _tend(self) -> None:
         lives = Lives()

@@ -23,6 +23,7 @@ def command(hosted: bool, trackers: tuple[str, ...], home: Path | None, as_json:
     from axonp2p.client.hosted_mark import is_at_work
     from axonp2p.errors import SettingsError
     from client_cli.context import Context
+    from client_cli.hosted import hosted_data
     from client_cli.job_text import job_data, jobs_text
 
     context = Context.of(home, as_json)
@@ -35,11 +36,12 @@ def command(hosted: bool, trackers: tuple[str, ...], home: Path | None, as_json:
     seen = []
     for record in records:
         try:
-            at_work = is_at_work(store.find(record.id))
+            folder = store.find(record.id)
+            facts = job_data(record, at_work=is_at_work(folder)) | hosted_data(folder)
         except SettingsError as error:
             unreadable[record.id] = error
         else:
-            seen.append(job_data(record, at_work=at_work))
+            seen.append(facts)
     for job, why in unreadable.items():
         context.say(f"{job} cannot be read: {why.in_a_line}.  fix: {why.fix}")
     if not seen and unreadable:

@@ -39,13 +39,14 @@ NO_NETWORK = why_not()
 class Computer:
     """A home, and `axon` on it."""
 
-    def __init__(self, home: Path, tracker: str, inside: Sequence[str] = ()) -> None:
+    def __init__(self, home: Path, tracker: str, inside: Sequence[str] = (), second: str = "") -> None:
         self.home = home
         self._tracker = tracker
         self._inside = inside
+        self._second = ["--tracker", second] if second else []
 
     def command(self, *words: str) -> list[str]:
-        options = ["--home", str(self.home), "--tracker", self._tracker]
+        options = ["--home", str(self.home), "--tracker", self._tracker, *self._second]
         return [*self._inside, sys.executable, "-m", "client_cli.main", *words, *options]
 
     def ask(self, *words: str) -> dict[str, Any]:
@@ -185,6 +186,48 @@ def _is_taken_back(laptop: Computer, source: Path, base: Path) -> None:
     lives = [event for event in folder.read_events() if isinstance(event, JobSubmitted)]
     assert lives[-1].resumed_from_round >= 2
     assert not processes_of(base)
+
+
+def test_a_host_dies_for_good_and_the_job_goes_on_where_its_copy_is(tmp_path: Path) -> None:
+    source = write_job(tmp_path / "line", peers=1, rounds=100, pause=0.1)
+    with Processes(tmp_path) as processes:
+        processes.start_tracker("second", knows=[processes.tracker])
+        processes.stop("tracker")
+        processes.start_tracker("tracker", knows=[processes.trackers["second"]])
+        processes.start_peers("otter", "heron")  # the one that waits for the old host cannot be hired
+        addresses = processes.trackers
+        laptop = Computer(tmp_path / "laptop", addresses["tracker"], second=addresses["second"])
+        told = laptop.ask("submit", str(source), "--detach")
+        job = told["job"]
+        names = {address: name for name, address in addresses.items()}
+        host, kept_at = names[told["hosted_at"]], names[told["copy_at"]]
+        assert {host, kept_at} == {"tracker", "second"}
+        client = next((tmp_path / kept_at / "hosted").iterdir()).name
+        copied = JobFolder(tmp_path / kept_at / "hosted" / client / job / "home" / "jobs" / job)
+        until(lambda: copied.checkpoints(1).all() and copied.checkpoints(1).all()[0].rounds >= 3, "no copy of a state")
+        (shown,) = laptop.ask("jobs", "--hosted")["jobs"]
+        assert shown["copy_at"] == addresses[kept_at]
+        assert "after round" in shown["copy"]
+
+        processes.kill(host)
+        shutil.rmtree(tmp_path / host)
+        assert f"axon resume {job} " in laptop.fails("pause", job).stderr
+        resumed = laptop.ask("resume", job)
+        assert resumed["hosted_at"] == addresses[kept_at]
+        with laptop.watch(job) as watching:
+            assert watching.stdout is not None
+            assert [json.loads(line)["event"] for line in watching.stdout][-1] == "job_finished"
+        laptop.ask("fetch", job, "-o", str(tmp_path / "out"))
+        folder = laptop.folder(job)
+        record, events = folder.read(), folder.read_events()
+        assert record.state is JobState.FINISHED
+        assert hashlib.sha256((tmp_path / "out" / "model.safetensors").read_bytes()).hexdigest() == record.model_sha256
+        lives = [event for event in events if isinstance(event, JobSubmitted)]
+        assert lives[-1].resumed_from_round >= 3
+        # One that was told when its state was not copied yet is told again.
+        assert {event.round for event in events if isinstance(event, RoundFinished)} == set(range(100))
+        assert not processes_of(tmp_path / kept_at / "hosted")
+        assert "Traceback" not in processes.output(kept_at)
 
 
 @pytest.mark.skipif(bool(NO_NETWORK), reason=NO_NETWORK or "-")

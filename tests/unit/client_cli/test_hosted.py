@@ -5,20 +5,23 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import axonp2p
-from axonp2p.client.hosted_jobs import without_host
-from axonp2p.client.hosted_mark import HostedMark, write_mark
+from axonp2p.client.event_feed import EventFeed
+from axonp2p.client.hosted_mark import HostedMark, OtherHost, write_mark
+from axonp2p.client.job import Job
 from axonp2p.client.job_store import JobFolder, JobStore
 from axonp2p.client.new_job import new_record
+from axonp2p.client.second_host import without_host
 from axonp2p.errors import NotFound, TrackerUnreachable, Unreachable
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.jobs.spec import JobSpec
 from axonp2p.training.checkpoint_file import Model
 from client_cli.context import Context
-from client_cli.hosted import hosted_data, looked_at
-from client_cli.job_text import job_data, status_text
+from client_cli.hosted import handed_over, hosted_data, looked_at
+from client_cli.job_text import job_data, jobs_text, status_text
 from tests.fakes import NOW, key_of
 
 DEAD = "https://127.0.0.1:1#" + "a" * 52
@@ -78,6 +81,32 @@ def test_status_says_who_carries_it_on(context: Context, folder: JobFolder) -> N
     seen = job_data(folder.read(), at_work=True) | {"kept_in": str(folder.path)} | hosted_data(folder)
     assert seen["hosted_at"] == DEAD
     assert "host       127.0.0.1:1" in status_text(seen, context.command)
+
+
+def test_how_far_the_copy_is_stands_beside_the_job(context: Context, folder: JobFolder) -> None:
+    second = OtherHost(tracker=DEAD.replace(":1#", ":2#"), host=key_of("second").peer_id, rounds=9)
+    write_mark(folder, HostedMark(tracker=DEAD, host=key_of("host").peer_id, standby=second))
+    seen = job_data(folder.read(), at_work=True) | {"kept_in": str(folder.path)} | hosted_data(folder)
+    assert "copy       127.0.0.1:2, after round 9" in status_text(seen, context.command)
+    assert "127.0.0.1:2, after round 9" in jobs_text([seen], NOW)
+    fix = without_host(folder)
+    assert fix.startswith(f"axon resume {JOB}  ")
+    assert f"at host 127.0.0.1:2, which keeps a copy, after round 9; or axon resume {JOB} --here" in fix
+    write_mark(folder, HostedMark(tracker=DEAD, host=key_of("host").peer_id, role="copy"))
+    assert hosted_data(folder)["copy"] == "127.0.0.1:1, no state yet"
+
+
+def test_who_keeps_a_copy_is_told_with_the_job(
+    context: Context, folder: JobFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mark = HostedMark(tracker=DEAD, host=key_of("host").peer_id, without_copy="no other tracker is known")
+    write_mark(folder, mark)
+    job = Job(folder, EventFeed.of([]))
+    handed_over(job, context)
+    assert "No second host keeps a copy of it (no other tracker is known)" in capsys.readouterr().out
+    write_mark(folder, msgspec.structs.replace(mark, standby=OtherHost(tracker=DEAD, host=key_of("second").peer_id)))
+    handed_over(job, context)
+    assert "host 127.0.0.1:1 keeps a copy of it." in capsys.readouterr().out
 
 
 def test_a_job_that_nobody_takes_is_not_kept(tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from axonp2p.client.hosted_run import copy_once
 from axonp2p.client.job_store import JobFolder
 from axonp2p.client.new_job import new_record
+from axonp2p.errors import AxonError
 from axonp2p.hosting.caller import HostLine
 from axonp2p.hosting.host import Host
 from axonp2p.hosting.hosted_folder import HostedFolder
@@ -71,6 +73,8 @@ class Stage(Program):
         self.processes: list[Worked] = []
         self.ended: list[tuple[str, str]] = []
         self.started = asyncio.Event()
+        self.copied_from: list[Host] = []
+        self.not_copied: list[AxonError] = []
 
     async def start(self, folder: HostedFolder, orders: Orders) -> Process:
         self.processes.append(Worked(folder, orders))
@@ -83,6 +87,15 @@ class Stage(Program):
         job.write(msgspec.structs.replace(job.read(), state=JobState(state)))
         return True
 
+    async def copy(self, folder: HostedFolder, orders: Orders, host: Host) -> bool:
+        self.copied_from.append(host)
+        try:
+            await copy_once(JobFolder(folder.job), folder.home, host, orders.most_bytes)
+        except AxonError as error:
+            self.not_copied.append(error)
+            return False
+        return True
+
 
 @dataclass
 class Hosting:
@@ -92,18 +105,19 @@ class Hosting:
     clock: ManualClock = field(default_factory=ManualClock)
     limits: HostLimits = field(default_factory=lambda: HostLimits(jobs=3, jobs_of_one=2, disk_bytes=2**20))
     stage: Stage = field(default_factory=Stage)
+    own_key: PrivateKey = HOST
 
     async def start(self) -> None:
         self.keeper = Keeper(self.home / "hosted", self.limits, self.clock, self.stage)
         self.keeper.trackers = lambda: ["https://tracker"]
         app = web.Application()
-        certificate = make_certificate(HOST, self.home / "certificate.pem")
-        server = HostServer(HOST.peer_id, self.keeper)
+        certificate = make_certificate(self.own_key, self.home / "certificate.pem")
+        server = HostServer(self.own_key.peer_id, self.keeper)
         server.add_routes(app)
-        self.listener = Listener(HOST, certificate, app)
+        self.listener = Listener(self.own_key, certificate, app)
         self.listener.serve_sessions(app, RelayDoor(None, "this host", server).serve)
         port = await self.listener.start("127.0.0.1", 0)
-        self.place = Host(PinnedAddress("127.0.0.1", port, certificate.fingerprint), HOST.peer_id)
+        self.place = Host(PinnedAddress("127.0.0.1", port, certificate.fingerprint), self.own_key.peer_id)
         await self.keeper.start()
 
     async def stop(self) -> None:
@@ -113,10 +127,10 @@ class Hosting:
     async def line(self, key: PrivateKey = ADA) -> HostLine:
         return await HostLine.open(key, self.place)
 
-    async def give(self, bundle: Bundle, key: PrivateKey = ADA, job: str = JOB) -> list[int]:
-        """Hand a job over; the sizes of the pieces that were sent."""
+    async def give(self, bundle: Bundle, key: PrivateKey = ADA, job: str = JOB, copies: str = "") -> list[int]:
+        """Hand a job over, or have a copy kept of what another host has; the sizes of the pieces that were sent."""
         sent: list[int] = []
-        asked = HostJob(job=job, blob=bundle.blob.name, key=job_key(key, job).seed)
+        asked = HostJob(job=job, blob=bundle.blob.name, key=job_key(key, job).seed, copies=copies)
         async with await self.line(key) as line:
             await line.hand_over(asked, bundle.blob, bundle.piece, sent.append)
         return sent

@@ -153,3 +153,29 @@ def test_a_bundle_that_trickles_gives_way_however_often_its_sender_comes_back() 
     later = NOW + ARRIVAL_BEGINS_S + 60
     assert not may_go(dataclasses.replace(trickles, stirred=later), later - 1)
     assert may_go(dataclasses.replace(trickles, stirred=later), later)
+
+
+def test_copies_are_counted_apart_and_held_to_the_same_limits() -> None:
+    jobs = [held("one"), held("two"), held("three", owner="bob")]
+    copy = dataclasses.replace(wish(), is_copy=True)
+    assert settle(copy, jobs, LIMITS, NOW) == []
+    copies = [held("four", is_copy=True, rounds=3), held("five", is_copy=True, rounds=3)]
+    with pytest.raises(TooOften, match="2 copies of jobs of yours"):
+        settle(copy, [*jobs, *copies], LIMITS, NOW)
+    assert settle(wish("new", "carol"), [jobs[0], jobs[2], *copies], LIMITS, NOW) == []
+    others = [*copies, held("six", owner="bob", is_copy=True, rounds=3)]
+    with pytest.raises(Busy, match="3 copies of jobs, and"):
+        settle(dataclasses.replace(copy, owner="carol", source="carol's house"), others, LIMITS, NOW)
+
+
+def test_a_copy_stays_while_its_host_is_silent_and_goes_when_nobody_needs_it() -> None:
+    copy = held("one", is_copy=True, rounds=3)
+    week = NOW + 7 * DAY_S
+    assert not may_go(copy, week)
+    assert not why_forgotten(copy, LIMITS, week)
+    assert why_forgotten(copy, LIMITS, NOW + LIMITS.keep_s + 1)
+    assert not why_forgotten(dataclasses.replace(copy, stirred=week), LIMITS, NOW + LIMITS.keep_s + 1)
+    assert may_go(dataclasses.replace(copy, fetched=True), NOW)
+    assert may_go(dataclasses.replace(copy, state=JobState.CANCELLED), NOW)
+    empty = dataclasses.replace(copy, rounds=0)
+    assert (may_go(empty, NOW), may_go(empty, NOW + UNBEGUN_S)) == (False, True)

@@ -207,3 +207,21 @@ def test_a_mark_outlives_the_program(tmp_path: Path) -> None:
     write_mark(folder, mark)
     assert read_mark(folder) == mark
     assert mark.place.called == "host 127.0.0.1:7070"
+
+
+async def test_no_event_comes_that_is_newer_than_the_record_beside_it(
+    hosting: Hosting, process: Worked, here: JobFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process.folder.add_event(JobGoesOn(at=1.0))
+    listing = HostLine.folder
+
+    async def and_goes_on(self: HostLine, job: str, record: bytes) -> tuple[FolderState, bytes]:
+        told = await listing(self, job, record)
+        process.folder.add_event(JobGoesOn(at=2.0))
+        return told
+
+    monkeypatch.setattr(HostLine, "folder", and_goes_on)
+    await look(hosting, here)
+    assert [event.at for event in here.read_events()] == [1.0]
+    await look(hosting, here)
+    assert [event.at for event in here.read_events()] == [1.0, 2.0]

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import axonp2p
+from axonp2p.client.hosted_mark import read_mark
+from axonp2p.client.job_store import JobFolder
 from axonp2p.clock import SystemClock
 from axonp2p.errors import NobodyFits, SettingsError
 from axonp2p.hosting.caller import HostLine, ask_offer
@@ -17,7 +19,7 @@ from axonp2p.jobs.lifecycle import JobState
 from axonp2p.settings import TrackerSettings
 from axonp2p.transport.http_caller import HttpCaller
 from tests.fakes import ManualClock, key_of
-from tests.unit.tracker.conftest import Running
+from tests.unit.tracker.conftest import Running, Start, until
 from tracker.app import Tracker
 
 
@@ -68,9 +70,21 @@ async def test_a_job_that_nobody_fits_fails_there_and_is_told_here(
         await tracker.stop()
 
 
+async def test_it_copies_from_trackers_of_its_settings_alone(lab: Running, start: Start, tmp_path: Path) -> None:
+    second = await start(tmp_path / "second", lab.clock, trackers=[str(lab.address)])
+    known, stranger = lab.tracker.key.peer_id, second.tracker.key.peer_id
+    await until(lambda: second.tracker.hosting.copies.find_host(known))
+    assert second.tracker.hosting.copies.find_host(known) == Host(lab.address, known)
+    assert lab.tracker.hosting.copies.find_host(stranger) is None  # it only introduced itself
+
+
 def _hand_over_and_follow(source: Path, tracker: str, home: Path) -> None:
     with axonp2p.Swarm([tracker], home=home) as swarm:
-        job = swarm.attach(swarm.hand_over(source, peers=1).id)
+        handed = swarm.hand_over(source, peers=1)
+        mark = read_mark(JobFolder(handed.folder))
+        assert mark is not None
+        assert (mark.standby, mark.without_copy) == (None, "no other tracker is known")
+        job = swarm.attach(handed.id)
         with pytest.raises(NobodyFits):
             job.wait(30)
         assert job.record.state is JobState.FAILED

@@ -227,3 +227,16 @@ def test_what_was_learnt_in_an_earlier_run_is_tried_first():
     book = book_of(1)
     book.remember({address(number): key_of(str(number)).peer_id for number in (0, 1, 2)}, [], NOW)
     assert [known.address for known in book.to_introduce(NOW)] == [address(1), address(2)]
+
+
+def test_only_trusted_trackers_are_found_by_their_id_where_the_book_has_them():
+    book = book_of(1)
+    meet(book, 1, name="operator")
+    book.hear_of(address(2), NOW)
+    meet(book, 2, name="stranger")
+    friend = key_of("friend").peer_id
+    book.hear_vouching(address(1), sign_vouching(key_of("operator"), {friend: address(3)}, NOW), NOW)
+    found = {
+        name: book.trusted_at(key_of(name).peer_id) for name in ("operator", "friend", "stranger", "own", "nobody")
+    }
+    assert found == {"operator": address(1), "friend": address(3), "stranger": "", "own": "", "nobody": ""}
