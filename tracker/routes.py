@@ -46,8 +46,10 @@ BYTES_OF_A_REQUEST = 32 * 1024
 """A body costs one request more for each so many bytes: it is read before anything is known of it."""
 LONGEST_BODY_COSTS = 12.0
 """What a body costs that does not say how long it is."""
-RESERVATION_COSTS = 2.0
+RESERVATION_COSTS = 10.0
 """A wish is checked, a token signed and stored: more than a question."""
+NEWCOMER_COSTS = 3.0
+"""An announce of a peer that is not known yet; a household has few that are new, and a flood nothing else."""
 ROWS_OF_A_QUERY = 50_000
 """A query looks at all rows, some thousands in a microsecond: it costs one request more for each so many."""
 CONTACTS_COST = 4.0
@@ -99,6 +101,8 @@ class Routes:
         """A peer's row, or its withdrawal."""
         signed = await read_message(request, Signed[Row], Row.LIMIT + ENVELOPE_OVERHEAD)
         now = self._clock.now()
+        if not self._table.index.knows(signed.signer):
+            self._charge(request, NEWCOMER_COSTS - 1)
         row = open_announced(signed, now)
         if row.capability is not None:  # who leaves is always heard
             # After the signature: else anybody could use it up.
