@@ -8,7 +8,8 @@ from pathlib import Path
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _CLOSED = {errno.EACCES, errno.EPERM, errno.EROFS}
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
+"""SQLite calls it a plain error when tables are not what our statements expect, and Python when a text is no UTF-8."""
 
 
 def fix_of(error: OSError | sqlite3.Error, path: Path, when_damaged: str = "") -> str:

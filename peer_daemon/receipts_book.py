@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from axonp2p.clock import Clock
+from axonp2p.disk_errors import fix_of
 from axonp2p.errors import Refused, SettingsError
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
@@ -128,7 +129,10 @@ class ReceiptsBook:
                     self._database.execute("ALTER TABLE receipts ADD COLUMN tracker TEXT NOT NULL DEFAULT ''")
             self._add_up()
         except sqlite3.Error as error:
-            raise SettingsError(f"cannot keep receipts in {path}: {error}", fix=f"move {path} away") from error
+            damaged = f"put a copy of it back, or move {path} away; receipts that no tracker has yet are gone then"
+            raise SettingsError(
+                f"cannot keep receipts in {path}: {error}", fix=fix_of(error, path, damaged)
+            ) from error
 
     def sign(self, envelope: bytes, lease: Lease) -> bytes:
         """The encoded `DoublySigned` of the client's encoded `Signed[Receipt]`, durably kept before it is returned.
