@@ -109,6 +109,16 @@ def test_a_text_that_is_none_is_damage_and_no_full_disk(book: TrustBook, tmp_pat
     assert "move trust.db away" in caught.value.fix
 
 
+def test_a_schema_whose_words_are_no_text_is_damage_too(book: TrustBook, tmp_path: Path) -> None:
+    book.passed(OTTER)
+    with sqlite3.connect(tmp_path / TRUST_FILE) as database:
+        database.execute("PRAGMA writable_schema = 1")
+        database.execute("UPDATE sqlite_master SET sql = CAST(x'43d4d4d4' AS TEXT), name = CAST(x'd4d4' AS TEXT)")
+    with pytest.raises(SettingsError) as caught:
+        book.all()
+    assert "move trust.db away" in caught.value.fix
+
+
 def test_tables_that_are_others_are_damage_too(book: TrustBook, tmp_path: Path) -> None:
     book.passed(OTTER)
     with sqlite3.connect(tmp_path / TRUST_FILE) as database:

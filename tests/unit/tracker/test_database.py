@@ -114,3 +114,21 @@ def test_a_database_of_a_newer_program_is_left_alone(tmp_path: Path):
         newer.execute(f"PRAGMA user_version={SCHEMA_VERSION + 1}")
     with pytest.raises(SettingsError, match="newer axon-tracker"):
         Database(tmp_path / "tracker.db")
+
+
+def test_a_damaged_schema_whose_words_are_no_text_is_said_too(tmp_path: Path):
+    with sqlite3.connect(tmp_path / "tracker.db") as made:
+        made.execute("CREATE TABLE rows (place INTEGER)")
+        made.execute("PRAGMA writable_schema = 1")
+        made.execute("UPDATE sqlite_master SET sql = CAST(x'43d4d4d4' AS TEXT), name = CAST(x'd4d4' AS TEXT)")
+    with pytest.raises(SettingsError, match="cannot be used") as caught:
+        Database(tmp_path / "tracker.db")
+    assert "restore FILE" in caught.value.fix
+
+
+async def test_rows_that_are_none_are_said_before_anything_is_served(tmp_path: Path):
+    database = Database(tmp_path / "tracker.db")
+    with pytest.raises(SettingsError, match="cannot be used") as caught:
+        database.load(lambda tables: max([None, None]))  # type: ignore[type-var]
+    assert "restore FILE" in caught.value.fix
+    await database.close()
