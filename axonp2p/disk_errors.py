@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _CLOSED = {errno.EACCES, errno.EPERM, errno.EROFS}
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
+"""SQLite calls it a plain error when tables are not what our statements expect, and Python when a text is no UTF-8."""
 
 
 def fix_of(error: OSError | sqlite3.Error, path: Path, when_damaged: str = "") -> str:
@@ -31,3 +34,14 @@ def fix_of(error: OSError | sqlite3.Error, path: Path, when_damaged: str = "") -
     if damaged and when_damaged:
         return when_damaged
     return f"free some space on the disk of {folder} (df -h {folder}), or choose another home with --home DIR"
+
+
+@contextmanager
+def texts_of_a_database() -> Iterator[None]:
+    """Raises `sqlite3.DatabaseError` where damage has made a text of the file, or SQLite's word on it, no text."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        damaged = sqlite3.DatabaseError(f"a text in it is damaged: {error.reason}")
+        damaged.sqlite_errorcode, damaged.sqlite_errorname = sqlite3.SQLITE_CORRUPT, "SQLITE_CORRUPT"
+        raise damaged from error

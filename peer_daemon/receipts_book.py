@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from axonp2p.clock import Clock
+from axonp2p.disk_errors import fix_of, texts_of_a_database
 from axonp2p.errors import Refused, SettingsError
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
@@ -112,23 +113,29 @@ class ReceiptsBook:
 
     def __init__(self, path: Path, key: PrivateKey, clock: Clock) -> None:
         """Adds up what is there. Raises `SettingsError` when the file cannot be used."""
+        self._path = path
         self._key = key
         self._clock = clock
         self._turn = threading.Lock()
         self.earnings = Earnings()
         """What the receipts add up to; asking it touches no disk."""
         try:
-            self._database = sqlite3.connect(path, check_same_thread=False)
-            self._database.row_factory = sqlite3.Row
-            self._database.execute("PRAGMA journal_mode=wal")
-            with self._database:
-                for table in _TABLES:
-                    self._database.execute(table)
-                if "tracker" not in {row["name"] for row in self._database.execute("PRAGMA table_info(receipts)")}:
-                    self._database.execute("ALTER TABLE receipts ADD COLUMN tracker TEXT NOT NULL DEFAULT ''")
-            self._add_up()
+            with texts_of_a_database():
+                self._open_file()
         except sqlite3.Error as error:
-            raise SettingsError(f"cannot keep receipts in {path}: {error}", fix=f"move {path} away") from error
+            damaged = f"put a copy of it back, or move {path} away; receipts that no tracker has yet are gone then"
+            raise SettingsError(f"cannot keep receipts in {path}: {error}", fix=fix_of(error, path, damaged)) from error
+
+    def _open_file(self) -> None:
+        self._database = sqlite3.connect(self._path, check_same_thread=False)
+        self._database.row_factory = sqlite3.Row
+        self._database.execute("PRAGMA journal_mode=wal")
+        with self._database:
+            for table in _TABLES:
+                self._database.execute(table)
+            if "tracker" not in {row["name"] for row in self._database.execute("PRAGMA table_info(receipts)")}:
+                self._database.execute("ALTER TABLE receipts ADD COLUMN tracker TEXT NOT NULL DEFAULT ''")
+        self._add_up()
 
     def sign(self, envelope: bytes, lease: Lease) -> bytes:
         """The encoded `DoublySigned` of the client's encoded `Signed[Receipt]`, durably kept before it is returned.
@@ -227,7 +234,8 @@ class ReceiptsBook:
             try:
                 yield
             except sqlite3.Error as error:
-                raise SettingsError("cannot keep receipts in receipts.db", cause=str(error)) from error
+                fix = fix_of(error, self._path)
+                raise SettingsError("cannot keep receipts in receipts.db", cause=str(error), fix=fix) from error
 
     def _waiting(self, which: str, values: list[object]) -> list[Waiting]:
         heard = (

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import sqlite_utils
 
+from axonp2p.disk_errors import texts_of_a_database
 from axonp2p.errors import AxonError, Busy, LogDamaged, SettingsError
 from axonp2p.logs import get_logger
 from tracker.ledger_tables import make_ledger_tables
@@ -90,9 +91,12 @@ class Database:
     def load(self, work: Work[T]) -> T:
         """Read before anything is served; blocks. Raises `SettingsError` when the file is damaged."""
         try:
-            return work(self._reading)
+            with texts_of_a_database():
+                return work(self._reading)
         except sqlite3.Error as error:
             raise _unusable(self._path, error) from error
+        except (TypeError, ValueError) as error:  # a damaged row: what stands there is not of its column's kind
+            raise _unusable(self._path, sqlite3.DatabaseError(f"its rows are damaged: {error}")) from error
 
     def start(self) -> None:
         """Begin to write, for callers on the running event loop."""
@@ -199,21 +203,26 @@ def _tell(outcomes: list[_Outcome]) -> None:
 
 def _open(path: Path) -> sqlite_utils.Database:
     try:
-        database = sqlite_utils.Database(sqlite3.connect(path, check_same_thread=False), execute_plugins=False)
-        database.enable_wal()
-        database.execute("PRAGMA synchronous=FULL")
-        database.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
-        version = database.execute("PRAGMA user_version").fetchone()[0]
-        if version > SCHEMA_VERSION:
-            raise SettingsError(
-                f"{path} was written by a newer axon-tracker",
-                cause=f"its form is {version}, this program knows {SCHEMA_VERSION}",
-                fix="install that version, or name another folder with --home DIR",
-            )
-        _make_tables(database, version)
-        return database
+        with texts_of_a_database():
+            return _opened(path)
     except sqlite3.Error as error:
         raise _unusable(path, error) from error
+
+
+def _opened(path: Path) -> sqlite_utils.Database:
+    database = sqlite_utils.Database(sqlite3.connect(path, check_same_thread=False), execute_plugins=False)
+    database.enable_wal()
+    database.execute("PRAGMA synchronous=FULL")
+    database.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    if version > SCHEMA_VERSION:
+        raise SettingsError(
+            f"{path} was written by a newer axon-tracker",
+            cause=f"its form is {version}, this program knows {SCHEMA_VERSION}",
+            fix="install that version, or name another folder with --home DIR",
+        )
+    _make_tables(database, version)
+    return database
 
 
 def _make_tables(database: sqlite_utils.Database, version: int) -> None:

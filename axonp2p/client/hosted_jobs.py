@@ -62,7 +62,7 @@ class HostedJobs:
         try:
             folder = self._store.find(job)
         except NotFound as missing:
-            found = await find_jobs(self._means)
+            found = await find_jobs(self._means, all_of_them=True)
             return await self._settle(_the_one(found, job, missing))
         if read_mark(folder) is None:
             raise NotFound(f"{folder.path.name} is a job of this computer, which no host carries on")

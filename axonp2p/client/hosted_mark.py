@@ -6,6 +6,7 @@ import msgspec
 
 from axonp2p.client.files import not_writable
 from axonp2p.client.job_store import JobFolder
+from axonp2p.disk_errors import fix_of
 from axonp2p.errors import SettingsError
 from axonp2p.files import write_whole
 from axonp2p.hosting.folder_files import newest_rounds
@@ -70,7 +71,9 @@ def read_mark(folder: JobFolder) -> HostedMark | None:
         return decode_json(path.read_bytes(), HostedMark)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.DecodeError) as error:
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}", fix=fix_of(error, path)) from error
+    except msgspec.DecodeError as error:
         fix = f"move {path} away: then it is a job of this computer; axon jobs --hosted finds its host again"
         raise SettingsError(f"{path} cannot be read: {error}", fix=fix) from error
 

@@ -17,6 +17,7 @@ from axonp2p.hosting.job_key import job_key
 from axonp2p.hosting.messages import HostedJob, HostJob, HostOffer
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.logs import get_logger
+from axonp2p.table.side_by_side import ask_all
 from axonp2p.table.tracker_lines import reason_of
 from axonp2p.transport.http_caller import HttpCaller
 
@@ -49,9 +50,9 @@ class Found:
     """Each with its reason."""
 
 
-async def find_jobs(means: Means) -> Found:
-    """Ask every known tracker, side by side."""
-    offers, silent = await _offers(means)
+async def find_jobs(means: Means, *, all_of_them: bool = False) -> Found:
+    """Ask every known tracker, side by side; with `all_of_them`, one that is slow beside others is waited for too."""
+    offers, silent = await _offers(means, all_of_them=all_of_them)
     jobs: list[FoundJob] = []
 
     async def ask(host: Host) -> None:
@@ -146,22 +147,28 @@ async def _give(means: Means, host: Host, asked: HostJob, bundle: Bundle, sent: 
             log.info("cut off from the host, which keeps what it has", host=host.called, reason=error.in_a_line)
 
 
-async def _offers(means: Means) -> tuple[list[tuple[Host, HostOffer]], list[str]]:
+async def _offers(means: Means, *, all_of_them: bool = False) -> tuple[list[tuple[Host, HostOffer]], list[str]]:
     """What each tracker offers, those that are asked first before others; and why some offer nothing."""
     trackers = means.table.trackers
-    silent: list[str] = []
 
-    async def ask(line: HttpCaller) -> tuple[Host, HostOffer] | None:
+    async def ask(line: HttpCaller) -> tuple[Host, HostOffer] | str:
         try:
             async with asyncio.timeout(WITHIN_S):
                 offer = await trackers.ask(line, ask_offer)
         except TimeoutError:
-            silent.append(f"{line.called}: it does not answer")
+            return _no_answer(line)
         except AxonError as error:
-            silent.append(reason_of(line, error))
-        else:
-            return Host(line.address, offer.host), offer
-        return None
+            return reason_of(line, error)
+        return Host(line.address, offer.host), offer
 
-    found = await asyncio.gather(*(ask(line) for line in trackers.trusted()))
-    return [one for one in found if one], silent
+    found = await ask_all(
+        trackers.trusted(),
+        ask,
+        is_answer=lambda said: not all_of_them and not isinstance(said, str),
+        late=lambda line, seconds: _no_answer(line),
+    )
+    return [one for one in found if not isinstance(one, str)], [one for one in found if isinstance(one, str)]
+
+
+def _no_answer(line: HttpCaller) -> str:
+    return f"{line.called}: it does not answer"

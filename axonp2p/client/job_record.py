@@ -115,7 +115,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     bundle: str = ""
     """What its bundle's manifest hashes to; empty in records that are older than this field."""
     named_trackers: list[str] = []
-    """Those that this client's owner named for its last life: commands about it stand in their networks."""
+    """Those that this client's owner named for its last life: commands about it stand in their networks, and it is
+    resumed with them where none are named."""
 
 
 def write_record(path: Path, record: JobRecord, *, lasting: bool = False) -> None:

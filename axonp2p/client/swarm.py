@@ -182,8 +182,9 @@ class Swarm:
 
     def resume(self, job: str) -> Job:
         """Go on with a job that was left, failed or interrupted, from its kept rounds, with other peers."""
-        means, folder = self._get_means(), self._store.find(job)
+        folder = self._store.find(job)
         record = folder.read()
+        means = self._get_means(record.named_trackers)
         if folder.is_held():
             raise AlreadyRunning(f"another program is at work on the job {record.id}")
         mended = folder.mend()
@@ -291,10 +292,13 @@ class Swarm:
             pass
         return job
 
-    def _get_means(self) -> Means:
+    def _get_means(self, else_these: Sequence[str] = ()) -> Means:
+        """`else_these` are asked where no trackers are given, set or local."""
         if self._means is None:
             settings = read_settings(self.home)
-            addresses = which_trackers(self._given, settings, self.home)
+            addresses = which_trackers(self._given, settings, self.home) or which_trackers(
+                else_these, settings, self.home
+            )
             key = load_or_create_key(self.home / "client.key")
             self._named = [str(address) for address in addresses]
             opened = TableHome(self.home, settings.client, addresses, self._clock, hosted=self._hosted_here)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from axonp2p.disk_errors import fix_of
+from axonp2p.disk_errors import fix_of, texts_of_a_database
 from axonp2p.errors import SettingsError
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.training.checking.rates import PROBATION, Trust
@@ -128,7 +128,7 @@ class TrustBook:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             database = sqlite3.connect(self._path, timeout=_BUSY_S)
             try:
-                with database:
+                with texts_of_a_database(), database:
                     database.execute(_TABLE)
                     database.execute(_WAITING)
                     yield database

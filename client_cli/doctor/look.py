@@ -28,6 +28,7 @@ from axonp2p.table.dht.node_state import load_state
 from axonp2p.table.health import ask_health
 from axonp2p.table.records import MOST_ROWS, Row
 from axonp2p.table.shared_table import dht_contacts_of
+from axonp2p.table.side_by_side import ask_all
 from axonp2p.table.tracker_client import dht_contacts, known_trackers, line_to, query
 from axonp2p.table.tracker_file import read_health
 from axonp2p.transport.address import PinnedAddress, split_host_port
@@ -41,6 +42,7 @@ LIBRARIES = ("torch", "numpy", "safetensors", "aiohttp", "kademlia")
 LOOK_AGAIN_AFTER_S = 3.0
 """Rows that are on their way between trackers arrive within this time."""
 TRACKER_WITHIN_S = 8.0
+"""For a tracker when no other one has answered."""
 DHT_WITHIN_S = 8.0
 NODES_TRIED = 5
 """Of nodes that are silent over UDP, so many are called over TCP."""
@@ -90,7 +92,21 @@ async def _ask_all(
     addresses: Iterable[str], configured: Iterable[str], dials: DialPolicy, clock: Clock
 ) -> list[_Heard]:
     named = set(configured)
-    return list(await asyncio.gather(*(_ask(one, None if one in named else dials, clock) for one in addresses)))
+
+    def late(address: str, seconds: float) -> _Heard:
+        facts = TrackerFacts(PinnedAddress.parse(address).host_port, configured=address in named)
+        return _Heard(address, dataclasses.replace(facts, trouble=_no_answer(seconds)), [], [], [])
+
+    return await ask_all(
+        list(addresses),
+        lambda one: _ask(one, None if one in named else dials, clock),
+        is_answer=lambda heard: not heard.facts.trouble,
+        late=late,
+    )
+
+
+def _no_answer(seconds: float) -> str:
+    return f"no answer within {seconds:.0f} s"
 
 
 async def _ask(address: str, dials: DialPolicy | None, clock: Clock) -> _Heard:
@@ -101,7 +117,7 @@ async def _ask(address: str, dials: DialPolicy | None, clock: Clock) -> _Heard:
             async with asyncio.timeout(TRACKER_WITHIN_S):
                 return await _ask_everything(address, line, facts, clock)
         except TimeoutError:
-            told = dataclasses.replace(facts, trouble=f"no answer within {TRACKER_WITHIN_S:.0f} s")
+            told = dataclasses.replace(facts, trouble=_no_answer(TRACKER_WITHIN_S))
         except AxonError as error:
             speaks = not isinstance(error, Unreachable)
             told = dataclasses.replace(facts, trouble=error.cause or error.message, fix=error.fix, speaks=speaks)

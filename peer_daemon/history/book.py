@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from axonp2p.disk_errors import texts_of_a_database
 from axonp2p.errors import SettingsError
 from axonp2p.logs import get_logger
 from peer_daemon.control.status import HappeningTold, HistoryTold, SpanTold
@@ -149,7 +150,8 @@ class History:
 
     def _opened(self) -> sqlite3.Connection:
         try:
-            return _connect(self._path)
+            with texts_of_a_database():
+                return _connect(self._path)
         except sqlite3.DatabaseError as error:
             # The lower byte is the kind of error, the others its details.
             if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGED:

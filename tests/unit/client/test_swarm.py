@@ -79,6 +79,19 @@ def test_a_job_that_finds_no_tracker_fails_and_may_be_resumed(tmp_path: Path) ->
             swarm.job("other")
 
 
+def test_who_names_no_tracker_goes_on_with_the_one_of_the_last_life(tmp_path: Path) -> None:
+    """As `axon resume JOB` is told to people: it has no more words than that."""
+    with axonp2p.Swarm([NOBODY], home=tmp_path / "home") as swarm:
+        job = swarm.submit(write_job(tmp_path / "job"))
+        with pytest.raises(TrackerUnreachable):
+            job.wait()
+    with axonp2p.Swarm(home=tmp_path / "home") as swarm:
+        with pytest.raises(TrackerUnreachable, match=r"the tracker does not answer") as caught:
+            swarm.resume(job.id).wait()
+        assert "127.0.0.1:1" in caught.value.cause
+        assert swarm.status(job.id).named_trackers == [NOBODY]
+
+
 def test_a_job_that_another_program_works_on_is_left_alone(tmp_path: Path) -> None:
     with axonp2p.Swarm([NOBODY], home=tmp_path / "home") as swarm:
         job = swarm.submit(write_job(tmp_path / "job"))

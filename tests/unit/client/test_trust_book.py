@@ -100,6 +100,34 @@ def test_a_row_of_another_kind_is_damage_too(book: TrustBook, tmp_path: Path) ->
     assert "move trust.db away" in caught.value.fix
 
 
+def test_a_text_that_is_none_is_damage_and_no_full_disk(book: TrustBook, tmp_path: Path) -> None:
+    book.passed(OTTER)
+    with sqlite3.connect(tmp_path / TRUST_FILE) as database:
+        database.execute("UPDATE keys SET peer = CAST(x'6fff6f' AS TEXT)")
+    with pytest.raises(SettingsError, match="UTF-8") as caught:
+        book.all()
+    assert "move trust.db away" in caught.value.fix
+
+
+def test_a_schema_whose_words_are_no_text_is_damage_too(book: TrustBook, tmp_path: Path) -> None:
+    book.passed(OTTER)
+    with sqlite3.connect(tmp_path / TRUST_FILE) as database:
+        database.execute("PRAGMA writable_schema = 1")
+        database.execute("UPDATE sqlite_master SET sql = CAST(x'43d4d4d4' AS TEXT), name = CAST(x'd4d4' AS TEXT)")
+    with pytest.raises(SettingsError) as caught:
+        book.all()
+    assert "move trust.db away" in caught.value.fix
+
+
+def test_tables_that_are_others_are_damage_too(book: TrustBook, tmp_path: Path) -> None:
+    book.passed(OTTER)
+    with sqlite3.connect(tmp_path / TRUST_FILE) as database:
+        database.execute("ALTER TABLE keys RENAME COLUMN passed TO pAssed_")
+    with pytest.raises(SettingsError) as caught:
+        book.all()
+    assert "move trust.db away" in caught.value.fix
+
+
 @pytest.mark.parametrize(
     ("number", "word"),
     [(errno.ENOSPC, "the disk is full"), (errno.EDQUOT, "the disk is full"), (errno.EROFS, "let this user write to")],

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import sqlite3
 from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -198,3 +201,28 @@ def test_what_was_earned_is_told_without_the_disk(book, clock):
     assert flops(book, clock) == (1, 0, 1)
     clock.time += 86400
     assert flops(book, clock) == (0, 0, 1)
+
+
+def test_a_full_disk_at_the_start_is_no_reason_to_move_receipts_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite itself says so here, at its own limit of pages."""
+    connect = sqlite3.connect
+
+    def small(*args: Any, **named: Any) -> sqlite3.Connection:
+        database = connect(*args, **named)
+        database.execute("PRAGMA max_page_count=2")
+        return database
+
+    monkeypatch.setattr(sqlite3, "connect", small)
+    with pytest.raises(SettingsError, match="database or disk is full") as caught:
+        ReceiptsBook(tmp_path / "receipts.db", PEER, ManualClock())
+    assert "free some space" in caught.value.fix
+    assert "nothing has to be moved away" in caught.value.fix
+
+
+def test_a_damaged_book_of_receipts_is_named_with_what_is_lost(tmp_path: Path) -> None:
+    (tmp_path / "receipts.db").write_bytes(b"no database at all" * 100)
+    with pytest.raises(SettingsError) as caught:
+        ReceiptsBook(tmp_path / "receipts.db", PEER, ManualClock())
+    assert "put a copy of it back" in caught.value.fix

@@ -150,3 +150,21 @@ async def test_what_waits_to_be_read_is_bounded(tmp_path: Path, monkeypatch: pyt
     assert await asyncio.gather(*reads) == [True] * 3
     assert await database.read(peers) == []
     await database.close()
+
+
+def test_a_damaged_schema_whose_words_are_no_text_is_said_too(tmp_path: Path):
+    with sqlite3.connect(tmp_path / "tracker.db") as made:
+        made.execute("CREATE TABLE rows (place INTEGER)")
+        made.execute("PRAGMA writable_schema = 1")
+        made.execute("UPDATE sqlite_master SET sql = CAST(x'43d4d4d4' AS TEXT), name = CAST(x'd4d4' AS TEXT)")
+    with pytest.raises(SettingsError, match="cannot be used") as caught:
+        Database(tmp_path / "tracker.db")
+    assert "restore FILE" in caught.value.fix
+
+
+async def test_rows_that_are_none_are_said_before_anything_is_served(tmp_path: Path):
+    database = Database(tmp_path / "tracker.db")
+    with pytest.raises(SettingsError, match="cannot be used") as caught:
+        database.load(lambda tables: max([None, None]))  # type: ignore[type-var]
+    assert "restore FILE" in caught.value.fix
+    await database.close()
