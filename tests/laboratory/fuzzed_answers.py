@@ -15,7 +15,7 @@ from tests.system.processes import QUIET
 from tests.system.small_job import write_job
 
 ASKERS = ("asker", "follower")
-JOB_S = 90.0
+JOB_S = 120.0
 """As long as a small job may take among liars: it gives them up, or itself."""
 
 
@@ -32,7 +32,8 @@ def _ask(world: World, found: Found) -> None:
     what = chance.randrange(8)
     if what == 0:
         job = write_job(world.base / f"line {found.inputs}", peers=2, rounds=3, least=1)
-        words = ["submit", str(job), "--tracker", liar, "--tracker", world.processes.tracker]
+        words = ["submit", str(job), "--tracker", liar]
+        words += ["--detach"] if chance.random() < 0.5 else ["--tracker", world.processes.tracker]
         axon(world, found, words, world.base / "honest client", "among liars", JOB_S)
     elif what == 1:
         found.inputs += 1
@@ -55,6 +56,7 @@ def _lies(world: World, one_in: int) -> list[str]:
 
 def _lying_client(world: World, job: Path) -> None:
     words = ["client_cli.main", "submit", str(job), "--tracker", world.processes.tracker]
+    words += world.chance.choice(([], ["--detach"]))
     command = [sys.executable, "-m", "tests.laboratory.nearly_right", *_lies(world, world.chance.choice((5, 30)))]
     process = subprocess.Popen(
         [*command, *words, "--home", str(world.base / "lying client")], stdin=subprocess.DEVNULL,

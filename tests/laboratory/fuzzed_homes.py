@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 from tests.laboratory.fuzzed_world import HANG_S, TROUBLE, Found, World
-from tests.system.processes import QUIET
 from tests.system.small_job import write_job
 
-_ODD = (None, True, -1, 2**70, 1e400, -0.0, "", "\0", "x" * 10_000, "\ud800", [], {}, [[]] * 99, {"a": {"a": 1}})
+BUG_EXIT = 70
+_ODD: tuple[object, ...] = (
+    None,
+    True,
+    -1,
+    2**70,
+    1e400,
+    -0.0,
+    "",
+    "\0",
+    "x" * 10_000,
+    "\ud800",
+    [],
+    {},
+    [[]] * 99,
+    {"a": {"a": 1}},
+)
 
 
 def break_a_file(chance: random.Random, home: Path) -> str:
@@ -63,25 +75,23 @@ def _changed(chance: random.Random, plain: object) -> object:
 def axon(world: World, found: Found, words: list[str], home: Path, why: str, within_s: float = 3 * HANG_S) -> str:
     """Run one command of `axon`; what it said."""
     found.inputs += 1
-    command = [sys.executable, "-m", "client_cli.main", *words, "--home", str(home)]
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        errors="replace", env={**os.environ, **QUIET},
-    )  # fmt: skip
-    try:
-        said, _ = process.communicate(timeout=within_s)
-    except subprocess.TimeoutExpired:
-        process.terminate()
-        try:
-            said, _ = process.communicate(timeout=HANG_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            said, _ = process.communicate()
+    code, said = world.axon.run([*words, "--home", str(home)], within_s)
+    shown = f"axon {' '.join(words)} ({why}): {said[-1500:]}"
+    if code is None:
         found.hangs += 1
-        found.crashes.append(f"hang: axon {' '.join(words)} ({why}): {said[-900:]}")
-    if process.returncode == 70 or process.returncode < -15 or TROUBLE.search(said):
-        found.crashes.append(f"axon {' '.join(words)} ({why}): {said[-1500:]}")
+        found.crashes.append(f"hang: {shown}")
+    elif code == BUG_EXIT or code < 0 or TROUBLE.search(said):
+        found.crashes.append(shown)
     return said
+
+
+def host_a_job(world: World) -> None:
+    """The tracker carries one on, so that its home has all that a host's home has."""
+    home = world.base / "hosting client"
+    if not home.exists():
+        folder = write_job(world.base / "hosted line", peers=1, rounds=2)
+        words = ["submit", str(folder), "--detach", "--tracker", world.processes.tracker, "--home", str(home)]
+        world.axon.run(words, 6 * HANG_S)
 
 
 async def feed_client_homes(world: World, found: Found) -> None:
@@ -93,8 +103,8 @@ def _try_client_home(world: World, found: Found) -> None:
     home, copy = world.base / "client", world.base / "broken client"
     tracker = world.processes.tracker
     if not home.exists():
-        job = write_job(world.base / "line", peers=1, rounds=2)
-        axon(world, found, ["submit", str(job), "--tracker", tracker], home, "whole", 120)
+        folder = write_job(world.base / "line", peers=1, rounds=2)
+        axon(world, found, ["submit", str(folder), "--tracker", tracker], home, "whole", 120)
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(home, copy, ignore=shutil.ignore_patterns("*.sock", "lock"))
     jobs = sorted(one.name for one in (home / "jobs").iterdir() if one.is_dir())

@@ -12,6 +12,7 @@ from typing import Any
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.wire.codec import encode
+from tests.laboratory.forked_axon import ForkedAxon
 from tests.laboratory.message_values import CannotBuild, Values
 from tests.laboratory.mutations import mutated
 from tests.system.processes import Processes
@@ -47,6 +48,7 @@ class World:
     chance: random.Random
     processes: Processes
     values: Values
+    axon: ForkedAxon
     peer_address: PinnedAddress | None = None
     peer_id: PeerId = ""
     tracker_id: PeerId = ""

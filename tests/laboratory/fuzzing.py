@@ -39,8 +39,9 @@ from axonp2p.transport.messages import DialBack
 from axonp2p.transport.relay.messages import FromRegistered
 from axonp2p.transport.ways import Place
 from axonp2p.wire.envelope import Signed
+from tests.laboratory.forked_axon import ForkedAxon
 from tests.laboratory.fuzzed_answers import feed_answers
-from tests.laboratory.fuzzed_homes import break_a_file, feed_client_homes
+from tests.laboratory.fuzzed_homes import break_a_file, feed_client_homes, host_a_job
 from tests.laboratory.fuzzed_leases import feed_true_leases
 from tests.laboratory.fuzzed_relay import feed_relay
 from tests.laboratory.fuzzed_world import HANG_S, TROUBLE, Feed, Found, World
@@ -48,6 +49,8 @@ from tests.laboratory.message_values import KEYS, Values
 from tests.laboratory.mutations import mutated
 from tests.system.processes import QUIET, Processes
 
+FEED_S = 200.0
+"""One feed may be a whole job among liars; what it asks has bounds of its own."""
 RUNS_S = 8.0
 """A program that has not ended by then runs."""
 
@@ -221,9 +224,11 @@ async def feed_files(world: World, found: Found) -> None:
 
 def _try_broken_home(world: World, found: Found) -> None:
     program, home, words = world.chance.choice(_PROGRAMS)
+    host_a_job(world)
     copy = world.base / "broken"
     shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(world.base / home, copy, ignore=shutil.ignore_patterns("*.sock", "jobs", "lock"))
+    left_out = ["*.sock", "lock", *(["jobs"] if home == "peer" else [])]  # a tracker's are those that it hosts
+    shutil.copytree(world.base / home, copy, ignore=shutil.ignore_patterns(*left_out))
     broken = break_a_file(world.chance, copy)
     told = ["--tracker", world.processes.tracker] if words[0] == "run" else []
     command = [sys.executable, "-m", program, *words, *told, "--home", str(copy)]
@@ -258,13 +263,15 @@ DOORS: dict[str, tuple[Feed, str]] = {
     "answers": (feed_answers, "peer"),
 }
 """Each door with what feeds it and the process behind it; without one it is this process."""
+NEEDS_TO_BE_ALONE = ("answers",)
+"""Liars name addresses that chance has made: only where no address but loopback's can be reached."""
 
 
 def fuzz(base: Path, doors: list[str], seconds: float, seed: int) -> list[Found]:
     """Feed each of these doors for its share of so many seconds."""
     chance = random.Random(seed)
-    with Processes(base) as processes:
-        world = World(base, chance, processes, Values(chance, now=time.time()))
+    with Processes(base) as processes, ForkedAxon(base / "axon.out") as axon:
+        world = World(base, chance, processes, Values(chance, now=time.time()), axon)
         if set(doors) - {"tracker", "sessions", "channel"}:
             processes.start_peers("peer", inside=("env", "AXON_PEER_RELAY=true"))
             _find_peer(world)
@@ -292,7 +299,7 @@ async def _fuzz(world: World, doors: list[str], seconds: float) -> list[Found]:
         until = time.monotonic() + seconds / len(doors)
         while time.monotonic() < until:
             try:
-                await asyncio.wait_for(feed(world, found), 8 * HANG_S)
+                await asyncio.wait_for(feed(world, found), FEED_S)
             except TimeoutError:
                 found.hangs += 1
             except (AxonError, OSError):
