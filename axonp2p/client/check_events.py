@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from axonp2p.client.event import Event
 from axonp2p.wire.quantities import Count, Number
+
+CheckOutcome = Literal["passed", "convicted", "unlike", "undecided", "withheld"]
 
 
 class WorkChecked(Event, frozen=True):
@@ -18,8 +22,7 @@ class WorkChecked(Event, frozen=True):
     """How many steps of the round came before them."""
     last: Count
     """After how many they end."""
-    outcome: str
-    """passed, convicted, unlike, undecided or withheld."""
+    outcome: CheckOutcome
     distance: Number
     """Of what it said from where the first one was led, as a share of the movement; 0: equal to the bit."""
     step: Number

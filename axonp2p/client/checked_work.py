@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from axonp2p.client.account import JobAccount
+from axonp2p.client.check_events import CheckOutcome
 from axonp2p.client.convictions import Convictions
 from axonp2p.client.crew import LeasedCrew
 from axonp2p.client.events import WorkChecked as WorkCheckedEvent
@@ -32,6 +33,15 @@ from axonp2p.wire.envelope import sign
 
 MOST_REPORTS, MOST_REDONE = 8, 64
 """Words of each peer that are kept: a claim found false may wait some rounds for what is known of its machine."""
+
+_OUTCOMES: dict[Outcome, CheckOutcome] = {
+    Outcome.PASSED: "passed",
+    Outcome.CONVICTED: "convicted",
+    Outcome.UNLIKE: "unlike",
+    Outcome.UNDECIDED: "undecided",
+    Outcome.WITHHELD: "withheld",
+}
+"""As events name them: those that a check ends with."""
 
 log = get_logger(__name__)
 
@@ -108,7 +118,7 @@ class CheckedWork:
             round=checked.round,
             first=checked.first,
             last=checked.last,
-            outcome=judgement.outcome.name.lower(),
+            outcome=_OUTCOMES[judgement.outcome],
             distance=judgement.distance,
             step=judgement.step,
             convicted=[self._name(rank) for rank in checked.convicted],

@@ -6,15 +6,12 @@ import asyncio
 import json
 import os
 import random
-import re
 import shutil
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +38,21 @@ from axonp2p.transport.dialer import dial
 from axonp2p.transport.messages import DialBack
 from axonp2p.transport.relay.messages import FromRegistered
 from axonp2p.transport.ways import Place
-from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed
-from tests.laboratory.message_values import KEYS, CannotBuild, Values
+from tests.laboratory.forked_axon import ForkedAxon
+from tests.laboratory.fuzzed_answers import feed_answers
+from tests.laboratory.fuzzed_homes import break_a_file, feed_client_homes, host_a_job
+from tests.laboratory.fuzzed_leases import feed_true_leases
+from tests.laboratory.fuzzed_relay import feed_relay
+from tests.laboratory.fuzzed_world import HANG_S, TROUBLE, Feed, Found, World
+from tests.laboratory.message_values import KEYS, Values
 from tests.laboratory.mutations import mutated
 from tests.system.processes import QUIET, Processes
 
-HANG_S = 10.0
+FEED_S = 200.0
+"""One feed may be a whole job among liars; what it asks has bounds of its own."""
 RUNS_S = 8.0
 """A program that has not ended by then runs."""
-_TROUBLE = re.compile(r"Traceback|a mistake of ours|exception was never retrieved|AX-001")
 
 TRACKER_ENDPOINTS: dict[str, Any] = {
     "announce": Signed[Row],
@@ -72,59 +74,6 @@ TRACKER_ENDPOINTS: dict[str, Any] = {
 }
 PEER_ENDPOINTS: dict[str, Any] = {"reserve": Signed[ReserveRequest], "dialback": DialBack, "row": Signed[TrackerRow]}
 SESSION_WORDS: tuple[Any, ...] = (FirstMessage, HostAsk, ClientMessage, FromRegistered)
-
-
-@dataclass
-class Found:
-    """What came of one door."""
-
-    door: str
-    inputs: int = 0
-    crashes: list[str] = field(default_factory=list)
-    fives: int = 0
-    hangs: int = 0
-    rss_before: int = 0
-    rss_after: int = 0
-    """MiB of the process behind the door."""
-
-    @property
-    def sound(self) -> bool:
-        """Whether nothing but growth is to be told."""
-        return not (self.crashes or self.fives or self.hangs)
-
-
-@dataclass
-class World:
-    """The processes that are fuzzed, and all chance there is."""
-
-    base: Path
-    chance: random.Random
-    processes: Processes
-    values: Values
-    peer_address: PinnedAddress | None = None
-    peer_id: PeerId = ""
-    tracker_id: PeerId = ""
-    udp_ports: list[int] = field(default_factory=list)
-
-    @property
-    def tracker(self) -> PinnedAddress:
-        """Where the tracker is."""
-        return PinnedAddress.parse(self.processes.tracker)
-
-    def encoded(self, kind: Any) -> bytes:
-        """A message of that type, nearly right."""
-        try:
-            message = self.values.any_of(kind)
-        except CannotBuild:
-            return self.chance.randbytes(40)
-        return mutated(self.chance, encode(message))
-
-    def caller(self) -> str:
-        """One of many households of this machine, so that no limit by source turns everything away."""
-        return f"127.{self.chance.randint(1, 250)}.{self.chance.randint(0, 250)}.{self.chance.randint(1, 250)}"
-
-
-Feed = Callable[[World, Found], Awaitable[None]]
 
 
 async def _post(world: World, found: Found, where: PinnedAddress, endpoints: dict[str, Any]) -> None:
@@ -182,6 +131,16 @@ async def feed_sessions(world: World, found: Found) -> None:
     """First messages, hosted jobs and registrations at a tracker."""
     tracker = world.tracker
     await _converse(world, found, await _id_of(world, tracker), tracker)
+
+
+async def feed_relays(world: World, found: Found) -> None:
+    """The tracker's relay and that of a peer which relays."""
+    assert world.peer_address
+    places = [(world.tracker, await _id_of(world, world.tracker)), (world.peer_address, world.peer_id)]
+    together = [feed_relay(world, found, *world.chance.choice(places)) for _ in range(8)]
+    for came in await asyncio.gather(*together, return_exceptions=True):
+        if isinstance(came, Exception) and not isinstance(came, (AxonError, OSError)):
+            raise came
 
 
 async def feed_leases(world: World, found: Found) -> None:
@@ -250,24 +209,6 @@ async def feed_channel(world: World, found: Found) -> None:
         channel.close()
 
 
-def _break_a_file(world: World, home: Path) -> str:
-    files = [one for one in home.rglob("*") if one.is_file() and 0 < one.stat().st_size < 2**20]
-    file = world.chance.choice(sorted(files))
-    data = file.read_bytes()
-    kind = world.chance.randrange(4)
-    if kind == 0:
-        place = world.chance.randrange(len(data))
-        data = data[:place] + bytes([data[place] ^ 1 << world.chance.randrange(8)]) + data[place + 1 :]
-    elif kind == 1:
-        data = data[: world.chance.randrange(len(data))]
-    elif kind == 2:
-        data = world.chance.randbytes(200)
-    else:
-        data = b'{"a":' + b"[" * 50_000
-    file.write_bytes(data)
-    return str(file.relative_to(home))
-
-
 _PROGRAMS = (
     ("tracker.main", "tracker", ["run", "--listen", "127.0.0.1:0"]),
     ("peer_daemon.main", "peer", ["run", "--listen", "127.0.0.1:0"]),
@@ -283,10 +224,12 @@ async def feed_files(world: World, found: Found) -> None:
 
 def _try_broken_home(world: World, found: Found) -> None:
     program, home, words = world.chance.choice(_PROGRAMS)
+    host_a_job(world)
     copy = world.base / "broken"
     shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(world.base / home, copy, ignore=shutil.ignore_patterns("*.sock", "jobs", "lock"))
-    broken = _break_a_file(world, copy)
+    left_out = ["*.sock", "lock", *(["jobs"] if home == "peer" else [])]  # a tracker's are those that it hosts
+    shutil.copytree(world.base / home, copy, ignore=shutil.ignore_patterns(*left_out))
+    broken = break_a_file(world.chance, copy)
     told = ["--tracker", world.processes.tracker] if words[0] == "run" else []
     command = [sys.executable, "-m", program, *words, *told, "--home", str(copy)]
     process = subprocess.Popen(
@@ -302,7 +245,7 @@ def _try_broken_home(world: World, found: Found) -> None:
             process.kill()
             said, _ = process.communicate()
             found.hangs += 1
-    if process.returncode == 70 or _TROUBLE.search(said):
+    if process.returncode == 70 or TROUBLE.search(said):
         found.crashes.append(f"{program} {words[0]} with {broken} broken: {said[-900:]}")
 
 
@@ -313,18 +256,24 @@ DOORS: dict[str, tuple[Feed, str]] = {
     "leases": (feed_leases, "peer"),
     "datagrams": (feed_datagrams, "peer"),
     "channel": (feed_channel, ""),
+    "relay": (feed_relays, "tracker"),
+    "true-leases": (feed_true_leases, "peer"),
     "files": (feed_files, ""),
+    "homes": (feed_client_homes, ""),
+    "answers": (feed_answers, "peer"),
 }
 """Each door with what feeds it and the process behind it; without one it is this process."""
+NEEDS_TO_BE_ALONE = ("answers",)
+"""Liars name addresses that chance has made: only where no address but loopback's can be reached."""
 
 
 def fuzz(base: Path, doors: list[str], seconds: float, seed: int) -> list[Found]:
     """Feed each of these doors for its share of so many seconds."""
     chance = random.Random(seed)
-    with Processes(base) as processes:
-        world = World(base, chance, processes, Values(chance, now=time.time()))
-        if {DOORS[door][1] for door in doors} & {"peer"} or "files" in doors:
-            processes.start_peers("peer")
+    with Processes(base) as processes, ForkedAxon(base / "axon.out") as axon:
+        world = World(base, chance, processes, Values(chance, now=time.time()), axon)
+        if set(doors) - {"tracker", "sessions", "channel"}:
+            processes.start_peers("peer", inside=("env", "AXON_PEER_RELAY=true"))
             _find_peer(world)
         return asyncio.run(_fuzz(world, doors, seconds))
 
@@ -350,7 +299,7 @@ async def _fuzz(world: World, doors: list[str], seconds: float) -> list[Found]:
         until = time.monotonic() + seconds / len(doors)
         while time.monotonic() < until:
             try:
-                await asyncio.wait_for(feed(world, found), 8 * HANG_S)
+                await asyncio.wait_for(feed(world, found), FEED_S)
             except TimeoutError:
                 found.hangs += 1
             except (AxonError, OSError):
@@ -361,7 +310,7 @@ async def _fuzz(world: World, doors: list[str], seconds: float) -> list[Found]:
             if world.processes.process(behind).poll() is not None:
                 found.crashes.append(f"the {behind} ended")
             words = world.processes.output(behind)[said:]
-            found.crashes += [words[max(0, one.start() - 200) : one.end() + 1500] for one in _TROUBLE.finditer(words)]
+            found.crashes += [words[max(0, one.start() - 200) : one.end() + 1500] for one in TROUBLE.finditer(words)]
         found.rss_after = _rss(pid)
         results.append(found)
     return results
@@ -375,10 +324,10 @@ def _rss(pid: int) -> int:
 
 def table(results: list[Found]) -> str:
     """For people: a door a line, then what went wrong."""
-    lines = [f"{'door':<10} {'inputs':>8} {'crashes':>8} {'500s':>6} {'hangs':>6} {'RSS before':>11} {'after':>6} MiB"]
+    lines = [f"{'door':<12} {'inputs':>8} {'crashes':>8} {'500s':>6} {'hangs':>6} {'RSS before':>11} {'after':>6} MiB"]
     for one in results:
         lines.append(
-            f"{one.door:<10} {one.inputs:>8} {len(one.crashes):>8} {one.fives:>6} {one.hangs:>6} "
+            f"{one.door:<12} {one.inputs:>8} {len(one.crashes):>8} {one.fives:>6} {one.hangs:>6} "
             f"{one.rss_before:>11} {one.rss_after:>6}"
         )
     for one in results:

@@ -73,6 +73,8 @@ class Values:
     def any_of(self, hint: Any, name: str = "") -> Any:
         """A value of a Python type as annotations have it. Raises `CannotBuild`."""
         origin, args = typing.get_origin(hint), typing.get_args(hint)
+        if inspect.isclass(hint) and hint in self.made:
+            return self.made[hint](self)
         if origin is Annotated or hint in (int, float, str, bytes, bool, type(None)):
             return self._plain(hint, name)
         if origin is Signed:
