@@ -124,6 +124,8 @@ class Listener:
 
     def holds(self, session: Session, count: int) -> None:
         """`session.Door`."""
+        if session not in self._lines:
+            return  # it has ended, and somebody still reads what had come: nobody would release it again
         largest = self._untaken.holds(session, session.source, count)
         if largest is not None:
             self._untaken.release(largest)

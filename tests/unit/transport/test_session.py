@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import struct
+import weakref
 from contextlib import suppress
 
 import aiohttp
@@ -499,3 +501,23 @@ async def test_all_sessions_of_one_household_together_hold_a_bounded_number_of_b
     )
     assert sum(one._arrivals.waiting for one in held if not one.closed) <= UNTAKEN_OF_ONE
     await asyncio.gather(*(line.close() for line in lines))
+
+
+async def test_a_session_that_is_over_leaves_nothing_behind(hosts) -> None:
+    served: list[weakref.ref[Session]] = []
+
+    async def refuse(other: Session) -> None:
+        served.append(weakref.ref(other))
+        await other.receive(Word)
+        await other.refuse(Busy("not now"))  # its caller's goodbye comes after that
+
+    host = await hosts.start(refuse)
+    for _ in range(3):
+        line = await host.dial()
+        await line.send(Word(text="a"))
+        with pytest.raises(Busy):
+            await line.receive(Word)
+    async with asyncio.timeout(10):
+        while len(served) < 3 or any(one() is not None for one in served):
+            await asyncio.sleep(0.02)
+            gc.collect()
