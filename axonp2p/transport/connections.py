@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import resource
 import ssl
+import traceback
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -36,7 +36,7 @@ LEAST_AGE_S = 2.0
 OPENED_A_SECOND, OPENED_AT_ONCE = 20.0, 300.0
 """New connections from one household, or through one relay; more are closed before TLS. Each costs a TLS handshake, and
 with a session's first half two to four milliseconds of this machine: one that is refused costs a tenth of one."""
-MISUSE_COST = 20.0
+MISUSE_COST = 100.0
 """As many new connections a session counts that its caller ended by breaking the protocol."""
 TLS_S = 10.0
 """How long a caller may take for TLS, in seconds; also to the end of the head of its first question, TLS included."""
@@ -132,8 +132,7 @@ class Connections:
 
     def misused(self, source: str) -> None:
         """Somebody of that household has broken the protocol."""
-        with suppress(TooOften):  # then there is little left to take
-            self._pace.charge(source, _now(), MISUSE_COST)
+        self._pace.debit(source, _now(), MISUSE_COST)
 
     async def take_in(
         self, outer: asyncio.Transport, caller: str, relay: str, ready: Callable[[], Awaitable[None]]
@@ -171,9 +170,11 @@ class Connections:
     async def _shake_hands(self, connection: Connection, transport: asyncio.Transport) -> None:
         try:
             await self._speak_tls(connection, transport)
-        except (*NETWORK_ERRORS, asyncio.CancelledError):
+        except (*NETWORK_ERRORS, asyncio.CancelledError) as error:
             self._held.release(connection)
             transport.abort()
+            # The error and asyncio's frames hold each other, and the buffers of TLS: the collector would come too late.
+            traceback.clear_frames(error.__traceback__)
 
     async def _speak_tls(
         self,

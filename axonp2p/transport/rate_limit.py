@@ -41,19 +41,16 @@ class RateLimit:
 
     def charge(self, source: str, now: float, cost: float = 1.0) -> None:
         """The same for a source by any other name, such as a key."""
-        bucket = self._buckets.get(source)
-        if bucket is None:
-            bucket = self._buckets[source] = _Bucket(self._burst, now)
-            if len(self._buckets) > self._most_buckets:
-                self._buckets.popitem(last=False)
-        else:
-            self._buckets.move_to_end(source)
-            bucket.left = min(self._burst, bucket.left + (now - bucket.at) * self._a_second)
-            bucket.at = now
+        bucket = self._bucket(source, now)
         if bucket.left < cost:
             wait = (cost - bucket.left) / self._a_second
             raise TooOften(f"too many requests from {source}", fix=f"ask again in {wait:.1f} s", wait_s=wait)
         bucket.left -= cost
+
+    def debit(self, source: str, now: float, cost: float) -> None:
+        """Count what has been done already, also where less is left: a debt, of one burst at the most."""
+        bucket = self._bucket(source, now)
+        bucket.left = max(-self._burst, bucket.left - cost)
 
     def refund(self, source: str, cost: float) -> None:
         """What was charged came to nothing: it counts no more."""
@@ -63,6 +60,22 @@ class RateLimit:
 
     def forget_idle(self, now: float) -> None:
         """Drop the buckets that are full again: they say no more than none."""
-        full_after = self._burst / self._a_second
-        for source in [source for source, bucket in self._buckets.items() if now - bucket.at >= full_after]:
+        full = [
+            source
+            for source, bucket in self._buckets.items()
+            if bucket.left + (now - bucket.at) * self._a_second >= self._burst
+        ]
+        for source in full:
             del self._buckets[source]
+
+    def _bucket(self, source: str, now: float) -> _Bucket:
+        bucket = self._buckets.get(source)
+        if bucket is None:
+            bucket = self._buckets[source] = _Bucket(self._burst, now)
+            if len(self._buckets) > self._most_buckets:
+                self._buckets.popitem(last=False)
+        else:
+            self._buckets.move_to_end(source)
+            bucket.left = min(self._burst, bucket.left + (now - bucket.at) * self._a_second)
+            bucket.at = now
+        return bucket

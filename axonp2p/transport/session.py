@@ -91,7 +91,7 @@ class Session:
         """By what a caller is counted (`relay.inner.source_at`); empty where we called."""
         self.called = called
         self.ended = asyncio.Event()
-        """Set once nothing more can be sent; what has already arrived can still be received."""
+        """Set once nothing more can be sent; what has arrived can still be received, unless this side ended it."""
         self._line = line
         self._plain: socket.socket | None = line.get_extra_info("socket")
         tune(line)
@@ -229,6 +229,8 @@ class Session:
         if not self.closed:
             self._reader.cancel()
         await asyncio.gather(self._reader, return_exceptions=True)
+        self._drop()
+        self._queue.put_nowait(None)
         with suppress(TimeoutError, *NETWORK_ERRORS):
             async with asyncio.timeout(2 * CLOSE_S):
                 await self._line.close()
@@ -362,7 +364,14 @@ class Session:
             self._room.set()
             self._ticker.cancel()
             self._watch.cancel()
+            if self._given_up is not None or isinstance(self.failure, PeerMisbehaved):
+                self._drop()
             self._queue.put_nowait(None)
+
+    def _drop(self) -> None:
+        # Words that nobody shall hear any more, thousands of a stranger's: they would wait for the collector.
+        while not self._queue.empty():
+            self._queue.get_nowait()
 
     def _cut(self) -> None:
         # Wakes a sender that waits on a dead line, which nothing else would for a long time.

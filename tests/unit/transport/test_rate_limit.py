@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from axonp2p.errors import Busy
+from axonp2p.errors import Busy, TooOften
 from axonp2p.transport.address import plain_address, source_of
 from axonp2p.transport.rate_limit import RateLimit
 
@@ -36,7 +36,7 @@ def test_an_ipv6_household_is_one_source():
 def test_idle_sources_are_forgotten():
     limit = RateLimit(a_second=1, burst=10)
     limit.take("192.0.2.1", 0)
-    limit.take("192.0.2.2", 8)
+    limit.take("192.0.2.2", 9.5)
     limit.forget_idle(10)
     assert len(limit) == 1
 
@@ -62,3 +62,15 @@ def test_no_crowd_of_sources_fills_the_memory():
 def test_addresses_have_one_spelling(address: str, plain: str, source: str):
     assert plain_address(address) == plain
     assert source_of(address) == source
+
+
+def test_what_was_done_already_counts_where_less_is_left_and_is_a_debt_of_one_burst():
+    limit = RateLimit(1.0, 10.0)
+    limit.debit("a", 0.0, 1000.0)
+    with pytest.raises(TooOften) as refused:
+        limit.charge("a", 5.0)
+    assert refused.value.wait_s == 6.0
+    limit.forget_idle(19.0)
+    assert len(limit) == 1
+    limit.forget_idle(20.0)
+    assert len(limit) == 0
