@@ -36,8 +36,8 @@ LEAST_AGE_S = 2.0
 OPENED_A_SECOND, OPENED_AT_ONCE = 20.0, 300.0
 """New connections from one household, or through one relay; more are closed before TLS. Each costs a TLS handshake, and
 with a session's first half two to four milliseconds of this machine: one that is refused costs a tenth of one."""
-MISUSE_COST = 100.0
-"""As many new connections a session counts that its caller ended by breaking the protocol."""
+MISUSE_COST = 20.0
+"""As many new connections a session counts that broke the protocol, also where fewer are left."""
 TLS_S = 10.0
 """How long a caller may take for TLS, in seconds; also to the end of the head of its first question, TLS included."""
 KEEP_ALIVE_S = 75.0

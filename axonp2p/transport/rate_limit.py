@@ -48,9 +48,9 @@ class RateLimit:
         bucket.left -= cost
 
     def debit(self, source: str, now: float, cost: float) -> None:
-        """Count what has been done already, also where less is left: a debt, of one burst at the most."""
+        """Count what has been done already, also where less is left: a debt, of `cost` at the most."""
         bucket = self._bucket(source, now)
-        bucket.left = max(-self._burst, bucket.left - cost)
+        bucket.left = max(-cost, bucket.left - cost)
 
     def refund(self, source: str, cost: float) -> None:
         """What was charged came to nothing: it counts no more."""

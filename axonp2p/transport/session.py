@@ -27,7 +27,7 @@ from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
 from axonp2p.transport.line_tuning import notice_arrivals, read_in_large, read_tcp_state, tune
 from axonp2p.transport.messages import Refusal, error_of, refusal_of
 from axonp2p.transport.tcp_state import TcpState
-from axonp2p.transport.window import ReceiveWindow, SendWindow
+from axonp2p.transport.window import STRANGERS_UNFINISHED, WINDOW_BYTES, ReceiveWindow, SendWindow
 from axonp2p.wire.codec import Message, decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 
@@ -102,6 +102,8 @@ class Session:
         self._untaken_s: float | None = UNTAKEN_S
         self._window = SendWindow()
         self._arrivals = ReceiveWindow()
+        if door is not None:
+            self._arrivals.most_unfinished = STRANGERS_UNFINISHED
         # The window bounds it, in bytes and in frames (`ReceiveWindow`): a bound of the queue would stop the reader.
         self._queue: asyncio.Queue[memoryview | None] = asyncio.Queue()
         self._given_up: AxonError | None = None
@@ -156,6 +158,7 @@ class Session:
         door, self._door = self._door, None
         if door is not None and not self.closed:
             read_in_large(self._line)
+            self._arrivals.most_unfinished = WINDOW_BYTES
             door.admitted(self)
 
     def wait_for_long(self) -> None:

@@ -6,7 +6,7 @@ other how much its application has taken, and nobody sends more than `WINDOW_BYT
 `FRAME_COST` beside its bytes, so a window holds a bounded number of frames as well.
 
 A window says nothing of what is no whole message: pieces of one, pings, words without news. `ReceiveWindow` holds
-them too: to as many bytes as a window has, and to so many a second.
+them too: to as many bytes as a window has, less for strangers, and to so many a second.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from __future__ import annotations
 import struct
 
 from axonp2p.errors import MalformedMessage, MessageTooLarge
-from axonp2p.wire.frame import FRAME_COST
+from axonp2p.wire.frame import FRAME_COST, FRAME_LIMIT
 
 WINDOW_BYTES = 4 * 1024 * 1024
 """The most that may wait, sent but not taken, in one direction of one session, the costs of its frames included."""
 BULK_BYTES = WINDOW_BYTES - 256 * 1024
 """As much of it as bulk may fill: words find room in any case."""
+STRANGERS_UNFINISHED = FRAME_LIMIT + 256 * 1024
+"""Bytes that make no message yet, on a session that was not taken in: the largest message, and what lies in buffers."""
 _TELL_EVERY = WINDOW_BYTES // 4
 SIGNS_A_SECOND, SIGNS_AT_ONCE = 64.0, 256.0
 """Pings, and pongs that say nothing new, which one side may send: an honest one sends one in three seconds."""
@@ -80,6 +82,8 @@ class ReceiveWindow:
         """As many of them as were messages and signs."""
         self._signs = SIGNS_AT_ONCE
         self._signs_at = float("-inf")
+        self.most_unfinished = WINDOW_BYTES
+        """Bytes that may come and make no message yet."""
 
     @property
     def waiting(self) -> int:
@@ -89,8 +93,8 @@ class ReceiveWindow:
     def read(self, count: int) -> None:
         """So many bytes of the line came in. Raises `MessageTooLarge` when they are no message for too long."""
         self._read += count
-        if self._read - self._accounted > WINDOW_BYTES:
-            raise MessageTooLarge(f"{WINDOW_BYTES} bytes that make no message")
+        if self._read - self._accounted > self.most_unfinished:
+            raise MessageTooLarge(f"{self.most_unfinished} bytes that make no message")
 
     def arrived(self, size: int) -> None:
         """A frame of `size` bytes came in.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -108,10 +109,10 @@ def test_who_skips_steps_is_convicted_with_evidence_and_gets_no_more_work(tmp_pa
                     checked.append(event)
                 elif isinstance(event, PeerLost):
                     lost.append(event)
-                elif isinstance(event, RoundFinished) and (event.round > ROUNDS // 2 or (lost and event.round > 8)):
+                elif isinstance(event, RoundFinished) and lost and event.round > 8:
                     job.leave()
             outcomes = [(event.peer, event.by, event.outcome, event.distance) for event in checked]
-            assert any(event.convicted for event in checked), outcomes
+            assert any(event.convicted for event in checked), Counter(one[:3:2] for one in outcomes)
             (convicted,) = [event for event in checked if event.convicted]
             passed = [event for event in checked if event.outcome == "passed"]
             assert convicted.convicted == [convicted.peer] == [lost[0].peer]

@@ -18,6 +18,7 @@ from axonp2p.table.tracker_client import line_to, query
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.dialer import dial
 from axonp2p.wire.codec import encode
+from axonp2p.wire.schema import WORK_SCHEMA
 from tests.system.processes import Processes
 
 pytestmark = pytest.mark.timeout(200)
@@ -40,7 +41,8 @@ async def take_lease(tracker: str) -> str:
         token = await reserve(line, key, [row.peer], uuid=new_uuid(), kinds=["train"], seconds=60, now=time.time())
     session = await dial(key, row, called="the peer")
     try:
-        await session.send(TakeLease(token=encode(token), job="vouched", kind="train", cores=1, memory_mb=512))
+        taking = TakeLease(token=encode(token), job="vouched", kind="train", cores=1, memory_mb=512, schema=WORK_SCHEMA)
+        await session.send(taking)
         async with asyncio.timeout(PATIENCE_S):
             await session.receive(LeaseTaken)
     except AxonError as error:

@@ -64,13 +64,14 @@ def test_addresses_have_one_spelling(address: str, plain: str, source: str):
     assert source_of(address) == source
 
 
-def test_what_was_done_already_counts_where_less_is_left_and_is_a_debt_of_one_burst():
+def test_what_was_done_already_counts_where_less_is_left_and_is_no_larger_debt_than_one_of_its_kind():
     limit = RateLimit(1.0, 10.0)
-    limit.debit("a", 0.0, 1000.0)
+    for _ in range(9):
+        limit.debit("a", 0.0, 4.0)
     with pytest.raises(TooOften) as refused:
-        limit.charge("a", 5.0)
-    assert refused.value.wait_s == 6.0
-    limit.forget_idle(19.0)
+        limit.charge("a", 3.0)
+    assert refused.value.wait_s == 2.0
+    limit.forget_idle(13.0)
     assert len(limit) == 1
-    limit.forget_idle(20.0)
+    limit.forget_idle(14.0)
     assert len(limit) == 0
