@@ -102,7 +102,7 @@ class Tracker:
         )
         self.ledger = LedgerKeeper(self._database, trust, vouched, clock)
         self._owing = owing = Owing(settings.owing, settings.owing_credits, vouched)
-        self.ledger.budget.exempt = lambda source: self._sync is not None and self._sync.book.is_trusted_source(source)
+        self.ledger.exempt = lambda source: self._sync is not None and self._sync.book.is_trusted_source(source)
         self.issuer = Issuer(self.key, self._database, index, owing, self.ledger.standing_of)
         self._log = LogKeeper(self.key, self._database, clock)
 

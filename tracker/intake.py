@@ -79,8 +79,6 @@ class Budget:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.exempt: Callable[[str], bool] = lambda source: False
-        """Whether a source is the household of a trusted tracker, which passes on what it took itself."""
         self._checks = RateLimit(CHECKED_A_SECOND_OF_ONE, CHECKED_AT_ONCE_OF_ONE)
         self._reserved = RateLimit(NEW_A_SECOND_OF_ONE, NEW_AT_ONCE_OF_ONE)
         self._of_one = RateLimit(STRANGERS_A_DAY_OF_ONE / DAY_S, STRANGERS_A_DAY_OF_ONE)
@@ -90,7 +88,7 @@ class Budget:
 
     def charge_checks(self, source: str, signed: int) -> None:
         """So many receipts and tokens are to be checked for this source. Raises `TooOften`. For the event loop."""
-        if source and not self.exempt(source):
+        if source:
             self._checks.charge(source, self._clock.monotonic(), signed)
 
     def charge_new(self, source: str, reserved: int, strangers: int) -> None:
@@ -99,13 +97,13 @@ class Budget:
         Raises `TooOften`. For the thread that writes.
         """
         now = self._clock.monotonic()
-        if source and reserved and not self.exempt(source):
+        if source and reserved:
             self._reserved.charge(source, now, reserved)
         if source and strangers:
             try:
                 self._charge_both(self._of_one, self._in_all, source, strangers)
             except TooOften as error:
-                if reserved and not self.exempt(source):
+                if reserved:
                     self._reserved.refund(source, reserved)
                 raise TooOften(
                     "too many receipts on reservations of trackers that this one does not trust",
@@ -115,7 +113,7 @@ class Budget:
 
     def charge_conviction(self, source: str) -> None:
         """One more that this source is the first to show. Raises `TooOften`. For the thread that writes."""
-        if source and not self.exempt(source):
+        if source:
             try:
                 self._charge_both(self._convictions, self._all_convictions, source, 1)
             except TooOften as error:

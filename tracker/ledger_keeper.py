@@ -99,6 +99,8 @@ class LedgerKeeper:
         self._trust = trust
         self.budget = Budget(clock or SystemClock())
         """What sources may have checked and stored."""
+        self.exempt: Callable[[str], bool] = lambda source: False
+        """Whether a source is the household of a trusted tracker, which passes on what it took itself."""
         self._vouched = vouched
         self._sums = _Sums(Books(), Standing(vouched))
         # One message's signatures are checked after the other's: all of a flood's at once would take every core.
@@ -150,14 +152,16 @@ class LedgerKeeper:
         come from another tracker. `source` is charged for those of strangers; nobody when it is empty. Raises
         `TooOften` when it pushed too many, `Busy`, and `LogDamaged`.
         """
-        self.budget.charge_checks(source, len(receipts) + len(tokens))
+        exempt = self.exempt(source)
+        if not exempt:
+            self.budget.charge_checks(source, len(receipts) + len(tokens))
         refused = await self._refused_at_sight(receipts, tokens) if source else {}
         if len(refused) == len(receipts):
             return ReceiptsKept(new=0, known=0, reasons={str(index): reason for index, reason in refused.items()})
         async with self._opening:
             opened = await asyncio.to_thread(_open_all, receipts, tokens, refused)
         peers = {receipt.peer for _, receipt in opened.receipts if isinstance(receipt, Receipt)}
-        taking = _Taking(self._trust, {peer: self._trust.machine(peer) for peer in peers}, self.budget, source)
+        taking = _Taking(self._trust, {peer: self._trust.machine(peer) for peer in peers}, self.budget, source, exempt)
         kept, new = await self._database.write(lambda database: _store(database, opened, taking, relayed=relayed))
         for receipt, instead_of in new:
             if receipt is not None:
@@ -183,7 +187,8 @@ class LedgerKeeper:
 
         `source` is charged as in `keep`. Raises `TooOften`.
         """
-        self.budget.charge_checks(source, MOST_VOICES)
+        payer = "" if self.exempt(source) else source
+        self.budget.charge_checks(payer, MOST_VOICES)
         async with self._opening:
             opened = await asyncio.to_thread(open_handed_in, handed_in)
         if isinstance(opened, str):
@@ -192,7 +197,7 @@ class LedgerKeeper:
         def store(database: sqlite_utils.Database) -> tuple[VoidingKept, TakenBack]:
             stored = store_voiding(database, opened, self._trust)
             if stored[0].new:
-                self.budget.charge_conviction(source)
+                self.budget.charge_conviction(payer)
             return stored
 
         kept, taken_back = await self._database.write(store)
@@ -255,6 +260,8 @@ class _Taking:
     machines: Mapping[PeerId, Machine]
     budget: Budget
     source: str
+    exempt: bool
+    """Receipts on reservations of trusted trackers cost that source nothing."""
 
     def check(self, receipt: Receipt, promised: Promised) -> bool:
         """Whether a new one is a stranger's; raises `Refused` when it is not to be taken."""
@@ -304,7 +311,7 @@ def _store(
         except Refused as error:
             reasons[str(index)] = error.message[:_REASON_LENGTH]
     # Once for all: who is refused as too often shall lose nothing by having asked.
-    taking.budget.charge_new(taking.source, len(new) - strangers, strangers)
+    taking.budget.charge_new(taking.source, 0 if taking.exempt else len(new) - strangers, strangers)
     appender.finish()
     known_before = len(opened.receipts) - len(new) - len(reasons)
     return ReceiptsKept(new=len(new), known=known_before, reasons=reasons), new
