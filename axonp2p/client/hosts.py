@@ -92,7 +92,6 @@ async def hand_over(
 ) -> HostedMark:
     """Give the job to the first tracker that takes it, those with room before the others; where it is now.
 
-
     `peers`: instead of what the job's file says; 0: as it says. `sent` hears of each piece. Raises `Refused` or
     `TrackerUnreachable` naming why each tracker did not take it, and `JobFileWrong` when a file has changed.
     """

@@ -26,7 +26,6 @@ from axonp2p.logs import get_logger
 
 log = get_logger(__name__)
 
-
 ASK_WITHIN_S = 10.0
 """Less than a client waits for its answer."""
 

@@ -233,7 +233,6 @@ class Session:
             self._reader.cancel()
         await asyncio.gather(self._reader, return_exceptions=True)
         self._drop()
-        self._queue.put_nowait(None)
         with suppress(TimeoutError, *NETWORK_ERRORS):
             async with asyncio.timeout(2 * CLOSE_S):
                 await self._line.close()
@@ -367,14 +366,15 @@ class Session:
             self._room.set()
             self._ticker.cancel()
             self._watch.cancel()
+            self._queue.put_nowait(None)
             if self._given_up is not None or isinstance(self.failure, PeerMisbehaved):
                 self._drop()
-            self._queue.put_nowait(None)
 
     def _drop(self) -> None:
         # Words that nobody shall hear any more, thousands of a stranger's: they would wait for the collector.
         while not self._queue.empty():
             self._queue.get_nowait()
+        self._queue.put_nowait(None)
 
     def _cut(self) -> None:
         # Wakes a sender that waits on a dead line, which nothing else would for a long time.

@@ -91,41 +91,33 @@ def test_a_damaged_file_is_to_be_moved_away(tmp_path: Path, content: bytes) -> N
     assert "move trust.db away" in caught.value.fix
 
 
-def test_a_row_of_another_kind_is_damage_too(book: TrustBook, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        (["UPDATE keys SET passed = 'many'"], "a row is damaged"),
+        (["UPDATE keys SET peer = CAST(x'6fff6f' AS TEXT)"], "UTF-8"),
+        (
+            [
+                "PRAGMA writable_schema = 1",
+                "UPDATE sqlite_master SET sql = CAST(x'43d4d4d4' AS TEXT), name = CAST(x'd4d4' AS TEXT)",
+            ],
+            None,
+        ),
+        (["ALTER TABLE keys RENAME COLUMN passed TO pAssed_"], None),
+    ],
+    ids=["a row of another kind", "a text that is none", "a schema whose words are no text", "tables that are others"],
+)
+def test_damage_in_the_tables_is_damage_and_no_full_disk(
+    book: TrustBook, tmp_path: Path, changes: list[str], match: str | None
+) -> None:
     book.passed(OTTER)
     with sqlite3.connect(tmp_path / TRUST_FILE) as database:
-        database.execute("UPDATE keys SET passed = 'many'")
-    with pytest.raises(SettingsError, match="a row is damaged") as caught:
-        book.convicted()
-    assert "move trust.db away" in caught.value.fix
-
-
-def test_a_text_that_is_none_is_damage_and_no_full_disk(book: TrustBook, tmp_path: Path) -> None:
-    book.passed(OTTER)
-    with sqlite3.connect(tmp_path / TRUST_FILE) as database:
-        database.execute("UPDATE keys SET peer = CAST(x'6fff6f' AS TEXT)")
-    with pytest.raises(SettingsError, match="UTF-8") as caught:
-        book.all()
-    assert "move trust.db away" in caught.value.fix
-
-
-def test_a_schema_whose_words_are_no_text_is_damage_too(book: TrustBook, tmp_path: Path) -> None:
-    book.passed(OTTER)
-    with sqlite3.connect(tmp_path / TRUST_FILE) as database:
-        database.execute("PRAGMA writable_schema = 1")
-        database.execute("UPDATE sqlite_master SET sql = CAST(x'43d4d4d4' AS TEXT), name = CAST(x'd4d4' AS TEXT)")
-    with pytest.raises(SettingsError) as caught:
-        book.all()
-    assert "move trust.db away" in caught.value.fix
-
-
-def test_tables_that_are_others_are_damage_too(book: TrustBook, tmp_path: Path) -> None:
-    book.passed(OTTER)
-    with sqlite3.connect(tmp_path / TRUST_FILE) as database:
-        database.execute("ALTER TABLE keys RENAME COLUMN passed TO pAssed_")
-    with pytest.raises(SettingsError) as caught:
-        book.all()
-    assert "move trust.db away" in caught.value.fix
+        for change in changes:
+            database.execute(change)
+    for read in (book.convicted, book.all):
+        with pytest.raises(SettingsError, match=match) as caught:
+            read()
+        assert "move trust.db away" in caught.value.fix
 
 
 @pytest.mark.parametrize(
