@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
 from axonp2p.errors import MalformedMessage, Refused, Unreachable
 from axonp2p.jobs.messages import FromWorker, WorkerStarted
 from axonp2p.sandbox.messages import Control, Started, ToMember
+from axonp2p.transport.in_time import in_time
 from axonp2p.transport.mesh import Mesh
-from peer_daemon.pace import Pace
+from axonp2p.transport.rate_limit import RateLimit
 from peer_daemon.to_client import ToClient
 from peer_daemon.worker_credit import CLIENT, WorkerCredit
 from peer_daemon.workplace import Worker
 
-UNPAID_A_SECOND = 500.0
+UNPAID_A_SECOND, UNPAID_AT_ONCE = 500.0, 125.0
 """Messages of one worker that take no credit: small ones to the client, and those to members out of reach. In a flood
 of them the worker is read no faster, until it stands in its full channel. An honest one says a few in a round."""
 
@@ -37,7 +37,7 @@ class WorkerSide:
         self._credit = credit
         self._link_lost = link_lost
         self._sign = sign
-        self._unpaid = Pace(UNPAID_A_SECOND)
+        self._unpaid = RateLimit(UNPAID_A_SECOND, UNPAID_AT_ONCE)
 
     async def hear(self, worker: Worker) -> None:
         """Carry what it says. Raises `Unreachable` when it is gone, `PeerMisbehaved` when it breaks the protocol."""
@@ -51,7 +51,7 @@ class WorkerSide:
                     self._credit.said(CLIENT, len(payload))
                     self._client.bulk(payload)
                 case Control(sign=sign):
-                    await self._in_time()
+                    await in_time(self._unpaid)
                     await self._client.word(FromWorker(signature=self._sign(payload) if sign else b""), payload)
                 case ToMember():
                     await self._to_member(message.rank, payload)
@@ -67,12 +67,7 @@ class WorkerSide:
         except (Unreachable, Refused) as error:
             # A rank that has left the roster, or cannot be reached: the coordinator decides what becomes of it.
             self._credit.dropped(rank, len(payload))
-            await self._in_time()
+            await in_time(self._unpaid)
             await self._link_lost(rank, error.message)
         else:
             self._credit.said(rank, len(payload))
-
-    async def _in_time(self) -> None:
-        wait = self._unpaid.wait(1, time.monotonic())
-        if wait > 0:
-            await asyncio.sleep(wait)

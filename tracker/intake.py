@@ -15,7 +15,7 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.receipt import Receipt
 from axonp2p.peers.capability import Capability
 from axonp2p.reservation.token import Token
-from axonp2p.transport.rate_limit import RateLimit
+from axonp2p.transport.rate_limit import RateLimit, charge_all
 
 DAY_S = 86400.0
 STRANGERS_A_DAY_OF_ONE = 5000
@@ -30,6 +30,7 @@ five seconds. A key, its row and its reservations cost nothing, and an entry sta
 CONVICTIONS_A_DAY_OF_ONE = 50
 CONVICTIONS_A_DAY = 2000
 """Each may come with 208 KiB of evidence, which stays for good."""
+_EVERYBODY = "everybody"
 RECEIPTS_A_SECOND = 4
 """Of one peer, for each second of its reservation: no round is shorter for long."""
 RECEIPTS_AT_ONCE = 100
@@ -96,38 +97,33 @@ class Budget:
 
         Raises `TooOften`. For the thread that writes.
         """
-        now = self._clock.monotonic()
-        if source and reserved:
-            self._reserved.charge(source, now, reserved)
-        if source and strangers:
-            try:
-                self._charge_both(self._of_one, self._in_all, source, strangers)
-            except TooOften as error:
-                if reserved:
-                    self._reserved.refund(source, reserved)
-                raise TooOften(
-                    "too many receipts on reservations of trackers that this one does not trust",
-                    fix="hand them in later, or to the tracker that gave the reservations",
-                    wait_s=min(error.wait_s, 3600.0),
-                ) from error
+        if not source:
+            return
+        try:
+            charge_all(
+                [
+                    (self._reserved, source, reserved),
+                    (self._of_one, source, strangers),
+                    (self._in_all, _EVERYBODY, strangers),
+                ],
+                self._clock.monotonic(),
+            )
+        except TooOften as error:
+            whose = "of one household" if not strangers else "on reservations of trackers that this one does not trust"
+            fix = "hand them in later, or to the tracker that gave the reservations"
+            raise TooOften(f"too many receipts {whose}", fix=fix, wait_s=min(error.wait_s, 3600.0)) from error
 
     def charge_conviction(self, source: str) -> None:
         """One more that this source is the first to show. Raises `TooOften`. For the thread that writes."""
-        if source:
-            try:
-                self._charge_both(self._convictions, self._all_convictions, source, 1)
-            except TooOften as error:
-                fix = "hand it in later, or to another tracker"
-                raise TooOften("too many convictions", fix=fix, wait_s=min(error.wait_s, 3600.0)) from error
-
-    def _charge_both(self, of_one: RateLimit, in_all: RateLimit, source: str, cost: float) -> None:
-        now = self._clock.monotonic()
-        of_one.charge(source, now, cost)
+        if not source:
+            return
         try:
-            in_all.charge("everybody", now, cost)
-        except TooOften:
-            of_one.refund(source, cost)
-            raise
+            charge_all(
+                [(self._convictions, source, 1), (self._all_convictions, _EVERYBODY, 1)], self._clock.monotonic()
+            )
+        except TooOften as error:
+            fix = "hand it in later, or to another tracker"
+            raise TooOften("too many convictions", fix=fix, wait_s=min(error.wait_s, 3600.0)) from error
 
 
 def check_stranger(trust: Trust, issuer: PeerId, receipt: Receipt, machine: Machine) -> None:

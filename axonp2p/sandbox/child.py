@@ -23,7 +23,8 @@ from axonp2p.sandbox.first_process import FirstProcess
 from axonp2p.sandbox.launch import Launched, find_bubblewrap, launch, made_up_files
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.log import READ_AT_ONCE, BoundedLog, LogPace
-from axonp2p.sandbox.processors import HeldProcessors
+from axonp2p.sandbox.priority import processors_taken
+from axonp2p.sandbox.processors import processors_for
 from axonp2p.sandbox.seccomp import filter_program, open_filter
 from axonp2p.sandbox.step_down import choose_user
 from axonp2p.sandbox.watch import Watch
@@ -34,9 +35,6 @@ LOG_TAIL = 4000
 _LOG_END_S = 2.0
 
 _TRY_TIMEOUT_S = 30.0
-
-_HELD = HeldProcessors()
-"""By the first process of each worker of this daemon's."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +103,10 @@ class SandboxedWorker:
         """
         allowed = os.sched_getaffinity(0)
         if not cores and self._group is not None and self._group.holds_cores:
-            _HELD.release(self._launched.first)
             self._watch.hold_to(frozenset(allowed))
         else:
-            self._watch.hold_to(_HELD.hold(self._launched.first, cores or self._limits.cores, allowed))
+            taken = processors_taken(allowed, self._watch.pids())
+            self._watch.hold_to(processors_for(cores or self._limits.cores, allowed, taken))
 
     def usage(self) -> Usage:
         """What it used at the last look, which is a tenth of a second old at most, half a second while frozen."""
@@ -139,7 +137,6 @@ class SandboxedWorker:
         await self._launched.first.ended()
         verdict = await asyncio.to_thread(self._watch.stop)
         self._launched.first.close()
-        _HELD.release(self._launched.first)
         # Nobody can hold the other end any more, but what lies in the pipe may be long.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LOG_END_S):
@@ -273,4 +270,5 @@ def _settle(group: WorkerGroup | None, cores: int, first: FirstProcess) -> None:
         group.take(first.pid)
     if group is None or not group.holds_cores:
         # Before anything runs in it: whatever it starts is held as well.
-        os.sched_setaffinity(first.pid, _HELD.hold(first, cores, os.sched_getaffinity(0)))
+        allowed = os.sched_getaffinity(0)
+        os.sched_setaffinity(first.pid, processors_for(cores, allowed, processors_taken(allowed)))

@@ -13,7 +13,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import psutil
@@ -68,3 +69,17 @@ def hold_to(processors: frozenset[int], pids: Iterable[int]) -> None:
                     os.sched_setaffinity(thread, processors)
         except OSError:
             continue  # it ended meanwhile
+
+
+def processors_taken(allowed: Collection[int], own: Collection[int] = ()) -> Counter[int]:
+    """How many idle-priority processes, those of `own` left out, are held on each of the `allowed` processors.
+
+    These are the workers of all daemons on this machine, as far as /proc shows them.
+    """
+    taken: Counter[int] = Counter()
+    for pid in set(psutil.pids()).difference(own):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            if os.sched_getscheduler(pid) == os.SCHED_IDLE:
+                held = os.sched_getaffinity(pid)
+                taken.update(held if not held.issuperset(allowed) else ())
+    return taken

@@ -175,7 +175,11 @@ class Watch:
     def hold_to(self, processors: frozenset[int]) -> None:
         """Let its threads run on these processors only, those too that are born later or move away."""
         self._held_to = processors
-        hold_to(processors, descendants(self._first.pid, task_limit(self._limits.processes, self._limits.cores)))
+        hold_to(processors, self.pids())
+
+    def pids(self) -> list[int]:
+        """Its processes."""
+        return descendants(self._first.pid, task_limit(self._limits.processes, self._limits.cores))
 
     def _run(self) -> None:
         sampler = Sampler(self._first.pid, self._limits, self._group)

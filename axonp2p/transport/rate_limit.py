@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from axonp2p.errors import TooOften
@@ -52,12 +53,6 @@ class RateLimit:
         bucket = self._bucket(source, now)
         bucket.left = max(-cost, bucket.left - cost)
 
-    def refund(self, source: str, cost: float) -> None:
-        """What was charged came to nothing: it counts no more."""
-        bucket = self._buckets.get(source)
-        if bucket is not None:
-            bucket.left = min(self._burst, bucket.left + cost)
-
     def forget_idle(self, now: float) -> None:
         """Drop the buckets that are full again: they say no more than none."""
         full = [
@@ -67,6 +62,11 @@ class RateLimit:
         ]
         for source in full:
             del self._buckets[source]
+
+    def _refund(self, source: str, cost: float) -> None:
+        bucket = self._buckets.get(source)
+        if bucket is not None:
+            bucket.left = min(self._burst, bucket.left + cost)
 
     def _bucket(self, source: str, now: float) -> _Bucket:
         bucket = self._buckets.get(source)
@@ -79,3 +79,14 @@ class RateLimit:
             bucket.left = min(self._burst, bucket.left + (now - bucket.at) * self._a_second)
             bucket.at = now
         return bucket
+
+
+def charge_all(charges: Sequence[tuple[RateLimit, str, float]], now: float) -> None:
+    """Count each of these limits, sources and costs, or none of them. Raises `TooOften`, as `charge` does."""
+    for index, (limit, source, cost) in enumerate(charges):
+        try:
+            limit.charge(source, now, cost)
+        except TooOften:
+            for before, whose, counted in charges[:index]:
+                before._refund(whose, counted)
+            raise

@@ -9,7 +9,6 @@ import pytest
 
 from axonp2p.errors import MalformedMessage, Unreachable
 from axonp2p.sandbox.messages import Control, ToMember
-from peer_daemon import worker_side
 from peer_daemon.worker_credit import WorkerCredit
 from peer_daemon.worker_side import UNPAID_A_SECOND, WorkerSide
 
@@ -51,15 +50,15 @@ async def heard_in_seconds(message, seconds, monkeypatch):
     worker, nobody = Flooding(message), Nobody()
 
     async def sleep(wait):
-        clock[0] += wait
+        clock[0] += max(wait, 1e-6)  # as any clock
         if clock[0] >= seconds:
             raise asyncio.CancelledError
 
     async def lost(rank, reason):
         next(now)
 
-    monkeypatch.setattr(worker_side.asyncio, "sleep", sleep)
-    monkeypatch.setattr(worker_side.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: clock[0])
     side = WorkerSide(nobody, nobody, WorkerCredit(), lost, lambda payload: b"")
     with pytest.raises(asyncio.CancelledError):
         await side.hear(worker)
