@@ -19,11 +19,11 @@ from axonp2p.ledger.merkle import HASH_BYTES, leaf_hash, root
 from axonp2p.ledger.receipt import DoublySigned, Receipt, counts_instead, place_key
 from axonp2p.ledger.tiles import TILE_BYTES, TILE_HASHES, tiles_after
 from axonp2p.ledger.tree_head import TreeHead, open_head
-from axonp2p.ledger.voiding import Spoiled, Voided, Voiding, spoiled_by
+from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Spoiled, Voided, Voiding, spoiled_by
+from axonp2p.training.checking.evidence import examine_voiding
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed
 from tracker.log_store import COUNTS, SUPERSEDED, VOID, VOIDING, log_size, nodes, tile_reader
-from tracker.voidings import why_unfounded
 
 AT_ONCE = 4096
 
@@ -110,7 +110,7 @@ def _why_no_entry(database: sqlite_utils.Database, entry: object) -> str:
         return error.message
     if encode(decoded) != entry:
         return "it is not spelt as entries are"
-    return why_unfounded(database, decoded) if isinstance(decoded, Voided) else ""
+    return _why_unfounded(database, decoded) if isinstance(decoded, Voided) else ""
 
 
 def _check_upper_tiles(database: sqlite_utils.Database, size: int) -> Iterator[Problem]:
@@ -236,3 +236,21 @@ def _head_problems(database: sqlite_utils.Database, signed: Signed[TreeHead], lo
         return
     if not same:
         yield Problem(f"the first {head.size} entries are not those whose head was signed")
+
+
+def evidence_bytes(database: sqlite_utils.Database, sha256: bytes) -> bytes | None:
+    """As it was handed in."""
+    found = database.execute("SELECT CAST(evidence AS BLOB) FROM evidence WHERE sha256 = ?", [sha256]).fetchone()
+    return bytes(found[0]) if found else None
+
+
+def _why_unfounded(database: sqlite_utils.Database, voided: Voided) -> str:
+    """Why the evidence that is stored does not bear out this entry; empty when it does."""
+    data = evidence_bytes(database, Voiding.in_entry(voided).evidence)
+    if data is None or len(data) > EVIDENCE_LIMIT:
+        return "its evidence is gone"
+    try:
+        examine_voiding(voided.voided, data)
+    except AxonError as error:
+        return error.message
+    return ""

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 import sqlite_utils
 
-from axonp2p.errors import AxonError, LogDamaged, NotFound, PeerMisbehaved, Refused
+from axonp2p.errors import LogDamaged, NotFound, PeerMisbehaved, Refused
 from axonp2p.identity.peer_id import short
 from axonp2p.ledger.entry import decode_entry
-from axonp2p.ledger.voiding import EVIDENCE_LIMIT, EvidenceTold, Voided, Voiding, VoidingHandedIn, VoidingKept
+from axonp2p.ledger.voiding import EvidenceTold, Voided, Voiding, VoidingHandedIn, VoidingKept
 from axonp2p.training.checking.evidence import Evidence, examine_voiding, read_evidence
 from tracker.foreign_tokens import token_for
 from tracker.intake import NOBODY, Trust
+from tracker.log_check import evidence_bytes
 from tracker.log_store import Appender, TakenBack, good_entry, nodes
 from tracker.promised import Brought, Promised, Promises, open_tokens
 
@@ -99,21 +100,3 @@ def tell_evidence(database: sqlite_utils.Database, sha256: bytes) -> EvidenceTol
     evidence = read_evidence(data)  # examined before it was stored
     tokens = (token_for(database, one.reservation, evidence.client, one.peer) for one in evidence.voices)
     return EvidenceTold(evidence=data, tokens=list(dict.fromkeys(filter(None, tokens))))
-
-
-def evidence_bytes(database: sqlite_utils.Database, sha256: bytes) -> bytes | None:
-    """As it was handed in."""
-    found = database.execute("SELECT CAST(evidence AS BLOB) FROM evidence WHERE sha256 = ?", [sha256]).fetchone()
-    return bytes(found[0]) if found else None
-
-
-def why_unfounded(database: sqlite_utils.Database, voided: Voided) -> str:
-    """Why the evidence that is stored does not bear out this entry; empty when it does."""
-    data = evidence_bytes(database, Voiding.in_entry(voided).evidence)
-    if data is None or len(data) > EVIDENCE_LIMIT:
-        return "its evidence is gone"
-    try:
-        examine_voiding(voided.voided, data)
-    except AxonError as error:
-        return error.message
-    return ""
