@@ -31,31 +31,31 @@ from axonp2p.transport.relay.door import RelayDoor
 from axonp2p.transport.relay.limits import limits_of
 from axonp2p.transport.relay.server import RelayServer
 from axonp2p.wire.envelope import Signed
-from tracker.arrivals import Arrivals
-from tracker.database import Database
-from tracker.intake import Machine, Trust
-from tracker.issuer import Issuer
-from tracker.ledger_keeper import LedgerKeeper
-from tracker.log_healing import heal
-from tracker.log_keeper import LogKeeper
-from tracker.log_routes import LogRoutes
-from tracker.log_scrub import LogScrub
-from tracker.log_watcher import LogWatcher
-from tracker.metrics import Metrics
-from tracker.owing import NOBODY_VOUCHED_FIX, Owing, vouched_clients
+from tracker.api.log_routes import LogRoutes
+from tracker.api.metrics import Metrics
+from tracker.api.routes import Routes
+from tracker.api.sync_routes import SyncRoutes
+from tracker.ledger.intake import Machine, Trust
+from tracker.ledger.issuer import Issuer
+from tracker.ledger.ledger_keeper import LedgerKeeper
+from tracker.ledger.owing import NOBODY_VOUCHED_FIX, Owing, vouched_clients
+from tracker.ledger.receipt_relay import OtherTracker, ReceiptRelay
+from tracker.log.log_healing import heal
+from tracker.log.log_keeper import LogKeeper
+from tracker.log.log_scrub import LogScrub
+from tracker.log.log_watcher import LogWatcher
 from tracker.own_address import reachable_host
-from tracker.own_tracker_row import OwnTrackerRow, database_name
-from tracker.prober import Prober
-from tracker.receipt_relay import OtherTracker, ReceiptRelay
-from tracker.remembered_trackers import RememberedTrackers
-from tracker.replica import Replica
-from tracker.routes import Routes
-from tracker.sync import Synchronisation
-from tracker.sync_routes import SyncRoutes
-from tracker.table_index import TableIndex
-from tracker.table_store import TableStore
-from tracker.tempo import Tempo
-from tracker.tracker_book import TrackerBook
+from tracker.probing.prober import Prober
+from tracker.replication.arrivals import Arrivals
+from tracker.replication.own_tracker_row import OwnTrackerRow, database_name
+from tracker.replication.remembered_trackers import RememberedTrackers
+from tracker.replication.replica import Replica
+from tracker.replication.sync import Synchronisation
+from tracker.replication.tracker_book import TrackerBook
+from tracker.storage.database import Database
+from tracker.table.table_index import TableIndex
+from tracker.table.table_store import TableStore
+from tracker.table.tempo import Tempo
 
 log = get_logger(__name__)
 

@@ -18,11 +18,11 @@ from axonp2p.files import locked, write_whole
 from axonp2p.identity.peer_id import short
 from axonp2p.logs import configure_logs, get_logger
 from axonp2p.settings import TrackerSettings, home_folder, read_settings, with_flags
+from tracker.api.status import print_status
 from tracker.app import Tracker
-from tracker.keeping import back_up, check_home, new_log
-from tracker.keeping import restore as restore_home
-from tracker.keeping_text import print_checked
-from tracker.status import print_status
+from tracker.log.keeping import back_up, check_home, new_log
+from tracker.log.keeping import restore as restore_home
+from tracker.log.keeping_text import print_checked
 
 log = get_logger(__name__)
 

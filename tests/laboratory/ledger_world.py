@@ -22,15 +22,15 @@ from axonp2p.ledger.voiding import VoidingHandedIn, VoidingKept
 from axonp2p.settings import TrackerSettings
 from axonp2p.wire.codec import Message, decode_as, encode
 from tests.fakes import ManualClock
-from tracker.database import Database
-from tracker.intake import Trust
-from tracker.keeping import back_up, check_home, restore
-from tracker.ledger_keeper import LedgerKeeper
-from tracker.log_keeper import LogKeeper
-from tracker.log_store import log_size
-from tracker.log_watcher import LogWatcher
-from tracker.own_tracker_row import database_name
-from tracker.receipt_relay import OtherTracker, ReceiptRelay
+from tracker.ledger.intake import Trust
+from tracker.ledger.ledger_keeper import LedgerKeeper
+from tracker.ledger.receipt_relay import OtherTracker, ReceiptRelay
+from tracker.log.keeping import back_up, check_home, restore
+from tracker.log.log_keeper import LogKeeper
+from tracker.log.log_watcher import LogWatcher
+from tracker.replication.own_tracker_row import database_name
+from tracker.storage.database import Database
+from tracker.storage.log_store import log_size
 
 T = TypeVar("T")
 

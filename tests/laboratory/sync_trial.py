@@ -28,10 +28,10 @@ from axonp2p.transport.address import PinnedAddress
 from axonp2p.wire.envelope import Signed, sign
 from tests.laboratory.announcing_peer import Peer, RowOf
 from tests.laboratory.tracker_worker import Noted, TrackerWorker
-from tracker.database import Database
-from tracker.status import Status, ask_status
-from tracker.table_index import TableIndex
-from tracker.table_store import TableStore
+from tracker.api.status import Status, ask_status
+from tracker.storage.database import Database
+from tracker.table.table_index import TableIndex
+from tracker.table.table_store import TableStore
 
 ANNOUNCE_EVERY_S = 300.0
 SETTLE_S = 8.0

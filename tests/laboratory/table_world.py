@@ -24,11 +24,11 @@ from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import Signed
 from peer_daemon.announce_rota import Rota
-from tracker.pull import Pull
-from tracker.renewals import mention, restore, shorten
-from tracker.replica import News, Replica
-from tracker.table_index import REMEMBERED_S, TableIndex
-from tracker.tracker_book import TrackerBook
+from tracker.replication.pull import Pull
+from tracker.replication.renewals import mention, restore, shorten
+from tracker.replication.replica import News, Replica
+from tracker.replication.tracker_book import TrackerBook
+from tracker.table.table_index import REMEMBERED_S, TableIndex
 
 BEGINNING = 1_800_000_000.0
 """Unix time at which a world begins."""

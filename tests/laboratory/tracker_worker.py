@@ -21,7 +21,7 @@ from axonp2p.table.records import Row
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.wire.envelope import Signed
 from tracker.app import Tracker
-from tracker.table_index import Entry, TableIndex
+from tracker.table.table_index import Entry, TableIndex
 
 START_WITHIN_S = 60.0
 

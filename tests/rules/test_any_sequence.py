@@ -21,16 +21,16 @@ from peer_daemon.lending import Lending
 from tests.fakes import make_offer
 from tests.laboratory.message_values import CLOSED_PORT, CannotBuild, Values, as_message_types
 from tests.rules.test_any_message import ROOT, deciding_files
-from tracker.replica import Replica
-from tracker.table_index import TableIndex
+from tracker.replication.replica import Replica
+from tracker.table.table_index import TableIndex
 
 SEEDS = 15
 STEPS = 30
 
 NOT_DRIVEN = {
     "axonp2p.training.measured.Measured": "ours: it is asked about the choice that it made last, of one job's members",
-    "tracker.index_columns.Columns": "a part of TableIndex, which is driven",
-    "tracker.offer_profiles.Profiles": "a part of TableIndex, which is driven",
+    "tracker.table.index_columns.Columns": "a part of TableIndex, which is driven",
+    "tracker.table.offer_profiles.Profiles": "a part of TableIndex, which is driven",
 }
 """Classes that take messages and are not driven here, and why."""
 

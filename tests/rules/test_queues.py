@@ -25,8 +25,8 @@ REVIEWED = {
     "client_cli/following.py": "events of the client's own run",
     "peer_daemon/dial_back_limits.py": "it is the limit: 30 within a minute",
     "peer_daemon/idle/cpu.py": "looks of this machine at itself",
-    "tracker/standing.py": "one receipt moves at most STEPS_AT_ONCE on, and each receipt names one client more",
-    "tracker/database.py": "`write` counts them (MOST_WAITING)",
+    "tracker/ledger/standing.py": "one receipt moves at most STEPS_AT_ONCE on, and each receipt names one client more",
+    "tracker/storage/database.py": "`write` counts them (MOST_WAITING)",
 }
 """Files with a queue that has no bound of its own, and what bounds it."""
 

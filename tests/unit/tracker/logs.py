@@ -22,8 +22,8 @@ from axonp2p.wire.envelope import Signed, open_signed, sign
 from tests.fakes import key_of, make_receipt, sign_both
 from tests.laboratory.convictions import WITNESSES, evidence_against, voiding_of
 from tests.unit.tracker.conftest import Running
-from tracker.database import Database
-from tracker.log_store import Appender, nodes
+from tracker.storage.database import Database
+from tracker.storage.log_store import Appender, nodes
 
 RESERVATION = "00000000-0000-4000-8000-000000000001"
 CLIENT, ADA, BEN = key_of("client"), key_of("ada"), key_of("ben")

@@ -11,10 +11,10 @@ from axonp2p.peers.capability import Need, read_capability
 from axonp2p.table.records import Row, open_row
 from axonp2p.table.slots import Slots, supersedes
 from axonp2p.wire.envelope import Signed
-from tracker.pull import Pull
-from tracker.renewals import restore, shorten
-from tracker.replica import Replica
-from tracker.table_index import REMEMBERED_S, TableIndex
+from tracker.replication.pull import Pull
+from tracker.replication.renewals import restore, shorten
+from tracker.replication.replica import Replica
+from tracker.table.table_index import REMEMBERED_S, TableIndex
 
 
 class PaperTracker:

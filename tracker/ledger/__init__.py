@@ -1,0 +1,1 @@
+"""Receipts, reservations and convictions: what is taken, what counts, what stands."""

@@ -1,0 +1,1 @@
+"""Calls to peers and trackers, to see who can be reached from outside."""

@@ -1,0 +1,1 @@
+"""How trackers keep each other's tables: pushes, pulls, sessions, and the book of trackers."""
