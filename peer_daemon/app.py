@@ -32,40 +32,40 @@ from axonp2p.transport.listener import Listener
 from axonp2p.transport.relay.choice import RelayChoice
 from axonp2p.transport.relay.limits import limits_of
 from axonp2p.transport.relay.server import RelayServer
-from peer_daemon.announce_rota import Rota
-from peer_daemon.announcer import Announcer, Hearers
-from peer_daemon.dht_side import DhtSide
-from peer_daemon.dial_back import DialBackAsker, DialBackDoor
+from peer_daemon.announcing.announce_rota import Rota
+from peer_daemon.announcing.announcer import Announcer, Hearers
+from peer_daemon.announcing.own_row import OwnRow, lasting_row
+from peer_daemon.announcing.row_writer import Numbers, RowWriter
+from peer_daemon.bundles.kept_bundles import KeptBundles
+from peer_daemon.discovery.dht_side import DhtSide
+from peer_daemon.discovery.lan_side import LanSide, is_on_lan
+from peer_daemon.discovery.place import Place
+from peer_daemon.discovery.presence import Parts, Presence
+from peer_daemon.discovery.standing import Standing
+from peer_daemon.discovery.tracker_news import TrackerNews
+from peer_daemon.discovery.volunteers import Volunteers
+from peer_daemon.earnings.log_looker import LogLooker
+from peer_daemon.earnings.proofs import Proofs
+from peer_daemon.earnings.receipts_book import ReceiptsBook
+from peer_daemon.earnings.receipts_courier import ReceiptsCourier
+from peer_daemon.execution.workplace import Workplace
+from peer_daemon.execution.workshop import Workshop
 from peer_daemon.handlers import Door
-from peer_daemon.hardware import look_at_machine
-from peer_daemon.in_turn import InTurn
-from peer_daemon.kept_bundles import KeptBundles
-from peer_daemon.lan_side import LanSide, is_on_lan
-from peer_daemon.lease_file import interrupted_leases, keep_leases
-from peer_daemon.leases import Leases
-from peer_daemon.lend_settings import wishes_to_lend
-from peer_daemon.lending import Lending
-from peer_daemon.line_watch import LineWatch
-from peer_daemon.log_looker import LogLooker
-from peer_daemon.offer import capability_of, name_of
-from peer_daemon.own_row import OwnRow, lasting_row
-from peer_daemon.own_tokens import OwnTokens
+from peer_daemon.lending.hardware import look_at_machine
+from peer_daemon.lending.lease_file import interrupted_leases, keep_leases
+from peer_daemon.lending.leases import Leases
+from peer_daemon.lending.lend_settings import wishes_to_lend
+from peer_daemon.lending.lending import Lending
+from peer_daemon.lending.offer import capability_of, name_of
+from peer_daemon.lending.own_tokens import OwnTokens
+from peer_daemon.lending.questions import Questions
+from peer_daemon.links.in_turn import InTurn
+from peer_daemon.links.line_watch import LineWatch
+from peer_daemon.links.pace import BYTES_A_MBIT, Pace
 from peer_daemon.owner_side import Lent, OwnerSide
-from peer_daemon.pace import BYTES_A_MBIT, Pace
-from peer_daemon.place import Place
-from peer_daemon.port_mapping import port_mapping
-from peer_daemon.presence import Parts, Presence
-from peer_daemon.proofs import Proofs
-from peer_daemon.questions import Questions
-from peer_daemon.receipts_book import ReceiptsBook
-from peer_daemon.receipts_courier import ReceiptsCourier
-from peer_daemon.relay_side import RelaySide
-from peer_daemon.row_writer import Numbers, RowWriter
-from peer_daemon.standing import Standing
-from peer_daemon.tracker_news import TrackerNews
-from peer_daemon.volunteers import Volunteers
-from peer_daemon.workplace import Workplace
-from peer_daemon.workshop import Workshop
+from peer_daemon.reachability.dial_back import DialBackAsker, DialBackDoor
+from peer_daemon.reachability.port_mapping import port_mapping
+from peer_daemon.reachability.relay_side import RelaySide
 
 log = get_logger(__name__)
 

@@ -16,12 +16,12 @@ from axonp2p.transport.messages import JoinMesh
 from axonp2p.transport.relay.messages import RegisterAtRelay
 from axonp2p.transport.relay.server import RelayServer
 from axonp2p.transport.session import Session
+from peer_daemon.execution.job_runner import JobRunner
+from peer_daemon.execution.memory import give_back
+from peer_daemon.execution.workplace import Workplace
+from peer_daemon.execution.workshop import Workshop
 from peer_daemon.history.refusals import Refusals
-from peer_daemon.job_runner import JobRunner
-from peer_daemon.leases import Lease, Leases
-from peer_daemon.memory import give_back
-from peer_daemon.workplace import Workplace
-from peer_daemon.workshop import Workshop
+from peer_daemon.lending.leases import Lease, Leases
 
 log = get_logger(__name__)
 

@@ -16,21 +16,21 @@ from axonp2p.settings import PeerSettings
 from axonp2p.transport.address import split_host_port
 from peer_daemon.control.server import ControlDoor
 from peer_daemon.control.status import LedgerNow, NetworkNow
-from peer_daemon.helm import Helm, Myself
+from peer_daemon.earnings.receipts_book import ReceiptsBook
+from peer_daemon.execution.workshop import Workshop
 from peer_daemon.history.book import History
 from peer_daemon.idle.policy import IdlePolicy
 from peer_daemon.idle.sensors import Sensors
 from peer_daemon.idle.wishes import wishes_of
-from peer_daemon.leases import Leases
-from peer_daemon.lend_settings import wishes_to_lend
-from peer_daemon.lending import Lending
-from peer_daemon.offer import Machine, capability_of
-from peer_daemon.orders import OrdersBook
+from peer_daemon.lending.leases import Leases
+from peer_daemon.lending.lend_settings import wishes_to_lend
+from peer_daemon.lending.lending import Lending
+from peer_daemon.lending.offer import Machine, capability_of
+from peer_daemon.owner.helm import Helm, Myself
+from peer_daemon.owner.orders import OrdersBook
+from peer_daemon.owner.steward import Minded, Steward
 from peer_daemon.page.app import StatusPage
 from peer_daemon.page.token import TOKEN_FILE
-from peer_daemon.receipts_book import ReceiptsBook
-from peer_daemon.steward import Minded, Steward
-from peer_daemon.workshop import Workshop
 
 log = get_logger(__name__)
 

@@ -20,7 +20,7 @@ def command(home: Path | None, as_json: bool) -> None:
     from axonp2p.console import print_answer
     from peer_daemon.control.caller import finish
     from peer_daemon.options import next_command, peer_home
-    from peer_daemon.status_text import finishing_text
+    from peer_daemon.owner.status_text import finishing_text
 
     folder = peer_home(home)
     status = asyncio.run(finish(folder))

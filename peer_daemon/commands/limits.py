@@ -51,7 +51,7 @@ def command(
     from peer_daemon.control.caller import ask_status, change_limits
     from peer_daemon.control.status import LimitsAsked
     from peer_daemon.options import peer_home
-    from peer_daemon.status_text import limits_text
+    from peer_daemon.owner.status_text import limits_text
 
     folder = peer_home(home)
     asked = LimitsAsked(

@@ -25,7 +25,7 @@ def command(seconds: float | None, home: Path | None, as_json: bool) -> None:
     from peer_daemon.control.caller import ask_status, pause
     from peer_daemon.control.status import Status
     from peer_daemon.options import next_command, peer_home
-    from peer_daemon.status_text import local_time, paused_text
+    from peer_daemon.owner.status_text import local_time, paused_text
 
     folder = peer_home(home)
 

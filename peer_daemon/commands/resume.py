@@ -20,7 +20,7 @@ def command(home: Path | None, as_json: bool) -> None:
     from axonp2p.console import print_answer
     from peer_daemon.control.caller import resume
     from peer_daemon.options import peer_home
-    from peer_daemon.status_text import state_sentence
+    from peer_daemon.owner.status_text import state_sentence
 
     status = asyncio.run(resume(peer_home(home)))
     print_answer(state_sentence(status), msgspec.to_builtins(status), as_json=as_json)

@@ -54,9 +54,9 @@ def command(
     from axonp2p.logs import configure_logs
     from axonp2p.settings import read_settings, with_flags
     from peer_daemon.control.status import LimitsAsked
-    from peer_daemon.limits_file import with_limits
     from peer_daemon.log_file import leave_last_words, log_path
     from peer_daemon.options import peer_home
+    from peer_daemon.owner.limits_file import with_limits
     from peer_daemon.serving import serve
 
     folder = peer_home(home)

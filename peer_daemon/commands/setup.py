@@ -12,7 +12,7 @@ from peer_daemon.options import common
 
 if TYPE_CHECKING:
     from axonp2p.settings import PeerSettings
-    from peer_daemon.offer import Machine
+    from peer_daemon.lending.offer import Machine
     from peer_daemon.setup.answers import Answers
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ def command(yes: bool, given: tuple[str, ...], home: Path | None, as_json: bool)
     from axonp2p.identity.key_file import load_or_create_key
     from axonp2p.sandbox.child import why_no_sandbox
     from axonp2p.settings import parse_settings, read_settings
-    from peer_daemon.hardware import look
+    from peer_daemon.lending.hardware import look
     from peer_daemon.options import peer_home
     from peer_daemon.setup.config_text import is_answered, with_answers
     from peer_daemon.setup.look import computer_text

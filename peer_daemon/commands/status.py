@@ -23,7 +23,7 @@ def command(home: Path | None, as_json: bool) -> None:
     from axonp2p.console import print_answer
     from peer_daemon.control.caller import ask_status
     from peer_daemon.options import peer_home
-    from peer_daemon.status_text import local_time, status_text
+    from peer_daemon.owner.status_text import local_time, status_text
 
     status = asyncio.run(ask_status(peer_home(home)))
     print_answer(status_text(status, local_time), msgspec.to_builtins(status), as_json=as_json)

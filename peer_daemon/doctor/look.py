@@ -30,11 +30,11 @@ from axonp2p.table.tracker_file import read_health
 from axonp2p.transport.address import PinnedAddress, parse_listen
 from peer_daemon.control.caller import ask_status
 from peer_daemon.doctor.facts import Attempt, ContainFacts, Facts, MachineFacts, PortFacts, TrackerFacts, Trouble
-from peer_daemon.hardware import look as look_at_machine
 from peer_daemon.idle.sensors import Sensors, Told
 from peer_daemon.idle.wanted import IdleWishes
 from peer_daemon.idle.wishes import wishes_of
-from peer_daemon.lend_settings import wishes_to_lend
+from peer_daemon.lending.hardware import look as look_at_machine
+from peer_daemon.lending.lend_settings import wishes_to_lend
 
 LIBRARIES = ("torch", "numpy", "safetensors", "aiohttp", "kademlia")
 TRACKER_WITHIN_S = 8.0

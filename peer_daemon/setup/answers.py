@@ -9,7 +9,7 @@ from axonp2p.errors import SettingsError
 from axonp2p.settings import PeerSettings
 from axonp2p.transport.address import PinnedAddress
 from peer_daemon.idle.hours import Hours
-from peer_daemon.offer import Machine
+from peer_daemon.lending.offer import Machine
 from peer_daemon.units import mebibytes_of
 
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(%|[a-z]*)\s*(?:of\s+)?(?:the\s+)?([a-z]*)")

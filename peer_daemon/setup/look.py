@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 
 from axonp2p.table.dht.lan import Lan, LanPeer
-from peer_daemon.hardware import processor_model
 from peer_daemon.idle.power import Power
-from peer_daemon.offer import Machine
+from peer_daemon.lending.hardware import processor_model
+from peer_daemon.lending.offer import Machine
 
 LISTEN_S = 2.0
 

@@ -23,7 +23,7 @@ from axonp2p.table.sync_messages import MOST_NEWS
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import Signed
-from peer_daemon.announce_rota import Rota
+from peer_daemon.announcing.announce_rota import Rota
 from tracker.replication.pull import Pull
 from tracker.replication.renewals import mention, restore, shorten
 from tracker.replication.replica import News, Replica

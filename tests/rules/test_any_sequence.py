@@ -17,7 +17,7 @@ from axonp2p.blobs.pieces import PIECE_BYTES
 from axonp2p.errors import AxonError
 from axonp2p.peers.capability import Capability, Need
 from axonp2p.table.slots import Slots
-from peer_daemon.lending import Lending
+from peer_daemon.lending.lending import Lending
 from tests.fakes import make_offer
 from tests.laboratory.message_values import CLOSED_PORT, CannotBuild, Values, as_message_types
 from tests.rules.test_any_message import ROOT, deciding_files

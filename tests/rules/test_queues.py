@@ -23,7 +23,7 @@ REVIEWED = {
     "axonp2p/transport/session.py": "the receive window bounds it, in bytes and in frames",
     "client_cli/hosted.py": "silences of one host, one for each call without an answer, taken at each look",
     "client_cli/following.py": "events of the client's own run",
-    "peer_daemon/dial_back_limits.py": "it is the limit: 30 within a minute",
+    "peer_daemon/reachability/dial_back_limits.py": "it is the limit: 30 within a minute",
     "peer_daemon/idle/cpu.py": "looks of this machine at itself",
     "tracker/ledger/standing.py": "one receipt moves at most STEPS_AT_ONCE on, and each receipt names one client more",
     "tracker/storage/database.py": "`write` counts them (MOST_WAITING)",

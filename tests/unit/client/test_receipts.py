@@ -222,7 +222,7 @@ def test_the_next_life_of_a_job_goes_on_counting_and_asks_for_what_was_not_signe
 
 
 class FullDisk(Peer):
-    """Signs in order, as `peer_daemon.receipts_book` does, while its disk has room."""
+    """Signs in order, as `peer_daemon.earnings.receipts_book` does, while its disk has room."""
 
     def __init__(self, key: Any, *, room: bool = False) -> None:
         super().__init__(key)

@@ -29,16 +29,16 @@ from axonp2p.transport.session import Session
 from axonp2p.transport.ways import Place
 from axonp2p.wire.envelope import encode_signed
 from axonp2p.wire.schema import WORK_SCHEMA
+from peer_daemon.bundles.kept_bundles import KeptBundles
+from peer_daemon.earnings.receipts_book import ReceiptsBook
+from peer_daemon.execution.workplace import Workplace
+from peer_daemon.execution.workshop import Workshop
 from peer_daemon.handlers import Door
-from peer_daemon.in_turn import InTurn
-from peer_daemon.kept_bundles import KeptBundles
-from peer_daemon.leases import Leases
-from peer_daemon.lending import Lending
-from peer_daemon.line_watch import LineWatch
-from peer_daemon.pace import Pace
-from peer_daemon.receipts_book import ReceiptsBook
-from peer_daemon.workplace import Workplace
-from peer_daemon.workshop import Workshop
+from peer_daemon.lending.leases import Leases
+from peer_daemon.lending.lending import Lending
+from peer_daemon.links.in_turn import InTurn
+from peer_daemon.links.line_watch import LineWatch
+from peer_daemon.links.pace import Pace
 from tests.fakes import make_row
 
 TRACKER = PrivateKey(b"t" * 32)

@@ -6,7 +6,7 @@ import pytest
 
 from axonp2p.errors import SettingsError
 from axonp2p.settings import PeerSettings
-from peer_daemon.offer import Machine
+from peer_daemon.lending.offer import Machine
 from peer_daemon.setup.answers import Amounts, Answers, Times, amounts, times, trackers, usual_amounts
 from peer_daemon.setup.config_text import is_answered, with_answers
 

@@ -1,0 +1,1 @@
+"""This peer's own row, and when and where it is announced."""

@@ -1,0 +1,1 @@
+"""Receipts and what becomes of them: kept, handed in, proved, and compared with the logs of trackers."""

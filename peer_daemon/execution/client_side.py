@@ -1,0 +1,126 @@
+"""What the client of a lease says, and what is done about it, one message after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from axonp2p.blobs.messages import BlobManifest, BlobPiece
+from axonp2p.errors import PeerMisbehaved, Refused
+from axonp2p.jobs.messages import (
+    PART_BYTES,
+    ClientMessage,
+    EndLease,
+    FetchLog,
+    LogPart,
+    ReceiptRefused,
+    ReceiptSigned,
+    RosterSet,
+    SetRoster,
+    SignReceipt,
+    ToWorker,
+)
+from axonp2p.ledger.receipt import DOUBLY_SIGNED_LIMIT, DoublySigned, Receipt
+from axonp2p.logs import get_logger
+from axonp2p.sandbox.messages import Control, ToWorkerMessage
+from axonp2p.transport.in_time import in_time
+from axonp2p.transport.mesh import Mesh
+from axonp2p.transport.messages import LONGEST_TEXT
+from axonp2p.transport.session import Session
+from axonp2p.wire.codec import decode_as
+from peer_daemon.bundles.blob_side import BlobSide
+from peer_daemon.execution.roster import read_roster
+from peer_daemon.execution.worker_credit import WorkerCredit
+from peer_daemon.execution.workplace import HOUSEHOLDS, Workplace
+from peer_daemon.lending.leases import Lease
+
+log = get_logger(__name__)
+
+TellWorker = Callable[[ToWorkerMessage, bytes | memoryview], Awaitable[None]]
+
+
+class ClientSide:
+    """The client's session, heard until it ends the lease; when it is lost, the one that takes its place."""
+
+    def __init__(
+        self, lease: Lease, session: Session, blobs: BlobSide, mesh: Mesh, credit: WorkerCredit, place: Workplace
+    ) -> None:
+        self._lease = lease
+        self._session = session
+        self._blobs = blobs
+        self._mesh = mesh
+        self._credit = credit
+        self._book = place.book
+        self._place = place
+        self._epoch = -1
+        self._newest_receipt = 0
+        self.receipts = 0
+        """Different ones, signed under this lease."""
+
+    async def hear(self, session: Session, tell_worker: TellWorker, read_log: Callable[[], bytes]) -> None:
+        """Do what the client says until it ends the lease; `tell_worker` and `read_log` reach the sandbox.
+
+        Who comes back counts its rosters anew, and members that were out of reach may be in reach again.
+        Raises `Unreachable`, `PeerMisbehaved` or `LimitReached`, which end the lease as well.
+        """
+        self._session, self._epoch = session, -1
+        self._mesh.forget_lost()
+        while True:
+            message, payload = await session.receive(ClientMessage)
+            match message:
+                case ToWorker():
+                    await tell_worker(Control(), payload)
+                case BlobManifest():
+                    await self._blobs.manifest(message, payload)
+                case BlobPiece():
+                    await self._blobs.given(message, payload)
+                case SetRoster():
+                    await self._set_roster(message, tell_worker)
+                case SignReceipt():
+                    await self._sign_receipt(message)
+                case FetchLog():
+                    await self._send_log(read_log())
+                case EndLease(reason=reason):
+                    if reason:
+                        log.warning("the client let this peer go", job=self._lease.job, reason=reason)
+                    return
+
+    async def _set_roster(self, roster: SetRoster, tell_worker: TellWorker) -> None:
+        members = read_roster(
+            roster,
+            peer=self._lease.peer,
+            reservation=self._lease.reservation,
+            epoch=self._epoch,
+            now=self._place.clock.now(),
+        )
+        self._epoch = roster.epoch
+        self._credit.begin(self._mesh.set_roster(roster.rank, members))
+        await self._credit.tell(lambda word: tell_worker(word, b""))
+        await self._session.send(RosterSet(epoch=roster.epoch))
+
+    async def _sign_receipt(self, message: SignReceipt) -> None:
+        for name, cost in ((self._lease.source, 1.0), ("", 1 / HOUSEHOLDS)):
+            await in_time(self._place.receipts, name, cost)
+        try:
+            number, doubly = await asyncio.to_thread(self._sign, message.receipt)
+        except (Refused, PeerMisbehaved) as error:
+            log.warning("receipt refused", job=self._lease.job, reason=error.message)
+            await self._session.send(ReceiptRefused(reason=error.message[:LONGEST_TEXT]))
+            return
+        if number > self._newest_receipt:  # the same one again is answered again, and pays for nothing
+            self._newest_receipt = number
+            self.receipts += 1
+        await self._session.send(ReceiptSigned(receipt=doubly))
+
+    def _sign(self, envelope: bytes) -> tuple[int, bytes]:
+        """The receipt's number, and what both signed."""
+        doubly = self._book.sign(envelope, self._lease)
+        opened = decode_as(doubly, DoublySigned, DOUBLY_SIGNED_LIMIT)
+        return decode_as(opened.receipt.payload, Receipt, Receipt.LIMIT).number, doubly
+
+    async def _send_log(self, whole: bytes) -> None:
+        text = memoryview(whole)
+        for offset in range(0, max(1, len(text)), PART_BYTES):
+            part = text[offset : offset + PART_BYTES]
+            await self._place.upload.bulk(self._session, len(part))
+            await self._session.send(LogPart(offset=offset, total=len(text)), part, bulk=True)

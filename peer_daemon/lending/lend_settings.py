@@ -1,0 +1,33 @@
+"""What the settings say of lending, checked."""
+
+from __future__ import annotations
+
+import math
+
+from axonp2p.errors import SettingsError
+from axonp2p.settings import PeerSettings
+from peer_daemon.lending.offer import Wishes
+
+LEAST_MBIT = 0.1
+"""A slower line would be taken for a dead one."""
+
+
+def wishes_to_lend(settings: PeerSettings) -> Wishes:
+    """How much the owner lends. Raises `SettingsError` for a number that cannot be meant."""
+    wishes = Wishes(
+        settings.cores,
+        settings.memory_mb,
+        settings.disk_mb,
+        settings.slots,
+        tuple(settings.datasets),
+        settings.upload_mbit,
+        settings.download_mbit,
+    )
+    wishes.check()
+    for name, limit in (
+        ("upload-limit-mbit", settings.upload_limit_mbit),
+        ("download-limit-mbit", settings.download_limit_mbit),
+    ):
+        if limit and not LEAST_MBIT <= limit < math.inf:
+            raise SettingsError(f"{name} = {limit:g}: at least {LEAST_MBIT:g}, or 0 for none", fix=f"{name} = 1")
+    return wishes

@@ -1,0 +1,1 @@
+"""The owner's word: pauses, limits, what runs now, and how that is told."""

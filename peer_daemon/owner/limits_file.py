@@ -1,0 +1,82 @@
+"""Change limits in config.toml, keeping the person's comments and order; wrong ones never get there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from axonp2p.errors import SettingsError
+from axonp2p.files import write_whole
+from axonp2p.settings import PeerSettings, parse_settings
+from peer_daemon.control.status import LimitsAsked
+from peer_daemon.idle.wishes import wishes_of
+from peer_daemon.lending.lend_settings import wishes_to_lend
+
+_USES = ("in_use", "not_in_use")
+_MOST = 2**24
+"""Of cores, MiB and slots: beyond this no machine is meant."""
+
+
+def with_limits(settings: PeerSettings, asked: LimitsAsked) -> PeerSettings:
+    """`settings` with what is asked for; `others_cpu` holds whether somebody uses the machine or not.
+
+    Raises `SettingsError` for what cannot be meant.
+    """
+    given = _given(asked)
+    for name, value in given.items():
+        if isinstance(value, int) and value > _MOST:
+            raise SettingsError(f"{name.replace('_', '-')} = {value} cannot be meant", fix="axon-peer limits --help")
+    others_cpu = given.pop("others_cpu", None)
+    if others_cpu is not None:
+        given |= {use: replace(getattr(settings, use), others_cpu=others_cpu) for use in _USES}
+    changed = replace(settings, **given)
+    wishes_to_lend(changed)
+    wishes_of(changed)
+    return changed
+
+
+def change_limits(home: Path, settings: PeerSettings, asked: LimitsAsked) -> PeerSettings:
+    """Write what is asked for to `home/config.toml`, whole or not at all; `settings` with it.
+
+    Blocks on the disk. Raises `SettingsError` for what cannot be meant, a file that is wrong already, and a disk that
+    takes nothing; nothing is changed then.
+    """
+    changed = with_limits(settings, asked)
+    # A link to where somebody keeps such files stays one.
+    path = (home / "config.toml").resolve()
+    try:
+        before = path.read_bytes() if path.exists() else b""
+        parse_settings(before, path, {})
+        after = _rewritten(before, asked)
+        parse_settings(after, path, {})
+        if after != before:
+            write_whole(path, after)
+    except OSError as error:
+        raise SettingsError(
+            f"the limits cannot be written to {path}",
+            cause=error.strerror or str(error),
+            fix=f"see that the disk is not full and that {path.parent} can be written",
+        ) from error
+    return changed
+
+
+def _rewritten(content: bytes, asked: LimitsAsked) -> bytes:
+    import tomlkit  # only for this: an idle daemon does without
+
+    given = _given(asked)
+    document = tomlkit.parse(content.decode())
+    peer = document.setdefault("peer", tomlkit.table())
+    others_cpu = given.pop("others_cpu", None)
+    for name, value in given.items():
+        peer[name.replace("_", "-")] = value
+    if others_cpu is not None:
+        table = tomlkit.inline_table if isinstance(peer, tomlkit.items.InlineTable) else tomlkit.table
+        for use in _USES:
+            peer.setdefault(use.replace("_", "-"), table())["others-cpu"] = others_cpu
+    return tomlkit.dumps(document).encode()
+
+
+def _given(asked: LimitsAsked) -> dict[str, object]:
+    return {name: value for name, value in msgspec.structs.asdict(asked).items() if value is not None}

@@ -1,0 +1,84 @@
+"""What a client hears when the owner of the machine needs it."""
+
+from __future__ import annotations
+
+import pytest
+
+from axonp2p.errors import Refused
+from axonp2p.identity.peer_id import short
+from axonp2p.jobs.messages import EndLease, HandBack, LeaseEnded, LeaseTaken, ToWorker, WorkerPaused, WorkerResumed
+from tests.unit.peer_daemon.execution.test_lease_conversation import CLIENT, begin, heard
+
+BUSY = "another program uses 87 % CPU (limit 25 %): firefox"
+
+
+async def test_the_worker_stands_still_and_goes_on_and_the_client_hears_both(make_peer):
+    peer = await make_peer()
+    session, worker = await begin(peer, make_peer.take_lease(peer))
+    await peer.workshop.stop_all(BUSY)
+    assert worker.frozen
+    paused, _ = await heard(session, WorkerPaused)
+    assert paused.reason == BUSY
+    await peer.workshop.stop_all("another program uses 91 % CPU (limit 25 %): firefox")  # no news
+    await peer.workshop.let_go_on()
+    assert not worker.frozen
+    await heard(session, WorkerResumed)
+    await session.send(ToWorker(), b"go on")
+    await session.send(EndLease())
+    assert (await heard(session, LeaseEnded))[0].reason == ""
+
+
+async def test_a_worker_that_is_started_while_all_stand_still_stands_still_too(make_peer):
+    peer = await make_peer()
+    await peer.workshop.stop_all(BUSY)
+    session = await peer.dial()
+    await session.send(make_peer.take_lease(peer))
+    await heard(session, LeaseTaken)
+    await heard(session, WorkerPaused)
+    worker = await peer.workers.get()
+    assert worker.frozen
+    await session.close()
+
+
+async def test_what_is_handed_back_at_once_ends_with_the_owners_reason(make_peer):
+    peer = await make_peer()
+    session, worker = await begin(peer, make_peer.take_lease(peer))
+    peer.workshop.hand_back("paused by you until 14:10", 0)
+    told, _ = await heard(session, HandBack)
+    assert (told.reason, told.seconds) == ("paused by you until 14:10", 0)
+    assert (await heard(session, LeaseEnded))[0].reason == "paused by you until 14:10"
+    assert worker.killed
+
+
+async def test_a_round_that_is_finished_may_end_before_its_time(make_peer):
+    peer = await make_peer()
+    session, worker = await begin(peer, make_peer.take_lease(peer))
+    for _ in range(3):  # said again at each look, told once
+        peer.workshop.hand_back("finishing one job, then pausing", 600)
+    assert (await heard(session, HandBack))[0].seconds == 600
+    assert not worker.killed
+    await session.send(EndLease())
+    assert (await heard(session, LeaseEnded))[0].reason == ""
+    assert worker.killed
+
+
+async def test_a_job_gets_the_data_that_it_names_if_the_owner_offers_it(make_peer):
+    peer = await make_peer()
+    session = await peer.dial()
+    await session.send(make_peer.take_lease(peer, datasets=["holiday-pictures"]))
+    with pytest.raises(Refused, match="does not offer the data holiday-pictures"):
+        await session.receive(LeaseTaken)
+    assert peer.noted == [
+        ("job refused", f"digits of {short(CLIENT.peer_id)}: this peer does not offer the data holiday-pictures")
+    ]
+
+
+async def test_fewer_cores_hold_while_the_owner_is_there(make_peer):
+    peer = await make_peer()
+    session, worker = await begin(peer, make_peer.take_lease(peer))
+    peer.workshop.hold_to(1)
+    assert worker.held_to == 1
+    peer.workshop.hold_to(0)
+    assert worker.held_to == 0
+    await session.send(EndLease())
+    await heard(session, LeaseEnded)

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from axonp2p.errors import SettingsError
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.peers.capability import Need, read_capability, why_not
+from axonp2p.table.records import Row
+from axonp2p.wire.codec import decode_as, encode
+from axonp2p.wire.quantities import LATEST
+from peer_daemon.lending.offer import (
+    Distribution,
+    Machine,
+    Wishes,
+    capability_of,
+    fit,
+    lent_cores,
+    name_of,
+    packages_worth_naming,
+)
+
+PEER = PrivateKey(b"p" * 32).peer_id
+MACHINE = Machine(cores=8, memory_mb=16000, disk_mb=50_000, gflops=99.5, python="3.11.7", packages={"torch": "2.13.0"})
+HALF = Wishes(cores=0, memory_mb=0, disk_mb=2048, slots=1)
+ROW = Row(
+    peer=PEER, name="otter", sequence=2**52, addresses=["[2001:db8::1]:65535"] * 4, certificate=b"c" * 32,
+    expires=LATEST, capability=None,
+)  # fmt: skip
+
+
+def test_half_of_the_machine_is_shared_among_the_slots():
+    offer = capability_of(MACHINE, Wishes(cores=0, memory_mb=0, disk_mb=2048, slots=2), "")
+    assert (offer.cores, offer.memory_mb, offer.slots, offer.free) == (2, 4000, 2, 2)
+    assert lent_cores(1, HALF) == 1
+
+
+def test_no_more_is_offered_than_there_is():
+    offer = capability_of(MACHINE, Wishes(cores=64, memory_mb=10**6, disk_mb=10**6, slots=1), "")
+    assert (offer.cores, offer.memory_mb, offer.disk_mb) == (8, 16000, 50_000)
+
+
+def test_a_reason_to_refuse_stands_in_the_offer():
+    offer = capability_of(MACHINE, HALF, "no bubblewrap " * 20)
+    assert why_not(offer, Need()).startswith("no bubblewrap")
+    assert read_capability(fit(ROW, offer).capability or {}).refuses == offer.refuses
+
+
+@pytest.mark.parametrize("wishes", [Wishes(-1, 0, 1, 1), Wishes(0, -1, 1, 1), Wishes(0, 0, 0, 1), Wishes(0, 0, 1, 0)])
+def test_wishes_that_cannot_be_meant(wishes):
+    with pytest.raises(SettingsError):
+        wishes.check()
+
+
+def test_packages_that_nothing_else_needs_and_those_that_every_job_needs():
+    installed = [
+        Distribution("torch", "2.13.0+cpu", ("sympy>=1", "numpy ; extra == 'opt'")),
+        Distribution("sympy", "1.14.0", ()),
+        Distribution("Scikit_Learn", "1.7.0", ("numpy",)),
+        Distribution("numpy", "2.4.6", ()),
+        Distribution("pip", "25.0", ()),
+        Distribution("optional", "1.0", ("extra-thing ; extra == 'all'", "never; python_version < '3'", "?!")),
+        Distribution("extra.thing", "3.0", ()),
+    ]
+    named = packages_worth_naming(installed)
+    assert list(named) == ["torch", "numpy", "extra-thing", "optional", "scikit-learn"]
+    assert named["torch"] == "2.13.0+cpu"
+
+
+def test_the_first_of_two_versions_is_the_one_that_is_imported():
+    assert packages_worth_naming([Distribution("a", "2", ()), Distribution("A", "1", ())]) == {"a": "2"}
+
+
+@example({f"package-{number}": "" for number in range(32)})
+@given(st.dictionaries(st.text("abcdefgh-", min_size=1, max_size=60), st.text("0123456789.", max_size=40), max_size=32))
+def test_a_row_is_never_larger_than_a_row_may_be(packages):
+    machine = Machine(8, 16000, 50_000, 1e9, "3.11.7", {"torch": "2.13.0", **packages})
+    offer = capability_of(machine, HALF, "r" * 200)
+    row = fit(ROW, offer)
+    assert decode_as(encode(row), Row, Row.LIMIT) == row
+    assert read_capability(row.capability or {}).packages.get("torch") == machine.packages["torch"]
+
+
+def test_a_name_is_made_from_the_key_or_checked():
+    assert name_of("", PEER) == name_of("", PEER)
+    assert name_of("", PEER).endswith("-" + PEER[:4])
+    assert name_of("my-box.1", PEER) == "my-box.1"
+    for wrong in ("has space", "-dash", "x" * 33, "naïve"):
+        with pytest.raises(SettingsError):
+            name_of(wrong, PEER)
