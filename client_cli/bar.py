@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from axonp2p.client.events import Event
+from axonp2p.client.events.events import Event
 from axonp2p.console import printable
 from client_cli.event_text import Shown, after, line_of, standing_still
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from axonp2p.client.job_store import JobStore
+from axonp2p.client.storage.job_store import JobStore
 from axonp2p.console import print_answer, printable
 from axonp2p.settings import home_folder
 
 if TYPE_CHECKING:
+    from axonp2p.client.storage.trust_book import TrustBook
     from axonp2p.client.swarm import Swarm
-    from axonp2p.client.trust_book import TrustBook
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Context:
 
     def trust(self) -> TrustBook:
         """What this computer's jobs have found of the work of peers."""
-        from axonp2p.client.trust_book import TRUST_FILE, TrustBook
+        from axonp2p.client.storage.trust_book import TRUST_FILE, TrustBook
 
         return TrustBook(self.home / TRUST_FILE)
 

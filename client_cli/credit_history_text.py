@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from axonp2p.client.credit_history import History, HistoryLine, Pending
+from axonp2p.client.ledger.credit_history import History, HistoryLine, Pending
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.balances import credits_of
 from axonp2p.plain_text import columns, plural

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from axonp2p.client.events import Event, JobFinished, PeerReady, RoundFinished
-from axonp2p.client.job_store import JobFolder
+from axonp2p.client.events.events import Event, JobFinished, PeerReady, RoundFinished
+from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AlreadyRunning, JobFailed
 from axonp2p.jobs.spec import read_spec
 from axonp2p.plain_text import bytes_text, plural

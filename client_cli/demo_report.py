@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from axonp2p.client.events import JobFinished
+from axonp2p.client.events.events import JobFinished
 from axonp2p.plain_text import bytes_text, plural
 from client_cli.render import credits_text, duration_text, flops_text, percent_text
 

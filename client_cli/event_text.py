@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from axonp2p.client import events
+from axonp2p.client.events import events
 from axonp2p.plain_text import bytes_text, plural
 from client_cli.render import credits_text, duration_text, metric_text, rate_text
 

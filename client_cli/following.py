@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from axonp2p.client.events import Event, JobCancelled, JobFinished, JobLeft
-from axonp2p.client.job_store import JobFolder
+from axonp2p.client.events.events import Event, JobCancelled, JobFinished, JobLeft
+from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.console import INTERRUPTED_EXIT
 from axonp2p.errors import AxonError, NobodyFits
 from axonp2p.plain_text import plural

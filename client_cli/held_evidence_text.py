@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from axonp2p.client.held_evidence import HeldEvidence
+from axonp2p.client.ledger.held_evidence import HeldEvidence
 from axonp2p.identity.peer_id import PeerId, short
 from client_cli.verdict_text import verdict_data, verdict_text
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from axonp2p.client.hosted_mark import read_mark
-from axonp2p.client.job_record import JobRecord
-from axonp2p.client.job_store import JobFolder
-from axonp2p.client.trackers import which_trackers
+from axonp2p.client.discovery.trackers import which_trackers
+from axonp2p.client.hosted.hosted_mark import read_mark
+from axonp2p.client.storage.job_record import JobRecord
+from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AxonError, NotFound, PeerMisbehaved, Refused, Unreachable
 from axonp2p.jobs.lifecycle import is_over
 from axonp2p.settings import read_settings
@@ -20,7 +20,7 @@ from client_cli.render import age_text
 
 if TYPE_CHECKING:
     from axonp2p.client.job import Job
-    from axonp2p.client.job_wishes import JobWish
+    from axonp2p.client.storage.job_wishes import JobWish
     from axonp2p.hosting.host import Host
     from axonp2p.hosting.messages import HostedWish
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from axonp2p.client.job_record import JobRecord
+from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.plain_text import bytes_text, columns
 from client_cli.render import credits_text, duration_text, metric_text, pairs

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from axonp2p.client.hosted_mark import read_mark
-from axonp2p.client.job_record import JobRecord
-from axonp2p.client.job_store import JobFolder
-from axonp2p.client.job_wishes import JobWish, say
-from axonp2p.client.kept_bundle import spec_of
-from axonp2p.client.trackers import dial_policy, which_trackers
+from axonp2p.client.discovery.trackers import dial_policy, which_trackers
+from axonp2p.client.hosted.hosted_mark import read_mark
+from axonp2p.client.storage.job_record import JobRecord
+from axonp2p.client.storage.job_store import JobFolder
+from axonp2p.client.storage.job_wishes import JobWish, say
+from axonp2p.client.storage.kept_bundle import spec_of
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.settings import read_settings
@@ -51,7 +51,7 @@ def change(folder: JobFolder, record: JobRecord, state: JobState) -> JobRecord:
 
 
 def _let_go(folder: JobFolder, record: JobRecord, context: Context, trackers: Sequence[str]) -> JobRecord:
-    from axonp2p.client.letting_go import let_go
+    from axonp2p.client.leasing.letting_go import let_go
 
     key = load_or_create_key(context.home / "client.key")
     named = list(trackers) or record.named_trackers

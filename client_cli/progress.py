@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol, TextIO
 
-from axonp2p.client.events import Event, RoundFinished
+from axonp2p.client.events.events import Event, RoundFinished
 from axonp2p.console import printable
 from client_cli.event_text import line_of, round_line
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from axonp2p.client.trust_book import Known
+from axonp2p.client.storage.trust_book import Known
 from axonp2p.errors import NotFound
 from axonp2p.plain_text import columns, plural
 from client_cli.render import age_text

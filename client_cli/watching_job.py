@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from axonp2p.client.event_tail import EventTail
-from axonp2p.client.events import JobFinished, as_line
-from axonp2p.client.job_store import JobFolder
+from axonp2p.client.events.events import JobFinished, as_line
+from axonp2p.client.storage.event_tail import EventTail
+from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import JobFailed
 from axonp2p.jobs.lifecycle import JobState
 from client_cli.context import Context

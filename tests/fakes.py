@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from axonp2p.client.disk_work import DiskWork, Work
+from axonp2p.client.storage.disk_work import DiskWork, Work
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.receipt import DoublySigned, Receipt, accept

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, overload
 
-from axonp2p.client.event_feed import EventFeed
-from axonp2p.client.events import Event, JobFinished
-from axonp2p.client.job_record import JobRecord
-from axonp2p.client.job_store import JobFolder
+from axonp2p.client.events.events import Event, JobFinished
+from axonp2p.client.storage.event_feed import EventFeed
+from axonp2p.client.storage.job_record import JobRecord
+from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import JobFailed, SettingsError
 from axonp2p.jobs.lifecycle import JobState
 

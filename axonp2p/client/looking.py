@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from axonp2p.client.credit_history import compare_heads
-from axonp2p.client.own_keys import YOU, keys_with_receipts
-from axonp2p.client.trust_book import Known, known_of
+from axonp2p.client.ledger.credit_history import compare_heads
+from axonp2p.client.ledger.own_keys import YOU, keys_with_receipts
+from axonp2p.client.storage.trust_book import Known, known_of
 from axonp2p.clock import Clock
 from axonp2p.errors import MalformedMessage
 from axonp2p.identity.peer_id import PeerId, short

@@ -23,27 +23,27 @@ from typing import Any, Self
 
 import msgspec
 
-from axonp2p.client.account import JobAccount
-from axonp2p.client.credit_history import History, Pending, ask_history, pending_of, read_key
-from axonp2p.client.event_feed import EventFeed
-from axonp2p.client.events import Event, JobSubmitted
-from axonp2p.client.held_evidence import HeldEvidence, ask_evidence
-from axonp2p.client.hiring import Means
-from axonp2p.client.hosted_jobs import HostedJobs
-from axonp2p.client.hosted_mark import HostedMark, write_mark
-from axonp2p.client.hosts import hand_over, hand_to_second
+from axonp2p.client.discovery.table_home import TableHome
+from axonp2p.client.discovery.trackers import nobody_known, which_trackers
+from axonp2p.client.events.events import Event, JobSubmitted
+from axonp2p.client.hosted.hosted_jobs import HostedJobs
+from axonp2p.client.hosted.hosted_mark import HostedMark, write_mark
+from axonp2p.client.hosted.hosts import hand_over, hand_to_second
 from axonp2p.client.job import Job
-from axonp2p.client.job_record import JobRecord
-from axonp2p.client.job_run import JobRun
-from axonp2p.client.job_store import JobFolder, JobStore
-from axonp2p.client.kept_bundle import kept_bundle, spec_of
+from axonp2p.client.leasing.hiring import Means
+from axonp2p.client.ledger.credit_history import History, Pending, ask_history, pending_of, read_key
+from axonp2p.client.ledger.held_evidence import HeldEvidence, ask_evidence
+from axonp2p.client.ledger.own_keys import own_keys
 from axonp2p.client.looking import Credits, SeenPeer, Survey, ask_credits, survey_peers
 from axonp2p.client.loop_thread import LoopThread
-from axonp2p.client.new_job import new_record
-from axonp2p.client.own_keys import own_keys
-from axonp2p.client.table_home import TableHome
-from axonp2p.client.trackers import nobody_known, which_trackers
-from axonp2p.client.trust_book import TRUST_FILE, TrustBook
+from axonp2p.client.run.job_run import JobRun
+from axonp2p.client.storage.account import JobAccount
+from axonp2p.client.storage.event_feed import EventFeed
+from axonp2p.client.storage.job_record import JobRecord
+from axonp2p.client.storage.job_store import JobFolder, JobStore
+from axonp2p.client.storage.kept_bundle import kept_bundle, spec_of
+from axonp2p.client.storage.new_job import new_record
+from axonp2p.client.storage.trust_book import TRUST_FILE, TrustBook
 from axonp2p.clock import SystemClock
 from axonp2p.errors import AlreadyRunning, JobFailed, Unreachable
 from axonp2p.hosting.messages import HostedWish

@@ -20,7 +20,7 @@ def command(job: str, trackers: tuple[str, ...], home: Path | None, as_json: boo
     It works from any terminal of this computer, on a job that runs and on one that was paused or interrupted;
     and on a job that a tracker carries on.
     """
-    from axonp2p.client.job_wishes import JobWish
+    from axonp2p.client.storage.job_wishes import JobWish
     from axonp2p.errors import JobFailed
     from axonp2p.jobs.lifecycle import JobState
     from client_cli.context import Context

@@ -20,7 +20,7 @@ def command(hosted: bool, trackers: tuple[str, ...], home: Path | None, as_json:
 
     It ends with exit code 9 when the folder of one cannot be read, which is named.
     """
-    from axonp2p.client.hosted_mark import is_at_work
+    from axonp2p.client.hosted.hosted_mark import is_at_work
     from axonp2p.errors import SettingsError
     from client_cli.context import Context
     from client_cli.hosted import hosted_data

@@ -21,8 +21,8 @@ def command(job: str, now: bool, trackers: tuple[str, ...], home: Path | None, a
     Its peers are given back. It works from any terminal of this computer; the program that ran the job ends. A job that
     a tracker carries on is paused there.
     """
-    from axonp2p.client.hosted_mark import is_at_work
-    from axonp2p.client.job_wishes import JobWish
+    from axonp2p.client.hosted.hosted_mark import is_at_work
+    from axonp2p.client.storage.job_wishes import JobWish
     from axonp2p.plain_text import plural
     from client_cli.context import Context
     from client_cli.hosted import looked_at

@@ -16,7 +16,7 @@ from client_cli.options import trackers as trackers_option
 @common
 def command(job: str, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
     """How far JOB is (the beginning of its id is enough); one that a tracker carries on is asked for there."""
-    from axonp2p.client.hosted_mark import is_at_work
+    from axonp2p.client.hosted.hosted_mark import is_at_work
     from client_cli.context import Context
     from client_cli.hosted import hosted_data, looked_at
     from client_cli.job_text import job_data, status_text

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 import axonp2p
-from axonp2p.client.trackers import dial_policy, nobody_known, which_trackers
+from axonp2p.client.discovery.trackers import dial_policy, nobody_known, which_trackers
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, KeyFileUnsafe, SettingsError, Unreachable
 from axonp2p.identity.key_file import load_or_create_key

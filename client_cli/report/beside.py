@@ -10,8 +10,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from axonp2p.client.events import Event
-from axonp2p.client.job_store import JobFolder
+from axonp2p.client.events.events import Event
+from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AxonError
 from client_cli.report.files import write_report
 from client_cli.report.serving import served

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from axonp2p.client.events import JobFinished
+from axonp2p.client.events.events import JobFinished
 from axonp2p.plain_text import bytes_text
 from client_cli.render import credits_text, duration_text, metric_text
 from client_cli.report import curves_picture, lanes_picture, rtt_picture, signs, tables

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from axonp2p.client.job_store import JobFolder
+from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import SettingsError
 from axonp2p.files import write_whole
 from client_cli.report.document import make

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from axonp2p.client import events
+from axonp2p.client.events import events
 from client_cli.event_text import line_of
 from client_cli.report.story import InVain, Kind, Life, Mark, PeerStory, Said, Story
 

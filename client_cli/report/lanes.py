@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from axonp2p.client import events
+from axonp2p.client.events import events
 from client_cli.report.story import Life, Story
 
 Doing = Literal["ready", "train", "exchange", "wait", "behind", "paused", "lost", "now"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from axonp2p.client.job_store import JobFolder
 from axonp2p.client.loop_thread import LoopThread
+from axonp2p.client.storage.job_store import JobFolder
 from client_cli.report.folder_view import FolderView
 from client_cli.report.server import JobPage
 from client_cli.report.standing import Command

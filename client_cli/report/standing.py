@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from axonp2p.client.events import JobFinished, JobLeft
-from axonp2p.client.job_record import JobRecord
+from axonp2p.client.events.events import JobFinished, JobLeft
+from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.plain_text import plural
 from client_cli.render import duration_text

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from axonp2p.client import events
+from axonp2p.client.events import events
 
 Kind = Literal[
     "lost", "handed back", "behind", "joined", "redone", "exchange", "paused", "resumed", "waits", "goes on", "again",

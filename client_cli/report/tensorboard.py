@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from axonp2p.client.events import Event, JobSubmitted, RoundFinished
+from axonp2p.client.events.events import Event, JobSubmitted, RoundFinished
 from axonp2p.errors import SettingsError
 from client_cli.report.tensorboard_records import first_event, record, scalars
 

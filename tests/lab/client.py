@@ -7,8 +7,8 @@ import sys
 import time
 
 import axonp2p
-from axonp2p.client.event import Event
-from axonp2p.client.events import as_line
+from axonp2p.client.events.event import Event
+from axonp2p.client.events.events import as_line
 from axonp2p.errors import AxonError
 from axonp2p.logs import configure_logs
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import axonp2p
-from axonp2p.client.check_events import NothingLearnt
-from axonp2p.client.events import ChecksOff, JobFinished, PeerLost, RoundFinished, WorkChecked
-from axonp2p.client.trust_book import TRUST_FILE, Known, TrustBook, known_of
+from axonp2p.client.events.check_events import NothingLearnt
+from axonp2p.client.events.events import ChecksOff, JobFinished, PeerLost, RoundFinished, WorkChecked
+from axonp2p.client.storage.trust_book import TRUST_FILE, Known, TrustBook, known_of
 from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId
 from tests.system.processes import Processes

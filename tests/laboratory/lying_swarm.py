@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 import axonp2p
-from axonp2p.client.events import JobFinished
+from axonp2p.client.events.events import JobFinished
 from axonp2p.errors import AxonError
 from tests.system.processes import Processes
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import axonp2p
-from axonp2p.client.events import JobFinished, PeerLost, RoundFinished, WorkChecked
+from axonp2p.client.events.events import JobFinished, PeerLost, RoundFinished, WorkChecked
 from axonp2p.ledger.balances import credits_of
 from tests.system.processes import Processes
 

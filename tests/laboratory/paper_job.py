@@ -7,10 +7,10 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from axonp2p.client import events
-from axonp2p.client.account import JobAccount
-from axonp2p.client.job_record import ErrorRecord, JobRecord, PeerRecord
-from axonp2p.client.job_store import JobFolder, JobStore
+from axonp2p.client.events import events
+from axonp2p.client.storage.account import JobAccount
+from axonp2p.client.storage.job_record import ErrorRecord, JobRecord, PeerRecord
+from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.jobs.lifecycle import JobState
 from tests.fakes import AtOnce, ManualClock
 

@@ -10,8 +10,8 @@ ROOMS = ("axonp2p", "peer_daemon", "tracker", "client_cli")
 QUEUES = {"Queue", "SimpleQueue", "LifoQueue", "PriorityQueue"}
 
 REVIEWED = {
-    "axonp2p/client/event_feed.py": "events of the client's own run, a bounded number for each round",
-    "axonp2p/client/posting.py": "`post` counts them (ROOM); `send` waits for its own",
+    "axonp2p/client/storage/event_feed.py": "events of the client's own run, a bounded number for each round",
+    "axonp2p/client/leasing/posting.py": "`post` counts them (ROOM); `send` waits for its own",
     "axonp2p/sandbox/log.py": "its bytes are counted (`_tail_limit`), and its pieces are joined at 256",
     "axonp2p/training/inbox.py": "words of a member are counted (MOST_WAITING); the rest is said by the coordinator",
     "axonp2p/training/outbox.py": "what this worker's own work has to say; pieces that others ask for are counted",

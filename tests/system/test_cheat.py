@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import axonp2p
-from axonp2p.client.events import PeerLost, PeersFound, RoundFinished, WorkChecked
+from axonp2p.client.events.events import PeerLost, PeersFound, RoundFinished, WorkChecked
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.training.checking.evidence import read_evidence
 from tests.system.processes import Processes

@@ -16,8 +16,8 @@ from typing import Any
 import psutil
 import pytest
 
-from axonp2p.client.events import JobFinished, JobSubmitted, RoundFinished, StateFound
-from axonp2p.client.job_store import JobFolder, JobStore
+from axonp2p.client.events.events import JobFinished, JobSubmitted, RoundFinished, StateFound
+from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.errors import NotFound
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.sandbox.child import why_no_sandbox

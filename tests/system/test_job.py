@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import axonp2p
-from axonp2p.client.events import (
+from axonp2p.client.events.events import (
     Event,
     JobCancelled,
     JobFinished,

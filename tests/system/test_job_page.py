@@ -20,8 +20,8 @@ pytest.importorskip("playwright", reason="no playwright here: pip install 'axonp
 
 from playwright.async_api import Browser, Page, expect
 
-from axonp2p.client.job_store import JobStore
-from axonp2p.client.metrics_file import MetricsFile
+from axonp2p.client.storage.job_store import JobStore
+from axonp2p.client.storage.metrics_file import MetricsFile
 from axonp2p.sandbox.child import why_no_sandbox
 from client_cli.report.files import write_report
 from tests.laboratory.browsers import CHROMIUM, NO_CHROMIUM, a_browser

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import axonp2p
-from axonp2p.client.events import (
+from axonp2p.client.events.events import (
     Event,
     JobLeft,
     PeerLeftBehind,
@@ -28,8 +28,8 @@ from axonp2p.client.events import (
     StateFound,
     ValuesLate,
 )
-from axonp2p.client.job_store import JobFolder, JobStore
-from axonp2p.client.metrics_file import MetricsFile
+from axonp2p.client.storage.job_store import JobFolder, JobStore
+from axonp2p.client.storage.metrics_file import MetricsFile
 from axonp2p.errors import NobodyFits
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.sandbox.child import why_no_sandbox

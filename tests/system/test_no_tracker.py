@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import axonp2p
-from axonp2p.client.events import (
+from axonp2p.client.events.events import (
     JobFinished,
     PeerHired,
     PeerLost,

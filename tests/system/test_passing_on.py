@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import axonp2p
-from axonp2p.client.event import Event
-from axonp2p.client.events import (
+from axonp2p.client.events.event import Event
+from axonp2p.client.events.events import (
     BundleProgress,
     BundleSent,
     PeerHired,

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from axonp2p.blobs.manifest import Blob, BlobFile, Manifest
-from axonp2p.client.events import JobEndedBadly
+from axonp2p.client.events.events import JobEndedBadly
 from axonp2p.client.hosted_run import begin, end_as
-from axonp2p.client.job_store import JobFolder
+from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import JobFileWrong
 from axonp2p.hosting.host import Host
 from axonp2p.hosting.hosted_folder import HostedFolder, HostedRecord

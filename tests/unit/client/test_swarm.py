@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import axonp2p
-from axonp2p.client.events import JobEndedBadly, JobSubmitted
+from axonp2p.client.events.events import JobEndedBadly, JobSubmitted
 from axonp2p.errors import AlreadyRunning, JobFailed, JobFileWrong, NotFound, SettingsError, TrackerUnreachable
 from axonp2p.jobs.lifecycle import JobState
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from axonp2p.client.events import AnyEvent, Event, as_line, from_line
+from axonp2p.client.events.events import AnyEvent, Event, as_line, from_line
 from client_cli.event_text import line_of
 from client_cli.report.folding import fold
 from tests.laboratory.message_values import Values

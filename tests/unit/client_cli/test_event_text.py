@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from axonp2p.client import events
+from axonp2p.client.events import events
 from client_cli.bar import Bar, picture
 from client_cli.event_text import Shown, after, line_of, round_line, standing_still, summary
 from client_cli.progress import PlainLines, progress_on

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from axonp2p.client.events import JobFinished
-from axonp2p.client.job_record import ErrorRecord, JobRecord, PeerRecord
+from axonp2p.client.events.events import JobFinished
 from axonp2p.client.looking import Credit, Credits
+from axonp2p.client.storage.job_record import ErrorRecord, JobRecord, PeerRecord
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec, NeedSpec, TrainSpec
 from client_cli import check_text, credits_table, demo_report, job_text

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-import axonp2p.client.hosts as hosts
+import axonp2p.client.hosted.hosts as hosts
 import client_cli.doctor.look as doctor
-from axonp2p.client.hosts import Found
+from axonp2p.client.hosted.hosts import Found
 from axonp2p.clock import SystemClock
 from tests.fakes import key_of
 from tests.unit.tracker.conftest import Running, start_tracker

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from axonp2p.client.job_record import JobRecord
-from axonp2p.client.job_store import JobFolder, JobStore
-from axonp2p.client.job_wishes import JobWish, take
+from axonp2p.client.storage.job_record import JobRecord
+from axonp2p.client.storage.job_store import JobFolder, JobStore
+from axonp2p.client.storage.job_wishes import JobWish, take
 from axonp2p.errors import JobFailed
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec

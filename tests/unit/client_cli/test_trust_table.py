@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from axonp2p.client.trust_book import Known
+from axonp2p.client.storage.trust_book import Known
 from axonp2p.errors import NotFound
 from client_cli.trust_table import find_one, known_data, trust_text
 

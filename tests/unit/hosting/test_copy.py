@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from axonp2p.client import hosted_jobs
-from axonp2p.client.events import Event, JobGoesOn
-from axonp2p.client.hosted_copy import STATE_EVERY_S, HostedCopy
-from axonp2p.client.hosted_jobs import HostedJobs
-from axonp2p.client.hosted_mark import HostedMark, is_at_work, read_mark, write_mark
-from axonp2p.client.job_store import JobFolder, JobStore
-from axonp2p.client.new_job import new_record
+from axonp2p.client.events.events import Event, JobGoesOn
+from axonp2p.client.hosted import hosted_jobs
+from axonp2p.client.hosted.hosted_copy import STATE_EVERY_S, HostedCopy
+from axonp2p.client.hosted.hosted_jobs import HostedJobs
+from axonp2p.client.hosted.hosted_mark import HostedMark, is_at_work, read_mark, write_mark
+from axonp2p.client.storage.job_store import JobFolder, JobStore
+from axonp2p.client.storage.new_job import new_record
 from axonp2p.errors import MalformedMessage, PeerMisbehaved, Unreachable
 from axonp2p.hosting.caller import HostLine
 from axonp2p.hosting.messages import FolderFile, FolderState
@@ -26,7 +26,7 @@ from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec
 from axonp2p.training.checkpoint_file import Model
 from tests.fakes import NOW
-from tests.unit.client.test_books import bytes_after, state_after
+from tests.unit.client.storage.test_books import bytes_after, state_after
 from tests.unit.hosting.conftest import ADA, JOB, Hosting, Worked
 
 MODEL = b"weights" * 300_000

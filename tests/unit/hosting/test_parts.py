@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axonp2p.client import hosted_copy
-from axonp2p.client.hosted_copy import HostedCopy
-from axonp2p.client.job_store import JobFolder
+from axonp2p.client.hosted import hosted_copy
+from axonp2p.client.hosted.hosted_copy import HostedCopy
+from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import Refused
 from axonp2p.hosting import hosted_folder
 from axonp2p.hosting.folder_files import EVENTS, METRICS

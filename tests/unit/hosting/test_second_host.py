@@ -12,10 +12,10 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from axonp2p.client.hosted_jobs import HostedJobs
-from axonp2p.client.hosted_mark import HostedMark, OtherHost, read_mark, write_mark
-from axonp2p.client.hosts import Found, FoundJob, carried
-from axonp2p.client.job_store import JobFolder, JobStore
+from axonp2p.client.hosted.hosted_jobs import HostedJobs
+from axonp2p.client.hosted.hosted_mark import HostedMark, OtherHost, read_mark, write_mark
+from axonp2p.client.hosted.hosts import Found, FoundJob, carried
+from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.errors import LimitReached, Refused, Unreachable
 from axonp2p.hosting.copying import Copying
 from axonp2p.hosting.folder_files import EVENTS
@@ -28,7 +28,7 @@ from axonp2p.jobs.lifecycle import JobState
 from axonp2p.training.checkpoint_file import Model
 from axonp2p.transport.address import PinnedAddress
 from tests.fakes import key_of
-from tests.unit.client.test_books import bytes_after, state_after
+from tests.unit.client.storage.test_books import bytes_after, state_after
 from tests.unit.hosting.conftest import ADA, HOST, JOB, Hosting, Worked
 
 SECOND = key_of("second host")
@@ -224,7 +224,9 @@ async def test_another_computer_finds_the_copy_while_the_host_is_silent_and_then
     jobs, store = HostedJobs(means, JobStore(tmp_path / "other")), JobStore(tmp_path / "other")
 
     async def settled(*found: FoundJob) -> HostedMark:
-        monkeypatch.setattr("axonp2p.client.hosted_jobs.find_jobs", AsyncMock(return_value=Found(carried(found), [])))
+        monkeypatch.setattr(
+            "axonp2p.client.hosted.hosted_jobs.find_jobs", AsyncMock(return_value=Found(carried(found), []))
+        )
         assert await jobs.find_all() == []
         mark = read_mark(store.find(JOB))
         assert mark is not None

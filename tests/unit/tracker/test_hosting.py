@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import axonp2p
-from axonp2p.client.hosted_mark import read_mark
-from axonp2p.client.job_store import JobFolder
+from axonp2p.client.hosted.hosted_mark import read_mark
+from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.clock import SystemClock
 from axonp2p.errors import NobodyFits, SettingsError
 from axonp2p.hosting.caller import HostLine, ask_offer

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from axonp2p.client.metrics_file import MetricsFile
+from axonp2p.client.storage.metrics_file import MetricsFile
 from axonp2p.jobs.lifecycle import JobState
 from client_cli.report import tables
 from client_cli.report.document import HERE, Made, make, policy

@@ -10,8 +10,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from axonp2p.client.event_tail import EventTail
-from axonp2p.client.events import PeerResumed
+from axonp2p.client.events.events import PeerResumed
+from axonp2p.client.storage.event_tail import EventTail
 from axonp2p.errors import JobFailed, PortTaken, SettingsError
 from client_cli.report import server
 from client_cli.report.beside import Wishes, beside

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axonp2p.client import events
+from axonp2p.client.events import events
 from axonp2p.jobs.lifecycle import JobState
 from client_cli.report.folding import fold
 from client_cli.report.lanes import WorkTime, lanes, pace_setter

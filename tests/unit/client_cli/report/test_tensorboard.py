@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axonp2p.client.events import RoundFinished
+from axonp2p.client.events.events import RoundFinished
 from axonp2p.errors import SettingsError
 from client_cli.report.tensorboard import TensorBoardFiles, values_of
 from client_cli.report.tensorboard_records import crc32c, file_of, masked, scalars

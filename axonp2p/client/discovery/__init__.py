@@ -1,0 +1,1 @@
+"""Which trackers and tables this client asks."""

@@ -1,0 +1,44 @@
+"""What a person may see of the bundle on its way: what the client sends, what the peers pass on, and who does not."""
+
+from __future__ import annotations
+
+from axonp2p.client.events.event import Event
+from axonp2p.wire.quantities import Count, Number
+
+
+class BundleProgress(Event, frozen=True):
+    """The bundle is on its way. Worth nothing a moment later, so it is not kept."""
+
+    bytes: Count
+    """Of pieces that the client has sent by now, to all peers together."""
+    member_bytes: Count
+    """Of pieces that peers have had from each other."""
+    fraction: Number
+    """Of all that all peers shall have."""
+
+
+class BundleSent(Event, frozen=True):
+    """Every peer has the task and its data, and its hashes fit."""
+
+    peers: list[str]
+    bytes: Count
+    """Of pieces that the client sent, in all."""
+    seconds: Number
+    member_bytes: Count = 0
+    """Of pieces that peers had from each other."""
+
+
+class PieceWrong(Event, frozen=True):
+    """A peer passed on other bytes than a piece of the bundle has; the one it sent them to has it from elsewhere."""
+
+    peer: str
+    """Who sent them."""
+    told_by: str
+    """Who found them by the piece's hash."""
+    piece: Count
+
+
+class PeerHelped(Event, frozen=True):
+    """No other peer passes the bundle on to this one, so the client sends it the pieces itself."""
+
+    peer: str

@@ -1,0 +1,61 @@
+"""The events of checks: whose work was done again by whom, and what came of it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from axonp2p.client.events.event import Event
+from axonp2p.wire.quantities import Count, Number
+
+CheckOutcome = Literal["passed", "convicted", "unlike", "undecided", "withheld"]
+
+
+class WorkChecked(Event, frozen=True):
+    """Some local steps of a peer were done again by others, from what it had committed to."""
+
+    peer: str
+    by: list[str]
+    """In the order in which they were asked."""
+    round: Count
+    """From 0."""
+    first: Count
+    """How many steps of the round came before them."""
+    last: Count
+    """After how many they end."""
+    outcome: CheckOutcome
+    distance: Number
+    """Of what it said from where the first one was led, as a share of the movement; 0: equal to the bit."""
+    step: Number
+    """What it would have made to leave one of the steps out, measured alike."""
+    convicted: list[str]
+    """Who lied: that peer, or one that was asked. They get no more receipts, and no more work from this client."""
+    flops: Count
+    """Spent on it."""
+
+
+class ChecksAwaited(Event, frozen=True):
+    """All rounds are trained; checks of the last one are waited for before it is paid for."""
+
+    checks: Count
+
+
+class ChecksUnended(Event, frozen=True):
+    """The job ended although some checks had not."""
+
+    checks: Count
+    reason: str
+
+
+class ChecksOff(Event, frozen=True):
+    """The work of this job cannot be checked."""
+
+    reason: str
+
+
+class NothingLearnt(Event, frozen=True):
+    """Local steps of peers ended with the very weights that they began with. Told of each peer once."""
+
+    round: Count
+    """From 0."""
+    legs: dict[str, Count]
+    """By peer: in how many of the round's legs."""

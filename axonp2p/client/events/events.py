@@ -1,0 +1,250 @@
+"""What a person may see of a job: small frozen values, apart from logs, holding no secret.
+
+The program draws its bar from them, `job.events()` yields them, and all but `RoundProgress` and `BundleProgress` stand
+as lines of JSON in the job's `events.jsonl`. Peers appear by name. Times are in seconds, sizes in bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from axonp2p.client.events.bundle_events import BundleProgress as BundleProgress
+from axonp2p.client.events.bundle_events import BundleSent as BundleSent
+from axonp2p.client.events.bundle_events import PeerHelped as PeerHelped
+from axonp2p.client.events.bundle_events import PieceWrong as PieceWrong
+from axonp2p.client.events.check_events import ChecksAwaited as ChecksAwaited
+from axonp2p.client.events.check_events import ChecksOff as ChecksOff
+from axonp2p.client.events.check_events import ChecksUnended as ChecksUnended
+from axonp2p.client.events.check_events import NothingLearnt as NothingLearnt
+from axonp2p.client.events.check_events import WorkChecked as WorkChecked
+from axonp2p.client.events.event import Event as Event
+from axonp2p.client.events.keeping_events import FileDamaged as FileDamaged
+from axonp2p.client.events.keeping_events import PeersAwaited as PeersAwaited
+from axonp2p.client.events.keeping_events import RoundsLost as RoundsLost
+from axonp2p.client.events.keeping_events import StateDamaged as StateDamaged
+from axonp2p.client.events.keeping_events import StateFound as StateFound
+from axonp2p.client.events.owner_events import JobGoesOn as JobGoesOn
+from axonp2p.client.events.owner_events import JobWaiting as JobWaiting
+from axonp2p.client.events.owner_events import PeerHandedBack as PeerHandedBack
+from axonp2p.client.events.owner_events import PeerPaused as PeerPaused
+from axonp2p.client.events.owner_events import PeerResumed as PeerResumed
+from axonp2p.client.events.round_events import ExchangeChosen as ExchangeChosen
+from axonp2p.client.events.round_events import PeerJoined as PeerJoined
+from axonp2p.client.events.round_events import PeerLeftBehind as PeerLeftBehind
+from axonp2p.client.events.round_events import PeerRound as PeerRound
+from axonp2p.client.events.round_events import RoundFinished as RoundFinished
+from axonp2p.client.events.round_events import RoundProgress as RoundProgress
+from axonp2p.client.events.round_events import RoundRedone as RoundRedone
+from axonp2p.client.events.round_events import ValuesLate as ValuesLate
+from axonp2p.wire.json_form import decode_json
+from axonp2p.wire.quantities import Count, Number
+
+
+class JobSubmitted(Event, frozen=True):
+    """The job's folder is written; looking for peers begins."""
+
+    job: str
+    folder: str
+    peers: Count
+    rounds: Count
+    bundle_bytes: Count
+    resumed_from_round: Count = 0
+
+
+class PeersFound(Event, frozen=True):
+    """The table answered."""
+
+    sources: list[str]
+    """Who did: `tracker HOST:PORT`, `dht`."""
+    alive: Count
+    """Peers that the one among them knows that knows most."""
+    fitting: Count
+    """Those among them that meet the need."""
+    looked_at: Count
+
+
+class RttMeasured(Event, frozen=True):
+    """Round-trip times of the candidates, before anything was acquired."""
+
+    seconds: dict[str, Number]
+    too_far: list[str]
+    unreachable: dict[str, str]
+    """With the reason."""
+    estimated: dict[str, Number] = {}
+    """What coordinates said of the same distances before, where they said anything; seconds."""
+    relayed: dict[str, str] = {}
+    """Peers that nobody can dial, with the relay through which they were measured."""
+
+
+class Reserved(Event, frozen=True):
+    """A token was signed for these peers."""
+
+    reservation: str
+    issuer: str
+    """`tracker HOST:PORT`, or `peer NAME` when the peer signed it for itself."""
+    peers: list[str]
+
+
+class PeerRefused(Event, frozen=True):
+    """A reserved peer said no or did not answer; another candidate is asked if there is one."""
+
+    peer: str
+    reason: str
+
+
+class PeerHired(Event, frozen=True):
+    """A peer gave its slot; its worker is starting."""
+
+    peer: str
+    rank: Count
+    cores: Count
+    memory_mb: Count
+
+
+class RttsGuessed(Event, frozen=True):
+    """Round-trip times among the hired peers, as their network coordinates tell: wrong by about a third."""
+
+    seconds: dict[str, dict[str, Number]]
+    """By both names; each pair stands once."""
+
+
+class PeerReady(Event, frozen=True):
+    """The peer's worker has built the model."""
+
+    peer: str
+    rank: Count
+    parameters: Count
+    """That are trained and take the outer step."""
+
+
+class PeerLost(Event, frozen=True):
+    """A peer is out of the job; its shards go to the others."""
+
+    peer: str
+    round: Count
+    reason: str
+    left: Count
+    """How many peers go on."""
+
+
+class ReceiptsMissing(Event, frozen=True):
+    """Receipts that a peer did not counter-sign, or that a tracker has not taken: their credit is not in the ledger."""
+
+    unsigned: Count
+    not_taken: Count
+    reason: str
+
+
+class JobFinished(Event, frozen=True):
+    """The weights are here."""
+
+    job: str
+    folder: str
+    """Holds model.safetensors, metrics.csv and logs."""
+    rounds: Count
+    loss: Number
+    metrics: dict[str, Number]
+    samples: Count
+    seconds: Number
+    """From submit (or resume) to now."""
+    first_step_s: Number
+    """From submit to the first sign of training."""
+    wire_bytes: Count
+    credits: dict[str, Number]
+    """By peer."""
+    receipts: Count
+    """Receipts that a tracker holds."""
+    peers: list[str]
+    """Those that were there at the end."""
+    lost: list[str]
+
+
+class JobLeft(Event, frozen=True):
+    """The client left; `axon resume` goes on after `round` rounds."""
+
+    job: str
+    folder: str
+    round: Count
+    """How many rounds are done and kept."""
+    reason: str = ""
+    """Why, when it was not the client that wished it: owners took too many machines back."""
+
+
+class JobCancelled(Event, frozen=True):
+    """The job was ended on purpose; nothing is kept to go on from."""
+
+    job: str
+
+
+class JobEndedBadly(Event, frozen=True):
+    """The job failed; `job.events()` raises the same as an error."""
+
+    job: str
+    code: str
+    message: str
+    cause: str
+    fix: str
+
+
+AnyEvent = (
+    JobSubmitted
+    | PeersFound
+    | RttMeasured
+    | Reserved
+    | PeerRefused
+    | PeerHired
+    | RttsGuessed
+    | BundleProgress
+    | BundleSent
+    | PeerHelped
+    | PieceWrong
+    | PeerReady
+    | ExchangeChosen
+    | RoundProgress
+    | RoundFinished
+    | ValuesLate
+    | WorkChecked
+    | ChecksOff
+    | ChecksAwaited
+    | ChecksUnended
+    | NothingLearnt
+    | PeerJoined
+    | PeerLeftBehind
+    | PeerLost
+    | PeerPaused
+    | PeerResumed
+    | PeerHandedBack
+    | JobWaiting
+    | JobGoesOn
+    | RoundRedone
+    | PeersAwaited
+    | StateFound
+    | StateDamaged
+    | FileDamaged
+    | RoundsLost
+    | ReceiptsMissing
+    | JobFinished
+    | JobLeft
+    | JobCancelled
+    | JobEndedBadly
+)
+
+
+def held_out(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Held-out metrics under names that do not meet those of training: a task may well call one of its own "loss"."""
+    return {f"held_out_{name}": value for name, value in metrics.items()}
+
+
+def as_line(event: Event) -> bytes:
+    """The event as one line of JSON, without the line's end."""
+    return msgspec.json.encode(event)
+
+
+def from_line(line: bytes) -> Event:
+    """The event in a line that `as_line` wrote; `msgspec.DecodeError` when it is none."""
+    kind: Any = AnyEvent
+    event: Event = decode_json(line, kind)
+    return event

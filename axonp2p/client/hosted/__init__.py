@@ -1,0 +1,1 @@
+"""Jobs that trackers keep: handing over, copies, and other hosts."""

@@ -1,0 +1,117 @@
+"""Which host carries a job on: written in the job's folder here, so that every command knows whom to ask."""
+
+from __future__ import annotations
+
+import msgspec
+
+from axonp2p.client.storage.files import not_writable
+from axonp2p.client.storage.job_store import JobFolder
+from axonp2p.disk_errors import fix_of
+from axonp2p.errors import SettingsError
+from axonp2p.files import write_whole
+from axonp2p.hosting.folder_files import newest_rounds
+from axonp2p.hosting.host import Host
+from axonp2p.hosting.messages import FolderState, HostRole
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.transport.address import PinnedAddress
+from axonp2p.wire.json_form import decode_json
+from axonp2p.wire.quantities import Count, UnixMoment
+
+FILE_NAME = "hosted.json"
+
+
+class OtherHost(msgspec.Struct, frozen=True, kw_only=True):
+    """A second host of the job."""
+
+    tracker: str
+    """Its address."""
+    host: PeerId
+    rounds: Count | None = None
+    """In the newest state that it has, when it last told; None: none that is known."""
+
+    @property
+    def place(self) -> Host:
+        """Where to ask. Raises `SettingsError`."""
+        return Host(PinnedAddress.parse(self.tracker), self.host)
+
+
+class HostedMark(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole of hosted.json. The folder beside it is a copy of the one at the host, as old as `asked` says."""
+
+    tracker: str
+    """The host's address."""
+    host: PeerId
+    at_work: bool = True
+    """Whether a process worked on it there."""
+    trouble: str = ""
+    """Why the host has given it up."""
+    asked: UnixMoment = 0.0
+    """When it last told, Unix seconds; 0: never."""
+    role: HostRole = "host"
+    """What it says that it is to the job."""
+    rounds: Count | None = None
+    """In the newest state that it has; None: none that is known."""
+    standby: OtherHost | None = None
+    """The one that keeps a copy."""
+    without_copy: str = ""
+    """Why none does, as it was when the job was handed over."""
+    former: OtherHost | None = None
+    """The one that the job was taken from, because it did not answer: to be told when it does."""
+
+    @property
+    def place(self) -> Host:
+        """Where to ask. Raises `SettingsError`."""
+        return Host(PinnedAddress.parse(self.tracker), self.host)
+
+
+def read_mark(folder: JobFolder) -> HostedMark | None:
+    """Who hosts it; None for a job of this computer. Raises `SettingsError`."""
+    path = folder.path / FILE_NAME
+    try:
+        return decode_json(path.read_bytes(), HostedMark)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}", fix=fix_of(error, path)) from error
+    except msgspec.DecodeError as error:
+        fix = f"move {path} away: then it is a job of this computer; axon jobs --hosted finds its host again"
+        raise SettingsError(f"{path} cannot be read: {error}", fix=fix) from error
+
+
+def write_mark(folder: JobFolder, mark: HostedMark) -> None:
+    """Replace it. Raises `SettingsError`."""
+    try:
+        write_whole(folder.path / FILE_NAME, msgspec.json.format(msgspec.json.encode(mark), indent=2) + b"\n")
+    except OSError as error:
+        raise not_writable(folder.path, error) from error
+
+
+def looked_at(folder: JobFolder, host: Host, told: FolderState, now: float) -> HostedMark:
+    """Write down what a host told of the job just now, the one that carries it on or the one with the copy."""
+    known, rounds = read_mark(folder), newest_rounds(told.files)
+    if known and known.standby and known.standby.host == host.peer:
+        mark = msgspec.structs.replace(known, standby=msgspec.structs.replace(known.standby, rounds=rounds))
+    else:
+        same = known if known and known.host == host.peer else HostedMark(tracker=str(host.address), host=host.peer)
+        mark = msgspec.structs.replace(
+            same,
+            tracker=str(host.address),
+            at_work=told.at_work,
+            trouble=told.trouble,
+            asked=now,
+            role=told.role,
+            rounds=rounds,
+        )
+    write_mark(folder, mark)
+    return mark
+
+
+def remove_mark(folder: JobFolder) -> None:
+    """It is a job of this computer from now on."""
+    (folder.path / FILE_NAME).unlink(missing_ok=True)
+
+
+def is_at_work(folder: JobFolder) -> bool:
+    """Whether some program works on the job: here, or at its host as far as that has told."""
+    mark = read_mark(folder)
+    return folder.is_held() if mark is None else mark.at_work

@@ -1,0 +1,1 @@
+"""From a search to a lease: candidates, reservations, sessions, and their ends."""

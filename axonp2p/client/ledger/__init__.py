@@ -1,0 +1,1 @@
+"""Receipts, credits and convictions as the client keeps and hands them in."""

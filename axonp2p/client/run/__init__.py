@@ -1,0 +1,1 @@
+"""A job's life: hire, send, train, pay, keep, replace who goes."""

@@ -1,0 +1,283 @@
+"""The leases of one job as the crew that the coordinator works with: by rank, each in its own time.
+
+Leases speak up by themselves (`LeaseListener`), the coordinator gives orders (`training.crew.Crew`), and each
+needs the other; so the coordinator comes in later, through `work_for`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any
+
+from axonp2p.client.leasing.kept_leases import keep_leases
+from axonp2p.client.leasing.lease import Lease
+from axonp2p.client.ledger.receipts import ReceiptOffice
+from axonp2p.client.storage.job_store import JobFolder
+from axonp2p.errors import AxonError, Unreachable
+from axonp2p.jobs.messages import Member, OwnersMessage, SetRoster
+from axonp2p.logs import get_logger
+from axonp2p.training.coordinator import Coordinator
+from axonp2p.training.messages import RoundDone
+
+LOG_S = 15.0
+"""How long the logs of all peers may take together at the end of a job."""
+
+log = get_logger(__name__)
+
+
+class LeasedCrew:
+    """All peers that a job has or had. `release_all` must be called, whatever happens."""
+
+    def __init__(
+        self,
+        leases: Mapping[int, Lease],
+        folder: JobFolder,
+        office: ReceiptOffice,
+        let_go: Callable[[Lease], Awaitable[None]],
+    ) -> None:
+        """`let_go` gives back the slot of a peer whose session was lost: its worker would wait for us."""
+        self.leases = dict(leases)
+        self._let_go = let_go
+        self._folder = folder
+        self._office = office
+        self._epoch = 0
+        self._members: list[int] = []
+        """Of the last roster that the coordinator set."""
+        self._arriving: dict[int, Lease] = {}
+        """Who is on every roster to be passed the bundle, and not yet in the job."""
+        self._coordinator: Coordinator | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._dismissed: set[int] = set()
+        self._released: set[int] = set()
+        self._logged: set[int] = set()
+        self._turned_away: set[int] = set()
+        self._given_back: set[int] = set()
+        self.signed: Callable[[int, memoryview, bytes], None] | None = None
+        """Is told what peers sign of their workers' words; raises `PeerMisbehaved` for a wrong signature."""
+        self.fewer = asyncio.Event()
+        """Set when somebody has gone; whoever looks after it clears it."""
+
+    def introduce(self) -> None:
+        """Tell those that are present of each other, so that they pass on the bundle; waits for nobody."""
+        self._members = list(self.present)
+        self._post_rosters()
+
+    def expect(self, lease: Lease) -> int:
+        """One more peer, to which the members pass on the bundle from now on; its rank, which nobody had before."""
+        rank = self.next_rank
+        self._arriving[rank] = lease
+        self._post_rosters()
+        return rank
+
+    def turn_away(self, rank: int) -> None:
+        """It did not take the bundle."""
+        self._turned_away.add(rank)
+        del self._arriving[rank]
+
+    def add(self, rank: int) -> None:
+        """One that was expected has the bundle: it is in the job."""
+        lease = self.leases[rank] = self._arriving.pop(rank)
+        if self._coordinator:
+            lease.attach(rank, self)
+        self.write_down()
+
+    def write_down(self) -> None:
+        """Keep on disk which leases there are, for the next life of the job."""
+        keep_leases(self._folder.leases, {rank: self.leases[rank] for rank in self.present})
+
+    @property
+    def next_rank(self) -> int:
+        """Of whoever comes next."""
+        return max((*self.leases, *self._arriving, *self._turned_away), default=-1) + 1
+
+    def work_for(self, coordinator: Coordinator) -> None:
+        """From now on the coordinator hears what members say, beginning with what they have come to by now."""
+        self._coordinator = coordinator
+        for rank, lease in self.leases.items():
+            lease.attach(rank, self)
+
+    @property
+    def present(self) -> dict[int, str]:
+        """Names of those that can work, by rank."""
+        return {
+            rank: lease.name for rank, lease in self.leases.items() if not lease.gone and rank not in self._dismissed
+        }
+
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes between the client and all peers so far."""
+        return sum(lease.wire_bytes for lease in self.leases.values())
+
+    def write_receipts(self, reports: Mapping[int, RoundDone]) -> dict[int, bytes]:
+        """For members whose round counts; by rank. Who is not of this life of the job can sign nothing."""
+        return {
+            rank: self._office.write(self.leases[rank], report)
+            for rank, report in reports.items()
+            if rank in self.leases
+        }
+
+    def ask_signatures(self, receipts: Mapping[int, bytes]) -> None:
+        """Send members their receipts."""
+        for rank, receipt in receipts.items():
+            self._office.ask(self.leases[rank], receipt)
+
+    # --- what the coordinator orders ---
+
+    def tell(self, rank: int, frame: bytes) -> None:
+        """`training.crew.Crew`."""
+        self.leases[rank].tell_worker(frame)
+
+    async def send(self, rank: int, frame: bytes) -> None:
+        """`training.crew.Crew`."""
+        await self.leases[rank].send_to_worker(frame)
+
+    async def set_members(self, ranks: Sequence[int]) -> None:
+        """`training.crew.Crew`. Who does not answer is noticed as gone, not here."""
+        # Who was lost may be on its way back under another rank: nobody stands on a roster twice.
+        back = {lease.row.peer for lease in self._arriving.values()}
+        ranks = [rank for rank in ranks if self.leases[rank].row.peer not in back]
+        self._members = ranks
+        rosters = self._rosters(ranks)
+        answers = [lease.set_roster(roster) for roster, lease in rosters if roster.rank in ranks]
+        for roster, lease in rosters:
+            if roster.rank in self._arriving:
+                lease.post_roster(roster)
+        for rank, error in zip(ranks, await asyncio.gather(*answers, return_exceptions=True), strict=True):
+            if isinstance(error, Unreachable):
+                self.peer_gone(rank, error.message)
+            elif isinstance(error, AxonError):
+                self.peer_gone(rank, f"it refused the roster: {error.message}")
+            elif isinstance(error, BaseException):
+                raise error
+
+    def _post_rosters(self) -> None:
+        present = self.present
+        for roster, receiver in self._rosters([rank for rank in self._members if rank in present]):
+            receiver.post_roster(roster)
+
+    def _rosters(self, ranks: Sequence[int]) -> list[tuple[SetRoster, Lease]]:
+        """A new roster of these and of those that arrive, for each of them."""
+        self._epoch += 1
+        leases = {rank: self.leases[rank] for rank in ranks} | self._arriving
+        members = [self._member(rank, lease) for rank, lease in leases.items()]
+        return [(SetRoster(epoch=self._epoch, rank=rank, members=members), lease) for rank, lease in leases.items()]
+
+    def _member(self, rank: int, lease: Lease) -> Member:
+        return Member(rank=rank, reservation=lease.promise.uuid, row=lease.taken.row)
+
+    # --- what leases say ---
+
+    async def worker_said(self, rank: int, payload: memoryview, signature: bytes) -> None:
+        """`LeaseListener`."""
+        if signature and self.signed:
+            self.signed(rank, payload, signature)
+        if self._coordinator:
+            await self._coordinator.heard(rank, payload, signed=bool(signature))
+
+    def receipt_signed(self, rank: int, receipt: bytes) -> None:
+        """`LeaseListener`."""
+        self._office.signed(self.leases[rank], receipt)
+
+    def receipt_refused(self, rank: int, reason: str) -> None:
+        """`LeaseListener`."""
+        self._office.refused(self.leases[rank], reason)
+
+    async def link_lost(self, rank: int, other: int, reason: str) -> None:
+        """`LeaseListener`."""
+        if self._coordinator and other in self.leases:
+            await self._coordinator.link_lost(rank, other, reason)
+
+    def line_measured(self, rank: int, upload: int, download: int) -> None:
+        """`LeaseListener`."""
+        if self._coordinator:
+            self._coordinator.line_measured(rank, upload, download)
+
+    def owner_says(self, rank: int, message: OwnersMessage) -> None:
+        """`LeaseListener`."""
+        if self._coordinator:
+            self._coordinator.owner_says(rank, message)
+
+    def peer_gone(self, rank: int, reason: str) -> None:
+        """`LeaseListener`."""
+        log.debug("peer gone", peer=self.leases[rank].name, reason=reason)
+        self.fewer.set()
+        if self.leases[rank].hung_up:
+            self._office.given_up(self.leases[rank])
+        if self._coordinator:
+            self._in_background(self._coordinator.lost(rank, reason))
+
+    # --- the end ---
+
+    @property
+    def cut_off(self) -> dict[int, Lease]:
+        """Lost with the line to their peers, whose workers wait for us: by a relay's death, say."""
+        return {rank: lease for rank, lease in self.leases.items() if lease.cut_off and rank not in self._given_back}
+
+    def regained(self, rank: int, lease: Lease) -> None:
+        """A peer that was cut off is here again, under its old promise. `ask_again` once it has all that it needs."""
+        self.leases[rank] = lease
+        for places in (self._dismissed, self._released, self._logged):
+            places.discard(rank)
+        self._office.regained(lease)
+
+    def ask_again(self, ranks: Iterable[int]) -> None:
+        """Have these sign what they had not signed, as far as is known, when they were heard of last."""
+        for rank in ranks:
+            self._office.ask_again(self.leases[rank])
+
+    async def give_back_cut_off(self) -> None:
+        """The job goes on without those that were cut off: their workers need not wait, and their slots are free."""
+        going = self.cut_off
+        self._given_back.update(going)
+        await asyncio.gather(*(self._let_go(lease) for lease in going.values()))
+
+    def dismiss(self, rank: int, reason: str) -> None:
+        """A peer is out of the job: its log is fetched, then its lease ended, and it is told why, in the background."""
+        self._dismissed.add(rank)
+        self.write_down()
+        self.fewer.set()
+        self._in_background(self._release(rank, reason))
+
+    async def keep_logs(self) -> None:
+        """Fetch the logs of all peers that were not released yet."""
+        missing = [rank for rank in self.leases if rank not in self._logged]
+        try:
+            async with asyncio.timeout(LOG_S):
+                await asyncio.gather(*(self._keep_log(rank) for rank in missing))
+        except TimeoutError:
+            log.warning("logs are missing", peers=[self.leases[rank].name for rank in missing])
+
+    async def release_all(self) -> None:
+        """End every lease. What was still to be done in the background is given a short while."""
+        self._folder.leases.unlink(missing_ok=True)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=LOG_S)
+        for task in self._tasks:
+            task.cancel()
+        self._released.update(self.leases)
+        await asyncio.gather(*(lease.end() for lease in self.leases.values()), self.give_back_cut_off())
+
+    async def _release(self, rank: int, reason: str) -> None:
+        if rank in self._released:
+            return
+        self._released.add(rank)
+        lease = self.leases[rank]
+        lost = lease.hung_up
+        await self._keep_log(rank)
+        await lease.end(reason)
+        if self.leases[rank] is lease:  # else it was taken again meanwhile
+            self._office.given_up(lease)
+        if lost and not lease.cut_off:
+            await self._let_go(lease)
+
+    async def _keep_log(self, rank: int) -> None:
+        self._logged.add(rank)
+        lease = self.leases[rank]
+        text = await lease.fetch_log()
+        await asyncio.to_thread(self._folder.add_log, lease.name, text)
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

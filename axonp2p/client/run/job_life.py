@@ -1,0 +1,276 @@
+"""A job from its first question to its last receipt: the order of things, and every lease ended whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+
+from axonp2p.client.events.events import BundleSent, Event, Reserved
+from axonp2p.client.leasing.hiring import Means, Wish
+from axonp2p.client.leasing.lease import Lease
+from axonp2p.client.ledger.convictions import Convictions
+from axonp2p.client.ledger.receipts import ReceiptBook, ReceiptOffice
+from axonp2p.client.run.checked_work import CheckedWork
+from axonp2p.client.run.crew import LeasedCrew
+from axonp2p.client.run.job_end import KEEP_S, JobEnd
+from axonp2p.client.run.manning import Manning
+from axonp2p.client.run.narrator import Narrator, Tally
+from axonp2p.client.run.replacements import Replacements
+from axonp2p.client.run.sending import Sending
+from axonp2p.client.run.training_plan import lines_of, plan_of, rtts_among
+from axonp2p.client.storage.account import JobAccount
+from axonp2p.client.storage.books import Books
+from axonp2p.client.storage.job_record import AheadRound, Receipts
+from axonp2p.errors import JobFailed
+from axonp2p.jobs.bundle import Bundle
+from axonp2p.jobs.lifecycle import JobState
+from axonp2p.jobs.spec import JobSpec, need_of
+from axonp2p.peers.capability import read_need
+from axonp2p.supervision import keep_up
+from axonp2p.training.coordinator import Coordinator
+from axonp2p.training.round import Rounds
+
+REFILL_S = 60.0
+"""For so long others are hired, or the same ones once they are back, when too few have taken the bundle."""
+
+
+class JobLife:
+    """What one life of a job does with its peers. `live()` is called once."""
+
+    def __init__(self, means: Means, account: JobAccount, spec: JobSpec, bundle: Bundle) -> None:
+        self._means = means
+        self._account = account
+        self._spec = spec
+        self._books = Books(account, account.folder.checkpoints(spec.train.keep_states))
+        self._sending = Sending(bundle, means.clock, account.tell)
+        self._began = means.clock.monotonic()
+        self._coordinator: Coordinator | None = None
+        self._first_round_by = 0.0
+        """Until then lost lines are waited for before the first round; 0: none was lost."""
+        self.leaving = False
+        """Whether it was told to leave."""
+
+    @property
+    def trains(self) -> bool:
+        """Whether there is a training that can be paused or left in good order."""
+        return self._coordinator is not None
+
+    def leave(self) -> None:
+        """End the training soon, keeping the accepted rounds; at once when it begins."""
+        self.leaving = True
+        if self._coordinator:
+            self._coordinator.leave()
+
+    def pause(self) -> None:
+        """End the training after the round that runs."""
+        if self._coordinator:
+            self._coordinator.pause()
+
+    def keep_nothing(self) -> None:
+        """Have the states removed that are kept."""
+        self._account.disk.do(self._books.checkpoints.remove_all)
+
+    async def live(self) -> Event:
+        """From the search for peers to the last receipt; how it ended. Raises the error that the job fails with."""
+        account, means = self._account, self._means
+        account.enter(JobState.FINDING, error=None)
+        book = ReceiptBook(means.key, account.record.id, account.record.receipts)
+        await asyncio.to_thread(self._books.open, partial(self._pay, book))
+        async with (
+            ReceiptOffice(book, means.table.trackers, means.clock) as office,
+            Convictions(means.trust, means.table.trackers) as convictions,
+        ):
+            manning = Manning(means, self._wish(), account, self._tell)
+            async with _ended(manning.leases):
+                await manning.take_back()
+                await manning.fill(self._spec.need.wait if account.record.round else 0)
+                crew = LeasedCrew(manning.leases, account.folder, office, manning.let_go)
+                tally = Tally(account.record, crew, book)
+                try:
+                    await self._begin(crew, manning, office)
+                    while (last := await self._train(tally, office, convictions)) is None:
+                        await self._fill_again(crew, manning)
+                    return last
+                finally:
+                    await crew.release_all()
+
+    def _pay(self, book: ReceiptBook, ahead: AheadRound) -> list[Receipts]:
+        """Receipts for a round of the last life of the job."""
+        there = {peer.rank: peer for peer in self._account.record.peers if not peer.lost}
+        for rank, report in ahead.reports.items():
+            if peer := there.get(rank):
+                book.write(peer.reservation, peer.peer, report, self._means.clock.now())
+        return book.keep()
+
+    async def _begin(self, crew: LeasedCrew, manning: Manning, office: ReceiptOffice) -> None:
+        """All peers have the bundle, and are paid for what they did before."""
+        peers = manning.records(crew.leases)
+        reservations = list(dict.fromkeys(peer.reservation for peer in peers))
+        trackers = (lease.promise.tracker for lease in crew.leases.values())
+        self._account.joined(peers, reservations, next((tracker for tracker in trackers if tracker), ""))
+        if among := rtts_among(list(crew.leases.values())):
+            self._account.tell(among)
+        crew.write_down()
+        await self._send_bundle(crew, list(crew.leases))
+        office.book.go_on_with({(lease.promise.uuid, lease.row.peer) for lease in crew.leases.values()})
+        for lease in crew.leases.values():
+            office.ask_again(lease)
+
+    async def _fill_again(self, crew: LeasedCrew, manning: Manning) -> None:
+        """Too few peers were left. Those that are wait with their workers until there are others."""
+        self._account.enter(JobState.FINDING)
+        manning.leases.clear()
+        manning.leases |= {rank: crew.leases[rank] for rank in crew.present}
+        before = set(manning.leases)
+        manning.ranks_from = crew.next_rank
+        try:
+            await manning.take_again(crew.cut_off)
+            await manning.fill(self._spec.need.wait)
+        finally:
+            new = {rank: lease for rank, lease in manning.leases.items() if rank not in before}
+            again = sorted(new.keys() & crew.cut_off.keys())
+            for rank in again:
+                crew.regained(rank, new[rank])
+            crew.leases |= new
+        for peer in manning.records(new):
+            self._account.joined_late(peer)
+        await self._send_bundle(crew, list(new))
+        crew.ask_again(again)
+
+    def _wish(self) -> Wish:
+        need = self._spec.need
+        return Wish(
+            job=self._account.record.id,
+            need=read_need(need_of(self._spec)),
+            wanted=need.peers,
+            at_least=need.min_peers,
+            max_rtt_s=need.max_rtt / 1000,
+            reserve_s=need.reserve,
+        )
+
+    def _tell(self, event: Event) -> None:
+        if isinstance(event, Reserved) and self._account.record.state is JobState.FINDING:
+            self._account.enter(JobState.RESERVING)
+        self._account.tell(event)
+
+    async def _send_bundle(self, crew: LeasedCrew, ranks: list[int]) -> None:
+        """To those of these whose workers lack it."""
+        self._account.enter(JobState.SENDING)
+        lacking = [rank for rank in ranks if not crew.leases[rank].taken.waited]
+        if not lacking:
+            return
+        began = self._means.clock.monotonic()
+        crew.introduce()
+        answers = await asyncio.gather(*(self._sending.deliver(rank, crew.leases[rank]) for rank in lacking))
+        for rank, reason in zip(lacking, answers, strict=True):
+            if reason:
+                crew.dismiss(rank, reason)
+                self._account.lost(rank, crew.leases[rank].name, reason, len(crew.present))
+        needed = self._spec.need.min_peers
+        if len(crew.present) < needed:
+            await self._replacements(crew, join=_nobody_waits).fill(needed, REFILL_S)
+        present = crew.present
+        if len(present) < needed:
+            reasons = "; ".join(reason for reason in answers if reason)
+            raise JobFailed(
+                f"only {len(present)} of at least {needed} peers took the bundle", cause=reasons, fix="submit again"
+            )
+        names = [name for rank, name in present.items() if rank in lacking or rank not in ranks]
+        seconds = self._means.clock.monotonic() - began
+        sent, passed_on = self._sending.sent_bytes, self._sending.member_bytes
+        self._account.tell(BundleSent(peers=names, bytes=sent, member_bytes=passed_on, seconds=seconds))
+
+    async def _train(self, tally: Tally, office: ReceiptOffice, convictions: Convictions) -> Event | None:
+        """Train with who is there; how it ended, or None when it may go on with others."""
+        crew, spec = tally.crew, self._spec
+        self._account.change(lasting=True, lives=self._account.record.lives + 1)
+        plan = plan_of(self._account.record, spec)
+        checked = CheckedWork(self._means, crew, self._account, convictions, tally.voided)
+        crew.signed = checked.signed
+        narrator = Narrator(self._books, tally, plan, self._means.clock, checked)
+        rounds = Rounds(
+            plan,
+            crew.present,
+            min_peers=spec.need.min_peers,
+            lines=lines_of(crew.leases),
+            checks=checked.settings(spec),
+        )
+        coordinator = Coordinator(
+            rounds,
+            crew,
+            self._means.clock,
+            narrator.show,
+            written=self._account.disk.finished,
+            shelf=self._books.checkpoints,
+            start_state=self._start_state,
+            on_disk=plan.start_state,
+        )
+        crew.work_for(coordinator)
+        self._account.enter(JobState.TRAINING)
+        self._coordinator = coordinator
+        if self.leaving:
+            coordinator.leave()
+        end = JobEnd(self._books, coordinator, tally, office, convictions, narrator)
+        try:
+            return await self._to_its_end(coordinator, crew, end)
+        finally:
+            await coordinator.close()
+
+    async def _to_its_end(self, coordinator: Coordinator, crew: LeasedCrew, end: JobEnd) -> Event | None:
+        try:
+            async with self._replacing(crew, coordinator):
+                standing = await coordinator.train()
+        except JobFailed as error:
+            if not (coordinator.too_few and self._may_wait(crew)):
+                raise await end.failed(error) from error
+            await coordinator.keep_last(KEEP_S)
+            self._coordinator = None
+            return None
+        return await (end.finished(self._began, self._means.clock) if standing.trained else end.left())
+
+    def _may_wait(self, crew: LeasedCrew) -> bool:
+        """Whether others are looked for when too few are left: before a round is done only for as long as `wait` says
+        in all, and only when it was lines that were lost, for peers at which the task dies would be hired for ever."""
+        if not self._spec.need.wait or self.leaving:
+            return False
+        if self._account.record.round:
+            return True
+        now = self._means.clock.monotonic()
+        self._first_round_by = self._first_round_by or now + self._spec.need.wait
+        return bool(crew.cut_off) and now < self._first_round_by
+
+    def _start_state(self) -> bytes:
+        record = self._account.record
+        kept = self._books.checkpoints.find(record.kept_round, bytes.fromhex(record.kept_state))
+        if kept is None:
+            raise JobFailed("the state to go on from is not there any more", fix=f"axon resume {record.id}")
+        return kept.read()
+
+    @contextlib.asynccontextmanager
+    async def _replacing(self, crew: LeasedCrew, coordinator: Coordinator) -> AsyncIterator[None]:
+        """Meanwhile peers are hired in place of those that go."""
+        replacements = self._replacements(crew, coordinator.join)
+        task = asyncio.create_task(keep_up("finding replacements", replacements.run), name="replacements")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    def _replacements(self, crew: LeasedCrew, join: Callable[[int, str], Awaitable[None]]) -> Replacements:
+        return Replacements(self._means, self._wish(), crew, self._account, deliver=self._sending.deliver, join=join)
+
+
+async def _nobody_waits(rank: int, name: str) -> None:
+    """The training has not begun: who has the bundle by then takes part."""
+
+
+@contextlib.asynccontextmanager
+async def _ended(leases: dict[int, Lease]) -> AsyncIterator[None]:
+    """Whatever happens, no lease outlives this."""
+    try:
+        yield
+    finally:
+        await asyncio.gather(*(lease.end() for lease in leases.values()))

@@ -1,0 +1,115 @@
+"""One life of a job, supervised: wishes from outside are passed on, and whatever happens is written down."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from axonp2p.client.events.events import Event, JobCancelled, JobEndedBadly, JobLeft
+from axonp2p.client.leasing.hiring import Means
+from axonp2p.client.run.job_life import JobLife
+from axonp2p.client.storage.account import JobAccount
+from axonp2p.client.storage.files import not_writable
+from axonp2p.client.storage.job_record import ErrorRecord
+from axonp2p.client.storage.job_wishes import JobWish, listen
+from axonp2p.errors import AxonError
+from axonp2p.jobs.bundle import Bundle
+from axonp2p.jobs.lifecycle import JobState
+from axonp2p.jobs.spec import JobSpec
+
+
+class JobRun:
+    """One life of a job: from submit, or resume, to its end. `run()` is called once."""
+
+    def __init__(self, means: Means, account: JobAccount, spec: JobSpec, bundle: Bundle) -> None:
+        self._account = account
+        self._life = JobLife(means, account, spec, bundle)
+        self._task: asyncio.Task[None] | None = None
+        self._cancelling = False
+
+    async def run(self) -> None:
+        """To the end; returns when it is finished, left or cancelled. Raises the error that it failed with."""
+        self._task = asyncio.current_task()
+        folder = self._account.folder
+        with folder.held():
+            listening = asyncio.create_task(listen(folder.path, self._wished), name="wishes")
+            try:
+                self._account.tell(await self._live())
+                self._task = None  # there is nothing left to interrupt
+                await self._account.disk.finished()
+            except AxonError as error:
+                self._failed(error)
+                raise
+            except OSError as error:
+                failure = not_writable(folder.path, error)
+                self._failed(failure)
+                raise failure from error
+            except Exception as error:  # the edge of a supervised task: the job must not stay "training" for ever
+                self._failed(AxonError(f"a mistake in axon itself: {error!r}"))
+                raise
+            finally:
+                listening.cancel()
+                await self._account.disk.close()
+
+    async def _live(self) -> Event:
+        try:
+            return self._stopped() if self._life.leaving or self._cancelling else await self._life.live()
+        except asyncio.CancelledError:
+            return self._stopped()
+
+    def _wished(self, wish: JobWish) -> None:
+        """Another program of this client says so."""
+        match wish:
+            case JobWish.PAUSE:
+                self.pause()
+            case JobWish.LEAVE:
+                self.leave()
+            case JobWish.CANCEL:
+                self.cancel()
+
+    def leave(self) -> None:
+        """Stop soon, keeping the accepted rounds. Without effect once all rounds are trained."""
+        if self._life.leaving or self._cancelling:
+            return
+        self._life.leave()
+        if self._task and not self._life.trains:
+            self._task.cancel()
+
+    def pause(self) -> None:
+        """Stop after the round that runs, keeping it too."""
+        if self._life.trains and not self._life.leaving:
+            self._life.pause()
+        else:
+            self.leave()
+
+    def cancel(self) -> None:
+        """Stop now, keeping nothing that is not kept already."""
+        if self._cancelling:
+            return
+        self._cancelling = True
+        if self._task:
+            # Once only: a second one would interrupt the giving back of leases.
+            self._task.cancel()
+
+    # --- ends without training ---
+
+    def _stopped(self) -> Event:
+        if self._life.leaving and not self._cancelling:
+            return self._left()
+        self._account.enter(JobState.CANCELLED, kept_round=0, kept_state="")
+        self._life.keep_nothing()
+        return JobCancelled(job=self._account.record.id)
+
+    def _left(self) -> Event:
+        record = self._account.record
+        self._account.enter(JobState.LEFT)
+        return JobLeft(job=record.id, folder=str(self._account.folder.path), round=record.kept_round)
+
+    def _failed(self, error: AxonError) -> None:
+        code, message, cause, fix = error.code, error.message, error.cause, error.fix
+        shown = ErrorRecord(code=code, message=message, cause=cause, fix=fix)
+        job = self._account.record.id
+        self._account.disk.try_again()
+        with contextlib.suppress(OSError):  # the disk may be what failed
+            self._account.enter(JobState.FAILED, error=shown)
+            self._account.tell(JobEndedBadly(job=job, code=code, message=message, cause=cause, fix=fix))

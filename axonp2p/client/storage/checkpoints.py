@@ -1,0 +1,140 @@
+"""The states of a job on this disk: `states/000012-<name>.safetensors` is the one after twelve rounds.
+
+A file gets its name only when all its bytes are on the disk, so a crash at any moment leaves whole files. Its name is
+checked before anything goes on from it, because disks forget.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from axonp2p.blobs.pieces import PIECE_BYTES, PieceHasher
+from axonp2p.client.storage.files import not_writable
+from axonp2p.errors import MalformedMessage
+from axonp2p.files import put_aside, sync_folder
+from axonp2p.training.checkpoint_file import LENGTH_BYTES, Model, header_length, header_of
+
+_NAME = re.compile(r"(\d{6,})-([0-9a-f]{64})\.safetensors")
+_PART = ".part"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A state's file, as it is called."""
+
+    path: Path
+    rounds: int
+    """How many rounds are in it."""
+    state: bytes
+    """Its name, which the bytes must hash to."""
+
+    def fits(self) -> bool:
+        """Whether they do. Blocks for as long as it takes to read the file."""
+        hasher = PieceHasher()
+        try:
+            for portion in self._portions():
+                hasher.update(portion)
+        except (OSError, MalformedMessage):
+            return False
+        return hasher.digest() == self.state
+
+    def read(self) -> bytes:
+        """The state's bytes."""
+        return b"".join(self._portions())
+
+    def _portions(self) -> Iterator[bytes]:
+        with self.path.open("rb") as file:
+            file.seek(header_length(file.read(LENGTH_BYTES)))
+            while portion := file.read(PIECE_BYTES):
+                yield portion
+
+
+class ArrivingFile:
+    """`training.state_keeper.Arriving`: a file that is filled in any order."""
+
+    def __init__(self, path: Path, header: bytes, size: int) -> None:
+        self._path = path
+        self._part = path.with_name(path.name + _PART)
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            with self._part.open("w+b") as file:
+                # Not truncated to its size: where the disk has no room, that is to be known now.
+                os.posix_fallocate(file.fileno(), 0, len(header) + size)
+                file.write(header)
+                file.flush()
+                self._map = mmap.mmap(file.fileno(), len(header) + size)
+        except OSError as error:
+            self.drop()
+            raise not_writable(path, error) from error
+        self.data = memoryview(self._map)[len(header) :]
+
+    def put(self) -> None:
+        """`Arriving`."""
+        try:
+            with self._part.open("rb+") as file:
+                self._map.flush()
+                os.fsync(file.fileno())
+            self._part.replace(self._path)
+            sync_folder(self._path.parent)
+        except OSError as error:
+            raise not_writable(self._path, error) from error
+
+    def drop(self) -> None:
+        """`Arriving`. Harmless after `put`."""
+        with contextlib.suppress(OSError):
+            self._part.unlink(missing_ok=True)
+
+
+class Checkpoints:
+    """All states of one job (`training.state_keeper.Shelf`). `most` of them are kept, the newest."""
+
+    def __init__(self, folder: Path, job: str, most: int) -> None:
+        self._folder = folder
+        self._job = job
+        self._most = most
+
+    def room(self, rounds: int, state: bytes, model: Model) -> ArrivingFile:
+        """`Shelf`."""
+        path = self._folder / f"{rounds:06d}-{state.hex()}.safetensors"
+        return ArrivingFile(path, header_of(self._job, rounds, state, model), model.state_bytes)
+
+    def all(self) -> list[Checkpoint]:
+        """The newest first."""
+        found = []
+        for path in self._folder.glob("*.safetensors"):
+            if name := _NAME.fullmatch(path.name):
+                found.append(Checkpoint(path, int(name[1]), bytes.fromhex(name[2])))
+        return sorted(found, key=lambda one: (one.rounds, one.path.name), reverse=True)
+
+    def find(self, rounds: int, state: bytes) -> Checkpoint | None:
+        """The one with this name."""
+        return next((one for one in self.all() if (one.rounds, one.state) == (rounds, state)), None)
+
+    def forget_before(self, rounds: int, state: bytes) -> None:
+        """This one is good: of those before it only the newest are kept. One that came since is none of them."""
+        others = [one for one in self.all() if one.rounds <= rounds and (one.rounds, one.state) != (rounds, state)]
+        for one in others[self._most - 1 :]:
+            one.path.unlink(missing_ok=True)
+
+    def put_aside(self, damaged: Checkpoint) -> Path:
+        """Rename it, so that nothing goes on from it; where it is now."""
+        return put_aside(damaged.path)
+
+    def clear_away(self) -> None:
+        """Remove what a crash left unfinished."""
+        for path in self._folder.glob(f"*{_PART}"):
+            path.unlink(missing_ok=True)
+
+    def remove_all(self) -> None:
+        """The job is done: its weights are here."""
+        for one in self.all():
+            one.path.unlink(missing_ok=True)
+        self.clear_away()
+        with contextlib.suppress(OSError):  # something is left in it that is not ours, or was put aside
+            self._folder.rmdir()

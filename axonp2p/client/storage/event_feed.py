@@ -1,0 +1,93 @@
+"""Events on their way from the loop's thread to whoever reads them: from the first one on, as often as wanted."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+
+from axonp2p.client.events.events import BundleProgress, Event, RoundProgress
+from axonp2p.errors import AxonError
+
+WAITING_PROGRESS = 100
+"""With more unread events than this, a reader is told of no more steps inside a round."""
+
+
+class EventFeed:
+    """Everything that happened in one life of a job. Safe for any number of threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._history: list[Event] = []
+        self._readers: list[queue.SimpleQueue[Event | None]] = []
+        self._over = threading.Event()
+        self._error: BaseException | None = None
+
+    @classmethod
+    def of(cls, events: list[Event]) -> EventFeed:
+        """What happened in the past, and nothing more."""
+        feed = cls()
+        feed._history = events
+        feed.end(None)
+        return feed
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will happen."""
+        return self._over.is_set()
+
+    def put(self, event: Event) -> None:
+        """Something happened."""
+        with self._lock:
+            passing = isinstance(event, RoundProgress | BundleProgress)
+            if not passing:
+                self._history.append(event)
+            for reader in self._readers:
+                if not passing or reader.qsize() < WAITING_PROGRESS:
+                    reader.put(event)
+
+    def end(self, error: BaseException | None) -> None:
+        """Nothing more will happen; `error` is what it ended with, if it ended badly."""
+        with self._lock:
+            self._error = error
+            self._over.set()
+            for reader in self._readers:
+                reader.put(None)
+
+    def read(self) -> Iterator[Event]:
+        """All events, past and to come, until the end. Blocks in between; raises the error at the end."""
+        reader: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        with self._lock:
+            for event in self._history:
+                reader.put(event)
+            if self.over:
+                reader.put(None)
+            else:
+                self._readers.append(reader)
+        try:
+            while (event_or_end := reader.get()) is not None:
+                yield event_or_end
+        finally:
+            with self._lock:
+                if reader in self._readers:
+                    self._readers.remove(reader)
+        self._raise_error()
+
+    def wait(self, timeout: float | None = None) -> Event | None:
+        """The last event, once there are no more; None when that took longer than `timeout` seconds."""
+        if not self._over.wait(timeout):
+            return None
+        self._raise_error()
+        return self._history[-1] if self._history else None
+
+    def wait_quietly(self, timeout: float) -> bool:
+        """Wait at most so long for the end, however it is; whether it came."""
+        return self._over.wait(timeout)
+
+    def _raise_error(self) -> None:
+        # A new one for every reader: one exception object raised in several threads would mix their tracebacks.
+        error = self._error
+        if isinstance(error, AxonError):
+            raise type(error)(error.message, cause=error.cause, fix=error.fix) from error
+        if error is not None:
+            raise AxonError(f"a mistake in axon itself: {error!r}") from error

@@ -1,0 +1,204 @@
+"""What is written down of a job: the whole of job.json, and how it is written so that no damage of it goes unseen.
+
+Its last line is the SHA-256 of what is before it, and job.json.bak is a copy, written after it. One of the two is whole
+after a crash at any moment; a damaged one is put aside when the job is gone on with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from axonp2p.client.events.round_events import RoundFinished
+from axonp2p.errors import NotFound, SettingsError
+from axonp2p.files import put_aside, replacing
+from axonp2p.jobs.lifecycle import JobState
+from axonp2p.training.messages import RoundDone
+from axonp2p.wire.json_form import decode_json
+from axonp2p.wire.quantities import Count, Number, UnixMoment
+from axonp2p.wire.ranks import Rank
+
+_SUM = re.compile(rb',\n  "sha256": "([0-9a-f]{64})"\n}\n\Z')
+
+
+class PeerRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One peer of a job, for people and for `axon status`."""
+
+    name: str
+    peer: str
+    rank: Count
+    reservation: str
+    rtt_s: Number
+    lost: str = ""
+    """Why it left before the end; empty while it is there."""
+    paused: str = ""
+    """Why it stands still now; empty while it works."""
+
+
+class Receipts(msgspec.Struct, frozen=True, kw_only=True):
+    """The receipts of one peer under one reservation."""
+
+    reservation: str
+    peer: str
+    last: Count
+    """The number of the last one that was written."""
+    open: list[bytes]
+    """Those that it has not signed."""
+
+
+class AheadRound(msgspec.Struct, frozen=True, kw_only=True):
+    """A round that all peers agree on, while its state is on the way to this disk."""
+
+    finished: RoundFinished
+    """What will be told of it."""
+    state: str
+    """The name of what it led to."""
+    round_bytes: Count
+    """On the wire, for it."""
+    reports: dict[Rank, RoundDone]
+    """By rank, for receipts."""
+
+
+class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a job failed, as it was shown."""
+
+    code: str
+    message: str
+    cause: str = ""
+    fix: str = ""
+
+
+class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole of job.json. Times are Unix seconds."""
+
+    id: str
+    name: str
+    folder: str
+    """Where it was submitted from."""
+    spec: dict[str, Any]
+    state: JobState
+    created: UnixMoment
+    updated: UnixMoment
+    peers_wanted: Count
+    rounds: Count
+    round: Count = 0
+    """How many rounds are accepted."""
+    loss: Number | None = None
+    metrics: dict[str, Number] = {}
+    peers: list[PeerRecord] = []
+    reservations: list[str] = []
+    tracker: str = ""
+    wire_bytes: Count = 0
+    credits: dict[str, Number] = {}
+    """By peer; of counter-signed receipts."""
+    model_sha256: str = ""
+    kept_state: str = ""
+    """The name of the newest state in states/, when there is one to go on from."""
+    kept_round: Count = 0
+    """How many rounds are in it; a job without one begins anew."""
+    state_name: str = ""
+    """The name of the state after the last round in the books."""
+    ahead: AheadRound | None = None
+    """Accepted, but not in the books."""
+    receipts: list[Receipts] = []
+    lives: Count = 0
+    """How many coordinators it had."""
+    last: RoundFinished | None = None
+    """The last round in the books: its line in events.jsonl may be missing after a crash."""
+    waits_for: list[str] = []
+    """Paused peers without which it cannot go on."""
+    error: ErrorRecord | None = None
+    bundle: str = ""
+    """What its bundle's manifest hashes to; empty in records that are older than this field."""
+    named_trackers: list[str] = []
+    """Those that this client's owner named for its last life: commands about it stand in their networks, and it is
+    resumed with them where none are named."""
+
+
+def write_record(path: Path, record: JobRecord, *, lasting: bool = False) -> None:
+    """Replace the file and its copy; `lasting`: returns once it is on the disk. Raises `OSError`."""
+    content = _encoded(record)
+    for one, lasts in ((path, lasting), (_copy_of(path), False)):
+        with replacing(one, lasting=lasts) as file:
+            file.write(content)
+
+
+def read_record(path: Path) -> JobRecord:
+    """The file's record, or its copy's when the file is damaged. Raises `NotFound` or `SettingsError`."""
+    found, reasons = _looked_at(path)
+    if found:
+        return found[0]
+    job = path.parent.name
+    if not reasons:
+        raise NotFound(f"there is no job {job}", fix="axon jobs lists those that there are")
+    raise SettingsError(
+        f"{path} cannot be read: {reasons.get(path, 'it is gone')}",
+        cause="; ".join(f"{one.name}: {reason}" for one, reason in reasons.items() if one != path),
+        fix=f"put a copy of it back, or submit the job's folder again; its states stay in {path.parent / 'states'}",
+    )
+
+
+def has_record(path: Path) -> bool:
+    """Whether there is the file, or its copy."""
+    return path.exists() or _copy_of(path).exists()
+
+
+def mend_record(path: Path) -> list[tuple[str, Path | None]]:
+    """Put aside which of both cannot be read, and write it again from the other; their names, and where they lie now.
+
+    Raises as `read_record`, and `OSError`.
+    """
+    record = read_record(path)
+    whole = _encoded(record)
+    mended: list[tuple[str, Path | None]] = []
+    for one in (path, _copy_of(path)):
+        try:
+            _opened(one.read_bytes(), path.parent.name)
+            continue
+        except FileNotFoundError:
+            aside = None
+        except (ValueError, msgspec.DecodeError):
+            aside = put_aside(one)
+        with replacing(one, lasting=True) as file:
+            file.write(whole)
+        if aside or one == path:  # jobs that are older than copies have none
+            mended.append((one.name, aside))
+    return mended
+
+
+def _looked_at(path: Path) -> tuple[list[JobRecord], dict[Path, str]]:
+    """The records that can be read, those with a hash before those without; why the others cannot."""
+    found: list[tuple[bool, JobRecord]] = []
+    reasons: dict[Path, str] = {}
+    for one in (path, _copy_of(path)):
+        try:
+            content = one.read_bytes()
+            found.append((_SUM.search(content) is None, _opened(content, path.parent.name)))
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, msgspec.DecodeError) as error:
+            reasons[one] = str(error)
+    return [record for _, record in sorted(found, key=lambda one: one[0])], reasons
+
+
+def _opened(content: bytes, job: str) -> JobRecord:
+    """Those of older programs have no hash. Raises `ValueError` or `msgspec.DecodeError` for what is damaged."""
+    if (told := _SUM.search(content)) and hashlib.sha256(content[: told.start()]).hexdigest().encode() != told[1]:
+        raise ValueError("it is damaged: it does not have its hash")
+    record = decode_json(content, JobRecord)
+    if record.id != job:
+        raise ValueError(f"it is the record of {record.id}")
+    return record
+
+
+def _encoded(record: JobRecord) -> bytes:
+    text = msgspec.json.format(msgspec.json.encode(record), indent=2).removesuffix(b"\n}")
+    return text + b',\n  "sha256": "%s"\n}\n' % hashlib.sha256(text).hexdigest().encode()
+
+
+def _copy_of(path: Path) -> Path:
+    return path.with_name(path.name + ".bak")

@@ -1,0 +1,63 @@
+"""What another program wishes of a job that runs: a word in the job's folder, which the program at work looks for.
+
+A file and no socket: it works wherever the folder does, however long its path is, and a program that is dead cannot
+leave one that seems to listen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+
+from axonp2p.client.storage.files import not_writable
+from axonp2p.files import write_whole
+
+LOOK_S = 0.3
+
+
+class JobWish(StrEnum):
+    """What is to become of a job."""
+
+    PAUSE = "pause"
+    """End the round that runs, then leave."""
+    LEAVE = "leave"
+    """Leave now, with what is accepted."""
+    CANCEL = "cancel"
+
+
+def say(folder: Path, wish: JobWish) -> None:
+    """Tell the program at work on the job in `folder`. Raises `SettingsError`."""
+    try:
+        write_whole(_file(folder), wish.encode())
+    except OSError as error:
+        raise not_writable(folder, error) from error
+
+
+def take(folder: Path) -> JobWish | None:
+    """What was said since this was asked last."""
+    path = _file(folder)
+    try:
+        word = path.read_text()
+    except OSError:
+        return None
+    with suppress(OSError):
+        path.unlink()
+    with suppress(ValueError):
+        return JobWish(word)
+    return None
+
+
+async def listen(folder: Path, heard: Callable[[JobWish], None]) -> None:
+    """Hand on what is said, until cancelled. What was said to a program before this one is forgotten."""
+    take(folder)
+    while True:
+        await asyncio.sleep(LOOK_S)
+        if wish := take(folder):
+            heard(wish)
+
+
+def _file(folder: Path) -> Path:
+    return folder / ".wish"

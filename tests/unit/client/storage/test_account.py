@@ -1,0 +1,30 @@
+"""What is told of a job: with the time it happened, in the ear of who watches and on the disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from axonp2p.client.events.events import Event, PeerResumed, RoundProgress
+from axonp2p.client.storage.account import JobAccount
+from axonp2p.client.storage.job_record import JobRecord
+from axonp2p.client.storage.job_store import JobStore
+from axonp2p.jobs.lifecycle import JobState
+from tests.fakes import NOW, AtOnce, ManualClock
+
+
+def test_every_event_says_when_it_happened(tmp_path: Path) -> None:
+    record = JobRecord(
+        id="digits-11c0", name="digits", folder="/tmp/digits", spec={}, state=JobState.TRAINING, created=NOW,
+        updated=NOW, peers_wanted=4, rounds=20,
+    )  # fmt: skip
+    folder = JobStore(tmp_path).create(record)
+    clock, seen = ManualClock(), list[Event]()
+    account = JobAccount(folder, record, clock, seen.append, AtOnce())
+    account.tell(PeerResumed(peer="otter"))
+    clock.time += 7
+    account.tell(RoundProgress(round=0, rounds=20, fraction=0.5, loss=1.0, samples_per_second={}, eta_s=None))
+    account.tell(PeerResumed(peer="heron"))
+    account.tell(PeerResumed(peer="lynx", at=NOW + 3))  # it has happened a while ago
+    assert [event.at - NOW for event in seen] == [0, 7, 7, 3]
+    assert folder.read_events() == [seen[0], seen[2], seen[3]]
+    assert folder.read_events()[1] == PeerResumed(peer="heron", at=NOW + 7)
