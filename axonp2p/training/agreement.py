@@ -10,13 +10,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import TypeVar
 
+from axonp2p.training.costs import ModelSize
 from axonp2p.training.messages import AdoptState, Prepared
 from axonp2p.training.round_messages import Action, SendStartState, Tell
 
 T = TypeVar("T")
-
-ModelSize = tuple[int, int, int]
-"""Of a model's vector: values coded in few bits, all values, and those of the others that an exchange sends."""
 
 
 def size_of(prepared: Prepared) -> ModelSize:

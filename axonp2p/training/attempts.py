@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 from axonp2p.errors import AxonError
 from axonp2p.jobs.sharding import assign
-from axonp2p.training.agreement import ModelSize
 from axonp2p.training.attempt import Attempt, not_begun
 from axonp2p.training.blame import Blame, Mistakes
 from axonp2p.training.catching_up import COMES_S
 from axonp2p.training.checking.cases import Finished
 from axonp2p.training.checking.desk import Checks
+from axonp2p.training.costs import ModelSize
 from axonp2p.training.deadlines import Learnt, Patience, transfer_s
 from axonp2p.training.keeping import Keeping
 from axonp2p.training.last_checks import LastChecks

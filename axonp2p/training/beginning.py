@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from axonp2p.training.agreement import Agreement, ModelSize, majority, odd_size, size_of
+from axonp2p.training.agreement import Agreement, majority, odd_size, size_of
 from axonp2p.training.catching_up import prepare_order
+from axonp2p.training.costs import ModelSize
 from axonp2p.training.deadlines import Patience, transfer_s
 from axonp2p.training.messages import Prepared
 from axonp2p.training.plan import TrainPlan

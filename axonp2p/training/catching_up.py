@@ -14,7 +14,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
-from axonp2p.training.agreement import ModelSize, odd_size, size_of
+from axonp2p.training.agreement import odd_size, size_of
+from axonp2p.training.costs import ModelSize
 from axonp2p.training.messages import AdoptState, Prepare
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import Action, MemberReady, StateAdoptedBy, Tell

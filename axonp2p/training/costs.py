@@ -17,6 +17,9 @@ HANDLING_S, HANDLING_S_A_VALUE = 0.01, 2e-8
 SCALE_BITS = 16 / 256
 """What a scale for each block of values costs, for each of them."""
 
+ModelSize = tuple[int, int, int]
+"""Of a model's vector: values coded in few bits, all values, and those of the others that an exchange sends."""
+
 
 @dataclass(frozen=True)
 class Facts:

@@ -10,9 +10,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from axonp2p.jobs.aggregation import may_lie
-from axonp2p.training.agreement import ModelSize
 from axonp2p.training.choice import Choice, choose
-from axonp2p.training.costs import ASSUMED_DOWNLOAD, ASSUMED_UPLOAD, Facts
+from axonp2p.training.costs import ASSUMED_DOWNLOAD, ASSUMED_UPLOAD, Facts, ModelSize
 from axonp2p.training.messages import RoundDone
 from axonp2p.training.plan import TrainPlan
 

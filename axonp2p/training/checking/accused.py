@@ -9,8 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
 
 from axonp2p.training.checking.cases import PENDING_ROUNDS, Case, Finished, Pending, one_of
-from axonp2p.training.checking.commitments import claims_of
-from axonp2p.training.checking.opinions import Claim, Judgement, Outcome, supports
+from axonp2p.training.checking.opinions import Claim, Judgement, Outcome, claims_of, supports
 from axonp2p.training.checking.own_proofs import OWN_SEGMENTS, WITNESSES, OwnProof, OwnProofs
 from axonp2p.training.checking.rates import KEPT_ROUNDS
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from axonp2p.training.checking.cases import Finished
 from axonp2p.training.checking.distances import same_memory, same_vector
-from axonp2p.training.checking.opinions import Claim
+from axonp2p.training.checking.opinions import claims_of, legs_of
 from axonp2p.training.checking.rates import BYTES_A_MARKED_VALUE
 from axonp2p.training.messages import Mark, RoundDone
 
@@ -18,19 +18,6 @@ SIZE_FACTOR = 4
 LEAST_SIZE = 64 * 1024
 JUMP = 10.0
 """How many times more than before, and than the others' median, an optimiser must remember to be looked at."""
-
-
-def legs_of(marks: Sequence[Mark]) -> list[list[Mark]]:
-    """The marks of each leg, in order."""
-    found: dict[int, list[Mark]] = {}
-    for mark in marks:
-        found.setdefault(mark.leg, []).append(mark)
-    return list(found.values())
-
-
-def claims_of(report: RoundDone) -> list[Claim]:
-    """The segments that can be done again."""
-    return [Claim(start, end) for leg in legs_of(report.marks) for start, end in pairwise(leg)]
 
 
 def why_no_fit(report: RoundDone, *, every: int, exchanges: int, batch: int, values: int) -> str:

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 
 from axonp2p.training.checking.accused import Accused
 from axonp2p.training.checking.cases import Case, Finished, Found, Pending, one_of
-from axonp2p.training.checking.commitments import Commitments, claims_of, jumps, why_marks_missing, why_not_repeated
-from axonp2p.training.checking.opinions import Judgement, Opinion, Outcome, judge
+from axonp2p.training.checking.commitments import Commitments, jumps, why_marks_missing, why_not_repeated
+from axonp2p.training.checking.opinions import Judgement, Opinion, Outcome, claims_of, judge
 from axonp2p.training.checking.pace import MarkPace
 from axonp2p.training.checking.questions import Questions
 from axonp2p.training.checking.rates import Cut, Trust, chance_of_check, cut_for

@@ -19,8 +19,16 @@ from axonp2p.identity.keys import SIGNATURE_BYTES
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.said import Said, check_said
 from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Voiding, open_voiding
-from axonp2p.training.checking.commitments import claims_of
-from axonp2p.training.checking.opinions import MOST_OPINIONS, Claim, Judgement, Opinion, Outcome, judge, repeats
+from axonp2p.training.checking.opinions import (
+    MOST_OPINIONS,
+    Claim,
+    Judgement,
+    Opinion,
+    Outcome,
+    claims_of,
+    judge,
+    repeats,
+)
 from axonp2p.training.checking.own_proofs import OWN_SEGMENTS, WITNESSES
 from axonp2p.training.messages import RoundDone, SegmentRedone
 from axonp2p.transport.messages import Uuid

@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import pairwise
 
 from axonp2p.training.checking.distances import relative, same_memory
-from axonp2p.training.messages import Mark, SegmentRedone
+from axonp2p.training.messages import Mark, RoundDone, SegmentRedone
 
 MOST_OPINIONS = 5
 LEAD = 2
@@ -44,6 +45,19 @@ class Claim:
 
     start: Mark
     end: Mark
+
+
+def legs_of(marks: Sequence[Mark]) -> list[list[Mark]]:
+    """The marks of each leg, in order."""
+    found: dict[int, list[Mark]] = {}
+    for mark in marks:
+        found.setdefault(mark.leg, []).append(mark)
+    return list(found.values())
+
+
+def claims_of(report: RoundDone) -> list[Claim]:
+    """The segments that can be done again."""
+    return [Claim(start, end) for leg in legs_of(report.marks) for start, end in pairwise(leg)]
 
 
 class Outcome(Enum):
