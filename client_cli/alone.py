@@ -1,4 +1,4 @@
-"""A job's task in one plain process of its own (`axonp2p.training.alone`), so that this one never loads torch."""
+"""A job's task in a plain process of its own (`training.worker.alone`), so that this one never loads torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from axonp2p.errors import JobFailed, TaskMistake, error_classes
 from client_cli.child_errors import last_lines
 from client_cli.interrupts import die_with_parent, no_interruption
 
-MODULE = "axonp2p.training.alone"
+MODULE = "axonp2p.training.worker.alone"
 
 
 @contextmanager

@@ -91,7 +91,7 @@ class Job:
         if out is None:
             # By name, at call time: the process of `axon submit` must never map libtorch, so nothing of the
             # client imports it; who asks for tensors has torch in their own process already.
-            weights = importlib.import_module("axonp2p.training.weights")
+            weights = importlib.import_module("axonp2p.training.trainer.weights")
             loaded: Weights = weights.load(self._folder.model)
             return loaded
         return self._copy(Path(out))

@@ -239,7 +239,7 @@ async def start_worker(
     job_folder: Path,
     limits: Limits,
     *,
-    module: str = "axonp2p.training.worker_main",
+    module: str = "axonp2p.training.worker.worker_main",
     python_path: tuple[str, ...] = (),
     data: Mapping[str, Path] | None = None,
 ) -> SandboxedWorker:

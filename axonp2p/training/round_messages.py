@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from axonp2p.errors import AxonError
-from axonp2p.training.checking.opinions import Judgement
-from axonp2p.training.checking.own_proofs import OwnProof
-from axonp2p.training.choice import Choice
 from axonp2p.training.messages import Prepared, Progress, RoundDone, SegmentRedone, TaskFailed, ToWorkerTraining
+from axonp2p.training.tuning.choice import Choice
+from axonp2p.training.verification.opinions import Judgement
+from axonp2p.training.verification.own_proofs import OwnProof
 
 # --- heard ----------------------------------------------------------------------------------------
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from axonp2p.training.checking.cases import Finished, Found
-from axonp2p.training.checking.desk import Checks, Settings
-from axonp2p.training.checking.opinions import Outcome
-from axonp2p.training.checking.rates import Trust
 from axonp2p.training.messages import Mark, RedoSegment, RoundDone, SegmentRedone
 from axonp2p.training.round_messages import ChecksOff, SegmentHeard, Tell, WorkChecked
+from axonp2p.training.spot_checks.cases import Finished, Found
+from axonp2p.training.spot_checks.desk import Checks, Settings
+from axonp2p.training.verification.opinions import Outcome
+from axonp2p.training.verification.rates import Trust
 
 STEPS, LEG, BATCH, VALUES = 48, 8, 4, 1000
 Vector = list[float]

@@ -12,12 +12,12 @@ from axonp2p.tensors.coding import BYTES_A_VALUE, EXACT
 from axonp2p.tensors.encoding import decode, encode
 from axonp2p.training.exchange.slices import slices
 from axonp2p.training.exchange.terms import parts
-from axonp2p.training.legs import exchanges_of
-from axonp2p.training.member_actions import Report
 from axonp2p.training.messages import AskPieces, SendFile
-from axonp2p.training.outer_optimizer import State, outer_step, state_from_file, state_values
-from axonp2p.training.phases import Phase
 from axonp2p.training.round_messages import RoundAccepted, RoundRedone, Trained
+from axonp2p.training.rounds.phases import Phase
+from axonp2p.training.trainer.legs import exchanges_of
+from axonp2p.training.trainer.outer_optimizer import State, outer_step, state_from_file, state_values
+from axonp2p.training.worker.member_actions import Report
 from tests.laboratory.exchange_world import Round, World
 
 

@@ -9,13 +9,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from axonp2p.training.file_parts import cut
-from axonp2p.training.member_words import word_of
+from axonp2p.training.coordinator.member_words import word_of
 from axonp2p.training.messages import FilePart, FromWorkerTraining, Piece, PieceList
-from axonp2p.training.outer_optimizer import State
-from axonp2p.training.phases import AT_REST
-from axonp2p.training.round import Rounds
 from axonp2p.training.round_messages import Action, Event, MemberDropped, SendStartState, SetMembers, Tell, Tick
+from axonp2p.training.rounds.machine import Rounds
+from axonp2p.training.rounds.phases import AT_REST
+from axonp2p.training.state_transfer.file_parts import cut
+from axonp2p.training.trainer.outer_optimizer import State
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 from tests.laboratory.exchange_lines import Agenda

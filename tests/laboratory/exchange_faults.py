@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from axonp2p.training.exchange.faults import Fault
-from axonp2p.training.legs import GoOn, TrainRound
 from axonp2p.training.messages import Piece, SlicePart, StartRound
 from axonp2p.training.round_messages import RoundAccepted
+from axonp2p.training.trainer.legs import GoOn, TrainRound
 from tests.laboratory.exchange_forgeries import Forgery, corrupted, lied, read, wrong_piece
 from tests.laboratory.exchange_peer import EVALUATING_S
 from tests.laboratory.exchange_world import World

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from axonp2p.jobs.aggregation import MEAN, may_lie
 from axonp2p.training.exchange.faults import Fault
-from axonp2p.training.phases import Phase
 from axonp2p.training.round_messages import MemberDropped
+from axonp2p.training.rounds.phases import Phase
 from tests.laboratory.exchange_checks import accepted_of, broken_promises, lost_on_the_way, redone_of
 from tests.laboratory.exchange_faults import (
     FOR_JOINERS,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from axonp2p.sandbox.messages import Control, ToMember
-from axonp2p.training.outbox import Outbox
+from axonp2p.training.worker.outbox import Outbox
 from axonp2p.wire.frame import FRAME_COST
 
 WINDOW_BYTES = 16 * 1024

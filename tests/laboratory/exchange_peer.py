@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from axonp2p.tensors.flat import Layout
-from axonp2p.training.legs import (
+from axonp2p.training.messages import BetweenMembers, FilePart, Prepare, StartRound, ToWorkerTraining
+from axonp2p.training.trainer.legs import (
     Abandon,
     Accept,
     Done,
@@ -34,12 +35,11 @@ from axonp2p.training.legs import (
     exchanges_of,
     key_of,
 )
-from axonp2p.training.member import Member
-from axonp2p.training.member_actions import Action, NotTaken, Report, Tell, Unsay
-from axonp2p.training.messages import BetweenMembers, FilePart, Prepare, StartRound, ToWorkerTraining
-from axonp2p.training.outbox import Outbox
-from axonp2p.training.outer_optimizer import State, first_state
-from axonp2p.training.worker import LISTENING_S, _useless_after
+from axonp2p.training.trainer.outer_optimizer import State, first_state
+from axonp2p.training.worker.member import Member
+from axonp2p.training.worker.member_actions import Action, NotTaken, Report, Tell, Unsay
+from axonp2p.training.worker.outbox import Outbox
+from axonp2p.training.worker.worker import LISTENING_S, _useless_after
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, split_frame
 from tests.laboratory.exchange_lines import Agenda, Happening, Lines

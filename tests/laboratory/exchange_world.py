@@ -16,14 +16,8 @@ from torch import Tensor
 
 from axonp2p.blobs.pieces import PIECE_BYTES
 from axonp2p.tensors.flat import Layout
-from axonp2p.training.checking.desk import Settings
-from axonp2p.training.legs import TrainRound, Work
-from axonp2p.training.measured import Line
 from axonp2p.training.messages import AdoptState, Prepare, RoundDone, SlicePart, StartRound
-from axonp2p.training.outer_optimizer import State
-from axonp2p.training.own_round import OwnRound
 from axonp2p.training.plan import TrainPlan
-from axonp2p.training.round import Rounds
 from axonp2p.training.round_messages import (
     Action,
     LineHeard,
@@ -35,7 +29,13 @@ from axonp2p.training.round_messages import (
     RoundAccepted,
     Tell,
 )
+from axonp2p.training.rounds.machine import Rounds
+from axonp2p.training.spot_checks.desk import Settings
+from axonp2p.training.trainer.legs import TrainRound, Work
+from axonp2p.training.trainer.outer_optimizer import State
+from axonp2p.training.tuning.measured import Line
 from axonp2p.training.wishes import Wishes
+from axonp2p.training.worker.member_round import MemberRound
 from tests.laboratory.exchange_desk import Desk
 from tests.laboratory.exchange_lines import Agenda, Happening, Home, Lines
 from tests.laboratory.exchange_peer import FakeTrainer, Peer, Taken, Trainer, difference_of, first_of
@@ -308,7 +308,7 @@ class World:
         """A member has come to a round's end: note what it held back, before anything else happens to it."""
         assert peer.member
         going = peer.member._round
-        if isinstance(going, OwnRound) and going.over:
+        if isinstance(going, MemberRound) and going.over:
             seen = self.rounds[going._start.round, going._start.attempt]
             if peer.rank not in seen.states:
                 seen.states[peer.rank] = going.state

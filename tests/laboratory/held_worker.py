@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from axonp2p.training import worker_main
+from axonp2p.training.worker import worker_main
 
 PREFIX = "held-"
 THREADS = "THREADS"

@@ -20,12 +20,9 @@ import msgspec
 
 from axonp2p.errors import AxonError
 from axonp2p.jobs.aggregation import AGGREGATIONS, Aggregation, may_lie, rule_for
-from axonp2p.training.file_fetch import FileFetch
-from axonp2p.training.file_parts import cut
+from axonp2p.training.coordinator.file_fetch import FileFetch
 from axonp2p.training.messages import AdoptState, Prepare, Prepared, RoundDone, SendFile, StartRound
-from axonp2p.training.phases import AT_REST
 from axonp2p.training.plan import TrainPlan
-from axonp2p.training.round import Rounds
 from axonp2p.training.round_messages import (
     Action,
     GiveUp,
@@ -41,6 +38,9 @@ from axonp2p.training.round_messages import (
     Tick,
     Trained,
 )
+from axonp2p.training.rounds.machine import Rounds
+from axonp2p.training.rounds.phases import AT_REST
+from axonp2p.training.state_transfer.file_parts import cut
 from axonp2p.training.wishes import Wishes
 
 ROUNDS = 5

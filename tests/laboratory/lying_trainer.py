@@ -12,8 +12,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from axonp2p.training.legs import Done, GoOn, Key, LegDone, TrainRound
 from axonp2p.training.messages import Prepare
+from axonp2p.training.trainer.legs import Done, GoOn, Key, LegDone, TrainRound
 from tests.laboratory.liars import Attack
 from tests.laboratory.real_trainer import RealTrainer
 

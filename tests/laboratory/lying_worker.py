@@ -10,7 +10,7 @@ import dataclasses
 from collections import deque
 from pathlib import Path
 
-from axonp2p.training import worker_main
+from axonp2p.training.worker import worker_main
 
 REMEMBERED = 6
 
@@ -20,7 +20,7 @@ def lie(way: str) -> None:
     import torch
     from liars import ATTACKS  # type: ignore[import-not-found]
 
-    from axonp2p.training.local_trainer import Judge, Leg, LocalTrainer
+    from axonp2p.training.trainer.local_trainer import Judge, Leg, LocalTrainer
 
     honest, chance = LocalTrainer.leg, torch.Generator().manual_seed(1)
     own: deque[torch.Tensor] = deque(maxlen=REMEMBERED)

@@ -13,12 +13,12 @@ from typing import TypeVar
 
 import torch
 
-from axonp2p.training.checking.desk import Settings
-from axonp2p.training.checking.rates import Trust
-from axonp2p.training.legs import LegDone
-from axonp2p.training.local_trainer import LocalTrainer
 from axonp2p.training.messages import Prepare
 from axonp2p.training.round_messages import RoundAccepted
+from axonp2p.training.spot_checks.desk import Settings
+from axonp2p.training.trainer.legs import LegDone
+from axonp2p.training.trainer.local_trainer import LocalTrainer
+from axonp2p.training.verification.rates import Trust
 from axonp2p.training.wishes import Wishes
 from tests.laboratory.exchange_lines import Home
 from tests.laboratory.exchange_world import Setting, World

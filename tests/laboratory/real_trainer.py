@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from axonp2p.training.checking.own_trials import OwnTrials
-from axonp2p.training.legs import (
+from axonp2p.training.messages import Mark, Prepare, RedoSegment, SegmentRedone, StartRound
+from axonp2p.training.trainer.legs import (
     Abandon,
     Accept,
     Done,
@@ -24,10 +24,10 @@ from axonp2p.training.legs import (
     exchanges_of,
     key_of,
 )
-from axonp2p.training.local_trainer import Leg, LocalTrainer, Verdict
-from axonp2p.training.messages import Mark, Prepare, RedoSegment, SegmentRedone, StartRound
-from axonp2p.training.redo_server import RedoServer
-from axonp2p.training.task import Task
+from axonp2p.training.trainer.local_trainer import Leg, LocalTrainer, Verdict
+from axonp2p.training.trainer.own_trials import OwnTrials
+from axonp2p.training.trainer.task import Task
+from axonp2p.training.worker.redo_server import RedoServer
 from tests.laboratory.exchange_peer import EVALUATING_S
 
 

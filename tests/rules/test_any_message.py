@@ -17,7 +17,7 @@ import pytest
 from axonp2p.blobs.pieces import PieceBook, book_of
 from axonp2p.errors import AxonError
 from axonp2p.training.exchange.terms import Lengths
-from axonp2p.training.pieces import InPieces
+from axonp2p.training.state_transfer.pieces import InPieces
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.wire.codec import Message, decode_as, encode
 from axonp2p.wire.envelope import Signable, Signed
@@ -33,8 +33,8 @@ NOT_CALLED = {
     "axonp2p.wire.envelope.open_signed": "called with every signed type by those that open it",
     "axonp2p.wire.envelope.encode_signed": "ours: what it signs was made here",
     "axonp2p.table.dht.compact.sign_compact": "ours: a peer signs its own row, and any other is a mistake of ours",
-    "axonp2p.training.costs.exchange_s": "ours: facts of one job, made together",
-    "axonp2p.training.costs.exchange_bytes": "ours: facts of one job, made together",
+    "axonp2p.training.tuning.costs.exchange_s": "ours: facts of one job, made together",
+    "axonp2p.training.tuning.costs.exchange_bytes": "ours: facts of one job, made together",
     "axonp2p.wire.frame.pack_frame": "ours: what it packs was made here",
     "axonp2p.wire.frame.frame_head": "ours: what it packs was made here",
 }

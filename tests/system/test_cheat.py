@@ -13,7 +13,7 @@ import pytest
 import axonp2p
 from axonp2p.client.events.events import PeerLost, PeersFound, RoundFinished, WorkChecked
 from axonp2p.sandbox.child import why_no_sandbox
-from axonp2p.training.checking.evidence import read_evidence
+from axonp2p.training.verification.evidence import read_evidence
 from tests.system.processes import Processes
 from tests.system.small_job import write_job
 
@@ -34,10 +34,10 @@ from torch.utils.data import TensorDataset
 
 import msgspec
 
-from axonp2p.training.checking.own_trials import OwnTrials
-from axonp2p.training.legs import Redone
-from axonp2p.training.local_trainer import LocalTrainer
-from axonp2p.training.training_thread import TrainingThread
+from axonp2p.training.trainer.own_trials import OwnTrials
+from axonp2p.training.trainer.legs import Redone
+from axonp2p.training.trainer.local_trainer import LocalTrainer
+from axonp2p.training.trainer.training_thread import TrainingThread
 
 # A daemon whose owner cheats would change its worker's program; here the task does so, where it trains shard 0 first.
 honest_step, honest_leg = LocalTrainer._next_step, LocalTrainer.leg

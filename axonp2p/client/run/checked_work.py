@@ -23,11 +23,11 @@ from axonp2p.jobs.spec import JobSpec
 from axonp2p.ledger.said import check_said
 from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Voiding, VoidingHandedIn
 from axonp2p.logs import get_logger
-from axonp2p.training.checking.desk import Settings
-from axonp2p.training.checking.evidence import FRAME_LIMIT, Evidence, SignedFrame, examine, said_by, what_is_said
-from axonp2p.training.checking.opinions import Outcome
 from axonp2p.training.messages import RoundDone, SegmentRedone
 from axonp2p.training.round_messages import WorkChecked
+from axonp2p.training.spot_checks.desk import Settings
+from axonp2p.training.verification.evidence import FRAME_LIMIT, Evidence, SignedFrame, examine, said_by, what_is_said
+from axonp2p.training.verification.opinions import Outcome
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import sign
 

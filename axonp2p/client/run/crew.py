@@ -17,7 +17,7 @@ from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AxonError, Unreachable
 from axonp2p.jobs.messages import Member, OwnersMessage, SetRoster
 from axonp2p.logs import get_logger
-from axonp2p.training.coordinator import Coordinator
+from axonp2p.training.coordinator.coordinator import Coordinator
 from axonp2p.training.messages import RoundDone
 
 LOG_S = 15.0

@@ -19,8 +19,8 @@ from axonp2p.errors import AxonError, TaskMistake
 from axonp2p.files import put_in_place
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.logs import get_logger
-from axonp2p.training.coordinator import Coordinator
-from axonp2p.training.crew import Standing
+from axonp2p.training.coordinator.coordinator import Coordinator
+from axonp2p.training.coordinator.crew import Standing
 
 KEEP_S = 600.0
 """How long the last state's way to this disk may take when a job is left."""
@@ -93,7 +93,7 @@ class JobEnd:
         kept = self._books.checkpoints.find(standing.round, standing.state) if standing.state else None
         if kept is None or not await asyncio.to_thread(kept.fits):
             return None
-        from axonp2p.training.model_file import holds  # numpy is slow to load, and of use only here
+        from axonp2p.training.state_transfer.model_file import holds  # numpy is slow to load, and of use only here
 
         return partial(holds, state=kept.path, model=self._coordinator.model)
 

@@ -29,8 +29,8 @@ from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec, need_of
 from axonp2p.peers.capability import read_need
 from axonp2p.supervision import keep_up
-from axonp2p.training.coordinator import Coordinator
-from axonp2p.training.round import Rounds
+from axonp2p.training.coordinator.coordinator import Coordinator
+from axonp2p.training.rounds.machine import Rounds
 
 REFILL_S = 60.0
 """For so long others are hired, or the same ones once they are back, when too few have taken the bundle."""

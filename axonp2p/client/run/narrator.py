@@ -30,9 +30,7 @@ from axonp2p.client.storage.books import Books
 from axonp2p.client.storage.job_record import AheadRound, JobRecord
 from axonp2p.clock import Clock
 from axonp2p.ledger.balances import credits_of
-from axonp2p.training.choice import Choice
-from axonp2p.training.costs import dense_bytes
-from axonp2p.training.crew import RoundBegun, Sight
+from axonp2p.training.coordinator.crew import RoundBegun, Sight
 from axonp2p.training.messages import RoundDone
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
@@ -63,6 +61,8 @@ from axonp2p.training.round_messages import (
     RoundRedone,
     WorkChecked,
 )
+from axonp2p.training.tuning.choice import Choice
+from axonp2p.training.tuning.costs import dense_bytes
 
 
 class Tally:

@@ -11,8 +11,8 @@ from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.jobs.spec import JobSpec, TrainSpec
 from axonp2p.peers.capability import read_capability
 from axonp2p.peers.coordinates import guess_between
-from axonp2p.training.measured import Line
 from axonp2p.training.plan import Done, TrainPlan
+from axonp2p.training.tuning.measured import Line
 from axonp2p.training.wishes import COMPRESSIONS, Wishes
 
 BYTES_S_IN_A_MBIT = 125_000.0

@@ -18,7 +18,7 @@ from axonp2p.blobs.pieces import PIECE_BYTES, PieceHasher
 from axonp2p.client.storage.files import not_writable
 from axonp2p.errors import MalformedMessage
 from axonp2p.files import put_aside, sync_folder
-from axonp2p.training.checkpoint_file import LENGTH_BYTES, Model, header_length, header_of
+from axonp2p.training.state_transfer.checkpoint_file import LENGTH_BYTES, Model, header_length, header_of
 
 _NAME = re.compile(r"(\d{6,})-([0-9a-f]{64})\.safetensors")
 _PART = ".part"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.keys import PrivateKey
-from axonp2p.training.costs import dense_bytes
+from axonp2p.training.tuning.costs import dense_bytes
 from axonp2p.transport.tls import client_context
 
 _RECORD = 256 * 1024

@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from axonp2p.training.costs import dense_bytes
+from axonp2p.training.tuning.costs import dense_bytes
 from tests.lab.bench.baselines import environment
 from tests.lab.bench.contest import told
 from tests.lab.bench.floor import measure

@@ -18,7 +18,7 @@ from axonp2p.client.storage.new_job import new_record
 from axonp2p.errors import NotFound, TrackerUnreachable, Unreachable
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.jobs.spec import JobSpec
-from axonp2p.training.checkpoint_file import Model
+from axonp2p.training.state_transfer.checkpoint_file import Model
 from client_cli.context import Context
 from client_cli.hosted import handed_over, hosted_data, looked_at
 from client_cli.job_text import job_data, jobs_text, status_text

@@ -24,7 +24,7 @@ from axonp2p.hosting.messages import FolderFile, FolderState
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec
-from axonp2p.training.checkpoint_file import Model
+from axonp2p.training.state_transfer.checkpoint_file import Model
 from tests.fakes import NOW
 from tests.unit.client.storage.test_books import bytes_after, state_after
 from tests.unit.hosting.conftest import ADA, JOB, Hosting, Worked

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from axonp2p.training.checking.desk import Settings
 from axonp2p.training.messages import Prepared, Progress, RoundDone, StartRound, TaskFailed
 from axonp2p.training.plan import TrainPlan
-from axonp2p.training.round import Rounds
 from axonp2p.training.round_messages import (
     Action,
     Event,
@@ -22,6 +20,8 @@ from axonp2p.training.round_messages import (
     Tell,
     Tick,
 )
+from axonp2p.training.rounds.machine import Rounds
+from axonp2p.training.spot_checks.desk import Settings
 
 NAMES = {0: "otter", 1: "lynx", 2: "hare", 3: "crow"}
 FIRST, SECOND, THIRD, OTHER = (letter.encode() * 32 for letter in "fsto")

@@ -11,7 +11,8 @@ import torch
 
 from axonp2p.tensors.coding import EXACT
 from axonp2p.tensors.flat import Layout
-from axonp2p.training.legs import (
+from axonp2p.training.messages import Prepare, Progress, RoundDone, StartRound, StateAdopted
+from axonp2p.training.trainer.legs import (
     Abandon,
     Accept,
     Evaluate,
@@ -27,10 +28,9 @@ from axonp2p.training.legs import (
     exchanges_of,
     key_of,
 )
-from axonp2p.training.member import Member
-from axonp2p.training.member_actions import NotTaken, Report, Tell, Unsay
-from axonp2p.training.messages import Prepare, Progress, RoundDone, StartRound, StateAdopted
-from axonp2p.training.outer_optimizer import first_state
+from axonp2p.training.trainer.outer_optimizer import first_state
+from axonp2p.training.worker.member import Member
+from axonp2p.training.worker.member_actions import NotTaken, Report, Tell, Unsay
 
 LAYOUT = Layout(parameters=4000, float_buffers=2, integer_buffers=1, lengths=(4000, 2, 1))
 BATCH = 4

@@ -13,10 +13,10 @@ from axonp2p.client.run.checked_work import CheckedWork
 from axonp2p.client.storage.trust_book import TRUST_FILE, TrustBook
 from axonp2p.errors import BadSignature
 from axonp2p.ledger.voiding import VOIDING_LIMIT, VoidingHandedIn
-from axonp2p.training.checking.evidence import examine_voiding
-from axonp2p.training.checking.opinions import Judgement, Outcome
-from axonp2p.training.checking.own_proofs import OwnProof
 from axonp2p.training.round_messages import WorkChecked
+from axonp2p.training.verification.evidence import examine_voiding
+from axonp2p.training.verification.opinions import Judgement, Outcome
+from axonp2p.training.verification.own_proofs import OwnProof
 from axonp2p.wire.codec import Message, decode_as
 from axonp2p.wire.envelope import Signed
 from tests.fakes import ManualClock, key_of

@@ -12,10 +12,10 @@ from torch import nn
 from axonp2p.client.run.job_end import JobEnd
 from axonp2p.client.storage.checkpoints import Checkpoints
 from axonp2p.tensors import flat
-from axonp2p.training.checkpoint_file import Model
-from axonp2p.training.crew import Standing
-from axonp2p.training.local_trainer import model_file
-from axonp2p.training.outer_optimizer import first_state
+from axonp2p.training.coordinator.crew import Standing
+from axonp2p.training.state_transfer.checkpoint_file import Model
+from axonp2p.training.trainer.local_trainer import model_file
+from axonp2p.training.trainer.outer_optimizer import first_state
 
 
 async def test_the_weights_are_compared_with_the_accepted_state_on_the_disk(tmp_path: Path) -> None:

@@ -22,13 +22,13 @@ from axonp2p.client.storage.trust_book import TrustBook
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.messages import EndLease, FromWorker, ToWorker
 from axonp2p.ledger.said import Said, sign_said
-from axonp2p.training.checking.desk import Settings
-from axonp2p.training.checking.rates import Trust
-from axonp2p.training.coordinator import Coordinator
+from axonp2p.training.coordinator.coordinator import Coordinator
 from axonp2p.training.messages import Prepare, Prepared, RoundDone, StartRound, ToWorkerTraining
 from axonp2p.training.plan import TrainPlan
-from axonp2p.training.round import Rounds
 from axonp2p.training.round_messages import MemberDropped, RoundAccepted
+from axonp2p.training.rounds.machine import Rounds
+from axonp2p.training.spot_checks.desk import Settings
+from axonp2p.training.verification.rates import Trust
 from axonp2p.training.wishes import Wishes
 from axonp2p.transport.session import Session
 from axonp2p.wire.codec import Message, decode
@@ -36,8 +36,8 @@ from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 from tests.fakes import AtOnce, ManualClock, key_of
 from tests.unit.client.conftest import Daemon
 from tests.unit.client.run.test_sending import lease_from
-from tests.unit.training.checking.test_last_checks import marks_of
 from tests.unit.training.conversation import FIRST, SECOND, STEPS, round_done
+from tests.unit.training.rounds.test_last_checks import marks_of
 
 JOB, CLIENT = "digits-1", key_of("client").peer_id
 

@@ -20,7 +20,7 @@ from axonp2p.client.storage.job_record import AheadRound, JobRecord, Receipts
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.client.storage.metrics_file import MetricsFile
 from axonp2p.jobs.lifecycle import JobState
-from axonp2p.training.checkpoint_file import Model
+from axonp2p.training.state_transfer.checkpoint_file import Model
 from tests.fakes import AsLateAsMayBe, AtOnce, ManualClock
 from tests.unit.training.conversation import round_done
 

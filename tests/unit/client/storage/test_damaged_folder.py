@@ -25,7 +25,7 @@ from axonp2p.errors import AxonError, JobFileWrong, PeerMisbehaved, SettingsErro
 from axonp2p.jobs.bundle import collect
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec
-from axonp2p.training.checkpoint_file import Model
+from axonp2p.training.state_transfer.checkpoint_file import Model
 from tests.fakes import AtOnce, ManualClock, key_of
 from tests.unit.client.ledger.test_receipts import done
 from tests.unit.client.storage.test_books import bytes_after, state_after

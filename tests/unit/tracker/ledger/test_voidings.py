@@ -14,7 +14,7 @@ from axonp2p.ledger.entry import decode_entry
 from axonp2p.ledger.ledger_client import balances, hand_in, hand_in_voiding
 from axonp2p.ledger.log_messages import MOST_ENTRIES
 from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Voided, VoidingHandedIn, VoidingKept
-from axonp2p.training.checking.evidence import examine_voiding
+from axonp2p.training.verification.evidence import examine_voiding
 from axonp2p.wire.codec import encode
 from tests.fakes import key_of, make_receipt, sign_both
 from tests.laboratory.convictions import END, evidence_against, voiding_of

@@ -1,0 +1,310 @@
+"""Round after round, each attempted until its members agree: who takes part, who follows, who is left behind. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from axonp2p.errors import AxonError
+from axonp2p.jobs.sharding import assign
+from axonp2p.training.deadlines import Learnt, Patience, transfer_s
+from axonp2p.training.messages import RoundDone
+from axonp2p.training.plan import TrainPlan
+from axonp2p.training.round_messages import (
+    Action,
+    Chosen,
+    ProgressHeard,
+    RoundAccepted,
+    RoundRedone,
+    RoundReported,
+    SegmentHeard,
+)
+from axonp2p.training.rounds.attempt import Attempt, not_begun
+from axonp2p.training.rounds.blame import Blame, Mistakes
+from axonp2p.training.rounds.catching_up import COMES_S
+from axonp2p.training.rounds.keeping import Keeping
+from axonp2p.training.rounds.last_checks import LastChecks
+from axonp2p.training.rounds.roll import Roll
+from axonp2p.training.rounds.suspects import Pair
+from axonp2p.training.spot_checks.cases import Finished
+from axonp2p.training.spot_checks.desk import Checks
+from axonp2p.training.tuning.costs import ModelSize
+from axonp2p.training.tuning.measured import Measured
+
+MOST_STALLS = 2
+STUCK_S = 600.0
+"""A job is given up when nobody finishes a round, and nobody can be blamed, more often and for longer than this.
+
+Peers that all answer, and are all too slow, are most likely on a machine or behind a line that is busy for a while.
+"""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all parts of the coordinator's mind share."""
+
+    plan: TrainPlan
+    patience: Patience
+    roll: Roll
+    blame: Blame
+    say: Callable[[Action], None]
+    checks: Checks | None = None
+    """None: nothing is done again."""
+
+
+class Attempts:
+    """Those of one job, from the first round on."""
+
+    def __init__(self, job: Job, measured: Measured) -> None:
+        self._job = job
+        self._roll = job.roll
+        self._measured = measured
+        self._learnt = Learnt()
+        self._attempt: Attempt | None = None
+        self._shards: dict[int, list[int]] = {}
+        self._stalls = 0
+        self._round_began = 0.0
+        self._stuck = False
+        self._undecided = ""
+        self._model = (0, 0, 0)
+        self._keeping = Keeping(job.plan.keep_every, job.plan.rounds)
+        self.last_checks = LastChecks(job.checks, job.roll, job.say)
+        self.trained = False
+        """Whether all rounds are accepted."""
+
+    @property
+    def state(self) -> bytes | None:
+        """The last accepted state; None before the first round."""
+        return self._attempt.state if self._attempt else None
+
+    def begin(self, round: int, state: bytes, model: ModelSize, now: float) -> None:
+        """All members hold the state that this round begins with, of a model of this size."""
+        self._model = model
+        if round > self._job.plan.first_round:
+            # It is not on the client's disk, or was not when that forgot everything else.
+            for action in self._keeping.accepted(round - 1, state):
+                self._job.say(action)
+        self._begin_round(round, state, now)
+
+    def orders_are_out(self, now: float) -> None:
+        """What was said last reaches the members from now on."""
+        if self._attempt:
+            self._attempt.orders_are_out(now)
+
+    def kept(self, state: bytes) -> None:
+        """This state is on the client's disk: a round that waited for that may be accepted now."""
+        self.last_checks.book(self._keeping.kept(state))
+
+    def heard(self, event: ProgressHeard | RoundReported, now: float) -> str:
+        """A member's word of a round; gives what is wrong with it, if anything is."""
+        if self._attempt is None:
+            return not_begun(event)
+        if event.rank not in self._attempt.members:
+            return self._attempt.too_early(event)
+        return self._attempt.heard(event, self._job.plan.steps, now)
+
+    def segment(self, event: SegmentHeard, now: float) -> None:
+        """Steps of a member were done again by another."""
+        if self._job.checks:
+            found = self._job.checks.heard(event, self._roll.awake & set(self._roll.members), now)
+            if found.taken and self._attempt and event.rank in self._attempt.reports:
+                self.last_checks.helped[event.rank] += event.redone.flops  # else it is in the report that comes
+            self.last_checks.settle(found)
+
+    def ask_for_checks(self, now: float) -> None:
+        """Have somebody do again what is to be done again."""
+        if self._job.checks:
+            for action in self._job.checks.orders(self._roll.awake & set(self._roll.members), self._roll.present, now):
+                self._job.say(action)
+
+    def awaited_beside(self, blamed: Collection[int]) -> set[int]:
+        """Who has yet to come as far as those at which the task failed."""
+        return self._attempt.awaited_after(blamed) if self._attempt else set()
+
+    def why_give_up(self) -> AxonError | None:
+        """When rounds do not end."""
+        if self._attempt and self._undecided and not self._roll.too_few:
+            return self._attempt.undecided(self._undecided)
+        stuck = self._attempt and self._stuck and not self._roll.too_few
+        return self._attempt.never_ends(self._job.plan.first_attempt) if self._attempt and stuck else None
+
+    # --- time ---
+
+    def deadline(self) -> float:
+        """When somebody is late, or no longer waited for."""
+        assert self._attempt
+        if self._agreed():
+            return math.inf if self._keeping.full else self._attempt.agreed_at + COMES_S
+        paused = self._roll.pauses.paused(self._roll.members)
+        return self._attempt.deadline(self._learnt, self._job.patience, transfer_s(self._model[1]), paused)
+
+    def overdue(self, now: float, until: float) -> None:
+        """The deadline has come. Who is left behind may take until `until` to catch up."""
+        assert self._attempt
+        if self._agreed():
+            return
+        attempt, roll = self._attempt, self._roll
+        paused = roll.pauses.paused(roll.members)
+        late = attempt.late(self._learnt, now, paused)
+        if pair := attempt.apart(late, paused):
+            who = " and ".join(roll.names[rank] for rank in sorted(pair))
+            reason = f"{who} alone did not finish round {attempt.round + 1}, as if they did not reach each other"
+            if self._job.blame.links.part(pair, reason, roll.members):
+                roll.unsettled = reason
+                return
+        awake = late.keys() - paused.keys()
+        if awake and roll.needs(late) and attempt.wait_longer(now):
+            return
+        for rank in awake:
+            self._learnt.missed(rank, now - attempt.started)
+        roll.leave_behind(late, until)
+        if not late:
+            self._stalls += 1
+            self._stuck = self._stalls > MOST_STALLS and now - self._round_began >= STUCK_S
+            roll.unsettled = "no peer finished it in time"
+
+    def cut(self, pairs: dict[Pair, str]) -> None:
+        """These cannot reach each other any more: with other slices they need not."""
+        for pair, reason in pairs.items():
+            if self._attempt and pair & self._attempt.owners and pair <= self._attempt.members:
+                self._roll.unsettled = self._roll.unsettled or reason
+
+    # --- steps ---
+
+    def step(self, now: float) -> bool:
+        """Take one step if what was heard allows it; whether another one may follow."""
+        attempt, roll = self._attempt, self._roll
+        assert attempt
+        states = {attempt.reports[rank].state for rank in roll.members if rank in attempt.reports}
+        if not self._all_reported():
+            return bool(roll.unsettled) and self._again(now)
+        if len(states) == 1 and not attempt.spoilt:
+            return self._accept(attempt, next(iter(states)), now)
+        if roll.unsettled:
+            return self._again(now)
+        self._differ(attempt, now)
+        return True
+
+    def _differ(self, attempt: Attempt, now: float) -> None:
+        """All have reported, but not the same: some go, are left behind, or only own no slice when it is redone."""
+        roll, disputes = self._roll, self._job.blame.disputes
+        reports = {rank: attempt.reports[rank] for rank in roll.members}
+        members = sorted(attempt.members)
+        verdict = disputes.judge(reports, members, attempt.owners, roll.names, attempt.choice.rule)
+        roll.drop_all(verdict.gone)
+        attempt.spoilt = verdict.spoilt
+        self._undecided = verdict.undecided
+        if verdict.behind and len(roll.members) - len(verdict.behind) >= roll.least:
+            roll.leave_behind(verdict.behind, now + self._job.patience.start_s + transfer_s(self._model[1]))
+        elif verdict.behind:
+            self._undecided = next(iter(verdict.behind.values()))
+        roll.unsettled = roll.unsettled or verdict.redo
+
+    def _all_reported(self) -> bool:
+        return self._attempt is not None and self._attempt.reports.keys() >= set(self._roll.members)
+
+    def _agreed(self) -> bool:
+        assert self._attempt
+        states = {report.state for rank, report in self._attempt.reports.items() if rank in self._roll.members}
+        return self._all_reported() and len(states) == 1
+
+    def _again(self, now: float) -> bool:
+        attempt, roll = self._attempt, self._roll
+        assert attempt
+        if roll.all_stay():
+            number = attempt.number + 1 - self._job.plan.first_attempt
+            self._job.say(RoundRedone(attempt.round, number, roll.unsettled))
+            self._start(attempt.round, attempt.number + 1, attempt.state, now)
+        return True
+
+    def _accept(self, attempt: Attempt, state: bytes, now: float) -> bool:
+        attempt.agreed_at = min(attempt.agreed_at, now)
+        last = attempt.round + 1 >= self._job.plan.rounds
+        soon = self._roll.catching_up.comes_soon(attempt.state, state) and now < attempt.agreed_at + COMES_S
+        if (soon and not last) or self._keeping.full:
+            return False
+        self._stalls = 0
+        self._job.blame.disputes.round_ended()
+        self._learnt.note(attempt.took(), attempt.silence)
+        reports = {rank: attempt.reports[rank] for rank in self._roll.members}
+        finished = self._finished(attempt, reports)
+        breaches = self._job.checks.breaches(finished) if self._job.checks else {}
+        reports = {rank: report for rank, report in reports.items() if rank not in breaches}
+        self._job.say(RoundAccepted(attempt.round, reports, state))
+        for action in self._keeping.accepted(attempt.round, state):
+            self._job.say(action)
+        self._roll.drop_all({rank: f"it broke the protocol: {reason}" for rank, reason in breaches.items()})
+        if self._job.checks:
+            for drawn in self._job.checks.draw(replace(finished, reports=reports)):
+                self._job.say(drawn)
+        stale = self._measured.round(reports)
+        if len(reports) - len(stale) >= self._roll.least:
+            self._roll.drop_all(stale)
+        self._roll.drop_all(self._roll.catching_up.round_ended(now))
+        self._begin_round(attempt.round + 1, state, now)
+        return True
+
+    def _finished(self, attempt: Attempt, reports: dict[int, RoundDone]) -> Finished:
+        choice = attempt.choice
+        return Finished(
+            round=attempt.round,
+            attempt=attempt.number,
+            every=attempt.mark_every,
+            exchanges=-(-self._job.plan.steps // choice.exchange_every),
+            alike=not choice.overlap,
+            shards=attempt.shards,
+            reports=reports,
+            unsigned=attempt.unsigned,
+            unheard=attempt.members - attempt.reports.keys(),
+            seconds=max(attempt.took().values()),
+            upload={rank: self._measured.upload(rank) for rank in reports},
+        )
+
+    def _begin_round(self, round: int, state: bytes, now: float) -> None:
+        self._job.blame.mistakes = Mistakes()
+        if round >= self._job.plan.rounds:
+            self.trained = True
+            self.last_checks.begin(state, now)
+        elif self._roll.all_stay():
+            self._round_began = now
+            self._start(round, self._job.plan.first_attempt, state, now)
+
+    def _start(self, round: int, number: int, state: bytes, now: float) -> None:
+        job, roll, links = self._job, self._roll, self._job.blame.links
+        roll.unsettled = ""
+        roll.let_in(state, job.plan.shards, round)
+        roll.drop_all(links.in_the_way(roll.members, roll.catching_up.awake))
+        if roll.too_few:
+            return
+        roll.unsettled = ""
+        fetch = roll.catching_up.follow(state, roll.awake & set(roll.members))
+        following = roll.catching_up.following
+        cut = links.cut(roll.members, following)
+        cut += job.blame.disputes.not_owners(roll.members, cut)
+        choice, changed = self._measured.choose(self._model, roll.members, len(following), round, cut)
+        before = self._attempt
+        others = before is not None and (before.members, before.listeners) != (
+            frozenset(roll.members),
+            sorted(following),
+        )
+        if changed or others:
+            self._learnt.terms_changed()
+        if changed:
+            job.say(Chosen(round, choice))
+        self.last_checks.helped.clear()
+        self._attempt = Attempt(round, number, state, now, choice, following, self._stalls)
+        self._shards = assign(job.plan.shards, roll.members, before=self._shards)
+        roll.tell_members()
+        every = self._mark_every(choice.exchange_every)
+        for action in [*fetch, *self._attempt.orders(self._shards, job.plan, every)]:
+            job.say(action)
+
+    def _mark_every(self, exchange_every: int) -> int:
+        checks = self._job.checks
+        if checks is None:
+            return 0
+        cut = checks.cut(self._model[1], exchange_every, len(self._roll.members))
+        for action in checks.off(cut.why_not):
+            self._job.say(action)
+        return cut.every

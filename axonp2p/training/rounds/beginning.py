@@ -1,0 +1,136 @@
+"""What comes before the first round: every member has the same model, and holds the same state. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from axonp2p.training.deadlines import Patience, transfer_s
+from axonp2p.training.messages import Prepared
+from axonp2p.training.plan import TrainPlan
+from axonp2p.training.round_messages import Action, GoesOn, MemberReady, StateAdoptedBy
+from axonp2p.training.rounds.agreement import Agreement, majority, odd_size, size_of
+from axonp2p.training.rounds.catching_up import prepare_order
+from axonp2p.training.tuning.costs import ModelSize
+
+
+class Beginning:
+    """What was heard of models and first states."""
+
+    def __init__(self, plan: TrainPlan, patience: Patience, now: float) -> None:
+        self._plan = plan
+        self._patience = patience
+        self._prepared: dict[int, Prepared] = {}
+        self._agreement: Agreement | None = None
+        self._model: ModelSize | None = None
+        self.first_round = plan.first_round
+        """Where the job goes on; known once all models are built."""
+        self.deadline = now + patience.start_s
+
+    def orders(self, members: Collection[int]) -> list[Action]:
+        """The first thing that workers are told."""
+        return [prepare_order(self._plan, rank) for rank in members]
+
+    def heard(self, event: MemberReady | StateAdoptedBy, members: Collection[int], now: float) -> str:
+        """A member has built its model, or taken a state over; gives what is wrong with it, if anything is."""
+        if isinstance(event, MemberReady):
+            same = self._prepared.setdefault(event.rank, event.prepared) == event.prepared
+            return "" if same else "it prepared twice"
+        if self._agreement is None or not self._agreement.adopted(event.rank, event.state):
+            return "it took over a state that it was not given"
+        self.wait_longer(members, now)
+        return ""
+
+    def odd_models(self, members: Collection[int]) -> dict[int, str]:
+        """Whose model has another size than most, and how so: no state of the others fits it."""
+        models = {rank: size_of(self._prepared[rank]) for rank in members}
+        usual = majority(models)
+        return {rank: odd_size(model, usual) for rank, model in models.items() if model != usual}
+
+    def agree(self, members: Collection[int], now: float) -> None:
+        """All models are built: decide which state is the first."""
+        self._agree(members)
+        self.wait_longer(members, now)
+
+    def _agree(self, members: Collection[int]) -> None:
+        first = self._prepared[min(members)]
+        self._model = size_of(first)
+        goal = self._furthest(members)
+        # Who holds it as its candidate holds it.
+        states = {rank: self._held(rank, goal) for rank in members}
+        self._agreement = Agreement(states, goal)
+
+    def _furthest(self, members: Collection[int]) -> bytes | None:
+        """The newest state that somebody holds of those that the job had come to, or the one that the client has."""
+        for done in self._plan.later:
+            if any(self._held(rank, done.state) == done.state for rank in members):
+                self.first_round = done.rounds
+                return done.state
+        self.first_round = self._plan.first_round
+        return self._plan.start_state
+
+    def _held(self, rank: int, goal: bytes | None) -> bytes:
+        prepared = self._prepared[rank]
+        return prepared.candidate if goal is not None and prepared.candidate == goal else prepared.state
+
+    def goes_on(self, members: Collection[int]) -> list[Action]:
+        """What a job that had a coordinator before goes on from."""
+        assert self._agreement
+        if not self._plan.life:
+            return []
+        lacking = self._agreement.lacking(members)
+        holders = [rank for rank in sorted(members) if rank not in lacking]
+        return [GoesOn(self.first_round, self._agreement.goal, holders if self.first_round else [])]
+
+    def is_loading(self, rank: int) -> bool:
+        """Whether it has not said yet that its model is built."""
+        return rank not in self._prepared
+
+    def agreed_state(self, members: Collection[int]) -> bytes | None:
+        """The state that all hold now; None while somebody lacks it."""
+        if self._agreement is None or self._agreement.lacking(members):
+            return None
+        return self._agreement.goal
+
+    @property
+    def model(self) -> ModelSize | None:
+        """The size of the model that the members agreed on."""
+        return self._model
+
+    def transfer_orders(self, members: Collection[int], paused: Collection[int] = ()) -> list[Action]:
+        """What has still to be said so that all come to hold it."""
+        if self._agreement is None:
+            return []
+        said: list[Action] = []
+        if self.first_round > self._plan.first_round and len(self._agreement.lacking(members)) == len(members):
+            # All who held it are gone, and the client has an older one.
+            self._agree(members)
+            said += self.goes_on(members)
+        return [*said, *self._agreement.orders(members, paused)]
+
+    def awaited(self, members: Collection[int]) -> dict[int, str]:
+        """Who is waited for, and what it has not done yet."""
+        if self._agreement is not None:
+            return dict.fromkeys(self._agreement.lacking(members), "it did not take over the first state in time")
+        missing = (rank for rank in members if rank not in self._prepared)
+        return dict.fromkeys(missing, "it did not load the task and build its model in time")
+
+    def late(self, members: Collection[int], paused: Collection[int]) -> dict[int, str]:
+        """Who keeps the others waiting, and how. Whom only paused members could send the state is not to blame."""
+        late = self.awaited(members)
+        if self._agreement is not None:
+            for rank in list(late):
+                senders = [sender for sender in self._agreement.senders_to(rank) if sender in members]
+                if senders and rank not in paused and set(senders) <= set(paused):
+                    del late[rank]
+                    late |= dict.fromkeys(senders, "it did not pass the first state on in time")
+        return late
+
+    def transfer_s(self, members: Collection[int]) -> float:
+        """Seconds that one exchange of the model may take, or the way of a state."""
+        known = (self._prepared[rank].values for rank in members if rank in self._prepared)
+        return max((transfer_s(values) for values in known), default=0.0)
+
+    def wait_longer(self, members: Collection[int], now: float) -> None:
+        """From now on there is time again for each state that has still to be passed on."""
+        lacking = len(self._agreement.lacking(members)) if self._agreement else 0
+        self.deadline = now + self._patience.start_s + lacking * self.transfer_s(members)

@@ -1,0 +1,1 @@
+"""States and files in pieces, between members and the client."""

@@ -1,0 +1,1 @@
+"""What follows from redone steps, and evidence that anybody can examine. Pure."""

@@ -1,0 +1,51 @@
+"""What a member asks of the worker around it, besides `Work` for its trainer. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from axonp2p.errors import PeerMisbehaved
+from axonp2p.training.messages import BetweenMembers, FromWorkerTraining, StartRound
+from axonp2p.training.trainer.legs import Work
+
+
+@dataclass(frozen=True)
+class Report:
+    """Say something to the coordinator."""
+
+    message: FromWorkerTraining
+    payload: bytes | memoryview = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True)
+class Tell:
+    """Say something to a member."""
+
+    rank: int
+    message: BetweenMembers
+    payload: bytes | memoryview = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True)
+class Unsay:
+    """Forget what still waits to be told and is useless once this round has begun."""
+
+    start: StartRound
+
+
+@dataclass(frozen=True)
+class NotTaken:
+    """What a member has said was refused, and has changed nothing."""
+
+    sender: int
+    error: PeerMisbehaved
+
+
+def tell_each(what: Iterable[tuple[int, BetweenMembers]]) -> Iterator[Tell]:
+    """Say to each rank what is for it."""
+    for rank, message in what:
+        yield Tell(rank, message)
+
+
+Action = Report | Tell | Unsay | NotTaken | Work

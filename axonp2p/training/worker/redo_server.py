@@ -1,0 +1,256 @@
+"""Steps of others are taken again in a process of their own, so that nothing of it touches this member's training.
+
+    worker --fork, before its first thread--> server: torch, and from the first order on the task's model, unused
+    server --fork, for each order-----------> one redo, which answers and ends
+
+A task may keep state wherever Python lets it: in `self`, in globals, caches, closures and hooks, in libraries, in
+generators of chance, in files. Copies of what we know of would miss some of it. A process forgets all of it at its end,
+and a fork of one that has taken no step yet begins each redo in the same state. What a process shares with others is
+files: a redo has an empty folder of its own as working and temporary folder, and may write nowhere else.
+
+The server never has a second thread, nor lets torch use one, since neither survives a fork.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import resource
+import select
+import shutil
+import signal
+import socket
+import struct
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import torch
+
+from axonp2p.errors import AxonError, PeerMisbehaved, TaskMistake
+from axonp2p.sandbox.landlock import write_only_below
+from axonp2p.training.messages import Prepare, RedoSegment, SegmentRedone
+from axonp2p.training.trainer.local_trainer import LocalTrainer, redone
+from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.training_thread import Redoing
+from axonp2p.training.worker import warm_up
+from axonp2p.wire.codec import Message, decode_as, encode
+from axonp2p.wire.frame import HEADER_LIMIT
+
+LONGEST_S = 600.0
+"""Whatever takes longer is ended, and cannot be done: this member's own training waits for it."""
+MOST_KEPT_VALUES = 4_000_000
+"""While a model is as small as this, the server holds one of its own, and what the task imports."""
+_POLL_S = 0.1
+_LENGTH = struct.Struct(">I")
+
+
+class Again(Message, frozen=True):
+    """What a redo needs to know, beside the bytes from which its steps begin."""
+
+    bundle: Annotated[str, msgspec.Meta(max_length=4096)]
+    prepare: Prepare
+    order: RedoSegment
+    size: Annotated[int, msgspec.Meta(ge=0, le=2**34)]
+    """Bytes from which its steps begin."""
+    keep: bool
+    """Whether the server may hold a model of its own from now on."""
+    flops: Annotated[
+        dict[Annotated[str, msgspec.Meta(max_length=4096)], Annotated[int, msgspec.Meta(ge=0, le=2**62)]],
+        msgspec.Meta(max_length=4096),
+    ]
+    """Operations of a step, by shape of batch, as far as they were counted (`FlopCounts.known`)."""
+
+
+class RedoServer:
+    """The worker's end. To be made before the worker has a second thread; `cores`: threads of a redo."""
+
+    def __init__(self, cores: int) -> None:
+        ours, theirs = socket.socketpair()
+        gc.freeze()  # a collection in either process would copy the pages that both share
+        self._pid = os.fork()
+        if not self._pid:
+            _end_with(lambda: _serve(_alone_with(theirs), cores))
+        theirs.close()
+        self._server = ours
+
+    def for_job(self, bundle: Path, prepare: Prepare) -> Redoing:
+        """What takes steps of this job again."""
+
+        def redo(
+            order: RedoSegment, start: memoryview, trainer: LocalTrainer, wanted: Callable[[], bool]
+        ) -> SegmentRedone | None:
+            keep = trainer.layout.values <= MOST_KEPT_VALUES
+            again = Again(
+                bundle=str(bundle), prepare=prepare, order=order, size=len(start), keep=keep, flops=trainer.flops
+            )
+            return self._redo(again, start, wanted)
+
+        return redo
+
+    def _redo(self, again: Again, start: memoryview, wanted: Callable[[], bool]) -> SegmentRedone | None:
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs:
+                head = encode(again)
+                if len(head) > HEADER_LIMIT:
+                    head = encode(msgspec.structs.replace(again, flops={}))
+                with contextlib.suppress(OSError):  # a server that died shows as an end of the answer
+                    socket.send_fds(self._server, [_LENGTH.pack(len(head)) + head], [theirs.fileno()])
+            answer = _Patient(ours, wanted)
+            try:
+                answer.send(start)
+                (length,) = _LENGTH.unpack(answer.take(_LENGTH.size))
+                return decode_as(answer.take(min(length, HEADER_LIMIT)), SegmentRedone, HEADER_LIMIT)
+            except (OSError, EOFError, PeerMisbehaved):
+                print(f"steps of member {again.order.of} again: their process came to nothing", file=sys.stderr)
+                return redone(again.order, failed="cannot be done")
+            except _NotWanted:
+                return None
+
+    def close(self) -> None:
+        """End the server, and what it does."""
+        self._server.close()
+        os.kill(self._pid, signal.SIGKILL)
+        os.waitpid(self._pid, 0)
+
+
+class _NotWanted(Exception):
+    pass
+
+
+class _Patient:
+    """One redo's socket, given up when nobody wants its answer any more."""
+
+    def __init__(self, connection: socket.socket, wanted: Callable[[], bool]) -> None:
+        connection.settimeout(_POLL_S)
+        self._connection, self._wanted = connection, wanted
+        self._until = time.monotonic() + LONGEST_S
+
+    def send(self, data: memoryview) -> None:
+        while len(data):
+            with contextlib.suppress(TimeoutError):
+                data = data[self._connection.send(data) :]
+                continue
+            self._go_on()
+
+    def take(self, count: int) -> bytes:
+        taken = bytearray()
+        while len(taken) < count:
+            with contextlib.suppress(TimeoutError):
+                part = self._connection.recv(count - len(taken))
+                if not part:
+                    raise EOFError
+                taken += part
+                continue
+            self._go_on()
+        return bytes(taken)
+
+    def _go_on(self) -> None:
+        if not self._wanted():
+            raise _NotWanted
+        if time.monotonic() > self._until:
+            raise EOFError
+
+
+# --- the server, and what it forks ---
+
+
+def _alone_with(connection: socket.socket) -> socket.socket:
+    """Leave everything else to the worker: its channel above all, whose end must be seen when the worker ends."""
+    mine = socket.socket(fileno=os.dup2(connection.detach(), 3, inheritable=False))
+    os.closerange(4, 65536)
+    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # others may lie on descriptors that are closed now
+    return mine
+
+
+def _serve(worker: socket.socket, cores: int) -> None:
+    torch.set_num_threads(1)
+    trainer: LocalTrainer | None = None
+    while True:
+        head, descriptors, _, _ = socket.recv_fds(worker, _LENGTH.size, 1)
+        if not head:
+            return
+        (length,) = _LENGTH.unpack(head)
+        again = decode_as(worker.recv(length, socket.MSG_WAITALL), Again, HEADER_LIMIT)
+        if again.keep and trainer is None:
+            # What goes wrong here goes wrong in the redo again, which tells it.
+            with contextlib.suppress(AxonError):
+                trainer = _trainer_for(again)
+        with socket.socket(fileno=descriptors[0]) as connection:
+            _watch_one(again, connection, trainer, cores)
+
+
+def _watch_one(again: Again, connection: socket.socket, trainer: LocalTrainer | None, cores: int) -> None:
+    """Fork one redo, and end it when nobody waits for it any more."""
+    folder = tempfile.mkdtemp(prefix="redo-")
+    lives, dies = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.close(lives)
+        _end_with(lambda: _redo(again, connection, trainer, cores, folder))
+    os.close(dies)
+    watched = select.poll()
+    watched.register(lives, select.POLLHUP)
+    watched.register(connection, select.POLLRDHUP | select.POLLHUP)
+    watched.poll()
+    os.kill(pid, signal.SIGKILL)  # until it was waited for, the number is its own
+    os.waitpid(pid, 0)
+    os.close(lives)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _redo(again: Again, connection: socket.socket, trainer: LocalTrainer | None, cores: int, folder: str) -> None:
+    warm_up.use_threads(cores)
+    _keep_to(folder)
+    start = bytearray(again.size)
+    view = memoryview(start)
+    while len(view):
+        taken = connection.recv_into(view)
+        if not taken:
+            return
+        view = view[taken:]
+    order = again.order
+    try:
+        message = (trainer or _trainer_for(again)).redo(order, memoryview(start), again.flops)
+    except PeerMisbehaved as error:
+        print(f"from member {order.of}, not taken: {error.message}", file=sys.stderr)
+        message = redone(order, failed="other bytes")
+    except TaskMistake as mistake:
+        print(f"steps of member {order.of} again: {mistake.message} failed:\n{mistake.cause}", file=sys.stderr)
+        message = redone(order, failed="cannot be done")
+    answer = encode(message)
+    connection.sendall(_LENGTH.pack(len(answer)) + answer)
+
+
+def _trainer_for(again: Again) -> LocalTrainer:
+    return LocalTrainer(Task(Path(again.bundle), again.prepare.task), again.prepare)
+
+
+def _keep_to(folder: str) -> None:
+    """Work in this folder, and write nowhere else: other files are those of this member's training."""
+    os.chdir(folder)
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    if not write_only_below(folder):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # then it writes nothing at all
+
+
+def _end_with(run: Callable[[], None]) -> None:
+    """The whole life of a process that was forked: nothing of the one that it is a fork of is gone on with."""
+    code = 1
+    try:
+        run()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)

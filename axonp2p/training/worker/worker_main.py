@@ -1,0 +1,74 @@
+"""The program in the sandbox: `python -s -P -m axonp2p.training.worker.worker_main FD`.
+
+It lays its limits on itself, then loads torch and touches what is slow the first time, so that all of this is done
+while the bundle still travels.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+from pathlib import Path
+
+from axonp2p.errors import AxonError, MalformedMessage, Unreachable
+from axonp2p.sandbox.inside import Inside, apply_limits
+from axonp2p.sandbox.messages import Start, Started
+from axonp2p.training.worker.late_compiler import load_late
+
+BUNDLE = Path("/job")
+
+# Busy machines: OpenMP's threads must sleep when they wait for each other, not spin (measured: 100 times slower).
+_OPENMP = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
+
+
+def main() -> None:
+    """Run until the daemon closes the channel. Exit code 3 when what it said made no sense."""
+    # The job's log is read while the job runs.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True, errors="replace")
+    inside = Inside(int(sys.argv[1]))
+    try:
+        serve(inside, BUNDLE)
+    except Unreachable:
+        return
+    except AxonError as error:
+        print(f"the worker ends: {error.message}", file=sys.stderr)
+        raise SystemExit(3) from None
+
+
+def serve(inside: Inside, bundle: Path) -> None:
+    """Start up, then work. Ends by raising what ended the channel, or `MalformedMessage`."""
+    start, _ = inside.receive()
+    if not isinstance(start, Start):
+        raise MalformedMessage(f"{type(start).__name__} before Start")
+    apply_limits(start)
+    prepare_torch(start.cores)
+
+    from axonp2p.training.worker.mailbox import Mailbox
+    from axonp2p.training.worker.redo_server import RedoServer
+    from axonp2p.training.worker.warm_up import use_threads, warm_up
+    from axonp2p.training.worker.worker import FromTrainer, Worker
+
+    warm_up()
+    redo_server = RedoServer(start.cores)
+    use_threads(start.cores)
+    mailbox: Mailbox[FromTrainer] = Mailbox(inside)
+    mailbox.open()
+    mailbox.say(Started())
+    try:
+        Worker(mailbox, bundle, time.monotonic, redo_server.for_job).run()
+    finally:
+        mailbox.flush()
+
+
+def prepare_torch(cores: int) -> None:
+    """What it finds when it is imported: how many threads it may have, and no compiler yet."""
+    os.environ.update(_OPENMP, OMP_NUM_THREADS=str(cores))
+    load_late()
+
+
+if __name__ == "__main__":
+    main()

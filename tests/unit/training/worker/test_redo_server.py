@@ -1,0 +1,127 @@
+"""The process in which steps are taken again: it answers, or its end is an answer, and it leaves this one as it was."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import numpy
+import pytest
+import torch
+
+from axonp2p.training.trainer.local_trainer import LocalTrainer, Verdict
+from axonp2p.training.trainer.task import Task
+from axonp2p.training.worker.redo_server import RedoServer
+from tests.unit.training.trainer.test_local_trainer import TASK
+from tests.unit.training.worker.test_redo import legs, order, segments, trainer
+
+DIES = TASK.replace("    def loss(", "    def loss(self, model, batch):\n        import os; os._exit(7)\n    def lost(")
+HANGS = TASK.replace(
+    "    def loss(", "    def loss(self, model, batch):\n        import time; time.sleep(600)\n    def lost("
+)
+
+
+@pytest.fixture
+def server():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    server = RedoServer(1)
+    yield server
+    server.close()
+    torch.set_num_threads(threads)
+
+
+def segment(made):
+    return next(segments(order(), next(legs(made, order())).places))
+
+
+@pytest.mark.parametrize("most_kept", [0, 10**9])
+def test_it_comes_to_the_same_end_as_often_as_it_is_asked_and_no_chance_is_drawn_here(
+    server, tmp_path, monkeypatch, most_kept
+):
+    monkeypatch.setattr("axonp2p.training.worker.redo_server.MOST_KEPT_VALUES", most_kept)
+    made = trainer(tmp_path)
+    wanted, data, end = segment(made)
+    chance = torch.get_rng_state(), random.getstate(), numpy.random.get_state()[1].tolist()
+    redo = server.for_job(tmp_path, made._prepare)
+    for _ in range(3):
+        assert redo(wanted, data, made, lambda: True).end == end
+    assert torch.equal(chance[0], torch.get_rng_state())
+    assert chance[1:] == (random.getstate(), numpy.random.get_state()[1].tolist())
+
+
+def test_other_bytes_and_a_process_that_dies_are_answers_and_the_next_one_is_asked_as_before(server, tmp_path):
+    made = trainer(tmp_path)
+    wanted, data, end = segment(made)
+    (tmp_path / "dies").mkdir()
+    (tmp_path / "dies" / "task.py").write_text(DIES)
+    assert server.for_job(tmp_path / "dies", made._prepare)(wanted, data, made, lambda: True).failed == "cannot be done"
+    other = RedoServer(1)
+    redo = other.for_job(tmp_path, made._prepare)
+    assert redo(wanted, memoryview(b"nothing"), made, lambda: True).failed == "other bytes"
+    assert redo(wanted, data, made, lambda: True).end == end
+    other.close()
+    assert redo(wanted, data, made, lambda: True).failed == "cannot be done"
+
+
+def test_what_is_not_wanted_any_more_is_ended_at_once(server, tmp_path):
+    made = trainer(tmp_path)
+    wanted, data, _ = segment(made)
+    (tmp_path / "hangs").mkdir()
+    (tmp_path / "hangs" / "task.py").write_text(HANGS)
+    redo = server.for_job(tmp_path / "hangs", made._prepare)
+    for _ in range(2):  # the second one waits for nothing of the first
+        looks = iter([True, True, False])
+        assert redo(wanted, data, made, lambda looks=looks: next(looks)) is None
+
+
+def test_its_files_are_its_own(server, tmp_path):
+    text = TASK.replace(
+        "    def loss(",
+        "    def loss(self, model, batch):\n"
+        "        import os, tempfile\n"
+        "        assert os.listdir() == [] and os.getcwd() == tempfile.gettempdir()\n"
+        "        open('mine', 'w').close(); os.remove('mine')\n"
+        "        try:\n"
+        f"            open('{tmp_path}/yours', 'w').write('x')\n"
+        "        except OSError:\n"
+        "            pass\n"
+        "        return self.lost(model, batch)\n"
+        "    def lost(",
+    )
+    made = trainer(tmp_path)
+    wanted, data, end = segment(made)
+    (tmp_path / "task.py").write_text(text)
+    assert server.for_job(tmp_path, made._prepare)(wanted, data, made, lambda: True).end == end
+    assert not os.path.exists(tmp_path / "yours")
+
+
+def test_models_that_grow_and_optimisers_that_keep_no_state_dict_are_the_tasks_mistakes(tmp_path):
+    from axonp2p.errors import TaskMistake
+
+    grows = TASK.replace("    def loss(", "    def loss(self, model, batch):\n"
+        "        model.register_buffer('more', torch.zeros(3))\n"
+        "        return self.lost(model, batch)\n    def lost(")  # fmt: skip
+    made = trainer(tmp_path, grows)
+    made.begin(order())
+    with pytest.raises(TaskMistake, match="local steps"):
+        made.leg(made.first_state().weights, lambda *_: Verdict.GO_ON)
+    bare = TASK + (
+        "    def optimizer(self, model):\n"
+        "        class Bare(torch.optim.SGD):\n"
+        "            def state_dict(self):\n"
+        "                return {}\n"
+        "        return Bare(model.parameters(), lr=0.1)\n"
+    )
+    (tmp_path / "task.py").write_text(bare)
+    with pytest.raises(TaskMistake, match=r"optimizer\(\)"):
+        LocalTrainer(Task(tmp_path, "task.py"), made._prepare)
+
+
+def test_a_leg_that_changes_no_weight_is_seen(tmp_path):
+    made = trainer(
+        tmp_path, TASK + "    def optimizer(self, model):\n        return torch.optim.SGD(model.parameters(), lr=0.0)\n"
+    )
+    still = next(legs(made, order()))
+    assert not still.moved
+    assert next(legs(trainer(tmp_path), order())).moved
