@@ -17,7 +17,7 @@ from axonp2p.training.trainer.plain_run import PlainRun
 from axonp2p.training.trainer.task import Task
 from tests.unit.training.member_swarm import start_round
 
-DIGITS = Path(__file__).parent.parent.parent.parent / "examples" / "digits"
+DIGITS = Path(__file__).parents[4] / "examples" / "digits"
 MEMBERS = [0, 1, 2, 3]
 
 

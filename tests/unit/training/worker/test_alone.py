@@ -13,7 +13,7 @@ import torch
 
 from axonp2p.training.worker import alone
 
-ROOT = Path(__file__).parent.parent.parent.parent
+ROOT = Path(__file__).parents[4]
 DIGITS = ROOT / "examples" / "digits"
 
 
