@@ -18,7 +18,7 @@ from axonp2p.identity.peer_id import short
 from axonp2p.logs import get_logger
 from axonp2p.peers.capability import Capability
 from axonp2p.sandbox.child import why_no_sandbox
-from axonp2p.sandbox.worker_group import own_territory
+from axonp2p.sandbox.watch.worker_group import own_territory
 from axonp2p.settings import PeerSettings
 from axonp2p.supervision import keep_up
 from axonp2p.table.dht.lan import own_hosts
@@ -27,11 +27,11 @@ from axonp2p.table.tracker_file import read_health
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.address import parse_listen
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.http_replies import add_ping
-from axonp2p.transport.listener import Listener
+from axonp2p.transport.http.http_replies import add_ping
 from axonp2p.transport.relay.choice import RelayChoice
-from axonp2p.transport.relay.limits import limits_of
 from axonp2p.transport.relay.server import RelayServer
+from axonp2p.transport.sessions.listener import Listener
+from axonp2p.transport.tunnel.limits import limits_of
 from peer_daemon.announcing.announce_rota import Rota
 from peer_daemon.announcing.announcer import Announcer, Hearers
 from peer_daemon.announcing.own_row import OwnRow, lasting_row

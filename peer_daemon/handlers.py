@@ -13,9 +13,9 @@ from axonp2p.logs import get_logger
 from axonp2p.plain_text import plural
 from axonp2p.reservation.token import Caller
 from axonp2p.transport.messages import JoinMesh
-from axonp2p.transport.relay.messages import RegisterAtRelay
 from axonp2p.transport.relay.server import RelayServer
-from axonp2p.transport.session import Session
+from axonp2p.transport.sessions.session import Session
+from axonp2p.transport.tunnel.messages import RegisterAtRelay
 from peer_daemon.execution.job_runner import JobRunner
 from peer_daemon.execution.memory import give_back
 from peer_daemon.execution.workplace import Workplace

@@ -25,11 +25,11 @@ from axonp2p.table.records import LEAST_AGAIN_S, MOST_AGAIN_S, MOST_VOUCHED, Row
 from axonp2p.table.slots import Slots
 from axonp2p.transport.address import PinnedAddress, parse_listen, split_host_port
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.listener import Listener
-from axonp2p.transport.rate_limit import RateLimit
+from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.relay.door import RelayDoor
-from axonp2p.transport.relay.limits import limits_of
 from axonp2p.transport.relay.server import RelayServer
+from axonp2p.transport.sessions.listener import Listener
+from axonp2p.transport.tunnel.limits import limits_of
 from axonp2p.wire.envelope import Signed
 from tracker.api.log_routes import LogRoutes
 from tracker.api.metrics import Metrics

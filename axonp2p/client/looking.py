@@ -25,7 +25,7 @@ from axonp2p.table.records import LONGEST_LIFE_S, MOST_ROWS, Row
 from axonp2p.table.shared_table import SharedTable
 from axonp2p.table.sightings import SeenRow, SourceAnswer
 from axonp2p.table.tracker_lines import TrackerLines
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 
 

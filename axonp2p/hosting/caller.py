@@ -29,9 +29,9 @@ from axonp2p.hosting.messages import (
     TellJob,
 )
 from axonp2p.identity.keys import PrivateKey
-from axonp2p.transport.dialer import dial
-from axonp2p.transport.http_caller import HttpCaller
-from axonp2p.transport.session import Session
+from axonp2p.transport.http.http_caller import HttpCaller
+from axonp2p.transport.sessions.dialer import dial
+from axonp2p.transport.sessions.session import Session
 from axonp2p.transport.ways import Place
 from axonp2p.wire.codec import Message
 

@@ -34,8 +34,8 @@ from axonp2p.hosting.messages import (
 from axonp2p.hosting.tending import Tending
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.spec import read_spec, with_peers
-from axonp2p.transport.http_replies import reply
-from axonp2p.transport.session import Session
+from axonp2p.transport.http.http_replies import reply
+from axonp2p.transport.sessions.session import Session
 
 SILENT_S = 120.0
 """A client that says nothing for so long is gone."""

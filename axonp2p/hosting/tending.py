@@ -19,7 +19,7 @@ from axonp2p.identity.peer_id import short
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.logs import get_logger
 from axonp2p.supervision import keep_up
-from axonp2p.transport.rate_limit import RateLimit
+from axonp2p.transport.flow.rate_limit import RateLimit
 
 log = get_logger(__name__)
 

@@ -35,7 +35,7 @@ import msgspec
 from axonp2p.blobs.messages import BlobGot, BlobHave, BlobLie, BlobManifest, BlobPiece
 from axonp2p.identity.keys import SIGNATURE_BYTES
 from axonp2p.transport.messages import JoinMesh, Refusal, Text, Uuid
-from axonp2p.transport.relay.messages import RegisterAtRelay
+from axonp2p.transport.tunnel.messages import RegisterAtRelay
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import EncodedEnvelope
 from axonp2p.wire.frame import PAYLOAD_LIMIT

@@ -16,7 +16,7 @@ from axonp2p.ledger.receipt import (
     ReceiptsKept,
 )
 from axonp2p.ledger.voiding import VOIDING_KEPT_LIMIT, VoidingHandedIn, VoidingKept
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 
 RECEIPTS_PATH = "/v1/receipts"
 VOIDINGS_PATH = "/v1/voidings"

@@ -29,7 +29,7 @@ from axonp2p.ledger.log_messages import (
 from axonp2p.ledger.merkle import HASH_BYTES, is_included, leaf_hash
 from axonp2p.ledger.tree_head import ConsistencyProof, open_head
 from axonp2p.ledger.voiding import VOIDING_LIMIT, EvidenceAsked, EvidenceTold
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.wire.envelope import Signed
 
 HEADS_PATH = "/v1/heads"

@@ -16,7 +16,7 @@ from axonp2p.ledger.log_messages import HeadsTold
 from axonp2p.ledger.tree_head import TreeHead, open_head, why_shrunk
 from axonp2p.ledger.watched_logs import WATCHED_LIMIT, ProofWanted, WatchedLogs
 from axonp2p.supervision import one_look
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.wire.envelope import Signed
 
 FILE = "logs-seen"

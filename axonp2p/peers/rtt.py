@@ -15,7 +15,7 @@ from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.peers.selection import Distance
 from axonp2p.transport.dial_policy import NO_ADDRESS, DialPolicy
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.ways import Way, Whereabouts, patience, ways_to
 
 PINGS = 3

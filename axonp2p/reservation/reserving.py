@@ -9,7 +9,7 @@ from axonp2p.errors import PeerMisbehaved
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.reservation.token import Reserved, ReserveRequest, Token
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed, open_signed, sign
 
 RESERVE_PATH = "/v1/reserve"

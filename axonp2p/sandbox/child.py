@@ -15,20 +15,20 @@ from pathlib import Path
 
 from axonp2p.errors import SandboxMissing
 from axonp2p.sandbox.channel import WorkerChannel
-from axonp2p.sandbox.command_line import Descriptors, bubblewrap_command
-from axonp2p.sandbox.diagnosis import Kernel, why_it_failed
-from axonp2p.sandbox.ending import Circumstances, ending
 from axonp2p.sandbox.environment import closed_to_others, find_environment
-from axonp2p.sandbox.first_process import FirstProcess
 from axonp2p.sandbox.launch import Launched, find_bubblewrap, launch, made_up_files
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.log import READ_AT_ONCE, BoundedLog, LogPace
-from axonp2p.sandbox.priority import processors_taken
-from axonp2p.sandbox.processors import processors_for
-from axonp2p.sandbox.seccomp import filter_program, open_filter
-from axonp2p.sandbox.step_down import choose_user
-from axonp2p.sandbox.watch import Watch
-from axonp2p.sandbox.worker_group import WorkerGroup, own_territory
+from axonp2p.sandbox.walls.command_line import Descriptors, bubblewrap_command
+from axonp2p.sandbox.walls.diagnosis import Kernel, why_it_failed
+from axonp2p.sandbox.walls.seccomp import filter_program, open_filter
+from axonp2p.sandbox.walls.step_down import choose_user
+from axonp2p.sandbox.watch.ending import Circumstances, ending
+from axonp2p.sandbox.watch.first_process import FirstProcess
+from axonp2p.sandbox.watch.priority import processors_taken
+from axonp2p.sandbox.watch.processors import processors_for
+from axonp2p.sandbox.watch.watcher import Watch
+from axonp2p.sandbox.watch.worker_group import WorkerGroup, own_territory
 
 LOG_TAIL = 4000
 """Characters of the log that the end of a worker carries."""

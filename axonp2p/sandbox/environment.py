@@ -13,7 +13,7 @@ import sysconfig
 from pathlib import Path
 
 import axonp2p
-from axonp2p.sandbox.command_line import Environment
+from axonp2p.sandbox.walls.command_line import Environment
 
 _LIBRARIES = ("/usr/lib", "/usr/lib64", "/lib", "/lib64")
 _FILES = ("/etc/ld.so.cache", "/proc/cpuinfo", "/proc/meminfo")

@@ -17,9 +17,9 @@ import struct
 import threading
 
 from axonp2p.errors import MessageTooLarge, Unreachable
-from axonp2p.sandbox.landlock import restrict_self
 from axonp2p.sandbox.limits import kernel_limits
 from axonp2p.sandbox.messages import FromWorkerMessage, Start, ToWorkerMessage
+from axonp2p.sandbox.walls.landlock import restrict_self
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import FRAME_LIMIT, HEADER_LIMIT, frame_head, split_frame
 

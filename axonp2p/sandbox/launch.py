@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import IO
 
 from axonp2p.errors import AxonError, SandboxMissing, SettingsError
-from axonp2p.sandbox.command_line import FILES, Descriptors, bubblewrap_command
-from axonp2p.sandbox.diagnosis import INSTALL
 from axonp2p.sandbox.environment import find_environment, is_open_to_all
-from axonp2p.sandbox.first_process import FirstProcess
 from axonp2p.sandbox.limits import Limits
-from axonp2p.sandbox.seccomp import open_filter
-from axonp2p.sandbox.step_down import choose_user
+from axonp2p.sandbox.walls.command_line import FILES, Descriptors, bubblewrap_command
+from axonp2p.sandbox.walls.diagnosis import INSTALL
+from axonp2p.sandbox.walls.seccomp import open_filter
+from axonp2p.sandbox.walls.step_down import choose_user
+from axonp2p.sandbox.watch.first_process import FirstProcess
 
 START_TIMEOUT_S = 20.0
 ASK = "start axon-peer again: it tries the sandbox first and says what is missing"

@@ -17,7 +17,7 @@ from axonp2p.table.records import Row
 from axonp2p.table.sightings import DHT, Sight, SourceAnswer, merged
 from axonp2p.table.tracker_client import query
 from axonp2p.table.tracker_lines import TrackerLines, reason_of, why_none
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
-from axonp2p.table.dht.compact import CompactRow
-from axonp2p.table.dht.index_keys import Wanted, tags_needed
-from axonp2p.table.dht.node_state import MOST_SAVED, SavedContact
+from axonp2p.table.dht.records.compact import CompactRow
+from axonp2p.table.dht.records.index_keys import Wanted, tags_needed
+from axonp2p.table.dht.routing.node_state import MOST_SAVED, SavedContact
 from axonp2p.table.peer_client import fetch_rows
 from axonp2p.table.records import Row
 from axonp2p.table.sightings import DHT, SourceAnswer

@@ -12,7 +12,7 @@ import msgspec
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, ClockWrong, MalformedMessage
 from axonp2p.transport.clock_check import Off, wrong_clock
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count, UnixMoment
 

@@ -9,7 +9,7 @@ from axonp2p.errors import AxonError, BadSignature, Unreachable
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.table.records import Row, open_row
 from axonp2p.transport.dial_policy import NO_ADDRESS, NOT_REACHED, DialPolicy
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.ways import Whereabouts, patience, ways_to
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
 

@@ -13,7 +13,7 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.logs import get_logger
 from axonp2p.table.tracker_client import report
 from axonp2p.table.tracker_lines import TrackerLines
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 
 log = get_logger(__name__)
 

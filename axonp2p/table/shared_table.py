@@ -18,7 +18,7 @@ from axonp2p.table.tracker_client import dht_contacts, known_trackers
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.address import join_host_port, split_host_port
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.ways import direct_ways
 
 log = get_logger(__name__)

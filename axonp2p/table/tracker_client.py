@@ -28,7 +28,7 @@ from axonp2p.table.records import (
 )
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.wire.envelope import Signed, open_signed, sign
 
 log = get_logger(__name__)

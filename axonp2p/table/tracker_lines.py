@@ -16,7 +16,7 @@ from axonp2p.table.tracker_client import TrackersTold, line_to
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 
 log = get_logger(__name__)
 

@@ -24,9 +24,9 @@ def command(job: str, trackers: tuple[str, ...], home: Path | None, as_json: boo
     from axonp2p.errors import JobFailed
     from axonp2p.jobs.lifecycle import JobState
     from client_cli.context import Context
-    from client_cli.hosted import looked_at
-    from client_cli.job_text import job_data
-    from client_cli.other_program import change, stop
+    from client_cli.text.job_text import job_data
+    from client_cli.watching.hosted import looked_at
+    from client_cli.watching.other_program import change, stop
 
     context = Context.of(home, as_json)
     folder = looked_at(job, context, trackers, steers=True)

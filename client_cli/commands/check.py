@@ -25,8 +25,8 @@ def command(folder: Path, trackers: tuple[str, ...], home: Path | None, as_json:
     from axonp2p.jobs.bundle import collect
     from axonp2p.jobs.spec import read_spec
     from client_cli.alone import alone
-    from client_cli.check_text import Checked, as_data, as_text
     from client_cli.context import Context
+    from client_cli.text.check_text import Checked, as_data, as_text
 
     context = Context.of(home, as_json)
     spec = read_spec(folder)

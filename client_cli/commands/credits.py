@@ -36,8 +36,8 @@ def command(
     import msgspec
 
     from client_cli.context import Context
-    from client_cli.credit_history_text import history_csv, history_row, history_table, pending_text
-    from client_cli.credits_table import credits_table
+    from client_cli.text.credit_history_text import history_csv, history_row, history_table, pending_text
+    from client_cli.text.credits_table import credits_table
 
     context = Context.of(home, as_json)
     with context.swarm(trackers) as swarm:

@@ -24,7 +24,7 @@ def command(job: str, out: Path, trackers: tuple[str, ...], home: Path | None, a
     """
     from axonp2p.plain_text import bytes_text, columns
     from client_cli.context import Context
-    from client_cli.hosted import looked_at
+    from client_cli.watching.hosted import looked_at
 
     context = Context.of(home, as_json)
     name = looked_at(job, context, trackers, result=True).path.name

@@ -23,8 +23,8 @@ def command(hosted: bool, trackers: tuple[str, ...], home: Path | None, as_json:
     from axonp2p.client.hosted.hosted_mark import is_at_work
     from axonp2p.errors import SettingsError
     from client_cli.context import Context
-    from client_cli.hosted import hosted_data
-    from client_cli.job_text import job_data, jobs_text
+    from client_cli.text.job_text import job_data, jobs_text
+    from client_cli.watching.hosted import hosted_data
 
     context = Context.of(home, as_json)
     if hosted:

@@ -25,9 +25,9 @@ def command(job: str, now: bool, trackers: tuple[str, ...], home: Path | None, a
     from axonp2p.client.storage.job_wishes import JobWish
     from axonp2p.plain_text import plural
     from client_cli.context import Context
-    from client_cli.hosted import looked_at
-    from client_cli.job_text import job_data
-    from client_cli.other_program import stop
+    from client_cli.text.job_text import job_data
+    from client_cli.watching.hosted import looked_at
+    from client_cli.watching.other_program import stop
 
     context = Context.of(home, as_json)
     folder = looked_at(job, context, trackers, steers=True)

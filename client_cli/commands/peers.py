@@ -38,7 +38,7 @@ def command(
     from axonp2p.jobs.spec import need_in_words
     from axonp2p.peers.capability import read_need
     from client_cli.context import Context
-    from client_cli.watching import look_again_and_again, look_once
+    from client_cli.watching.watch import look_again_and_again, look_once
 
     context = Context.of(home, as_json)
     need = read_need(need_in_words(needs) | {"also_taken": True})

@@ -34,9 +34,9 @@ def command(
     submitted it.
     """
     from client_cli.context import Context
-    from client_cli.following import follow
-    from client_cli.hosted import is_hosted, resume_at_host
     from client_cli.report.beside import Wishes
+    from client_cli.watching.following import follow
+    from client_cli.watching.hosted import is_hosted, resume_at_host
 
     context = Context.of(home, as_json)
     hosted = is_hosted(job, context, trackers)

@@ -18,8 +18,8 @@ def command(job: str, trackers: tuple[str, ...], home: Path | None, as_json: boo
     """How far JOB is (the beginning of its id is enough); one that a tracker carries on is asked for there."""
     from axonp2p.client.hosted.hosted_mark import is_at_work
     from client_cli.context import Context
-    from client_cli.hosted import hosted_data, looked_at
-    from client_cli.job_text import job_data, status_text
+    from client_cli.text.job_text import job_data, status_text
+    from client_cli.watching.hosted import hosted_data, looked_at
 
     context = Context.of(home, as_json)
     folder = looked_at(job, context, trackers)

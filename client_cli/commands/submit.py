@@ -41,9 +41,9 @@ def command(
     if detach and tensorboard:
         raise click.UsageError("--tensorboard goes with axon report for a job that is handed over")
     from client_cli.context import Context
-    from client_cli.following import follow
-    from client_cli.hosted import handed_over
     from client_cli.report.beside import Wishes
+    from client_cli.watching.following import follow
+    from client_cli.watching.hosted import handed_over
 
     context = Context.of(home, as_json)
     with context.swarm(trackers) as swarm:

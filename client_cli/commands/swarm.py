@@ -35,7 +35,7 @@ def command() -> None:
 def up(peers: int, trackers: int, port: int, home: Path | None, as_json: bool) -> None:
     """Start trackers and N peers that run until `axon swarm down`."""
     from client_cli.context import Context
-    from client_cli.local_swarm import SwarmPlan, start_swarm
+    from client_cli.demo.local_swarm import SwarmPlan, start_swarm
 
     context = Context.of(home, as_json)
     began = time.monotonic()
@@ -92,7 +92,7 @@ def status(home: Path | None, as_json: bool) -> None:
 def down(home: Path | None, as_json: bool) -> None:
     """Stop the swarm; keys and ledger stay for the next time."""
     from client_cli.context import Context
-    from client_cli.local_swarm import stop_swarm
+    from client_cli.demo.local_swarm import stop_swarm
 
     context = Context.of(home, as_json)
     stopped = stop_swarm(context.home)

@@ -33,8 +33,8 @@ def command(
     """
     from axonp2p.identity.peer_id import ID_LENGTH
     from client_cli.context import Context
-    from client_cli.held_evidence_text import file_name, held_data, held_text
-    from client_cli.trust_table import find_one, known_data, trust_text
+    from client_cli.text.held_evidence_text import file_name, held_data, held_text
+    from client_cli.text.trust_table import find_one, known_data, trust_text
 
     context = Context.of(home, as_json)
     book = context.trust()

@@ -10,7 +10,7 @@ import click
 
 from axonp2p import __version__
 from client_cli.options import common
-from client_cli.render import pairs
+from client_cli.text.render import pairs
 
 LIBRARIES = ("torch", "numpy", "aiohttp", "safetensors")
 

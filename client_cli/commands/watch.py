@@ -24,8 +24,8 @@ def command(job: str, in_browser: bool, trackers: tuple[str, ...], page: str, ho
     the watching, not the job. With --json each event is a line, and there is no page.
     """
     from client_cli.context import Context
-    from client_cli.hosted import following_host
-    from client_cli.watching_job import watch
+    from client_cli.watching.hosted import following_host
+    from client_cli.watching.watching_job import watch
 
     context = Context.of(home, as_json)
     with following_host(job, context, trackers) as (folder, check):

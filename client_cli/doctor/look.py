@@ -24,7 +24,7 @@ from axonp2p.peers.rtt import Target, measure
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.settings import ClientSettings, read_settings
 from axonp2p.table.dht.node import DhtNode
-from axonp2p.table.dht.node_state import load_state
+from axonp2p.table.dht.routing.node_state import load_state
 from axonp2p.table.health import ask_health
 from axonp2p.table.records import MOST_ROWS, Row
 from axonp2p.table.shared_table import dht_contacts_of
@@ -33,7 +33,7 @@ from axonp2p.table.tracker_client import dht_contacts, known_trackers, line_to, 
 from axonp2p.table.tracker_file import read_health
 from axonp2p.transport.address import PinnedAddress, split_host_port
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from client_cli.doctor.facts import DhtFacts, Facts, MachineFacts, TrackerFacts
 from client_cli.doctor.look_logs import look_at_logs_of
 from client_cli.doctor.split import groups_of

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from axonp2p.plain_text import bytes_text
-from client_cli.render import metric_text, percent_text
 from client_cli.report.axes import Axis, for_curve, linear
 from client_cli.report.chart import Curve, bars, chart, lines, marks_on
 from client_cli.report.signs import WORDS, sign
 from client_cli.report.story import Story
 from client_cli.report.svg import Svg, element, label
+from client_cli.text.render import metric_text, percent_text
 
 LOSS_HEIGHT, METRIC_HEIGHT, BYTES_HEIGHT = 270, 150, 190
 MOST_METRICS = 4

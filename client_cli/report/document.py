@@ -18,11 +18,11 @@ from urllib.parse import quote
 
 from axonp2p.client.events.events import JobFinished
 from axonp2p.plain_text import bytes_text
-from client_cli.render import credits_text, duration_text, metric_text
 from client_cli.report import curves_picture, lanes_picture, rtt_picture, signs, tables
 from client_cli.report.lanes import WorkTime, lanes, pace_setter
 from client_cli.report.standing import Command, Standing, View, standing
 from client_cli.report.tables import Table
+from client_cli.text.render import credits_text, duration_text, metric_text
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from axonp2p.client.events import events
-from client_cli.event_text import line_of
 from client_cli.report.story import InVain, Kind, Life, Mark, PeerStory, Said, Story
+from client_cli.text.event_text import line_of
 
 
 def fold(happened: Iterable[events.Event]) -> Story:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from client_cli.render import duration_text
 from client_cli.report.axes import seconds_text, seconds_ticks
 from client_cli.report.lanes import Doing, Lane, WorkTime
 from client_cli.report.signs import drawing
 from client_cli.report.svg import Svg, element, label, percent, picture
+from client_cli.text.render import duration_text
 
 HEIGHT, BASE = 26, 23
 TALL: dict[Doing, int] = {

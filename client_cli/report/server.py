@@ -16,7 +16,7 @@ from aiohttp_sse import sse_response
 
 from axonp2p.errors import AxonError, PortTaken, SettingsError
 from axonp2p.transport.address import join_host_port
-from axonp2p.transport.own_page import HEADERS, loopback, own_names, why_not_ours
+from axonp2p.transport.http.own_page import HEADERS, loopback, own_names, why_not_ours
 from client_cli.report.document import Made, make, policy
 from client_cli.report.files import on_the_wall
 from client_cli.report.folder_view import FolderView

@@ -9,8 +9,8 @@ from axonp2p.client.events.events import JobFinished, JobLeft
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.plain_text import plural
-from client_cli.render import duration_text
 from client_cli.report.story import PeerStory, Story
+from client_cli.text.render import duration_text
 
 Command = Callable[..., str]
 """Spells a command of ours: ("resume", "digits-7f3a") -> "axon resume digits-7f3a"."""

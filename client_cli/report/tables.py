@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from axonp2p.plain_text import bytes_text
-from client_cli.render import credits_text, duration_text, metric_text, rate_text
 from client_cli.report.lanes import Doing, Lane
 from client_cli.report.lanes_picture import sums_of
 from client_cli.report.rtt_picture import guess, measured, rtt_text
 from client_cli.report.story import PeerStory, Story
+from client_cli.text.render import credits_text, duration_text, metric_text, rate_text
 
 ROWS_SHOWN = 200
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

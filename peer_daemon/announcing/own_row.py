@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from axonp2p.identity.peer_id import PeerId, public_key_of
-from axonp2p.table.dht.compact import (
+from axonp2p.table.dht.records.compact import (
     CARRIES,
     ISSUES_TOKENS,
     NOT_DIALABLE,
@@ -16,7 +16,7 @@ from axonp2p.table.dht.compact import (
     pack_addresses,
     pack_relays,
 )
-from axonp2p.table.dht.index_keys import environment_tags
+from axonp2p.table.dht.records.index_keys import environment_tags
 from axonp2p.table.records import Row
 from axonp2p.transport.address import join_host_port, plain_address, split_host_port
 from axonp2p.transport.dial_policy import is_address

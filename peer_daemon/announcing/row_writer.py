@@ -13,7 +13,7 @@ from axonp2p.errors import Busy
 from axonp2p.files import write_whole
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.logs import get_logger
-from axonp2p.table.dht.compact import CompactRow, withdrawal_of
+from axonp2p.table.dht.records.compact import CompactRow, withdrawal_of
 from axonp2p.table.records import LONGEST_LIFE_S, NUMBER_AHEAD_S, Row
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, sign

@@ -29,7 +29,7 @@ from axonp2p.errors import LimitReached, MalformedMessage, PeerMisbehaved
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.messages import BundleReceived
 from axonp2p.logs import get_logger
-from axonp2p.transport.mesh import Mesh
+from axonp2p.transport.mesh.mesh import Mesh
 from axonp2p.wire.codec import Message
 from peer_daemon.bundles.bundle_writer import BundleWriter
 from peer_daemon.bundles.kept_bundles import KeptBundles

@@ -21,7 +21,7 @@ from axonp2p.errors import (
     Unreachable,
 )
 from axonp2p.logs import get_logger
-from axonp2p.transport.http_replies import read_body
+from axonp2p.transport.http.http_replies import read_body
 from axonp2p.wire.json_form import decode_json
 
 log = get_logger(__name__)

@@ -15,8 +15,8 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, PortTaken, SettingsError
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.logs import get_logger
-from axonp2p.table.dht.compact import CompactRow, sign_compact
-from axonp2p.table.dht.node_state import SavedContact, load_state, save_state
+from axonp2p.table.dht.records.compact import CompactRow, sign_compact
+from axonp2p.table.dht.routing.node_state import SavedContact, load_state, save_state
 from axonp2p.transport.address import join_host_port, split_host_port
 
 log = get_logger(__name__)

@@ -15,7 +15,7 @@ from axonp2p.table.dht.lan import LanPeer
 from axonp2p.table.records import Announced
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.relay.choice import Candidate
 from axonp2p.transport.relay.server import RelayServer
 from peer_daemon.announcing.announcer import Announcer

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from axonp2p.errors import SettingsError
-from axonp2p.table.dht.reachability import should_serve
+from axonp2p.table.dht.routing.reachability import should_serve
 from axonp2p.transport.address import split_host_port
 from peer_daemon.announcing.own_row import OwnRow
 

@@ -15,7 +15,7 @@ from axonp2p.table.tracker_file import write_health
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.address import split_host_port
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 
 log = get_logger(__name__)
 

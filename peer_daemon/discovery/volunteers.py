@@ -9,8 +9,8 @@ from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.logs import get_logger
 from axonp2p.peers.capability import Need, as_map
-from axonp2p.table.dht.compact import CompactRow
-from axonp2p.table.dht.index_keys import Wanted
+from axonp2p.table.dht.records.compact import CompactRow
+from axonp2p.table.dht.records.index_keys import Wanted
 from axonp2p.table.records import MOST_ROWS, Row
 from axonp2p.table.tracker_client import query
 from axonp2p.table.tracker_lines import TrackerLines

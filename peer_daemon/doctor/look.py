@@ -17,12 +17,13 @@ import axonp2p
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, KeyFileUnsafe, NoDaemon, SandboxMissing, SettingsError
 from axonp2p.identity.key_file import load_or_create_key
-from axonp2p.sandbox import landlock, priority
 from axonp2p.sandbox.attacks.inside import ATTACKS
 from axonp2p.sandbox.attacks.run import try_the_wall
 from axonp2p.sandbox.child import why_no_sandbox
-from axonp2p.sandbox.seccomp import filter_program
-from axonp2p.sandbox.worker_group import what_holds
+from axonp2p.sandbox.walls import landlock
+from axonp2p.sandbox.walls.seccomp import filter_program
+from axonp2p.sandbox.watch import priority
+from axonp2p.sandbox.watch.worker_group import what_holds
 from axonp2p.settings import PeerSettings, read_settings
 from axonp2p.table.health import ask_health
 from axonp2p.table.tracker_client import line_to

@@ -19,7 +19,7 @@ from axonp2p.ledger.watched_logs import WatchedLogs
 from axonp2p.logs import get_logger
 from axonp2p.supervision import one_look
 from axonp2p.table.tracker_lines import TrackerLines, reason_of
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from peer_daemon.control.status import LogNow
 from peer_daemon.earnings.proofs import ANY, NEWEST, SETTLED_AFTER_S, Proofs
 from peer_daemon.earnings.receipts_book import Confirmed, ReceiptsBook

@@ -19,7 +19,7 @@ from axonp2p.ledger.parcel import parcel_of
 from axonp2p.logs import get_logger
 from axonp2p.supervision import one_look
 from axonp2p.table.tracker_lines import TrackerLines
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.wire.codec import encode
 from peer_daemon.earnings.receipts_book import ReceiptsBook, Waiting
 

@@ -23,10 +23,10 @@ from axonp2p.jobs.messages import (
 from axonp2p.ledger.receipt import DOUBLY_SIGNED_LIMIT, DoublySigned, Receipt
 from axonp2p.logs import get_logger
 from axonp2p.sandbox.messages import Control, ToWorkerMessage
-from axonp2p.transport.in_time import in_time
-from axonp2p.transport.mesh import Mesh
+from axonp2p.transport.flow.in_time import in_time
+from axonp2p.transport.mesh.mesh import Mesh
 from axonp2p.transport.messages import LONGEST_TEXT
-from axonp2p.transport.session import Session
+from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.codec import decode_as
 from peer_daemon.bundles.blob_side import BlobSide
 from peer_daemon.execution.roster import read_roster

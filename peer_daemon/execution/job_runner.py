@@ -28,9 +28,9 @@ from axonp2p.ledger.said import Said, sign_said
 from axonp2p.logs import get_logger
 from axonp2p.sandbox.child import Usage
 from axonp2p.sandbox.messages import BundleReady, FromMember, ToWorkerMessage
-from axonp2p.transport.mesh import Mesh
+from axonp2p.transport.mesh.mesh import Mesh
 from axonp2p.transport.messages import LONGEST_TEXT
-from axonp2p.transport.session import Session
+from axonp2p.transport.sessions.session import Session
 from peer_daemon.bundles.blob_side import BlobSide
 from peer_daemon.bundles.bundle_writer import BundleWriter
 from peer_daemon.execution.client_side import ClientSide

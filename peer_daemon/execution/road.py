@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable
 
-from axonp2p.transport.session import Session
+from axonp2p.transport.sessions.session import Session
 from peer_daemon.execution.worker_credit import WorkerCredit
 from peer_daemon.execution.workplace import Workplace
 

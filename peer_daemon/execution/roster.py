@@ -9,7 +9,7 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.jobs.messages import Member, SetRoster
 from axonp2p.reservation.token import LONGEST_S
 from axonp2p.table.records import decode_own_row
-from axonp2p.transport.link import MeshMember
+from axonp2p.transport.mesh.link import MeshMember
 
 # Each roster of a job names the same members again.
 _opened = lru_cache(maxsize=512)(decode_own_row)

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from axonp2p.errors import MalformedMessage, Refused, Unreachable
 from axonp2p.jobs.messages import FromWorker, WorkerStarted
 from axonp2p.sandbox.messages import Control, Started, ToMember
-from axonp2p.transport.in_time import in_time
-from axonp2p.transport.mesh import Mesh
-from axonp2p.transport.rate_limit import RateLimit
+from axonp2p.transport.flow.in_time import in_time
+from axonp2p.transport.flow.rate_limit import RateLimit
+from axonp2p.transport.mesh.mesh import Mesh
 from peer_daemon.execution.worker_credit import CLIENT, WorkerCredit
 from peer_daemon.execution.workplace import Worker
 from peer_daemon.links.to_client import ToClient

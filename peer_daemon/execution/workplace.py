@@ -13,7 +13,7 @@ from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.child import Usage, WorkerEnd, start_worker
 from axonp2p.sandbox.limits import Limits
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.rate_limit import RateLimit
+from axonp2p.transport.flow.rate_limit import RateLimit
 from peer_daemon.bundles.kept_bundles import KeptBundles
 from peer_daemon.earnings.receipts_book import ReceiptsBook
 from peer_daemon.lending.leases import Lease

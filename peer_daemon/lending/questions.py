@@ -16,9 +16,9 @@ from axonp2p.reservation.token import Reserved, ReserveRequest
 from axonp2p.table.peer_client import ROW_PATH
 from axonp2p.table.records import Row
 from axonp2p.transport.address import plain_address
-from axonp2p.transport.http_replies import read_message, reply
-from axonp2p.transport.rate_limit import RateLimit
-from axonp2p.transport.relay.inner import source_at
+from axonp2p.transport.flow.rate_limit import RateLimit
+from axonp2p.transport.http.http_replies import read_message, reply
+from axonp2p.transport.tunnel.inner import source_at
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
 from peer_daemon.lending.leases import Leases
 from peer_daemon.lending.own_tokens import OwnTokens

@@ -9,7 +9,7 @@ import asyncio
 from contextlib import suppress
 
 from axonp2p.errors import Unreachable
-from axonp2p.transport.session import Session
+from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.codec import Message
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Mapping
 
-from axonp2p.transport.tcp_state import TcpState
+from axonp2p.transport.flow.tcp_state import TcpState
 
 PIECE_S = 0.5
 PIECE_ROUND_TRIPS = 10

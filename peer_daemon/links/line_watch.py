@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from weakref import WeakSet
 
 from axonp2p.jobs.messages import LineMeasured
-from axonp2p.transport.session import Session
+from axonp2p.transport.sessions.session import Session
 from peer_daemon.links.line_meter import LineMeter
 
 STEP_S, IDLE_STEP_S = 0.05, 0.25

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from axonp2p.jobs.messages import FromWorker
-from axonp2p.transport.byte_queue import ByteQueue
+from axonp2p.transport.flow.byte_queue import ByteQueue
 from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import FRAME_COST, PAYLOAD_LIMIT
 from peer_daemon.links.client_line import ClientLine

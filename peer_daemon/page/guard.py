@@ -9,9 +9,9 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass
 
-from axonp2p.transport import own_page
-from axonp2p.transport.own_page import own_names as own_names
-from axonp2p.transport.own_page import why_not_ours
+from axonp2p.transport.http import own_page
+from axonp2p.transport.http.own_page import own_names as own_names
+from axonp2p.transport.http.own_page import why_not_ours
 
 TOKEN_HEADER = "X-Axon-Token"  # noqa: S105 -- the header's name
 LOOKS = frozenset({"GET", "HEAD"})

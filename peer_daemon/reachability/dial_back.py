@@ -17,14 +17,14 @@ from axonp2p.errors import AxonError, Refused
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.logs import get_logger
 from axonp2p.supervision import one_look
-from axonp2p.table.dht.compact import CompactRow
-from axonp2p.table.dht.index_keys import Wanted
+from axonp2p.table.dht.records.compact import CompactRow
+from axonp2p.table.dht.records.index_keys import Wanted
 from axonp2p.transport.address import PinnedAddress, plain_address, source_of
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.http_caller import HttpCaller
-from axonp2p.transport.http_replies import read_message, reply
+from axonp2p.transport.http.http_caller import HttpCaller
+from axonp2p.transport.http.http_replies import read_message, reply
 from axonp2p.transport.messages import DialBack, DialedBack
-from axonp2p.transport.relay.inner import RelayedTransport
+from axonp2p.transport.tunnel.inner import RelayedTransport
 from axonp2p.transport.ways import direct_ways
 from peer_daemon.reachability.dial_back_limits import DialBackLimits
 

@@ -12,10 +12,10 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.logs import get_logger
 from axonp2p.supervision import one_look
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.listener import Listener
 from axonp2p.transport.relay.choice import Candidate, RelayChoice
-from axonp2p.transport.relay.messages import RelayTerms
 from axonp2p.transport.relay.registration import Registration
+from axonp2p.transport.sessions.listener import Listener
+from axonp2p.transport.tunnel.messages import RelayTerms
 from peer_daemon.announcing.own_row import OwnRow
 
 log = get_logger(__name__)

@@ -34,11 +34,11 @@ from axonp2p.table.records import Query, Row
 from axonp2p.table.sync_messages import Push
 from axonp2p.table.tracker_client import ANNOUNCE_PATH, QUERY_PATH
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.dialer import dial
 from axonp2p.transport.handshake import SESSION_PATH
-from axonp2p.transport.http_caller import HttpCaller
-from axonp2p.transport.relay.messages import RegisterAtRelay
-from axonp2p.transport.session import Session
+from axonp2p.transport.http.http_caller import HttpCaller
+from axonp2p.transport.sessions.dialer import dial
+from axonp2p.transport.sessions.session import Session
+from axonp2p.transport.tunnel.messages import RegisterAtRelay
 from axonp2p.transport.ways import Place
 from axonp2p.wire.codec import Message, encode
 from axonp2p.wire.envelope import sign

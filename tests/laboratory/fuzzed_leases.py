@@ -28,9 +28,9 @@ from axonp2p.jobs.messages import (
 from axonp2p.reservation.reserving import new_uuid, reserve
 from axonp2p.sandbox.messages import Start
 from axonp2p.training.messages import ToWorkerTraining
-from axonp2p.transport.dialer import dial
-from axonp2p.transport.http_caller import HttpCaller
-from axonp2p.transport.session import Session
+from axonp2p.transport.http.http_caller import HttpCaller
+from axonp2p.transport.sessions.dialer import dial
+from axonp2p.transport.sessions.session import Session
 from axonp2p.transport.ways import Place
 from axonp2p.wire.codec import Message, encode
 from axonp2p.wire.envelope import sign

@@ -8,8 +8,9 @@ from contextlib import suppress
 from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.dialer import dial
-from axonp2p.transport.relay.messages import (
+from axonp2p.transport.sessions.dialer import dial
+from axonp2p.transport.sessions.session import Session
+from axonp2p.transport.tunnel.messages import (
     FromRegistered,
     OpenStream,
     RegisterAtRelay,
@@ -17,8 +18,7 @@ from axonp2p.transport.relay.messages import (
     StreamReady,
     StreamRefused,
 )
-from axonp2p.transport.relay.tunnel import ask_relay, pick_up
-from axonp2p.transport.session import Session
+from axonp2p.transport.tunnel.tunnel import ask_relay, pick_up
 from axonp2p.transport.ways import Place
 from axonp2p.wire.codec import Message, encode
 from tests.laboratory.fuzzed_world import HANG_S, Found, World

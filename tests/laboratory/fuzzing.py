@@ -29,14 +29,14 @@ from axonp2p.ledger.voiding import EvidenceAsked, VoidingHandedIn
 from axonp2p.reservation.token import ReserveRequest
 from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.messages import FromWorkerMessage
-from axonp2p.table.dht import datagrams
-from axonp2p.table.dht.rpc import Call, Find, Get, Hi, Put
+from axonp2p.table.dht.rpc import datagrams
+from axonp2p.table.dht.rpc.rpc import Call, Find, Get, Hi, Put
 from axonp2p.table.records import KnownTrackers, Query, Report, Row, TrackerRow
 from axonp2p.table.sync_messages import Push, SyncAsked
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.dialer import dial
 from axonp2p.transport.messages import DialBack
-from axonp2p.transport.relay.messages import FromRegistered
+from axonp2p.transport.sessions.dialer import dial
+from axonp2p.transport.tunnel.messages import FromRegistered
 from axonp2p.transport.ways import Place
 from axonp2p.wire.envelope import Signed
 from tests.laboratory.forked_axon import ForkedAxon

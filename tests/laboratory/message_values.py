@@ -24,7 +24,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.table.records import TrackerAddress
 from axonp2p.transport.messages import Address, RelayAddress
-from axonp2p.transport.relay.messages import CallerAddress
+from axonp2p.transport.tunnel.messages import CallerAddress
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import Signable, Signed, sign
 from axonp2p.wire.frame import pack_frame

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from axonp2p.transport import http_caller, http_replies, session
+from axonp2p.transport.http import http_caller, http_replies
+from axonp2p.transport.sessions import session
 from axonp2p.wire.codec import Message, encode
 from axonp2p.wire.frame import pack_frame
 from tests.laboratory.message_values import CannotBuild, Values

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import public_key_of
-from axonp2p.table.dht.compact import (
+from axonp2p.table.dht.node import DhtNode
+from axonp2p.table.dht.records.compact import (
     OFFERS_WORK,
     PURPOSE,
     CompactRow,
@@ -23,10 +24,9 @@ from axonp2p.table.dht.compact import (
     sign_compact,
     withdrawal_of,
 )
-from axonp2p.table.dht.contact import Contact
-from axonp2p.table.dht.index_keys import Wanted, meets
-from axonp2p.table.dht.keys import node_id, row_key
-from axonp2p.table.dht.node import DhtNode
+from axonp2p.table.dht.records.index_keys import Wanted, meets
+from axonp2p.table.dht.routing.contact import Contact
+from axonp2p.table.dht.routing.keys import node_id, row_key
 from axonp2p.table.records import LONGEST_LIFE_S
 from axonp2p.wire.codec import encode
 from tests.laboratory.home_links import Address

@@ -32,7 +32,7 @@ _TIME_LIMIT = 2**22
 NOT_CALLED = {
     "axonp2p.wire.envelope.open_signed": "called with every signed type by those that open it",
     "axonp2p.wire.envelope.encode_signed": "ours: what it signs was made here",
-    "axonp2p.table.dht.compact.sign_compact": "ours: a peer signs its own row, and any other is a mistake of ours",
+    "axonp2p.table.dht.records.compact.sign_compact": "ours: a peer signs its own row, and no other",
     "axonp2p.training.tuning.costs.exchange_s": "ours: facts of one job, made together",
     "axonp2p.training.tuning.costs.exchange_bytes": "ours: facts of one job, made together",
     "axonp2p.wire.frame.pack_frame": "ours: what it packs was made here",

@@ -25,3 +25,12 @@ def test_room_descriptions_speak_and_import_nothing() -> None:
             ]
             allowed = init == ROOT / "axonp2p" / "__init__.py"  # the library's face, loaded when it is asked for
             assert allowed or not lines, f"{init} imports"
+
+
+def test_a_room_can_be_taken_in_at_a_glance() -> None:
+    rooms = {
+        str(init.parent.relative_to(ROOT)): sum(file.name != "__init__.py" for file in init.parent.glob("*.py"))
+        for package in ("axonp2p", "peer_daemon", "tracker", "client_cli")
+        for init in (ROOT / package).rglob("__init__.py")
+    }
+    assert {room: files for room, files in rooms.items() if files > 20} == {}

@@ -15,9 +15,9 @@ from axonp2p.reservation.token import Token
 from axonp2p.table.records import Row
 from axonp2p.table.tracker_client import query
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.dialer import dial
-from axonp2p.transport.http_caller import HttpCaller
-from axonp2p.transport.session import Session
+from axonp2p.transport.http.http_caller import HttpCaller
+from axonp2p.transport.sessions.dialer import dial
+from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed
 from axonp2p.wire.schema import WORK_SCHEMA

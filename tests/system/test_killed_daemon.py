@@ -17,7 +17,7 @@ from axonp2p.blobs.pieces import PIECE_BYTES, book_of
 from axonp2p.errors import AxonError, Busy
 from axonp2p.jobs.messages import FetchLog
 from axonp2p.sandbox.child import why_no_sandbox
-from axonp2p.transport.session import Session
+from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.codec import encode
 from tests.system.one_peer import Swarm
 from tests.system.processes import Processes

@@ -43,7 +43,7 @@ from axonp2p.reservation.reserving import new_uuid, reserve
 from axonp2p.reservation.token import Token
 from axonp2p.table.records import Row
 from axonp2p.table.tracker_client import announce, query
-from axonp2p.transport.session import Session
+from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.codec import Message, encode
 from axonp2p.wire.envelope import encode_signed, sign
 from axonp2p.wire.frame import FRAME_LIMIT

@@ -19,15 +19,15 @@ from axonp2p.jobs.messages import EndLease, LeaseEnded, LeaseTaken, PeerMessage,
 from axonp2p.peers.capability import Need, as_map, read_capability
 from axonp2p.reservation.reserving import new_uuid, reserve
 from axonp2p.sandbox.child import why_no_sandbox
-from axonp2p.table.dht.compact import CompactRow
-from axonp2p.table.dht.index_keys import Wanted
 from axonp2p.table.dht.node import DhtNode
+from axonp2p.table.dht.records.compact import CompactRow
+from axonp2p.table.dht.records.index_keys import Wanted
 from axonp2p.table.peer_client import fetch_row
 from axonp2p.table.records import Row
 from axonp2p.table.tracker_client import query
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.dialer import dial
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
+from axonp2p.transport.sessions.dialer import dial
 from axonp2p.wire.codec import encode
 from axonp2p.wire.schema import WORK_SCHEMA
 from tests.system.network import Network, why_not

@@ -16,7 +16,7 @@ from axonp2p.reservation.reserving import new_uuid, reserve
 from axonp2p.table.records import Row
 from axonp2p.table.tracker_client import line_to, query
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.dialer import dial
+from axonp2p.transport.sessions.dialer import dial
 from axonp2p.wire.codec import encode
 from axonp2p.wire.schema import WORK_SCHEMA
 from tests.system.processes import Processes

@@ -25,7 +25,7 @@ from axonp2p.ledger.log_messages import (
     ProofAsked,
 )
 from axonp2p.ledger.watched_logs import WatchedLogs
-from axonp2p.transport.http_replies import read_message, reply
+from axonp2p.transport.http.http_replies import read_message, reply
 from tracker.log.log_keeper import LogKeeper
 
 

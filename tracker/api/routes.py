@@ -25,8 +25,8 @@ from axonp2p.reservation.token import Reserved, ReserveRequest
 from axonp2p.table.records import LEAST_PING_S, QUERY_LIMIT, Announced, Contacts, Query, Row, Rows
 from axonp2p.table.tracker_client import CONTACTS_PATH
 from axonp2p.transport.address import plain_address, source_of
-from axonp2p.transport.http_replies import add_ping, errors_as_refusals, read_message, reply
-from axonp2p.transport.rate_limit import BURST, RateLimit
+from axonp2p.transport.flow.rate_limit import BURST, RateLimit
+from axonp2p.transport.http.http_replies import add_ping, errors_as_refusals, read_message, reply
 from axonp2p.wire.codec import PROTOCOL_VERSION
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
 from tracker.api.metrics import Metrics

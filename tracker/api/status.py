@@ -13,7 +13,7 @@ import msgspec
 from axonp2p.errors import MalformedMessage, NotFound, TrackerUnreachable
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, translated
-from axonp2p.transport.http_client import open_client
+from axonp2p.transport.http.http_client import open_client
 from axonp2p.transport.tls import client_context
 from axonp2p.transport.ways import Way
 from axonp2p.wire.json_form import decode_json

@@ -15,8 +15,8 @@ from axonp2p.table.records import TRACKERS_LIMIT, KnownTrackers
 from axonp2p.table.sync_messages import ASKED_LIMIT, Push, Pushed, SyncAsked
 from axonp2p.table.tracker_standing import network_of
 from axonp2p.transport.address import PinnedAddress, plain_address, source_of
-from axonp2p.transport.http_replies import read_message, reply
-from axonp2p.transport.rate_limit import BURST, RateLimit
+from axonp2p.transport.flow.rate_limit import BURST, RateLimit
+from axonp2p.transport.http.http_replies import read_message, reply
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed, open_signed
 from tracker.api.status import STATUS_PATH, OtherState, Status
 from tracker.replication.arrivals import Arrivals

@@ -15,7 +15,7 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.receipt import Receipt
 from axonp2p.peers.capability import Capability
 from axonp2p.reservation.token import Token
-from axonp2p.transport.rate_limit import RateLimit, charge_all
+from axonp2p.transport.flow.rate_limit import RateLimit, charge_all
 
 DAY_S = 86400.0
 STRANGERS_A_DAY_OF_ONE = 5000

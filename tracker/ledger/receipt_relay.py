@@ -20,7 +20,7 @@ from axonp2p.ledger.parcel import parcel_of
 from axonp2p.ledger.receipt import MOST_RECEIPTS
 from axonp2p.logs import get_logger
 from axonp2p.supervision import one_look
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from tracker.ledger.foreign_tokens import token_of
 from tracker.ledger.voidings import handed_in_again
 from tracker.storage.database import Database

@@ -13,7 +13,7 @@ from axonp2p.ledger.log_client import entries, evidence, leaves
 from axonp2p.ledger.log_messages import MOST_ENTRIES, MOST_LEAVES
 from axonp2p.ledger.voiding import Voided, VoidingHandedIn, open_voiding
 from axonp2p.logs import get_logger
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from tracker.ledger.ledger_keeper import LedgerKeeper
 from tracker.storage.database import Database
 from tracker.storage.log_store import number_of

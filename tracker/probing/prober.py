@@ -21,8 +21,8 @@ from axonp2p.table.records import Report, ReportHeard, Row
 from axonp2p.table.tracker_client import REPORT_PATH
 from axonp2p.transport.address import plain_address, source_of
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.http_caller import HttpCaller
-from axonp2p.transport.http_replies import read_message, reply
+from axonp2p.transport.http.http_caller import HttpCaller
+from axonp2p.transport.http.http_replies import read_message, reply
 from axonp2p.transport.ways import Way
 from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed, open_signed

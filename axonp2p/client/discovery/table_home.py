@@ -22,7 +22,7 @@ from axonp2p.peers.coordinates import Position
 from axonp2p.settings import ClientSettings
 from axonp2p.table.dht.lan import Lan, LanPeer
 from axonp2p.table.dht.node import DhtNode
-from axonp2p.table.dht.node_state import SavedContact, load_state, save_state
+from axonp2p.table.dht.routing.node_state import SavedContact, load_state, save_state
 from axonp2p.table.dht_source import DhtSource
 from axonp2p.table.shared_table import SharedTable
 from axonp2p.table.tracker_file import read_health, write_health

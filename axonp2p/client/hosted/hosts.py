@@ -19,7 +19,7 @@ from axonp2p.jobs.bundle import Bundle
 from axonp2p.logs import get_logger
 from axonp2p.table.side_by_side import ask_all
 from axonp2p.table.tracker_lines import reason_of
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 
 log = get_logger(__name__)
 

@@ -39,10 +39,10 @@ from axonp2p.jobs.messages import (
 )
 from axonp2p.logs import get_logger
 from axonp2p.table.records import Row
-from axonp2p.transport.in_time import in_time
+from axonp2p.transport.flow.in_time import in_time
+from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.messages import LONGEST_TEXT, Refusal, error_of
-from axonp2p.transport.rate_limit import RateLimit
-from axonp2p.transport.session import SMALL_BYTES, Session
+from axonp2p.transport.sessions.session import SMALL_BYTES, Session
 from axonp2p.wire.codec import Message
 
 ANSWER_S = 30.0

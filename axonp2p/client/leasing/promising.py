@@ -16,7 +16,7 @@ from axonp2p.table.records import Row
 from axonp2p.table.shared_table import SharedTable
 from axonp2p.table.sightings import SeenRow
 from axonp2p.transport.dial_policy import NO_ADDRESS, NOT_REACHED
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.ways import ways_to
 
 log = get_logger(__name__)

@@ -12,8 +12,8 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.messages import LeaseTaken, PeerMessage, TakeLease
 from axonp2p.table.records import Row, decode_own_row
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.dialer import dial
 from axonp2p.transport.messages import Refusal, error_of
+from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.ways import ways_to
 from axonp2p.wire.codec import encode
 from axonp2p.wire.schema import WORK_SCHEMA

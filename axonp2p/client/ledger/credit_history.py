@@ -22,7 +22,7 @@ from axonp2p.ledger.receipt import DoublySigned, Receipt, open_doubly_signed, op
 from axonp2p.ledger.tree_head import TreeHead, open_head
 from axonp2p.ledger.voiding import Voided, open_voiding
 from axonp2p.table.tracker_lines import TrackerLines
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import Signed
 

@@ -12,7 +12,7 @@ from axonp2p.ledger.log_client import evidence
 from axonp2p.ledger.voiding import Voided, Voiding, open_voiding
 from axonp2p.table.tracker_lines import TrackerLines, why_none
 from axonp2p.training.verification.evidence import Examined, examine_voiding
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 
 MOST_SHOWN = 100
 """Of one tracker, the newest."""

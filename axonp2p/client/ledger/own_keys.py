@@ -13,7 +13,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.ledger_client import balances
 from axonp2p.ledger.receipt import MOST_BALANCES
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 
 YOU = "you"
 

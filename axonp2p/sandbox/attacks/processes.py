@@ -10,8 +10,8 @@ import struct
 
 from axonp2p.sandbox.attacks.attack import Held, Target, attack
 from axonp2p.sandbox.attacks.kernel import ask
-from axonp2p.sandbox.command_line import NOBODY
-from axonp2p.sandbox.nobodys import FIRST_USER, RANGE
+from axonp2p.sandbox.walls.command_line import NOBODY
+from axonp2p.sandbox.walls.nobodys import FIRST_USER, RANGE
 
 _CAPBSET_READ, _GET_NO_NEW_PRIVILEGES = 23, 39
 

@@ -18,10 +18,10 @@ from axonp2p.errors import AxonError
 from axonp2p.sandbox.attacks.attack import Target, Tried
 from axonp2p.sandbox.attacks.inside import ATTACKS, TARGET
 from axonp2p.sandbox.child import SandboxedWorker, start_worker
-from axonp2p.sandbox.command_line import variables
 from axonp2p.sandbox.environment import find_environment
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.messages import BundleReady, Control
+from axonp2p.sandbox.walls.command_line import variables
 
 _LIMITS = Limits(cores=1, memory_mb=256, scratch_mb=16)
 _WAIT_S = 60.0

@@ -14,18 +14,18 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId, public_key_of
 from axonp2p.logs import get_logger
 from axonp2p.supervision import keep_up
-from axonp2p.table.dht.compact import CompactRow
-from axonp2p.table.dht.contact import Contact, network_of
-from axonp2p.table.dht.depths import Depths
-from axonp2p.table.dht.finding import Finder
-from axonp2p.table.dht.index_keys import Wanted
-from axonp2p.table.dht.joining import join, look_up
-from axonp2p.table.dht.keys import node_id
-from axonp2p.table.dht.protocol import DhtProtocol, Surroundings
-from axonp2p.table.dht.publishing import Publisher
-from axonp2p.table.dht.record_store import RecordStore
-from axonp2p.table.dht.routing_table import BUCKET_SIZE
-from axonp2p.table.dht.traffic import Traffic
+from axonp2p.table.dht.records.compact import CompactRow
+from axonp2p.table.dht.records.depths import Depths
+from axonp2p.table.dht.records.index_keys import Wanted
+from axonp2p.table.dht.records.record_store import RecordStore
+from axonp2p.table.dht.routing.contact import Contact, network_of
+from axonp2p.table.dht.routing.keys import node_id
+from axonp2p.table.dht.routing.routing_table import BUCKET_SIZE
+from axonp2p.table.dht.rpc.protocol import DhtProtocol, Surroundings
+from axonp2p.table.dht.rpc.traffic import Traffic
+from axonp2p.table.dht.traversal.finding import Finder
+from axonp2p.table.dht.traversal.joining import join, look_up
+from axonp2p.table.dht.traversal.publishing import Publisher
 from axonp2p.transport.address import join_host_port
 
 UPKEEP_S = 600.0

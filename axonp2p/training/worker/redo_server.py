@@ -34,7 +34,7 @@ import msgspec
 import torch
 
 from axonp2p.errors import AxonError, PeerMisbehaved, TaskMistake
-from axonp2p.sandbox.landlock import write_only_below
+from axonp2p.sandbox.walls.landlock import write_only_below
 from axonp2p.training.messages import Prepare, RedoSegment, SegmentRedone
 from axonp2p.training.trainer.local_trainer import LocalTrainer, redone
 from axonp2p.training.trainer.task import Task

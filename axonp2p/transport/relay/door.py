@@ -8,9 +8,9 @@ from typing import Any, Protocol
 from aiohttp import web
 
 from axonp2p.errors import MalformedMessage, Refused
-from axonp2p.transport.relay.messages import RegisterAtRelay
 from axonp2p.transport.relay.server import RelayServer
-from axonp2p.transport.session import Session
+from axonp2p.transport.sessions.session import Session
+from axonp2p.transport.tunnel.messages import RegisterAtRelay
 
 FIRST_MESSAGE_S = 10.0
 """How long a caller may take to say what it wants."""

@@ -12,15 +12,15 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.transport.address import PinnedAddress, plain_address
-from axonp2p.transport.dialer import dial
+from axonp2p.transport.flow.in_time import in_time
+from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.foreign_errors import NETWORK_ERRORS, plain_words
-from axonp2p.transport.in_time import in_time
-from axonp2p.transport.listener import Listener
 from axonp2p.transport.messages import LONGEST_TEXT
-from axonp2p.transport.rate_limit import RateLimit
-from axonp2p.transport.relay.messages import OpenStream, RegisterAtRelay, RelayTerms, StreamReady, StreamRefused
-from axonp2p.transport.relay.tunnel import pick_up
-from axonp2p.transport.session import Session
+from axonp2p.transport.sessions.dialer import dial
+from axonp2p.transport.sessions.listener import Listener
+from axonp2p.transport.sessions.session import Session
+from axonp2p.transport.tunnel.messages import OpenStream, RegisterAtRelay, RelayTerms, StreamReady, StreamRefused
+from axonp2p.transport.tunnel.tunnel import pick_up
 from axonp2p.transport.ways import Place
 
 log = get_logger(__name__)

@@ -19,13 +19,13 @@ from axonp2p.errors import AxonError, Unreachable
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.transport.address import PinnedAddress, parse_listen
-from axonp2p.transport.dialer import dial
-from axonp2p.transport.http_caller import HttpCaller
-from axonp2p.transport.http_replies import add_ping
-from axonp2p.transport.listener import Listener
+from axonp2p.transport.http.http_caller import HttpCaller
+from axonp2p.transport.http.http_replies import add_ping
 from axonp2p.transport.messages import Carry
 from axonp2p.transport.relay.registration import Registration
-from axonp2p.transport.session import Session
+from axonp2p.transport.sessions.dialer import dial
+from axonp2p.transport.sessions.listener import Listener
+from axonp2p.transport.sessions.session import Session
 from axonp2p.transport.ways import Place, Way, ways_to
 
 PART = bytes(256 * 1024)

@@ -13,7 +13,7 @@ import pytest
 from axonp2p.sandbox import child
 from axonp2p.sandbox.child import SandboxedWorker
 from axonp2p.sandbox.messages import Control
-from axonp2p.sandbox.worker_group import own_territory
+from axonp2p.sandbox.watch.worker_group import own_territory
 
 BUSY_FAMILY = """
     import os, threading, time

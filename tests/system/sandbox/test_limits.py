@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
-from axonp2p.sandbox import child, verdict, watch
+from axonp2p.sandbox import child
 from axonp2p.sandbox.limits import Limits
-from axonp2p.sandbox.worker_group import own_territory
+from axonp2p.sandbox.watch import verdict
+from axonp2p.sandbox.watch import watcher as watch
+from axonp2p.sandbox.watch.worker_group import own_territory
 
 
 async def test_memory_of_one_process_ends_in_a_memory_error_at_the_latest(sandboxed: Any) -> None:

@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 import axonp2p
-from axonp2p.sandbox.command_line import NOBODY, variables
 from axonp2p.sandbox.environment import find_environment
-from axonp2p.sandbox.step_down import FIRST_USER, RANGE
+from axonp2p.sandbox.walls.command_line import NOBODY, variables
+from axonp2p.sandbox.walls.step_down import FIRST_USER, RANGE
 
 CHECKOUT = Path(axonp2p.__file__).resolve().parent.parent
 

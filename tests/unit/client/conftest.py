@@ -31,9 +31,9 @@ from axonp2p.jobs.messages import (
 )
 from axonp2p.peers.capability import Capability
 from axonp2p.table.records import Row
-from axonp2p.transport.http_replies import add_ping
-from axonp2p.transport.listener import Listener
-from axonp2p.transport.session import Session
+from axonp2p.transport.http.http_replies import add_ping
+from axonp2p.transport.sessions.listener import Listener
+from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.envelope import encode_signed
 from tests.fakes import key_of, make_row
 

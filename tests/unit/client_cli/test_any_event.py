@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from axonp2p.client.events.events import AnyEvent, Event, as_line, from_line
-from client_cli.event_text import line_of
 from client_cli.report.folding import fold
+from client_cli.text.event_text import line_of
 from tests.laboratory.message_values import Values
 
 KINDS: tuple[type[Event], ...] = typing.get_args(AnyEvent)

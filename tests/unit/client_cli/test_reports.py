@@ -14,7 +14,8 @@ from axonp2p.client.looking import Credit, Credits
 from axonp2p.client.storage.job_record import ErrorRecord, JobRecord, PeerRecord
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec, NeedSpec, TrainSpec
-from client_cli import check_text, credits_table, demo_report, job_text
+from client_cli.demo import demo_report
+from client_cli.text import check_text, credits_table, job_text
 
 GOOD = demo_report.DemoResult(
     job=JobFinished(

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from axonp2p.errors import SettingsError
-from client_cli.local_swarm import friendly_names, memory_share_mb, stop_process, stop_swarm
+from client_cli.demo.local_swarm import friendly_names, memory_share_mb, stop_process, stop_swarm
 from client_cli.swarm_file import SwarmProcess, SwarmRecord, read_record, remove_record, running, write_record
 
 

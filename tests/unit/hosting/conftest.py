@@ -30,8 +30,8 @@ from axonp2p.jobs.bundle import Bundle, collect
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import read_spec
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.listener import Listener
 from axonp2p.transport.relay.door import RelayDoor
+from axonp2p.transport.sessions.listener import Listener
 from tests.fakes import NOW, ManualClock, key_of
 
 ADA, BOB, HOST = key_of("ada"), key_of("bob"), key_of("host")

@@ -32,7 +32,7 @@ from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.lifecycle import JobState
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from tests.fakes import NOW, key_of
 from tests.unit.hosting.conftest import ADA, BOB, HOST, JOB, Hosting, write_bundle
 

@@ -14,7 +14,7 @@ from axonp2p.ledger.log_messages import HEADS_LIMIT, HeadsTold
 from axonp2p.ledger.log_watch import look_at_logs
 from axonp2p.ledger.tree_head import Evidence, TreeHead, why_exclusive, why_shrunk
 from axonp2p.ledger.watched_logs import WatchedLogs
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import key_of

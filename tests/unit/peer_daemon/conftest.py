@@ -23,9 +23,9 @@ from axonp2p.sandbox.child import Usage, WorkerEnd
 from axonp2p.sandbox.inside import Inside
 from axonp2p.sandbox.messages import MayTell
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.dialer import dial
-from axonp2p.transport.listener import Listener
-from axonp2p.transport.session import Session
+from axonp2p.transport.sessions.dialer import dial
+from axonp2p.transport.sessions.listener import Listener
+from axonp2p.transport.sessions.session import Session
 from axonp2p.transport.ways import Place
 from axonp2p.wire.envelope import encode_signed
 from axonp2p.wire.schema import WORK_SCHEMA

@@ -14,9 +14,9 @@ from axonp2p.errors import Refused, TrackerUnreachable, Unreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import public_key_of
 from axonp2p.table import asking, asking_order, dht_source, shared_table
-from axonp2p.table.dht.compact import ISSUES_TOKENS, OFFERS_WORK, CompactRow, pack_addresses
-from axonp2p.table.dht.index_keys import Wanted
-from axonp2p.table.dht.node_state import SavedContact
+from axonp2p.table.dht.records.compact import ISSUES_TOKENS, OFFERS_WORK, CompactRow, pack_addresses
+from axonp2p.table.dht.records.index_keys import Wanted
+from axonp2p.table.dht.routing.node_state import SavedContact
 from axonp2p.table.dht_source import DhtSource
 from axonp2p.table.records import Row
 from axonp2p.table.shared_table import SharedTable, dht_contacts_of
@@ -25,7 +25,7 @@ from axonp2p.table.tracker_client import Found, TrackersTold
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from tests.fakes import NEARBY, NOW, key_of, make_row
 
 ADA, BEN, CAT = key_of("ada"), key_of("ben"), key_of("cat")

@@ -18,9 +18,9 @@ from axonp2p.reservation.token import Reserved, Token
 from axonp2p.table.records import MOST_ROWS, Contacts, KnownTrackers, ReportHeard, Row, Rows, TrackerRow
 from axonp2p.table.tracker_client import TrackersTold, dht_contacts, known_trackers, query, report
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.http_caller import HttpCaller
-from axonp2p.transport.http_replies import reply
-from axonp2p.transport.listener import Listener
+from axonp2p.transport.http.http_caller import HttpCaller
+from axonp2p.transport.http.http_replies import reply
+from axonp2p.transport.sessions.listener import Listener
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import NOW, key_of, make_receipt, make_row, sign_both

@@ -10,7 +10,7 @@ import pytest
 from axonp2p.errors import Busy, MalformedMessage, Refused, StaleRow, TrackerUnreachable, Unreachable
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from tests.fakes import ManualClock
 
 

@@ -17,7 +17,7 @@ from axonp2p.reservation.token import Token
 from axonp2p.settings import TrackerSettings
 from axonp2p.table.tracker_client import announce
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import ManualClock, make_row
 from tracker.app import Tracker

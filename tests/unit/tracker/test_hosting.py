@@ -17,7 +17,7 @@ from axonp2p.hosting.caller import HostLine, ask_offer
 from axonp2p.hosting.host import Host
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.settings import TrackerSettings
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from tests.fakes import ManualClock, key_of
 from tests.unit.tracker.conftest import Running, Start, until
 from tracker.app import Tracker

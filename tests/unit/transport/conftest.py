@@ -13,10 +13,10 @@ from aiohttp import web
 from axonp2p.identity.certificate import Certificate, make_certificate
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.dialer import dial
-from axonp2p.transport.http_replies import add_ping
-from axonp2p.transport.listener import Listener
-from axonp2p.transport.session import Session
+from axonp2p.transport.http.http_replies import add_ping
+from axonp2p.transport.sessions.dialer import dial
+from axonp2p.transport.sessions.listener import Listener
+from axonp2p.transport.sessions.session import Session
 from axonp2p.transport.ways import Place
 
 Serve = Callable[[Session], Awaitable[None]]

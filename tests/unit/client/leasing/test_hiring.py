@@ -27,7 +27,7 @@ from axonp2p.table import reporting
 from axonp2p.table.health import Health
 from axonp2p.table.records import ReportHeard, Row
 from axonp2p.table.sightings import SeenRow, Sight, SourceAnswer
-from axonp2p.transport.session import Session
+from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.codec import decode
 from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import HERE, NOW, ManualClock, key_of, make_offer, make_row

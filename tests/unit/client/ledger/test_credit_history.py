@@ -31,8 +31,8 @@ from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import open_signed, sign
-from client_cli.credit_history_text import history_csv, history_table, pending_text
-from client_cli.credits_table import credits_table
+from client_cli.text.credit_history_text import history_csv, history_table, pending_text
+from client_cli.text.credits_table import credits_table
 from tests.fakes import ManualClock, key_of, make_receipt, sign_both
 from tests.unit.tracker.conftest import Running, start_tracker
 from tests.unit.tracker.logs import ADA, BEN, CLIENT, convicted, paid, rewrite

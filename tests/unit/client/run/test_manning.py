@@ -26,7 +26,7 @@ from axonp2p.jobs.messages import EndLease
 from axonp2p.peers.capability import Need
 from axonp2p.peers.coordinates import Position
 from axonp2p.table import reporting
-from axonp2p.transport.session import Session
+from axonp2p.transport.sessions.session import Session
 from tests.fakes import AtOnce, ManualClock
 from tests.unit.client import conftest
 from tests.unit.client.conftest import Daemon

@@ -24,7 +24,7 @@ from axonp2p.jobs.messages import BundleReceived
 from axonp2p.jobs.spec import JobSpec
 from axonp2p.reservation.reserving import new_uuid
 from axonp2p.reservation.token import Token
-from axonp2p.transport.session import Session
+from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.envelope import sign
 from tests.fakes import HERE, key_of
 from tests.unit.client.conftest import Daemon

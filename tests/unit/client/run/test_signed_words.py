@@ -30,7 +30,7 @@ from axonp2p.training.rounds.machine import Rounds
 from axonp2p.training.spot_checks.desk import Settings
 from axonp2p.training.verification.rates import Trust
 from axonp2p.training.wishes import Wishes
-from axonp2p.transport.session import Session
+from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.codec import Message, decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 from tests.fakes import AtOnce, ManualClock, key_of

@@ -10,7 +10,7 @@ import pytest
 from axonp2p.errors import JobFailed
 from client_cli.commands.report import command as report_command
 from client_cli.context import Context
-from client_cli.watching_job import watch
+from client_cli.watching.watching_job import watch
 from tests.laboratory.paper_job import STATES
 
 

@@ -4,7 +4,7 @@ import msgspec
 
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.peers.capability import Capability, read_capability
-from axonp2p.table.dht.compact import sign_compact
+from axonp2p.table.dht.records.compact import sign_compact
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import decode_as, encode
 from peer_daemon.announcing.own_row import OwnRow, lasting_row

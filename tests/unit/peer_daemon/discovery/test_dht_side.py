@@ -9,8 +9,8 @@ import pytest
 
 from axonp2p.errors import PortTaken, SettingsError
 from axonp2p.identity.peer_id import public_key_of
-from axonp2p.table.dht.compact import CompactRow, open_compact, pack_addresses, withdrawal_of
-from axonp2p.table.dht.node_state import SavedContact, load_state, save_state
+from axonp2p.table.dht.records.compact import CompactRow, open_compact, pack_addresses, withdrawal_of
+from axonp2p.table.dht.routing.node_state import SavedContact, load_state, save_state
 from peer_daemon.discovery.dht_side import LONGEST_RETRY_S, MOST_OFFERED, DhtSide, is_due
 from tests.fakes import NOW, ManualClock, key_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from axonp2p.errors import DhtSilent
-from axonp2p.table.dht.compact import CARRIES, NOT_DIALABLE, OFFERS_WORK
+from axonp2p.table.dht.records.compact import CARRIES, NOT_DIALABLE, OFFERS_WORK
 from axonp2p.table.records import Rows
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines

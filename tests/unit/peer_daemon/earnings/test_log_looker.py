@@ -16,7 +16,7 @@ from axonp2p.ledger.log_client import inclusion
 from axonp2p.ledger.log_messages import InclusionTold
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.wire.envelope import encode_signed
 from peer_daemon.earnings.log_looker import LogLooker
 from peer_daemon.earnings.proofs import ANY, NEWEST, SETTLED_AFTER_S, Proofs

@@ -36,9 +36,9 @@ from axonp2p.jobs.messages import (
 from axonp2p.ledger.receipt import DoublySigned, Receipt, open_doubly_signed
 from axonp2p.sandbox.messages import BundleReady, Control, FromMember, Start, Started, ToMember
 from axonp2p.transport.messages import JoinMesh
-from axonp2p.transport.relay.limits import RelayLimits
-from axonp2p.transport.relay.messages import RegisterAtRelay, RelayTerms
 from axonp2p.transport.relay.server import RelayServer
+from axonp2p.transport.tunnel.limits import RelayLimits
+from axonp2p.transport.tunnel.messages import RegisterAtRelay, RelayTerms
 from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import encode_signed
 from axonp2p.wire.frame import FRAME_COST, PAYLOAD_LIMIT

@@ -12,8 +12,8 @@ from axonp2p.reservation.reserving import RESERVE_PATH, new_uuid, reserve
 from axonp2p.reservation.token import Reserved, Token
 from axonp2p.table.peer_client import fetch_row
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.http_caller import HttpCaller
-from axonp2p.transport.listener import Listener
+from axonp2p.transport.http.http_caller import HttpCaller
+from axonp2p.transport.sessions.listener import Listener
 from axonp2p.wire.envelope import open_signed, sign
 from peer_daemon.lending.leases import Leases
 from peer_daemon.lending.lending import Lending

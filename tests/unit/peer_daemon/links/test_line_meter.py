@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from axonp2p.jobs.messages import LineMeasured
-from axonp2p.transport.tcp_state import TcpState
+from axonp2p.transport.flow.tcp_state import TcpState
 from peer_daemon.links.line_meter import LineMeter
 from peer_daemon.links.line_watch import worth_telling
 

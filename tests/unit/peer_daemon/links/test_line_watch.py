@@ -8,7 +8,7 @@ import time
 import pytest
 
 from axonp2p.jobs.messages import LineMeasured
-from axonp2p.transport.tcp_state import TcpState
+from axonp2p.transport.flow.tcp_state import TcpState
 from peer_daemon.links.line_watch import LineWatch
 
 RATE = 10_000_000

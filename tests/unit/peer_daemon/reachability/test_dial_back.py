@@ -12,10 +12,10 @@ from axonp2p.clock import SystemClock
 from axonp2p.errors import Refused, TooOften
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.http_caller import HttpCaller
-from axonp2p.transport.http_replies import add_ping
-from axonp2p.transport.listener import Listener
+from axonp2p.transport.http.http_caller import HttpCaller
+from axonp2p.transport.http.http_replies import add_ping
 from axonp2p.transport.messages import DialBack, DialedBack
+from axonp2p.transport.sessions.listener import Listener
 from peer_daemon.reachability import dial_back
 from peer_daemon.reachability.dial_back import DIAL_BACK_PATH, DialBackAsker, DialBackDoor
 from peer_daemon.reachability.dial_back_limits import MOST, MOST_OF_ONE, WITHIN_S, DialBackLimits

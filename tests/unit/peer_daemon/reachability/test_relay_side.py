@@ -12,13 +12,13 @@ from aiohttp import web
 from axonp2p.clock import SystemClock
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.http_caller import HttpCaller
-from axonp2p.transport.http_replies import add_ping
-from axonp2p.transport.listener import Listener
+from axonp2p.transport.http.http_caller import HttpCaller
+from axonp2p.transport.http.http_replies import add_ping
 from axonp2p.transport.relay.choice import Candidate, RelayChoice
 from axonp2p.transport.relay.door import RelayDoor
-from axonp2p.transport.relay.limits import RelayLimits
 from axonp2p.transport.relay.server import RelayServer
+from axonp2p.transport.sessions.listener import Listener
+from axonp2p.transport.tunnel.limits import RelayLimits
 from peer_daemon.announcing.own_row import OwnRow, lasting_row
 from peer_daemon.lending.lending import Lending
 from peer_daemon.reachability.relay_side import RelaySide

@@ -10,8 +10,8 @@ from typing import Any
 
 from axonp2p.clock import SystemClock
 from axonp2p.identity.peer_id import public_key_of
-from axonp2p.table.dht.compact import CompactRow, pack_addresses
 from axonp2p.table.dht.node import DhtNode
+from axonp2p.table.dht.records.compact import CompactRow, pack_addresses
 from axonp2p.transport.address import join_host_port
 from tests.fakes import key_of
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import public_key_of
-from axonp2p.table.dht.compact import CompactRow, pack_addresses
-from axonp2p.table.dht.contact import Contact
-from axonp2p.table.dht.index_keys import class_names
-from axonp2p.table.dht.keys import index_key, shard_bits
+from axonp2p.table.dht.records.compact import CompactRow, pack_addresses
+from axonp2p.table.dht.records.index_keys import class_names
+from axonp2p.table.dht.routing.contact import Contact
+from axonp2p.table.dht.routing.keys import index_key, shard_bits
 
 NOW = 1_800_000_000.0
 

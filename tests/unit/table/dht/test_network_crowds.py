@@ -10,9 +10,9 @@ import pytest
 from axonp2p.clock import Clock
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import public_key_of
-from axonp2p.table.dht.compact import CompactRow, sign_compact
-from axonp2p.table.dht.index_keys import Wanted
 from axonp2p.table.dht.node import DhtNode
+from axonp2p.table.dht.records.compact import CompactRow, sign_compact
+from axonp2p.table.dht.records.index_keys import Wanted
 from tests.laboratory.home_links import HomeLinks
 from tests.laboratory.measuring import Trial
 from tests.laboratory.swarms import AxonSwarm, LoopClock

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from axonp2p.table.dht.node import DhtNode
-from axonp2p.table.dht.node_state import SavedContact, load_state, save_state
+from axonp2p.table.dht.routing.node_state import SavedContact, load_state, save_state
 from tests.laboratory.home_links import HomeLinks
 from tests.laboratory.measuring import Trial
 from tests.laboratory.swarms import AxonSwarm, LoopClock

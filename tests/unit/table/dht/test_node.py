@@ -10,9 +10,9 @@ import pytest
 
 from axonp2p.clock import SystemClock
 from axonp2p.errors import BadSignature, PortTaken
-from axonp2p.table.dht.compact import sign_compact, withdrawal_of
-from axonp2p.table.dht.index_keys import Wanted
 from axonp2p.table.dht.node import DhtNode
+from axonp2p.table.dht.records.compact import sign_compact, withdrawal_of
+from axonp2p.table.dht.records.index_keys import Wanted
 from tests.fakes import key_of
 from tests.unit.table.dht.dht_nodes import HERE, Network, compact_row, network
 

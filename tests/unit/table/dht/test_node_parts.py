@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from axonp2p.table.dht.compact import sign_compact, withdrawal_of
-from axonp2p.table.dht.depths import MOST_CLASSES, Depths
-from axonp2p.table.dht.gate import MOST_REMEMBERED, Gate
-from axonp2p.table.dht.node_state import LARGEST_FILE, MOST_SAVED, SavedContact, load_state, save_state
-from axonp2p.table.dht.reachability import should_serve
-from axonp2p.table.dht.sample import Sample
+from axonp2p.table.dht.records.compact import sign_compact, withdrawal_of
+from axonp2p.table.dht.records.depths import MOST_CLASSES, Depths
+from axonp2p.table.dht.records.gate import MOST_REMEMBERED, Gate
+from axonp2p.table.dht.records.sample import Sample
+from axonp2p.table.dht.routing.node_state import LARGEST_FILE, MOST_SAVED, SavedContact, load_state, save_state
+from axonp2p.table.dht.routing.reachability import should_serve
 from tests.fakes import NOW, key_of
 from tests.unit.table.dht.dht_nodes import compact_row
 

@@ -13,11 +13,11 @@ import pytest
 
 from axonp2p.clock import SystemClock
 from axonp2p.identity.peer_id import public_key_of
-from axonp2p.table.dht.compact import sign_compact
-from axonp2p.table.dht.datagrams import decode_answer, decode_call, encode_answer, encode_call
-from axonp2p.table.dht.keys import node_id, row_key
 from axonp2p.table.dht.node import DhtNode
-from axonp2p.table.dht.rpc import (
+from axonp2p.table.dht.records.compact import sign_compact
+from axonp2p.table.dht.routing.keys import node_id, row_key
+from axonp2p.table.dht.rpc.datagrams import decode_answer, decode_call, encode_answer, encode_call
+from axonp2p.table.dht.rpc.rpc import (
     HI_PURPOSE,
     LARGEST_DATAGRAM,
     Answer,

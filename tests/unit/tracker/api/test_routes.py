@@ -41,7 +41,7 @@ from axonp2p.settings import TrackerSettings
 from axonp2p.table.records import Announced, Row, Rows
 from axonp2p.table.slots import name_of
 from axonp2p.table.tracker_client import announce, query
-from axonp2p.transport.rate_limit import BURST
+from axonp2p.transport.flow.rate_limit import BURST
 from axonp2p.wire.codec import PROTOCOL_VERSION, encode
 from axonp2p.wire.envelope import Signed, open_signed, sign
 from tests.fakes import NOW, ManualClock, key_of, make_offer, make_receipt, make_row, sign_both
@@ -475,7 +475,7 @@ async def test_who_asks_too_much_is_told_to_wait(lab: Running):
 
 
 async def test_a_slow_body_is_given_up(lab: Running, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("axonp2p.transport.http_replies.BODY_WITHIN_S", 0.05)
+    monkeypatch.setattr("axonp2p.transport.http.http_replies.BODY_WITHIN_S", 0.05)
     reader, writer = await asyncio.open_connection("127.0.0.1", lab.address.port, ssl=_no_checks())
     writer.write(b"POST /v1/query HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc")
     assert (await reader.readline()).startswith(b"HTTP/1.1 403")
@@ -501,7 +501,7 @@ def test_an_announce_interval_out_of_range_is_refused(tmp_path):
 
 
 async def test_what_costs_more_counts_as_more_requests(lab: Running, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("axonp2p.transport.http_replies.REFUSED_AFTER_S", 0.0)
+    monkeypatch.setattr("axonp2p.transport.http.http_replies.REFUSED_AFTER_S", 0.0)
     lab.tracker._limit._burst = 25.0  # balances of a job cost 21
     await balances(lab.caller, job="job-1")
     with pytest.raises(TooOften):

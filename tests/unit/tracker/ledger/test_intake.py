@@ -15,13 +15,13 @@ from axonp2p.ledger.receipt import Balance
 from axonp2p.reservation.reserving import new_uuid
 from axonp2p.reservation.token import Token
 from axonp2p.settings import TrackerSettings
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import Signed, open_signed
 from tests.fakes import NOW, ManualClock, key_of, make_receipt, sign_both
 from tests.laboratory.convictions import WITNESSES, evidence_against, voiding_of
-from tests.unit.tracker.ledger import test_foreign_receipts
 from tests.unit.tracker.conftest import Running, Start
+from tests.unit.tracker.ledger import test_foreign_receipts
 from tests.unit.tracker.ledger.test_foreign_receipts import token_by
 from tests.unit.tracker.logs import reserved, witnesses_reserved
 from tracker.app import Tracker

@@ -14,7 +14,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.ledger.ledger_client import hand_in
 from axonp2p.ledger.receipt import MOST_RECEIPTS
 from axonp2p.reservation.token import Token
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.wire.envelope import open_signed
 from tests.fakes import key_of, make_receipt, sign_both
 from tests.unit.tracker.conftest import Running, Start

@@ -20,9 +20,9 @@ from axonp2p.peers.capability import Need, read_capability
 from axonp2p.table.records import Report, ReportHeard, Row
 from axonp2p.table.tracker_client import REPORT_PATH, announce
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.http_caller import HttpCaller
-from axonp2p.transport.http_replies import add_ping, errors_as_refusals
-from axonp2p.transport.listener import Listener
+from axonp2p.transport.http.http_caller import HttpCaller
+from axonp2p.transport.http.http_replies import add_ping, errors_as_refusals
+from axonp2p.transport.sessions.listener import Listener
 from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import HERE, ManualClock, key_of, make_row
 from tests.unit.tracker.conftest import Start

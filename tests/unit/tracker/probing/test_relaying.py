@@ -17,10 +17,10 @@ from axonp2p.settings import TrackerSettings
 from axonp2p.table.records import Report, ReportHeard
 from axonp2p.table.tracker_client import REPORT_PATH, announce
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.http_caller import HttpCaller
-from axonp2p.transport.http_replies import add_ping
-from axonp2p.transport.listener import Listener
+from axonp2p.transport.http.http_caller import HttpCaller
+from axonp2p.transport.http.http_replies import add_ping
 from axonp2p.transport.relay.registration import Registration
+from axonp2p.transport.sessions.listener import Listener
 from axonp2p.wire.envelope import sign
 from tests.fakes import ManualClock, key_of, make_row
 from tests.unit.tracker.conftest import Running

@@ -15,7 +15,7 @@ from axonp2p.training.verification.evidence import Evidence, SignedFrame, examin
 from axonp2p.training.verification.opinions import Outcome
 from axonp2p.wire.codec import Message, encode
 from axonp2p.wire.frame import pack_frame
-from client_cli.verdict_text import verdict_data, verdict_text
+from client_cli.text.verdict_text import verdict_data, verdict_text
 from tests.fakes import key_of
 from tests.laboratory.convictions import (
     END,

@@ -12,16 +12,16 @@ import pytest
 from axonp2p.errors import AxonError, BadSignature, Refused, TooOften, Unreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.transport import connections, listener
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.dialer import dial
-from axonp2p.transport.http_caller import HttpCaller
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.relay import registration
 from axonp2p.transport.relay import server as relay_server
-from axonp2p.transport.relay.messages import FromRegistered, OpenStream, RegisterAtRelay, RelayTerms
 from axonp2p.transport.relay.splice import End
-from axonp2p.transport.relay.tunnel import ask_relay, connect_through
-from axonp2p.transport.session import Session
+from axonp2p.transport.sessions import connections, listener
+from axonp2p.transport.sessions.dialer import dial
+from axonp2p.transport.sessions.session import Session
+from axonp2p.transport.tunnel.messages import FromRegistered, OpenStream, RegisterAtRelay, RelayTerms
+from axonp2p.transport.tunnel.tunnel import ask_relay, connect_through
 from axonp2p.transport.ways import Place
 from axonp2p.wire.codec import Message
 from tests.unit.transport.relay.conftest import Relay

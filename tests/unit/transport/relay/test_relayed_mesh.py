@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.link import MeshMember
-from axonp2p.transport.mesh import Mesh, MeshPatience
+from axonp2p.transport.mesh.link import MeshMember
+from axonp2p.transport.mesh.mesh import Mesh, MeshPatience
 from axonp2p.transport.messages import JoinMesh
-from axonp2p.transport.session import Session
+from axonp2p.transport.sessions.session import Session
 
 RESERVATION = "3f0a8c1e-5f0e-4f2a-9a53-0f4a5b6c7d8e"
 HERE = DialPolicy(lambda: ["127.0.0.1"], tells_why=False)

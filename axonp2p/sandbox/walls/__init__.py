@@ -1,0 +1,1 @@
+"""What a job cannot pass: mounts, namespaces, Landlock, the filter of system calls, its user and its limits."""

@@ -1,0 +1,85 @@
+"""Keeps a job behind everything else on the machine, until it is to end.
+
+Its processes run when no other wants to (SCHED_IDLE), read and write files after all others (idle I/O), and are the
+first to go when memory runs out. Only root may take this back again; in particular the job may not.
+
+A priority orders processes within one session only where Linux groups processes by session (autogroup; on in most
+distributions): a single job would get as much of a core as all of the owner's terminal. So the group is lowered as
+well, for each process that is found in one that is not, since a job may begin sessions of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+import psutil
+
+from axonp2p.sandbox.watch.family import threads_of
+
+LOWEST = 19
+_PROCESS_MRELEASE = 448
+"""Number of the system call, the same on all processors that have it; since Linux 5.15."""
+_system_call = ctypes.CDLL(None).syscall
+
+
+def lower(pid: int) -> None:
+    """Put a process, and all that it will start, behind everything else. Raises `OSError`."""
+    os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
+    os.setpriority(os.PRIO_PROCESS, pid, LOWEST)
+    # A scheduler of files that knows no such class ignores it.
+    psutil.Process(pid).ionice(psutil.IOPRIO_CLASS_IDLE)
+    Path(f"/proc/{pid}/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+def hasten_the_end(pid: int, descriptor: int) -> None:
+    """Let a process that was just killed end soon, though it ends only when it is its turn; `descriptor` is its pidfd.
+
+    Its memory is taken from it without its doing. An ordinary user may raise its session only, root itself as well.
+    """
+    _system_call(_PROCESS_MRELEASE, descriptor, 0)
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid}/autogroup").write_text("0", encoding="ascii")
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
+        os.setpriority(os.PRIO_PROCESS, pid, -20)
+
+
+def lower_sessions(pids: Iterable[int]) -> None:
+    """Lower the session of each process that is not at the lowest yet. Does nothing where there are no groups."""
+    for pid in pids:
+        file = Path(f"/proc/{pid}/autogroup")
+        try:
+            if not file.read_text().endswith(f" nice {LOWEST}\n"):
+                file.write_text(str(LOWEST))
+        except OSError:
+            continue  # no such thing here, or it ended; or a change came within the last tenth of a second: next time
+
+
+def hold_to(processors: frozenset[int], pids: Iterable[int]) -> None:
+    """Let all threads of these processes run on these processors only."""
+    for pid in pids:
+        try:
+            for thread in threads_of(pid):
+                if os.sched_getaffinity(thread) != processors:
+                    os.sched_setaffinity(thread, processors)
+        except OSError:
+            continue  # it ended meanwhile
+
+
+def processors_taken(allowed: Collection[int], own: Collection[int] = ()) -> Counter[int]:
+    """How many idle-priority processes, those of `own` left out, are held on each of the `allowed` processors.
+
+    These are the workers of all daemons on this machine, as far as /proc shows them.
+    """
+    taken: Counter[int] = Counter()
+    for pid in set(psutil.pids()).difference(own):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            if os.sched_getscheduler(pid) == os.SCHED_IDLE:
+                held = os.sched_getaffinity(pid)
+                taken.update(held if not held.issuperset(allowed) else ())
+    return taken

@@ -1,0 +1,1 @@
+"""Rows as the DHT keeps them: forms, store, samples and bounds. Pure."""

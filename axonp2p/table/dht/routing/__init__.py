@@ -1,0 +1,1 @@
+"""Keys, contacts, buckets and lookups. Pure."""

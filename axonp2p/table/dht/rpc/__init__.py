@@ -1,0 +1,1 @@
+"""Datagrams: questions, answers, challenges, timing."""

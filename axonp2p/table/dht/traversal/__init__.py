@@ -1,0 +1,1 @@
+"""Walks through the network: joining, finding, publishing, crawling."""

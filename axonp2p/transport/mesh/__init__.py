@@ -1,0 +1,1 @@
+"""The links among the members of a job."""

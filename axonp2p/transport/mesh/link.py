@@ -1,0 +1,252 @@
+"""One pair of members: what is to be sent, what was received, and the session that carries it at present."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from axonp2p.errors import AxonError, Unreachable
+from axonp2p.identity.peer_id import PeerId
+from axonp2p.logs import get_logger
+from axonp2p.transport.flow.in_time import in_time
+from axonp2p.transport.flow.rate_limit import RateLimit
+from axonp2p.transport.mesh.outbox import Outbox
+from axonp2p.transport.messages import Carry
+from axonp2p.transport.sessions.session import Session
+from axonp2p.wire.codec import Message
+
+log = get_logger(__name__)
+
+WORDS_A_SECOND, WORDS_AT_ONCE = 500.0, 2000.0
+"""Messages beside what is carried that are dealt with from one member: at 256 KiB a piece, a bundle at a gigabit/s."""
+
+
+@dataclass(frozen=True)
+class MeshMember:
+    """One member of a job, as the others may reach it."""
+
+    rank: int
+    peer: PeerId
+    name: str
+    addresses: list[str]
+    certificate: bytes
+    reservation: str = ""
+    """Of the member's own lease; empty when it is the same as ours."""
+    relays: Sequence[str] = ()
+    """Relays that hold a connection of it."""
+    dialable: bool | None = None
+    """Whether others could dial it; None while nobody has tried."""
+
+    def is_still(self, other: MeshMember) -> bool:
+        """Whether `other` is the same member, perhaps at other addresses: a peer hired anew starts from nothing."""
+        return (self.rank, self.peer, self.reservation) == (other.rank, other.peer, other.reservation)
+
+
+class Road(Protocol):
+    """How the links of a mesh share the line of their machine."""
+
+    async def turn(self, link: Hashable, count: int) -> None:
+        """Wait until so many bytes may be sent on that link."""
+        ...
+
+    async def word(self, count: int) -> None:
+        """Wait until a small message may be sent, which is at once but in a flood of them."""
+        ...
+
+    def went(self, rank: int, count: int) -> None:
+        """So many bytes that were put for that member have left its queue."""
+        ...
+
+    def opened(self, session: Session) -> None:
+        """A link uses that session from now on."""
+        ...
+
+
+class Beside(Protocol):
+    """Who has words of its own with the members, on the same links: what is lost with a link is its own affair."""
+
+    kinds: Any
+    """The union of the messages that it hears."""
+
+    def up(self, rank: int) -> None:
+        """From now on `Link.say` reaches that member. Said again after a cut."""
+        ...
+
+    def down(self, rank: int) -> None:
+        """What was on the way to that member or from it may be lost."""
+        ...
+
+    async def heard(self, rank: int, message: Message, payload: memoryview) -> None:
+        """A member said something; more is read from it when this returns. May raise what closes the link."""
+        ...
+
+
+class Link:
+    """The traffic with one member, over one session after another."""
+
+    def __init__(
+        self,
+        member: MeshMember,
+        deliver: Callable[[int, memoryview], Awaitable[None]],
+        road: Road,
+        beside: Beside | None = None,
+    ) -> None:
+        self.member = member
+        self.wanted = asyncio.Event()
+        """Set once there is something to carry."""
+        self.up = asyncio.Event()
+        """Set while a session carries it."""
+        self.down = asyncio.Event()
+        """Set after a session was cut, until there is another."""
+        self.lost = ""
+        """Why there will be no further session; empty while there may be."""
+        self._deliver = deliver
+        self._road = road
+        self._beside = beside
+        self._kinds: Any = Carry if beside is None else Carry | beside.kinds
+        self._serving: Session | None = None
+        self._outbox = Outbox()
+        self._received = 0
+        self._session: Session | None = None
+        self._news = asyncio.Event()
+        self._delivering = asyncio.Lock()
+        self._words = RateLimit(WORDS_A_SECOND, WORDS_AT_ONCE)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def put(self, payload: bytes | memoryview) -> None:
+        """Queue one message, however many wait. Raises `Unreachable` when the member is lost."""
+        if self.lost:
+            raise Unreachable(f"{self.member.name} is lost", cause=self.lost)
+        self._outbox.put(payload)
+        self._news.set()
+        self.wanted.set()
+
+    async def say(self, message: Message, payload: bytes | memoryview = b"", *, bulk: bool = False) -> None:
+        """Send one of the messages of `Beside`, on the session there is now. Raises `Unreachable` when there is none.
+
+        Unlike what is `put`, it is not sent again after a cut.
+        """
+        session = self._serving
+        if session is None:
+            raise Unreachable(f"{self.member.name} is not connected now")
+        if bulk:
+            await self._road.turn(self, len(payload))
+        else:
+            await self._road.word(len(payload))
+        await session.send(message, payload, bulk=bulk)
+
+    def attach(self, session: Session) -> int:
+        """From now on only this session counts. Returns how many messages were received so far."""
+        if self._session is not None:
+            self._start(self._session.close())
+        self._session = session
+        session.admit()
+        session.wait_for_long()  # the member's worker may stand still
+        self._road.opened(session)
+        self.down.clear()
+        self.wanted.set()
+        self.up.set()
+        return self._received
+
+    def detach(self, session: Session) -> None:
+        """This session carries nothing any more; harmless when another has taken its place."""
+        if self._session is session and self.up.is_set():
+            self.up.clear()
+            self.down.set()
+
+    async def serve(self, session: Session, received: int) -> None:
+        """Carry both ways until the session ends. `received` is how many of our messages the other side has had.
+
+        Raises `PeerMisbehaved` when that cannot be.
+        """
+        self._outbox.resume(received)
+        self._start(self._receive(session))
+        sender = asyncio.create_task(self._send(session, received))
+        self._begin_beside(session)
+        try:
+            await session.ended.wait()
+        finally:
+            self._end_beside(session)
+            sender.cancel()
+            await asyncio.gather(sender, return_exceptions=True)
+
+    def give_up(self, reason: str) -> None:
+        """There will be no further session: whoever puts more is told."""
+        self.lost = self.lost or reason
+
+    async def close(self) -> None:
+        """Give up, and end the session."""
+        self.give_up("the link was closed")
+        if self._session is not None:
+            await self._session.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _begin_beside(self, session: Session) -> None:
+        self._end_beside(self._serving)
+        self._serving = session
+        if self._beside is not None:
+            self._beside.up(self.member.rank)
+
+    def _end_beside(self, session: Session | None) -> None:
+        if session is None or self._serving is not session:
+            return  # another one has taken its place
+        self._serving = None
+        if self._beside is not None:
+            self._beside.down(self.member.rank)
+
+    async def _send(self, session: Session, received: int) -> None:
+        gone: deque[int] = deque()  # how many frames of all kinds had gone when each message had
+        while self._session is session:
+            following = self._outbox.next()
+            if following is None:
+                self._news.clear()
+                await self._news.wait()
+                continue
+            payload, first_time = following
+            if first_time:
+                self._road.went(self.member.rank, len(payload))
+            await self._road.turn(self, len(payload))
+            await session.send(Carry(), payload, bulk=True)
+            gone.append(session.sent_frames)
+            # The last one that the other side took may not have come to be counted when the line is cut.
+            while gone and gone[0] < session.taken_frames:
+                gone.popleft()
+                received += 1
+            self._outbox.received(received)
+
+    async def _receive(self, session: Session) -> None:
+        # Goes on after a cut: what had arrived is delivered, unless another session has come to send it again.
+        while True:
+            try:
+                message, payload = await session.receive(self._kinds)
+                if not isinstance(message, Carry):
+                    assert self._beside is not None
+                    await in_time(self._words)
+                    await self._beside.heard(self.member.rank, message, payload)
+                    continue
+            except AxonError as error:
+                log.debug("link ends", member=self.member.name, reason=error.in_a_line)
+                await session.close()
+                return
+            async with self._delivering:
+                if self._session is not session:
+                    return
+                self._received += 1
+                try:
+                    await self._deliver(self.member.rank, payload)
+                except AxonError as error:
+                    log.info("link closed: nobody takes its messages", member=self.member.name, reason=error.message)
+                    self.give_up(error.message)
+                    await session.close()
+                    return
+
+    def _start(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        assert isinstance(task, asyncio.Task)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

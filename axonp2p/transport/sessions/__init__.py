@@ -1,0 +1,1 @@
+"""Listening and calling: connections, the handshake's sessions, and their lines."""

@@ -1,0 +1,249 @@
+"""The open connections of one listener: who may have one, and who lets go of one (a door).
+
+A connection is counted from its first packet, before TLS, because silent ones cost descriptors and half-open TLS costs
+memory. One on which a question is answered, or a session runs, works; any other is idle, and gives way when there are
+too many (`holdings`). asyncio's own TLS server would tell of a connection only after its handshake, so the handshake is
+begun here, as it is for the streams of relays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import ssl
+import traceback
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from axonp2p.errors import Busy, TooOften
+from axonp2p.holdings import Bounds, Holdings
+from axonp2p.logs import get_logger
+from axonp2p.transport.address import source_of
+from axonp2p.transport.flow.rate_limit import RateLimit
+from axonp2p.transport.foreign_errors import NETWORK_ERRORS
+from axonp2p.transport.tunnel.inner import EarlyBytes, RelayedTransport, relayed_source
+
+log = get_logger(__name__)
+
+MOST_CONNECTIONS = 2048
+"""Open at once, in all: some 80 kB each once TLS is spoken. Less where there are fewer descriptors."""
+MOST_OF_ONE = 256
+"""From one household, or through one relay. A university behind one address has idle ones given up for new ones."""
+LEAST_AGE_S = 2.0
+"""For so long a new or idle connection is safe: many round trips, so that an honest caller can ask its question."""
+OPENED_A_SECOND, OPENED_AT_ONCE = 20.0, 300.0
+"""New connections from one household, or through one relay; more are closed before TLS. Each costs a TLS handshake, and
+with a session's first half two to four milliseconds of this machine: one that is refused costs a tenth of one."""
+MISUSE_COST = 20.0
+"""As many new connections a session counts that broke the protocol, also where fewer are left."""
+TLS_S = 10.0
+"""How long a caller may take for TLS, in seconds; also to the end of the head of its first question, TLS included."""
+KEEP_ALIVE_S = 75.0
+"""How long a connection for short questions stays open unused; `HttpCaller` gives it up sooner."""
+ANSWER_TAKEN_S = KEEP_ALIVE_S + 15.0
+"""An answer that was not taken for so long ends its connection, as does an idle one that aiohttp has not ended."""
+LOOK_S = 1.0
+"""How often it is looked which connections are over."""
+TLS_CLOSE_S = 2.0
+"""How long the end of TLS may take, in seconds."""
+
+
+class Connection(asyncio.Protocol):
+    """One of them: the plain connection until TLS is spoken on it, and its name among those that are held."""
+
+    def __init__(self, connections: Connections | None = None) -> None:
+        self.asked = False
+        """Whether a whole question, or the beginning of a session, has come on it."""
+        self.plain: asyncio.Transport | None = None
+        self._connections = connections
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """`asyncio.Protocol`."""
+        assert isinstance(transport, asyncio.Transport)
+        assert self._connections is not None
+        transport.pause_reading()  # what comes belongs to TLS, which is not there yet
+        self.plain = transport
+        self._connections.came(self, transport)
+
+    def abort(self) -> None:
+        """No more of it."""
+        if self.plain is not None:
+            self.plain.abort()
+
+
+class _Served(web.RequestHandler):
+    """aiohttp's side of a connection, which says when it is lost."""
+
+    __slots__ = ("connection", "release")
+
+    connection: Connection
+    release: Callable[[Connection], None]
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
+        self.release(self.connection)
+
+
+class Connections:
+    """Those of one listener. `serves` is set before the first one comes."""
+
+    def __init__(self, tls: ssl.SSLContext) -> None:
+        self.serves: web.Server | None = None
+        """What answers."""
+        self._tls = tls
+        self._held: Holdings[Connection] = Holdings("connections", connection_bounds(_descriptors()))
+        self._pace = RateLimit(OPENED_A_SECOND, OPENED_AT_ONCE)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._looking: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def start(self) -> None:
+        """Look from now on which are over."""
+        self._look()
+
+    async def stop(self) -> None:
+        """End those that have not come to speak TLS."""
+        if self._looking is not None:
+            self._looking.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def new(self) -> Connection:
+        """For `create_server`."""
+        return Connection(self)
+
+    def came(self, connection: Connection, transport: asyncio.Transport) -> None:
+        """Somebody has connected: it is refused at once, or TLS begins."""
+        address = str((transport.get_extra_info("peername") or ("",))[0])
+        try:
+            self._pace.take(address, _now())
+            self._take(connection, source_of(address), "")
+        except (TooOften, Busy):
+            transport.abort()
+            return
+        task = asyncio.create_task(self._shake_hands(connection, transport))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def misused(self, source: str) -> None:
+        """Somebody of that household has broken the protocol."""
+        self._pace.debit(source, _now(), MISUSE_COST)
+
+    async def take_in(
+        self, outer: asyncio.Transport, caller: str, relay: str, ready: Callable[[], Awaitable[None]]
+    ) -> None:
+        """A relay's stream, counted for the caller that it names, apart from who calls directly, and for the relay.
+
+        Raises one of `NETWORK_ERRORS`, `TooOften` or `Busy` when there is no TLS with it.
+        """
+        connection = Connection()
+        connection.plain = outer
+        source = relayed_source(caller, relay)
+        try:
+            for name in (relay, source):
+                self._pace.charge(name, _now())
+            self._take(connection, source, relay)
+            await self._speak_tls(connection, outer, ready, (caller, relay))
+        except BaseException:
+            self._held.release(connection)
+            outer.abort()
+            raise
+
+    @web.middleware
+    async def at_work(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """A connection works while it is answered."""
+        served = request.protocol
+        if not isinstance(served, _Served):
+            return await handler(request)
+        served.connection.asked = True
+        self._held.works(served.connection)
+        try:
+            return await handler(request)
+        finally:
+            self._held.waits(served.connection, _now())
+
+    async def _shake_hands(self, connection: Connection, transport: asyncio.Transport) -> None:
+        try:
+            await self._speak_tls(connection, transport)
+        except (*NETWORK_ERRORS, asyncio.CancelledError) as error:
+            self._held.release(connection)
+            transport.abort()
+            # The error and asyncio's frames hold each other, and the buffers of TLS: the collector would come too late.
+            traceback.clear_frames(error.__traceback__)
+
+    async def _speak_tls(
+        self,
+        connection: Connection,
+        plain: asyncio.Transport,
+        ready: Callable[[], Awaitable[None]] | None = None,
+        relayed: tuple[str, str] | None = None,
+    ) -> None:
+        early = EarlyBytes()
+        starting = asyncio.create_task(
+            asyncio.get_running_loop().start_tls(
+                plain,
+                early,
+                self._tls,
+                server_side=True,
+                ssl_handshake_timeout=TLS_S,
+                ssl_shutdown_timeout=TLS_CLOSE_S,
+            )
+        )
+        try:
+            if ready is not None:
+                await asyncio.sleep(0)  # from its first step on it takes what comes
+                await ready()
+            inner = await starting
+        except BaseException:
+            starting.cancel()
+            raise
+        if inner is None:
+            raise ConnectionResetError
+        served = self._served(connection)
+        if not early.hand_over(RelayedTransport(inner, *relayed) if relayed else inner, served):
+            self._held.release(connection)
+
+    def _served(self, connection: Connection) -> _Served:
+        assert self.serves is not None
+        # auto_decompress would let a small body unfold past the cap it was held to.
+        served = _Served(
+            self.serves,
+            loop=asyncio.get_running_loop(),
+            access_log=None,  # type: ignore[arg-type]  # aiohttp's own way to say that there is none
+            keepalive_timeout=KEEP_ALIVE_S,
+            auto_decompress=False,
+        )
+        served.connection, served.release = connection, self._held.release
+        return served
+
+    def _take(self, connection: Connection, source: str, relay: str) -> None:
+        for other in self._held.take(connection, source, relay, _now()):
+            other.abort()
+
+    def _look(self) -> None:
+        for connection in self._held.idle_for(TLS_S, _now()):
+            if not connection.asked:
+                connection.abort()
+        for connection in self._held.idle_for(ANSWER_TAKEN_S, _now()):
+            connection.abort()
+        self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+
+
+def connection_bounds(descriptors: int) -> Bounds:
+    """As many as leave a quarter of the descriptors for files, databases and our own calls."""
+    in_all = min(MOST_CONNECTIONS, descriptors * 3 // 4)
+    return Bounds(in_all, min(MOST_OF_ONE, in_all // 2), MOST_OF_ONE, LEAST_AGE_S)
+
+
+def _descriptors() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_CONNECTIONS * 2 if soft == resource.RLIM_INFINITY else soft
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,1 @@
+"""A stream through a relay, and TLS inside it."""

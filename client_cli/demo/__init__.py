@@ -1,0 +1,1 @@
+"""`axon demo`: a swarm of real programs on this machine, and its report."""

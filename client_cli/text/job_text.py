@@ -1,0 +1,108 @@
+"""What is told about jobs: one map of facts, shown as JSON or as text. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from axonp2p.client.storage.job_record import JobRecord
+from axonp2p.jobs.lifecycle import JobState, is_over
+from axonp2p.plain_text import bytes_text, columns
+from client_cli.text.render import credits_text, duration_text, metric_text, pairs
+
+INTERRUPTED = "interrupted"
+
+
+def job_data(record: JobRecord, *, at_work: bool) -> dict[str, Any]:
+    """The facts of a job. One that no program works on, though it is not over, was interrupted."""
+    facts: dict[str, Any] = msgspec.to_builtins(record)
+    # What the job's next life needs, and nobody else.
+    for name in ("ahead", "last", "receipts", "lives", "state_name", "bundle", "named_trackers"):
+        del facts[name]
+    if not at_work and not is_over(record.state):
+        facts["state"] = INTERRUPTED
+    return facts
+
+
+def jobs_text(jobs: Sequence[dict[str, Any]], now: float) -> str:
+    """A line a job. `now` is Unix time."""
+    rows = [
+        [
+            job["id"],
+            job["state"],
+            f"{job['round']}/{job['rounds']}",
+            _loss(job),
+            _metrics(job),
+            str(len(job["peers"]) or job["peers_wanted"]),
+            credits_text(sum(job["credits"].values())),
+            f"{duration_text(max(0.0, now - job['created']))} ago",
+        ]
+        for job in jobs
+    ]
+    heads = ["job", "state", "round", "loss", "held-out", "peers", "credits", "submitted"]
+    if any("copy" in job for job in jobs):
+        heads.append("copy")
+        rows = [[*row, job.get("copy", "-")] for row, job in zip(rows, jobs, strict=True)]
+    return columns(heads, rows, right=(2, 3, 5, 6, 7))
+
+
+def status_text(job: dict[str, Any], command: Callable[..., str]) -> str:
+    """Everything about one job, and the next command that makes sense; `command` spells one."""
+    facts = {
+        "job": job["id"],
+        "state": _state(job),
+        "round": f"{job['round']} of {job['rounds']}",
+        "loss": _loss(job),
+        "held-out": _metrics(job),
+        "peers": "",
+        "bytes": f"{bytes_text(job['wire_bytes'])} on the wire",
+        "credits": credits_text(sum(job["credits"].values())),
+        "tracker": job["tracker"],
+        "host": job.get("hosted", ""),
+        "copy": job.get("copy", ""),
+        "from": job["folder"],
+        "kept in": job["kept_in"],
+    }
+    lines = [pairs({name: value for name, value in facts.items() if value})]
+    if job["peers"]:
+        heads = ["peer", "rtt", "credits", ""]
+        lines += ["", columns(heads, [_peer_row(peer, job) for peer in job["peers"]], right=(1, 2))]
+    if job["error"]:
+        lines += ["", f"error {job['error']['code']}: {job['error']['message']}"]
+        lines += [f"{name}: {job['error'][name]}" for name in ("cause", "fix") if job["error"][name]]
+    if next_command := _next(job, command):
+        lines += ["", next_command]
+    return "\n".join(lines)
+
+
+def _state(job: dict[str, Any]) -> str:
+    if job["state"] == INTERRUPTED or not job["waits_for"]:
+        return str(job["state"])
+    return f"{job['state']}; waits for {', '.join(job['waits_for'])}: it cannot go on without"
+
+
+def _peer_row(peer: dict[str, Any], job: dict[str, Any]) -> list[str]:
+    note = ""
+    if peer["lost"]:
+        note = f"left: {peer['lost']}"
+    elif peer["paused"] and job["state"] == JobState.TRAINING:
+        note = f"paused: {peer['paused']}"
+    return [peer["name"], f"{peer['rtt_s'] * 1000:.1f} ms", credits_text(job["credits"].get(peer["name"], 0.0)), note]
+
+
+def _loss(job: dict[str, Any]) -> str:
+    return "-" if job["loss"] is None else f"{job['loss']:.4g}"
+
+
+def _metrics(job: dict[str, Any]) -> str:
+    return ", ".join(metric_text(name, value) for name, value in job["metrics"].items()) or "-"
+
+
+def _next(job: dict[str, Any], command: Callable[..., str]) -> str:
+    if job["state"] == "finished":
+        return f"weights: {command('fetch', job['id'], '-o', 'OUT')}"
+    if job["state"] in ("left", "failed", INTERRUPTED):
+        return f"go on: {command('resume', job['id'])}"
+    return ""

@@ -1,0 +1,1 @@
+"""A job followed in a terminal: its events, its bar, its host."""

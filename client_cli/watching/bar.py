@@ -1,0 +1,71 @@
+"""The bar on a terminal, drawn with rich: the lines that stay scroll above it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from axonp2p.client.events.events import Event
+from axonp2p.console import printable
+from client_cli.text.event_text import Shown, after, line_of, standing_still
+
+BAR_WIDTH = 28
+
+
+class Bar:
+    """Shows a job's events on a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._console = Console(file=stream, highlight=False)
+        self._shown = Shown()
+        self._live = Live(
+            get_renderable=lambda: picture(self._shown), console=self._console, refresh_per_second=8, transient=True
+        )
+
+    def __enter__(self) -> Bar:
+        self._live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._live.stop()
+
+    def show(self, event: Event) -> None:
+        line = line_of(event)
+        if line:
+            self.say(f"{time.strftime('%H:%M:%S')}  {line}")
+        self._shown = after(self._shown, event)
+
+    def say(self, line: str) -> None:
+        # markup off: a peer's name or a job's error may hold square brackets.
+        self._console.print(printable(line), markup=False, soft_wrap=True)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        self._live.stop()
+        try:
+            yield
+        finally:
+            self._live.start()
+
+
+def picture(shown: Shown) -> Group:
+    """The bar, and below it what changes once a round, how fast each peer is, and who is paused."""
+    if not shown.doing:
+        return Group()
+    row = Table.grid(padding=(0, 1))
+    bar = ProgressBar(total=shown.rounds or 1, completed=shown.done, width=BAR_WIDTH)
+    row.add_row(_line(shown.doing), bar, _line(shown.headline))
+    below = [_line(f"  {text}") for text in (shown.facts, shown.peers, standing_still(shown)) if text]
+    return Group(row, *below)
+
+
+def _line(text: str) -> Text:
+    return Text(printable(text), no_wrap=True, overflow="ellipsis")

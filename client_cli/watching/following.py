@@ -1,0 +1,134 @@
+"""Following a job to its end: its events on the screen, and what Ctrl-C means while it runs."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from axonp2p.client.events.events import Event, JobCancelled, JobFinished, JobLeft
+from axonp2p.client.storage.job_store import JobFolder
+from axonp2p.console import INTERRUPTED_EXIT
+from axonp2p.errors import AxonError, NobodyFits
+from axonp2p.plain_text import plural
+from client_cli.context import Context, on_terminal
+from client_cli.interrupts import TERMINATED_EXIT, Terminated
+from client_cli.report.beside import Wishes, beside
+from client_cli.text.event_text import summary
+from client_cli.watching.progress import Progress, progress_on
+
+if TYPE_CHECKING:
+    from axonp2p.client.job import Job
+
+
+class EventQueue:
+    """A job's events, read by a thread of their own.
+
+    The main thread can then be interrupted between two events as often as people like, and none is lost.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._events: queue.SimpleQueue[Event | AxonError | None] = queue.SimpleQueue()
+        self.last: Event | None = None
+        """The last one that happened, whether or not it was shown."""
+        threading.Thread(target=self._read, args=[job], name="events", daemon=True).start()
+
+    def __iter__(self) -> EventQueue:
+        return self
+
+    def __next__(self) -> Event:
+        """The next one, until the job is over. Raises the job's error."""
+        found = self._events.get()
+        if found is None:
+            raise StopIteration
+        if isinstance(found, AxonError):
+            raise found
+        return found
+
+    def _read(self, job: Job) -> None:
+        try:
+            for event in job.events():
+                self.last = event
+                self._events.put(event)
+            self._events.put(None)
+        except AxonError as error:
+            self._events.put(error)
+
+
+def follow(job: Job, context: Context, wishes: Wishes) -> int:
+    """Show `job` until it is over; gives the exit code. Raises the job's error."""
+    coming = EventQueue(job)
+    # Nobody would be told the page's address where a program reads the answer.
+    wishes = replace(wishes, page="" if context.as_json else wishes.page)
+    with (
+        progress_on(None if context.as_json else sys.stdout) as progress,
+        beside(JobFolder(job.folder), wishes, context.command, progress.say) as hear,
+    ):
+        code = _until_over(job, coming, progress, hear, may_ask=on_terminal() and not context.as_json)
+    match coming.last:
+        case JobFinished() as event:
+            lines = [summary(event), "Next:", f"  {context.command('fetch', job.id, '-o', 'OUT')}"]
+            context.answer("\n".join(lines), _data(event, "finished"))
+            return 0
+        case JobLeft() as event:
+            why = f"{event.reason}\nToo few peers are left. " if event.reason else ""
+            kept = f"{why}Left {job.id} after {plural(event.round, 'round')}."
+            context.answer(f"{kept}  Go on with: {context.command('resume', job.id)}", _data(event, "left"))
+            if event.reason:
+                return NobodyFits.exit_code
+        case JobCancelled() as event:
+            context.answer(f"Cancelled {job.id}.", _data(event, "cancelled"))
+    return code
+
+
+def _until_over(
+    job: Job, coming: EventQueue, progress: Progress, hear: Callable[[Event], None], *, may_ask: bool
+) -> int:
+    """Show all events; gives the exit code for a job that was not allowed to finish."""
+    code = INTERRUPTED_EXIT
+    while True:
+        try:
+            for event in coming:
+                progress.show(event)
+                hear(event)
+            return code
+        except KeyboardInterrupt:
+            with progress.paused():
+                wish = _ask(job) if may_ask else "leave"
+        except Terminated:
+            wish, code = "leave", TERMINATED_EXIT
+        if wish == "leave":
+            job.leave()
+        elif wish == "cancel":
+            job.cancel()
+
+
+def _ask(job: Job) -> str:
+    """What Ctrl-C on a terminal was meant to say; the job goes on meanwhile."""
+    question = f"\n{job.id} goes on. Leave it, to be resumed; cancel it; or go on? (leave, cancel, on)"
+    try:
+        answer: str = click.prompt(question, value_proc=wish_of, default="leave")
+    except (click.Abort, Terminated):
+        return "leave"
+    return answer
+
+
+def wish_of(text: str) -> str:
+    """One of the three words, or the beginning of one."""
+    begun = text.strip().lower()
+    for word in ("leave", "cancel", "on"):
+        if begun and word.startswith(begun):
+            return word
+    raise click.BadParameter("say leave, cancel or on")
+
+
+def _data(event: Event, state: str) -> dict[str, Any]:
+    facts: dict[str, Any] = msgspec.to_builtins(event)
+    del facts["event"]
+    return {"state": state, **facts}

@@ -1,0 +1,67 @@
+"""A job's progress on the screen: one bar on a terminal (`bar.py`), plain lines elsewhere, nothing for a program.
+
+All show the same events; what each of them says is decided in `event_text`.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol, TextIO
+
+from axonp2p.client.events.events import Event, RoundFinished
+from axonp2p.console import printable
+from client_cli.text.event_text import line_of, round_line
+
+
+class Progress(Protocol):
+    """Shows events one after the other; `with` it, the screen is its own."""
+
+    def __enter__(self) -> Progress: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def show(self, event: Event) -> None:
+        """Show `event`, which has just happened."""
+        ...
+
+    def say(self, line: str) -> None:
+        """A line that stays."""
+        ...
+
+    def paused(self) -> AbstractContextManager[None]:
+        """While inside, the screen belongs to somebody else (a question)."""
+        ...
+
+
+class PlainLines:
+    """A line a round, and one for each event that changes the course of the job; with no stream, none."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+
+    def __enter__(self) -> PlainLines:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return
+
+    def show(self, event: Event) -> None:
+        line = round_line(event) if isinstance(event, RoundFinished) else line_of(event)
+        if line:
+            self.say(line)
+
+    def say(self, line: str) -> None:
+        if self._stream is not None:
+            print(printable(line), file=self._stream, flush=True)
+
+    def paused(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+def progress_on(stream: TextIO | None) -> Progress:
+    """What fits `stream`: a bar on a terminal, else plain lines; None for silence."""
+    if stream is not None and stream.isatty():
+        from client_cli.watching.bar import Bar  # rich is loaded only where it is seen
+
+        return Bar(stream)
+    return PlainLines(stream)

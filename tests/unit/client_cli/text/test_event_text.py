@@ -1,0 +1,246 @@
+"""What a job's events say to people, on a terminal and without one."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from axonp2p.client.events import events
+from client_cli.text.event_text import Shown, after, line_of, round_line, standing_still, summary
+from client_cli.watching.bar import Bar, picture
+from client_cli.watching.progress import PlainLines, progress_on
+
+SUBMITTED = events.JobSubmitted(job="digits-7f3a", folder="digits", peers=4, rounds=20, bundle_bytes=410_000)
+MIDWAY = events.RoundProgress(
+    round=2, rounds=20, fraction=0.5, loss=1.4, samples_per_second={"otter": 210.0, "heron": 99.5}, eta_s=31.0
+)
+FINISHED_ROUND = events.RoundFinished(
+    round=2, rounds=20, loss=1.412, metrics={"accuracy": 0.91, "loss": 0.3}, samples=1280,
+    samples_per_second={"otter": 210.0}, seconds=0.5, wire_bytes=310_000, credits=0.00172, eta_s=30.6,
+)  # fmt: skip
+LOST = events.PeerLost(peer="wren", round=10, reason="the line was cut", left=3)
+CHOSEN = events.ExchangeChosen(
+    round=0, exchange_every=8, bits=2, overlap=True, density={"otter": 1.0, "wren": 1 / 16}, outer_learning_rate=1.0,
+    outer_momentum=0.0, round_bytes=1000, dense_bytes=124_000, why="an exchange takes about 1.2 s",
+)  # fmt: skip
+PAUSED = events.PeerPaused(peer="otter", reason="another program uses 87 % CPU")
+DONE = events.JobFinished(
+    job="digits-7f3a", folder="/h/jobs/digits-7f3a", rounds=20, loss=0.1, metrics={"accuracy": 0.967}, samples=25600,
+    seconds=9.8, first_step_s=2.0, wire_bytes=3_100_000, credits={"otter": 0.001, "heron": 0.001}, receipts=80,
+    peers=["otter", "heron"], lost=["wren"],
+)  # fmt: skip
+
+
+def test_a_finished_round_is_one_line_of_pairs() -> None:
+    line = round_line(FINISHED_ROUND)
+    assert line == (
+        "round=3/20 loss=1.412 held_out_accuracy=0.91 held_out_loss=0.3"
+        " samples/s=210 bytes=310000 credits=0.00172 eta=31s"
+    )
+    assert dict(pair.split("=") for pair in line.split())["round"] == "3/20"
+
+
+def checked(outcome: str, convicted: Sequence[str] = ()) -> events.WorkChecked:
+    return events.WorkChecked(
+        peer="wren", by=["otter", "lynx"], round=2, first=8, last=16, outcome=outcome, distance=0.0, step=0.1,
+        convicted=list(convicted), flops=10,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (SUBMITTED, "submitted digits-7f3a: 20 rounds on up to 4 peers, bundle 410 KB"),
+        (LOST, "wren left in round 11: the line was cut. Its shards go to the 3 peers left."),
+        (events.PeerRefused(peer="otter", reason="busy"), "otter was not hired: busy"),
+        (PAUSED, "otter paused: another program uses 87 % CPU"),
+        (events.PeerResumed(peer="otter"), "otter goes on"),
+        (
+            events.BundleSent(peers=["otter", "wren"], bytes=50_000_000, member_bytes=50_000_000, seconds=23.0),
+            "sent the bundle to otter wren: 50.0 MB in 23 s, 50.0 MB passed on among them",
+        ),
+        (events.BundleSent(peers=["otter"], bytes=410_000, seconds=2.0), "sent the bundle to otter: 410 KB in 2.0 s"),
+        (
+            events.PeerHelped(peer="wren"),
+            "no other peer passes the bundle on to wren: it is sent from here",
+        ),
+        (
+            events.PieceWrong(peer="lynx", told_by="wren", piece=4),
+            "warning: lynx passed a wrong piece of the bundle on to wren, who asks others for it",
+        ),
+        (
+            events.PeerHandedBack(peer="otter", reason="memory is short", round=4),
+            "otter is wanted back by its owner in round 5: memory is short",
+        ),
+        (events.JobWaiting(peers=["otter", "wren"]), "the job waits for otter, wren: it cannot go on without"),
+        (events.JobGoesOn(), "the job goes on"),
+        (
+            events.RoundRedone(round=1, attempt=1, reason="otter and wren cannot reach each other: timed out"),
+            "round 2 starts again from the last accepted weights: otter and wren cannot reach each other: timed out",
+        ),
+        (
+            CHOSEN,
+            "exchange from round 1 on: 2 bits a value every 8 steps, computing meanwhile;"
+            " wren sends 6.2 % of its values, 124 times fewer bytes than dense (an exchange takes about 1.2 s)",
+        ),
+        (
+            msgspec.structs.replace(CHOSEN, density={}, overlap=False, aggregation="multi-krum", hostile=2),
+            "exchange from round 1 on: 2 bits a value every 8 steps; multi-krum bears 2 liars,"
+            " 124 times fewer bytes than dense (an exchange takes about 1.2 s)",
+        ),
+        (
+            events.ValuesLate(round=2, values={"wren": 9, "otter": 4}),
+            "round 3 went on without some values of otter, wren: they follow later",
+        ),
+        (checked("passed"), ""),
+        (
+            checked("convicted", convicted=["wren"]),
+            "warning: wren's steps 9 to 16 of round 3 were done again by otter and lynx:"
+            " they do not lead where it said, and wren lied",
+        ),
+        (
+            checked("passed", convicted=["otter"]),
+            "warning: wren's steps 9 to 16 of round 3 were done again by otter and lynx:"
+            " they lead where it said, and otter lied",
+        ),
+        (
+            checked("withheld"),
+            "warning: wren did not hand over what otter and lynx needed to do wren's steps 9 to 16 of round 3 again",
+        ),
+        (events.ChecksAwaited(checks=1), "all rounds are trained; waits for 1 check of the last one"),
+        (
+            events.ChecksUnended(checks=2, reason="they took too long"),
+            "2 checks of the last round did not end: they took too long",
+        ),
+        (
+            events.NothingLearnt(round=1, legs={"wren": 2, "otter": 1}),
+            "warning: the local steps of otter and wren in round 2 changed no weight at all: is the learning rate 0, "
+            "is all of it frozen, does loss() use another model?",
+        ),
+        (events.ChecksOff(reason="a reason"), "warning: nobody's work is checked in this job: a reason"),
+        (
+            events.PeerLeftBehind(peer="wren", round=2, reason="paused: a game", left=3),
+            "wren fell behind in round 3: paused: a game. The 3 others go on, until it has caught up.",
+        ),
+        (events.PeerJoined(peer="wren", round=4), "wren takes part from round 5 on"),
+        (events.RttMeasured(seconds={"otter": 0.001}, too_far=[], unreachable={}), ""),
+        (
+            events.PeersAwaited(there=1, needed=2, seconds=300, reason="1 of them is busy"),
+            "waits up to 5 min 0 s for peers: 1 of at least 2 peers there (1 of them is busy)",
+        ),
+        (events.StateFound(round=12, rounds=40), "goes on after round 12 of 40"),
+        (
+            events.StateFound(round=12, rounds=40, waiting=["otter", "lynx", "wren"]),
+            "goes on after round 12 of 40; otter, lynx and wren waited with it",
+        ),
+        (
+            events.StateDamaged(round=12, file="states/x.damaged"),
+            "warning: the state after round 12 is damaged, so the one before is used (states/x.damaged)",
+        ),
+        (
+            events.FileDamaged(name="metrics.csv", file="jobs/x/metrics.csv.damaged"),
+            "warning: metrics.csv was damaged (put aside as jobs/x/metrics.csv.damaged), and is made again from what is"
+            " known",
+        ),
+        (events.RoundsLost(first=3, last=3), "warning: round 4 must be trained again: no later state is left"),
+        (events.RoundsLost(first=3, last=7), "warning: rounds 4 to 8 must be trained again: no later state is left"),
+        (MIDWAY, ""),
+        (FINISHED_ROUND, ""),
+    ],
+)
+def test_lines_that_stay(event: events.Event, said: str) -> None:
+    assert line_of(event) == said
+
+
+def test_the_bar_fills_with_rounds_and_the_fraction_of_the_one_that_runs() -> None:
+    shown = after(after(Shown(), SUBMITTED), MIDWAY)
+    assert (shown.done, shown.rounds, shown.doing) == (2.5, 20, "round 3/20")
+    assert shown.headline == "loss 1.4  ETA 31 s"
+    assert shown.peers == "heron 100 samples/s   otter 210 samples/s"
+
+
+def test_a_round_that_is_told_while_the_next_one_runs_does_not_turn_the_bar_back() -> None:
+    shown = after(after(after(Shown(), SUBMITTED), MIDWAY), FINISHED_ROUND)
+    assert shown.done == max(2.5, FINISHED_ROUND.round + 1)
+    assert after(shown, events.StateFound(round=1, rounds=20)).done == 1.0
+
+
+def test_what_changes_once_a_round_stays_during_the_next() -> None:
+    shown = after(after(Shown(), FINISHED_ROUND), MIDWAY)
+    assert shown.facts == "held-out accuracy 91.0 %   held-out loss 0.3   310 KB on the wire   0.00172 credits"
+
+
+def test_the_picture_has_no_line_wider_than_the_terminal() -> None:
+    shown = after(after(Shown(), FINISHED_ROUND), MIDWAY)
+    console = Console(width=60, file=io.StringIO(), force_terminal=True)
+    lines = console.render_lines(picture(shown), pad=False)
+    assert len(lines) == 3
+    assert all(sum(len(segment.text) for segment in line) <= 60 for line in lines)
+
+
+def test_a_summary_says_what_a_job_came_to() -> None:
+    text = summary(DONE)
+    assert "accuracy 96.7 %" in text
+    assert "1 peer lost (wren)" in text
+    assert "0.00200 in all; 80 receipts" in text
+
+
+def test_without_a_terminal_there_is_a_line_a_round_and_one_for_what_changes_the_course() -> None:
+    stream = io.StringIO()
+    with progress_on(stream) as progress:
+        for event in (SUBMITTED, MIDWAY, FINISHED_ROUND, LOST):
+            progress.show(event)
+    assert stream.getvalue().splitlines() == [line_of(SUBMITTED), round_line(FINISHED_ROUND), line_of(LOST)]
+
+
+def test_a_name_cannot_steer_the_terminal() -> None:
+    stream = io.StringIO()
+    PlainLines(stream).show(events.PeerRefused(peer="otter", reason="\x1b]0;mine\x07no"))
+    assert "\x1b" not in stream.getvalue()
+    assert "\x07" not in stream.getvalue()
+
+
+def test_no_stream_is_silence() -> None:
+    with progress_on(None) as progress:
+        progress.show(SUBMITTED)
+        with progress.paused():
+            pass
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_the_bar_and_it_comes_back_after_a_question() -> None:
+    stream = _Terminal()
+    with progress_on(stream) as progress:
+        assert isinstance(progress, Bar)
+        progress.show(SUBMITTED)
+        with progress.paused():
+            stream.write("question?")
+        progress.show(LOST)
+        progress.show(MIDWAY)
+        progress.say("[not markup]")
+    shown = stream.getvalue()
+    assert shown.index("submitted digits-7f3a") < shown.index("question?") < shown.index("wren left in round 11")
+    assert "[not markup]" in shown
+
+
+def test_below_the_bar_stands_who_is_paused_until_it_goes_on_or_leaves() -> None:
+    shown = after(Shown(), PAUSED)
+    assert standing_still(shown) == "otter paused: another program uses 87 % CPU"
+    waiting = after(shown, events.JobWaiting(peers=["otter"]))
+    assert standing_still(waiting) == "the job waits: otter paused: another program uses 87 % CPU"
+    assert standing_still(after(waiting, events.JobGoesOn())) == standing_still(shown)
+    for gone in (events.PeerResumed(peer="otter"), events.PeerLost(peer="otter", round=0, reason="x", left=1)):
+        assert standing_still(after(shown, gone)) == ""
+
+
+def test_the_bundle_on_its_way_is_in_the_bar() -> None:
+    moved = events.BundleProgress(bytes=10_000_000, member_bytes=60_000_000, fraction=0.175)
+    assert after(Shown(), moved).doing == "sending the bundle (18 %, 10.0 MB sent, 60.0 MB passed on)"

@@ -1,0 +1,42 @@
+"""What `axon trust` shows, and whom it finds."""
+
+from __future__ import annotations
+
+import pytest
+
+from axonp2p.client.storage.trust_book import Known
+from axonp2p.errors import NotFound
+from client_cli.text.trust_table import find_one, known_data, trust_text
+
+KNOWN = [
+    Known("w" * 52, 0, 7, 1000.0, "digits-1", "its steps 1 to 8 of round 2"),
+    Known("o" * 52, 12, 12),
+    Known("ox" * 26, 3, 4),
+]
+
+
+def test_a_line_a_key() -> None:
+    lines = [" ".join(line.split()) for line in trust_text(KNOWN, now=1300.0).splitlines()]
+    assert lines == [
+        "peer trust checks",
+        f"{'w' * 52} convicted 7 5 min ago in digits-1: its steps 1 to 8 of round 2",
+        f"{'o' * 52} 12 passed 12",
+        f"{'ox' * 26} 3 of 10 4",
+        "3 peers, 1 convicted",
+    ]
+    assert known_data(KNOWN[1])["trust"] == "12 passed"
+
+
+def test_before_any_check() -> None:
+    assert trust_text([], now=0.0) == "Nobody's work was checked yet: jobs do that while they train."
+
+
+def test_a_key_is_found_by_its_beginning() -> None:
+    assert find_one(KNOWN, "W") is KNOWN[0]
+    assert find_one(KNOWN, "oo") is KNOWN[1]
+
+
+@pytest.mark.parametrize(("beginning", "why"), [("o", "2 peers begin"), ("q", "no peer that was checked begins")])
+def test_none_or_several_are_named(beginning: str, why: str) -> None:
+    with pytest.raises(NotFound, match=why):
+        find_one(KNOWN, beginning)

@@ -1,0 +1,122 @@
+"""Commands about jobs that a tracker carries on, as far as no tracker answers."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import axonp2p
+from axonp2p.client.hosted.hosted_mark import HostedMark, OtherHost, write_mark
+from axonp2p.client.hosted.second_host import without_host
+from axonp2p.client.job import Job
+from axonp2p.client.storage.event_feed import EventFeed
+from axonp2p.client.storage.job_store import JobFolder, JobStore
+from axonp2p.client.storage.new_job import new_record
+from axonp2p.errors import NotFound, TrackerUnreachable, Unreachable
+from axonp2p.identity.key_file import load_or_create_key
+from axonp2p.jobs.spec import JobSpec
+from axonp2p.training.state_transfer.checkpoint_file import Model
+from client_cli.context import Context
+from client_cli.text.job_text import job_data, jobs_text, status_text
+from client_cli.watching.hosted import handed_over, hosted_data, looked_at
+from tests.fakes import NOW, key_of
+
+DEAD = "https://127.0.0.1:1#" + "a" * 52
+JOB = "line-7f3a"
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    return Context.of(tmp_path / "home", as_json=False)
+
+
+@pytest.fixture
+def folder(context: Context) -> JobFolder:
+    """A job that was handed over."""
+    created = JobStore(context.home).create(new_record(JOB, JobSpec(name="line"), "/home/ada/line", NOW))
+    write_mark(created, HostedMark(tracker=DEAD, host=key_of("host").peer_id))
+    return created
+
+
+def test_without_a_key_nobody_is_asked(context: Context) -> None:
+    with pytest.raises(NotFound, match="there is no one job line"):
+        looked_at("line", context, [DEAD])
+
+
+def test_with_a_key_trackers_are_asked_and_what_they_said_is_told(context: Context) -> None:
+    load_or_create_key(context.home / "client.key")
+    with pytest.raises(NotFound, match="there is no one job line") as error:
+        looked_at("line", context, [DEAD])
+    assert "no tracker that answers carries it on" in error.value.cause
+    assert "127.0.0.1:1" in error.value.cause
+
+
+def test_a_host_that_is_away_leaves_what_it_told_last(
+    context: Context, folder: JobFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert looked_at("line", context, [DEAD]).path == folder.path
+    told = capsys.readouterr().out
+    assert "this is what it told last" in told
+    assert f"axon resume {JOB} --here" in told
+    for asked in ({"result": True}, {"steers": True}):
+        with pytest.raises(Unreachable) as caught:
+            looked_at("line", context, [DEAD], **asked)
+        assert f"axon resume {JOB} --here" in caught.value.fix
+        assert "on the computer that submitted it; goes on from its beginning" in caught.value.fix
+    folder.model.write_bytes(b"weights")
+    assert looked_at("line", context, [DEAD], result=True).path == folder.path
+
+
+def test_a_host_that_is_gone_is_told_with_the_round_that_the_job_goes_on_after(folder: JobFolder) -> None:
+    folder.bundle.mkdir()
+    room = folder.checkpoints(2).room(9, b"s" * 32, Model(1, 1))
+    room.put()
+    assert without_host(folder).endswith("(when the host is gone for good; goes on after round 9, whose state is here)")
+
+
+def test_status_says_who_carries_it_on(context: Context, folder: JobFolder) -> None:
+    seen = job_data(folder.read(), at_work=True) | {"kept_in": str(folder.path)} | hosted_data(folder)
+    assert seen["hosted_at"] == DEAD
+    assert "host       127.0.0.1:1" in status_text(seen, context.command)
+
+
+def test_how_far_the_copy_is_stands_beside_the_job(context: Context, folder: JobFolder) -> None:
+    second = OtherHost(tracker=DEAD.replace(":1#", ":2#"), host=key_of("second").peer_id, rounds=9)
+    write_mark(folder, HostedMark(tracker=DEAD, host=key_of("host").peer_id, standby=second))
+    seen = job_data(folder.read(), at_work=True) | {"kept_in": str(folder.path)} | hosted_data(folder)
+    assert "copy       127.0.0.1:2, after round 9" in status_text(seen, context.command)
+    assert "127.0.0.1:2, after round 9" in jobs_text([seen], NOW)
+    fix = without_host(folder)
+    assert fix.startswith(f"axon resume {JOB}  ")
+    assert f"at host 127.0.0.1:2, which keeps a copy, after round 9; or axon resume {JOB} --here" in fix
+    write_mark(folder, HostedMark(tracker=DEAD, host=key_of("host").peer_id, role="copy"))
+    assert hosted_data(folder)["copy"] == "127.0.0.1:1, no state yet"
+
+
+def test_who_keeps_a_copy_is_told_with_the_job(
+    context: Context, folder: JobFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mark = HostedMark(tracker=DEAD, host=key_of("host").peer_id, without_copy="no other tracker is known")
+    write_mark(folder, mark)
+    job = Job(folder, EventFeed.of([]))
+    handed_over(job, context)
+    assert "No second host keeps a copy of it (no other tracker is known)" in capsys.readouterr().out
+    write_mark(folder, msgspec.structs.replace(mark, standby=OtherHost(tracker=DEAD, host=key_of("second").peer_id)))
+    handed_over(job, context)
+    assert "host 127.0.0.1:1 keeps a copy of it." in capsys.readouterr().out
+
+
+def test_a_job_that_nobody_takes_is_not_kept(tmp_path: Path) -> None:
+    source = tmp_path / "job"
+    source.mkdir()
+    (source / "task.py").write_text("class Task: pass\n")
+    (source / "job.toml").write_text('name = "line"\n')
+    with axonp2p.Swarm([DEAD], home=tmp_path / "home") as swarm:
+        with pytest.raises(TrackerUnreachable, match="no tracker carries the job on"):
+            swarm.hand_over(source)
+        assert swarm.jobs() == []
+    assert not list((tmp_path / "home" / "jobs").iterdir())
+    shutil.rmtree(source)

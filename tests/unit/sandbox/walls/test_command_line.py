@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from axonp2p.sandbox.limits import Limits
+from axonp2p.sandbox.walls.command_line import FILES, Descriptors, Environment, bubblewrap_command, variables
+from axonp2p.sandbox.walls.nobodys import FIRST_USER
+
+ENVIRONMENT = Environment(
+    binds=(("/usr/lib", "/usr/lib"), ("/home/ann/axon/axonp2p", "/axon/axonp2p")),
+    links=(("usr/lib", "/lib"),),
+    python="/python/bin/python3.11",
+    python_path=("/axon", "/packages/0"),
+    library_path="/python/lib",
+)
+LIMITS = Limits(cores=3, memory_mb=512, scratch_mb=64)
+
+
+def command(user: int | None = None) -> list[str]:
+    return bubblewrap_command(
+        "/usr/bin/bwrap",
+        ENVIRONMENT,
+        LIMITS,
+        job_folder="/home/ann/jobs/1",
+        descriptors=Descriptors(files=(10, 11, 12), info=13, go=14, filter=15),
+        run=["worker", "7"],
+        user=user,
+    )
+
+
+def arguments_of(option: str, count: int) -> list[list[str]]:
+    words = command()
+    return [words[place + 1 : place + 1 + count] for place, word in enumerate(words) if word == option]
+
+
+def test_all_namespaces_are_left_and_no_capability_is_kept() -> None:
+    words = set(command())
+    assert words >= {"--unshare-all", "--unshare-user", "--disable-userns"}
+    assert words >= {"--die-with-parent", "--new-session", "--clearenv"}
+    assert arguments_of("--cap-drop", 1) == [["ALL"]]
+    assert arguments_of("--uid", 1) == arguments_of("--gid", 1) == [["65534"]]
+
+
+def test_a_worker_of_roots_has_no_user_namespace_and_becomes_a_user_first() -> None:
+    words = command(FIRST_USER + 7)
+    assert set(words) >= {"--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--die-with-parent"}
+    assert not set(words) & {"--unshare-all", "--unshare-user", "--uid"}
+    assert [words[place + 1] for place, word in enumerate(words) if word == "--cap-add"] == [
+        *("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
+    ]
+    assert words[words.index("--cap-drop") + 1] == "ALL"
+    assert words[-5:] == ["-m", "axonp2p.sandbox.walls.step_down", str(FIRST_USER + 7), "worker", "7"]
+
+
+def test_a_user_that_is_not_root_can_go_to_every_folder_and_write_to_tmp() -> None:
+    assert [folder for (folder,) in arguments_of("--dir", 1)] == ["/axon", "/etc", "/usr"]
+    words = command(FIRST_USER)
+    place = words.index("--tmpfs", words.index("--tmpfs") + 1)
+    assert words[place - 2 : place + 2] == ["--perms", "1777", "--tmpfs", "/tmp"]
+
+
+def test_nothing_can_be_written_but_a_tmp_with_a_size() -> None:
+    words = command()
+    assert not {"--bind", "--bind-try", "--bind-data", "--file", "--proc", "--dev"} & set(words)
+    assert arguments_of("--remount-ro", 1) == [["/dev"], ["/"]]
+    place = words.index("--tmpfs", words.index("--tmpfs") + 1)
+    assert words[place - 4 : place + 2] == ["--size", str(64 * 2**20), "--perms", "0700", "--tmpfs", "/tmp"]
+    # After the last folder was made: what comes later could not be made any more.
+    assert words.index("--remount-ro") > words.index("/job")
+
+
+def test_only_what_the_environment_names_and_the_job_are_bound() -> None:
+    assert arguments_of("--ro-bind", 2) == [
+        ["/usr/lib", "/usr/lib"],
+        ["/home/ann/axon/axonp2p", "/axon/axonp2p"],
+        ["/home/ann/jobs/1", "/job"],
+    ]
+    assert arguments_of("--symlink", 2) == [["usr/lib", "/lib"], ["/tmp", "/dev/shm"]]
+    assert {device for device, _ in arguments_of("--dev-bind", 2)} == {
+        f"/dev/{name}" for name in ("null", "full", "random", "urandom")
+    }
+
+
+def test_files_about_people_and_groups_are_made_up() -> None:
+    assert arguments_of("--ro-bind-data", 2) == [[str(10 + number), path] for number, path in enumerate(FILES)]
+    assert "axon" in FILES["/etc/passwd"]
+
+
+def test_the_worker_waits_for_our_word_and_is_run_last() -> None:
+    assert arguments_of("--info-fd", 1) == [["13"]]
+    assert arguments_of("--block-fd", 1) == [["14"]]
+    assert command()[-7:] == ["--", "/python/bin/python3.11", "-s", "-P", "-m", "worker", "7"]
+
+
+def test_variables_name_cores_and_paths_inside_and_nothing_outside() -> None:
+    found = variables(ENVIRONMENT, LIMITS)
+    assert found["OMP_NUM_THREADS"] == found["MKL_NUM_THREADS"] == "3"
+    assert found["PYTHONPATH"] == "/axon:/packages/0"
+    assert found["PATH"] == "/python/bin"
+    assert found["HOME"] == "/tmp"
+    assert found["TORCH_COMPILE_DISABLE"] == "1"
+    assert not [value for value in found.values() if "ann" in value]
+    assert arguments_of("--setenv", 2) == [list(pair) for pair in found.items()]
+
+
+def test_a_library_path_is_set_only_where_one_is_needed() -> None:
+    plain = Environment(binds=(), links=(), python="/usr/bin/python3.11", python_path=("/axon",), library_path="")
+    assert "LD_LIBRARY_PATH" not in variables(plain, LIMITS)
