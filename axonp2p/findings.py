@@ -11,7 +11,7 @@ from axonp2p.errors import AxonError
 from axonp2p.plain_text import plural
 
 
-class State(StrEnum):
+class FindingState(StrEnum):
     """How a check ended."""
 
     OK = "ok"
@@ -23,7 +23,7 @@ class State(StrEnum):
 class Check:
     """One line of the doctor's answer."""
 
-    state: State
+    state: FindingState
     name: str
     text: str
     fix: str = ""
@@ -31,17 +31,17 @@ class Check:
     """Of docs/errors.md; empty where no error has one."""
 
 
-_WIDTH = max(len(state) for state in State)
+_WIDTH = max(len(state) for state in FindingState)
 
 
 def ok(name: str, text: str) -> Check:
     """Nothing to mend."""
-    return Check(State.OK, name, text)
+    return Check(FindingState.OK, name, text)
 
 
 def failed(name: str, error: AxonError) -> Check:
     """Broken, as that error says."""
-    return Check(State.FAIL, name, error.in_a_line, error.fix, error.code)
+    return Check(FindingState.FAIL, name, error.in_a_line, error.fix, error.code)
 
 
 def report_text(checks: Sequence[Check]) -> str:
@@ -68,11 +68,11 @@ def report_data(checks: Sequence[Check]) -> dict[str, Any]:
 
 def broken(checks: Sequence[Check]) -> int:
     """How many failed."""
-    return sum(check.state is State.FAIL for check in checks)
+    return sum(check.state is FindingState.FAIL for check in checks)
 
 
 def _sum(checks: Sequence[Check]) -> str:
-    failures, warnings = broken(checks), sum(check.state is State.WARN for check in checks)
+    failures, warnings = broken(checks), sum(check.state is FindingState.WARN for check in checks)
     if not failures and not warnings:
         return "All is well."
     said = [f"{plural(failures, 'thing')} {'is' if failures == 1 else 'are'} broken"] if failures else []

@@ -39,9 +39,9 @@ from peer_daemon.announcing.row_writer import Numbers, RowWriter
 from peer_daemon.bundles.kept_bundles import KeptBundles
 from peer_daemon.discovery.dht_side import DhtSide
 from peer_daemon.discovery.lan_side import LanSide, is_on_lan
-from peer_daemon.discovery.place import Place
+from peer_daemon.discovery.place import NetworkPlace
 from peer_daemon.discovery.presence import Parts, Presence
-from peer_daemon.discovery.standing import Standing
+from peer_daemon.discovery.standing import Reachability
 from peer_daemon.discovery.tracker_news import TrackerNews
 from peer_daemon.discovery.volunteers import Volunteers
 from peer_daemon.earnings.log_looker import LogLooker
@@ -50,7 +50,7 @@ from peer_daemon.earnings.receipts_book import ReceiptsBook
 from peer_daemon.earnings.receipts_courier import ReceiptsCourier
 from peer_daemon.execution.workplace import Workplace
 from peer_daemon.execution.workshop import Workshop
-from peer_daemon.handlers import Door
+from peer_daemon.handlers import SessionRouter
 from peer_daemon.lending.hardware import look_at_machine
 from peer_daemon.lending.lease_file import interrupted_leases, keep_leases
 from peer_daemon.lending.leases import Leases
@@ -58,10 +58,10 @@ from peer_daemon.lending.lend_settings import wishes_to_lend
 from peer_daemon.lending.lending import Lending
 from peer_daemon.lending.offer import capability_of, name_of
 from peer_daemon.lending.own_tokens import OwnTokens
-from peer_daemon.lending.questions import Questions
+from peer_daemon.lending.questions import PeerQuestions
 from peer_daemon.links.in_turn import InTurn
 from peer_daemon.links.line_watch import LineWatch
-from peer_daemon.links.pace import BYTES_A_MBIT, Pace
+from peer_daemon.links.pace import BYTES_A_MBIT, SendPace
 from peer_daemon.owner_side import Lent, OwnerSide
 from peer_daemon.reachability.dial_back import DialBackAsker, DialBackDoor
 from peer_daemon.reachability.port_mapping import port_mapping
@@ -94,7 +94,7 @@ class Peer:
         self._key = load_or_create_key(home / "peer.key")
         self._name = name_of(settings.name, self._key.peer_id)
         self._lines = TrackerLines(health, self._clock, self._chance)
-        self._place = Place(home / "coordinate", self._chance)
+        self._place = NetworkPlace(home / "coordinate", self._chance)
         self._relay_limits = limits_of(settings.relay_mbit, settings.relay_hourly_mb, **_OF_A_VOLUNTEER)
         self._relay: RelayServer | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -203,16 +203,16 @@ class Peer:
             self._home / "jobs",
             self._book,
             upload=InTurn(upload),
-            download=Pace(download),
+            download=SendPace(download),
             line=LineWatch(upload, download),
             kept=KeptBundles(self._home / "jobs", settings.disk_mb * 2**20),
             datasets=datasets,
         )
         self._workshop = Workshop()
-        self._door = Door(leases, place, self._workshop, clock, self._slots_changed, self._noted)
+        self._door = SessionRouter(leases, place, self._workshop, clock, self._slots_changed, self._noted)
         app = web.Application()
         add_ping(app)
-        Questions(lambda: self._rows.signed, tokens, leases, clock).add_to(app)
+        PeerQuestions(lambda: self._rows.signed, tokens, leases, clock).add_to(app)
         DialBackDoor(clock).add_to(app)
         self._listener = Listener(self._key, certificate, app)
         self._listener.serve_sessions(app, self._door.serve)
@@ -263,7 +263,7 @@ class Peer:
             looker=LogLooker(self._home, self._book, lines, self._key.peer_id, clock, self._chance, self._proofs),
             news=TrackerNews(lines, self._home / "trackers.json", clock, dht.offer if dht else None, self._dials),
             dht=dht,
-            standing=Standing(self._own, node, own_hosts, carries=settings.relay),
+            standing=Reachability(self._own, node, own_hosts, carries=settings.relay),
             lan=lan,
             relays=relays,
             asker=asker,

@@ -11,7 +11,7 @@ from axonp2p.identity.peer_id import short
 from axonp2p.jobs.messages import FirstMessage, LeaseEnded, TakeLease
 from axonp2p.logs import get_logger
 from axonp2p.plain_text import plural
-from axonp2p.reservation.token import Caller
+from axonp2p.reservation.token import TokenHolder
 from axonp2p.transport.messages import JoinMesh
 from axonp2p.transport.relay.server import RelayServer
 from axonp2p.transport.sessions.session import Session
@@ -21,7 +21,7 @@ from peer_daemon.execution.memory import give_back
 from peer_daemon.execution.workplace import Workplace
 from peer_daemon.execution.workshop import Workshop
 from peer_daemon.history.refusals import Refusals
-from peer_daemon.lending.leases import Lease, Leases
+from peer_daemon.lending.leases import Leases, LentSlot
 
 log = get_logger(__name__)
 
@@ -31,7 +31,7 @@ CLOSE_S = 10.0
 """How long the end of every lease may take, in seconds; then the kernel ends the workers together with the daemon."""
 
 
-class Door:
+class SessionRouter:
     """Serves every session of the daemon.
 
     `slots_changed` is called when a lease began or ended, `noted` with kind, sentence and job of what the owner's
@@ -98,7 +98,7 @@ class Door:
         self._place.kept.close()
 
     async def _lease(self, session: Session, ask: TakeLease) -> None:
-        caller = Caller(key=session.peer, address=session.address, source=session.source)
+        caller = TokenHolder(key=session.peer, address=session.address, source=session.source)
         try:
             now = self._clock.now()
             self.see_idle()
@@ -125,7 +125,7 @@ class Door:
             runner.over.set()
         await asyncio.to_thread(give_back)
 
-    async def _end_idle(self, lease: Lease) -> None:
+    async def _end_idle(self, lease: LentSlot) -> None:
         """End those that give way to `lease`. Raises `Busy` when they take too long."""
         going = [runner for uuid in lease.instead_of if (runner := self._workshop.find(uuid))]
         for runner in going:
@@ -160,7 +160,7 @@ class Door:
         await self._noted("job ended", ended, lease.job)
         await runner.line.send(LeaseEnded(reason=reason))
 
-    def _waiting(self, lease: Lease | None) -> JobRunner | None:
+    def _waiting(self, lease: LentSlot | None) -> JobRunner | None:
         """Whose client has come back."""
         runner = self._workshop.find(lease.reservation) if lease else None
         return runner if runner and runner.waits_for_clients else None

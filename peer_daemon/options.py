@@ -55,7 +55,7 @@ class Size(click.ParamType[int]):
         return size
 
 
-class Span(click.ParamType[float]):
+class Duration(click.ParamType[float]):
     """A time as people write it, such as 2h, 30m, 90s or 1h30m; becomes seconds."""
 
     name = "TIME"

@@ -18,14 +18,14 @@ from peer_daemon.control.server import ControlDoor
 from peer_daemon.control.status import LedgerNow, NetworkNow
 from peer_daemon.earnings.receipts_book import ReceiptsBook
 from peer_daemon.execution.workshop import Workshop
-from peer_daemon.history.book import History
+from peer_daemon.history.book import HistoryBook
 from peer_daemon.idle.policy import IdlePolicy
 from peer_daemon.idle.sensors import Sensors
 from peer_daemon.idle.wishes import wishes_of
 from peer_daemon.lending.leases import Leases
 from peer_daemon.lending.lend_settings import wishes_to_lend
 from peer_daemon.lending.lending import Lending
-from peer_daemon.lending.offer import Machine, capability_of
+from peer_daemon.lending.offer import MeasuredMachine, capability_of
 from peer_daemon.owner.helm import Helm, Myself
 from peer_daemon.owner.orders import OrdersBook
 from peer_daemon.owner.steward import Minded, Steward
@@ -41,7 +41,7 @@ TRY_SANDBOX_EVERY_S = 60.0
 class Lent:
     """What the owner's machine does for others, as far as the owner steers it."""
 
-    machine: Machine
+    machine: MeasuredMachine
     lending: Lending
     leases: Leases
     workshop: Workshop
@@ -74,7 +74,7 @@ class OwnerSide:
             policy=IdlePolicy(wishes),
             sensors=Sensors(wishes, home, lent.workshop.pids, clock=clock),
             orders=OrdersBook(home / "orders.json", clock),
-            history=History(home / "history.db"),
+            history=HistoryBook(home / "history.db"),
             workshop=lent.workshop,
             lending=lent.lending,
             clock=clock,

@@ -35,7 +35,7 @@ from tracker.api.log_routes import LogRoutes
 from tracker.api.metrics import Metrics
 from tracker.api.routes import Routes
 from tracker.api.sync_routes import SyncRoutes
-from tracker.ledger.intake import Machine, Trust
+from tracker.ledger.intake import ListedMachine, TrackerTrust
 from tracker.ledger.issuer import Issuer
 from tracker.ledger.ledger_keeper import LedgerKeeper
 from tracker.ledger.owing import NOBODY_VOUCHED_FIX, Owing, vouched_clients
@@ -46,7 +46,7 @@ from tracker.log.log_scrub import LogScrub
 from tracker.log.log_watcher import LogWatcher
 from tracker.own_address import reachable_host
 from tracker.probing.prober import Prober
-from tracker.replication.arrivals import Arrivals
+from tracker.replication.arrivals import RowIntake
 from tracker.replication.own_tracker_row import OwnTrackerRow, database_name
 from tracker.replication.remembered_trackers import RememberedTrackers
 from tracker.replication.replica import Replica
@@ -91,14 +91,14 @@ class Tracker:
         index, slots = TableIndex(chance), Slots()
         self.table = TableStore(self._database, index, slots)
         self.replica = Replica(index, slots, clock.now())
-        self._arrivals = Arrivals(self.table, self.replica, clock)
+        self._arrivals = RowIntake(self.table, self.replica, clock)
         self.is_trusted: Callable[[PeerId], bool] = self._is_trusted
         vouched = vouched_clients(settings.vouched_clients)
-        trust = Trust(
+        trust = TrackerTrust(
             own=self.key.peer_id,
             trusted=lambda tracker: self.is_trusted(tracker),
             known=lambda tracker: self._sync is not None and self._sync.book.is_known(tracker),
-            machine=lambda peer: Machine(index.knows(peer), index.offer_of(peer, clock.now())),
+            machine=lambda peer: ListedMachine(index.knows(peer), index.offer_of(peer, clock.now())),
         )
         self.ledger = LedgerKeeper(self._database, trust, vouched, clock)
         self._owing = owing = Owing(settings.owing, settings.owing_credits, vouched)

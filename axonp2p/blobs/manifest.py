@@ -39,7 +39,7 @@ class Manifest(Message, frozen=True):
 
 
 @dataclass(frozen=True)
-class Place:
+class PiecePlace:
     """Where a piece lies."""
 
     file: int
@@ -73,11 +73,11 @@ class Blob:
         """Bytes of all files together."""
         return sum(file.size for file in self.files)
 
-    def place(self, number: int) -> Place:
+    def place(self, number: int) -> PiecePlace:
         """Where that piece lies."""
         file = bisect_right(self._ends, number)
         offset = (number - self._first(file)) * PIECE_BYTES
-        return Place(file, offset, min(PIECE_BYTES, self.files[file].size - offset))
+        return PiecePlace(file, offset, min(PIECE_BYTES, self.files[file].size - offset))
 
     def fits(self, number: int, piece: bytes | memoryview) -> bool:
         """Whether these bytes are that piece; False for a number that there is none of."""

@@ -30,7 +30,7 @@ Asks = list[tuple[int, list[int]]]
 """Of which rank to ask which pieces."""
 
 
-class Swarm:
+class BlobSwarm:
     """One member's view of a bundle that is passed on. After every call ask for what it gives back."""
 
     def __init__(self, blob: Blob, have: Iterable[int], chance: random.Random, *, patience: float = PATIENCE_S) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from axonp2p.client.ledger.credit_history import compare_heads
 from axonp2p.client.ledger.own_keys import YOU, keys_with_receipts
-from axonp2p.client.storage.trust_book import Known, known_of
+from axonp2p.client.storage.trust_book import KnownKey, known_of
 from axonp2p.clock import Clock
 from axonp2p.errors import MalformedMessage
 from axonp2p.identity.peer_id import PeerId, short
@@ -19,7 +19,7 @@ from axonp2p.ledger.ledger_client import balances
 from axonp2p.ledger.receipt import MOST_BALANCES, Balances
 from axonp2p.peers.capability import Capability, Need, as_map, read_capability, why_not
 from axonp2p.peers.coordinates import Position, guess_between
-from axonp2p.peers.rtt import Target, measure
+from axonp2p.peers.rtt import PingTarget, measure
 from axonp2p.peers.selection import Distance
 from axonp2p.table.records import LONGEST_LIFE_S, MOST_ROWS, Row
 from axonp2p.table.shared_table import SharedTable
@@ -81,7 +81,7 @@ class Survey:
 
 
 @dataclass(frozen=True)
-class Credit:
+class CreditTotal:
     """What receipts add up to for one key, in credits."""
 
     name: str
@@ -103,9 +103,9 @@ class Credits:
     tracker: str
     receipts: int
     """How many receipts they are the sum of."""
-    balances: list[Credit]
+    balances: list[CreditTotal]
     """The largest earners first."""
-    hosted: list[Credit] = dataclasses.field(default_factory=list)
+    hosted: list[CreditTotal] = dataclasses.field(default_factory=list)
     """What hosts signed for in this client's jobs, by the job: part of its own balance."""
 
 
@@ -116,7 +116,7 @@ async def survey_peers(
     clock: Clock,
     *,
     measure_rtt: bool,
-    known: Mapping[PeerId, Known],
+    known: Mapping[PeerId, KnownKey],
 ) -> Survey:
     """Peers that any source says meet `need`, by name; `known` is what earlier checks of their work found.
 
@@ -127,7 +127,7 @@ async def survey_peers(
     here = position.told  # as it was before anything was measured: an estimate is worth what it was worth then
     if measure_rtt:
         rows = [seen.row for seen in sight.rows]
-        distances = await measure({row.peer: Target(row.name, row) for row in rows}, table.dials)
+        distances = await measure({row.peer: PingTarget(row.name, row) for row in rows}, table.dials)
         for row in rows:
             if seconds := distances[row.peer].seconds:
                 position.heard(row.peer, seconds, row.coordinate)
@@ -187,7 +187,7 @@ async def ask_credits(
     await compare_heads(caller, home)
     known = {**names, **own}
     found = [
-        Credit(
+        CreditTotal(
             name=known.get(balance.key, short(balance.key)),
             key=balance.key,
             earned=credits_of(balance.earned_flops),
@@ -212,9 +212,9 @@ async def ask_credits(
     )
 
 
-def _added(client: PeerId, mine: Sequence[Credit]) -> Credit:
+def _added(client: PeerId, mine: Sequence[CreditTotal]) -> CreditTotal:
     earned, owed = sum(one.earned_flops for one in mine), sum(one.owed_flops for one in mine)
-    return Credit(
+    return CreditTotal(
         name=YOU,
         key=client,
         earned=credits_of(earned),

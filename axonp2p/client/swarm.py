@@ -26,12 +26,12 @@ import msgspec
 from axonp2p.client.discovery.table_home import TableHome
 from axonp2p.client.discovery.trackers import nobody_known, which_trackers
 from axonp2p.client.events.events import Event, JobSubmitted
-from axonp2p.client.hosted.hosted_jobs import HostedJobs
+from axonp2p.client.hosted.hosted_jobs import ClientHostedJobs
 from axonp2p.client.hosted.hosted_mark import HostedMark, write_mark
 from axonp2p.client.hosted.hosts import hand_over, hand_to_second
 from axonp2p.client.job import Job
 from axonp2p.client.leasing.hiring import Means
-from axonp2p.client.ledger.credit_history import History, Pending, ask_history, pending_of, read_key
+from axonp2p.client.ledger.credit_history import CreditHistory, PendingCredit, ask_history, pending_of, read_key
 from axonp2p.client.ledger.held_evidence import HeldEvidence, ask_evidence
 from axonp2p.client.ledger.own_keys import own_keys
 from axonp2p.client.looking import Credits, SeenPeer, Survey, ask_credits, survey_peers
@@ -149,7 +149,7 @@ class Swarm:
         self._following.append(following)
 
         def tell(wish: HostedWish) -> Callable[[], None]:
-            return lambda: self._loop.call(HostedJobs(means, self._store).tell(folder, wish))
+            return lambda: self._loop.call(ClientHostedJobs(means, self._store).tell(folder, wish))
 
         return Job(folder, feed, pause=tell("pause"), leave=tell("leave"), cancel=tell("cancel"))
 
@@ -240,7 +240,7 @@ class Swarm:
         asking = ask_credits(means.table.trackers, self.home, self._own_keys(), self._peer_names(), job_id, keys)
         return self._loop.call(asking)
 
-    def history(self, key: PeerId = "", *, most: int = 0, prove: bool = False) -> History:
+    def history(self, key: PeerId = "", *, most: int = 0, prove: bool = False) -> CreditHistory:
         """The receipts of a key (when none is named: all of this client's) that a tracker's log has, each checked.
 
         The newest `most`; 0 for all. With `prove` the history comes with its credit proof. Raises as `credits`.
@@ -256,7 +256,7 @@ class Swarm:
         """
         return self._loop.call(ask_evidence(self._get_means().table.trackers, read_key(key)))
 
-    def pending(self) -> Pending:
+    def pending(self) -> PendingCredit:
         """Work that this client, or a host for it, accepted and that peers have not signed for yet."""
         return pending_of(self._store.records(), self._own_keys())
 
@@ -284,8 +284,8 @@ class Swarm:
         kept.keep_bundle([(file.path, file.source) for file in bundle.files], bundle.blob.encoded)
         return kept, record, spec
 
-    def _hosted(self) -> HostedJobs:
-        return HostedJobs(self._get_means(), self._store)
+    def _hosted(self) -> ClientHostedJobs:
+        return ClientHostedJobs(self._get_means(), self._store)
 
     def _fresh_id(self, name: str) -> str:
         while self._store.has(job := f"{name}-{secrets.token_hex(2)}"):

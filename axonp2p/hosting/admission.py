@@ -30,7 +30,7 @@ TRY_AGAIN_S = 600.0
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldJob:
     """One job that the host holds."""
 
     owner: PeerId
@@ -69,7 +69,7 @@ class Applicant:
     """Another host has it, and a copy of that is to be kept."""
 
 
-def may_go(held: Held, now: float) -> bool:
+def may_go(held: HeldJob, now: float) -> bool:
     """Whether it gives way to another job: it only waits, or its owner loses nothing."""
     if not held.arrived:
         return now - held.stirred >= ARRIVAL_IDLE_S or now - held.began >= arrives_within(held.came_bytes)
@@ -86,16 +86,16 @@ def may_go(held: Held, now: float) -> bool:
     return not held.rounds or (failed and now - held.over_since >= FAILED_S)
 
 
-def give_way(held: Iterable[Held], now: float) -> list[Held]:
+def give_way(held: Iterable[HeldJob], now: float) -> list[HeldJob]:
     """Those that may be forgotten when their place is needed, the first one first: failed ones, the longest over."""
 
-    def order(one: Held) -> tuple[bool, float]:
+    def order(one: HeldJob) -> tuple[bool, float]:
         return not (one.over_since and one.state not in (JobState.FINISHED, JobState.LEFT)), one.over_since or now
 
     return sorted((one for one in held if may_go(one, now)), key=order)
 
 
-def admit(applicant: Applicant, held: Sequence[Held], limits: HostLimits, now: float) -> list[Held]:
+def admit(applicant: Applicant, held: Sequence[HeldJob], limits: HostLimits, now: float) -> list[HeldJob]:
     """Which arriving jobs to forget so that this one may begin to arrive.
 
     Those that arrive are counted apart: who only says that a job will come keeps nobody out.
@@ -110,7 +110,7 @@ def admit(applicant: Applicant, held: Sequence[Held], limits: HostLimits, now: f
     return _make_room(applicant, [one for one in held if not one.arrived], limits, now)
 
 
-def settle(applicant: Applicant, held: Sequence[Held], limits: HostLimits, now: float) -> list[Held]:
+def settle(applicant: Applicant, held: Sequence[HeldJob], limits: HostLimits, now: float) -> list[HeldJob]:
     """Which jobs to forget so that this one, which is here now, may stay. Raises `TooOften` or `Busy`.
 
     Copies are counted apart, as many at once again: they take disk, and no processes.
@@ -119,9 +119,9 @@ def settle(applicant: Applicant, held: Sequence[Held], limits: HostLimits, now: 
     return _make_room(applicant, alike, limits, now)
 
 
-def _make_room(applicant: Applicant, held: Sequence[Held], limits: HostLimits, now: float) -> list[Held]:
+def _make_room(applicant: Applicant, held: Sequence[HeldJob], limits: HostLimits, now: float) -> list[HeldJob]:
     others = [one for one in held if (one.owner, one.job) != (applicant.owner, applicant.job)]
-    going: list[Held] = []
+    going: list[HeldJob] = []
     what = "copies of jobs" if applicant.is_copy else "jobs"
     for same, most, error in (
         (lambda one: one.owner == applicant.owner, limits.jobs_of_one, _too_many_of_one(limits, what)),
@@ -153,7 +153,7 @@ def _full(limits: HostLimits, what: str) -> Busy:
     )
 
 
-def why_forgotten(held: Held, limits: HostLimits, now: float) -> str:
+def why_forgotten(held: HeldJob, limits: HostLimits, now: float) -> str:
     """Why this job is to be forgotten now, or an empty text when it is not."""
     days = limits.keep_s / 86400
     if not held.arrived:

@@ -17,8 +17,8 @@ from axonp2p.hosting.messages import (
     AskFolder,
     AskJobs,
     AskPart,
-    FilePart,
     FolderState,
+    HostedFilePart,
     HostedJob,
     HostedJobs,
     HostedWish,
@@ -32,7 +32,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.sessions.session import Session
-from axonp2p.transport.ways import Place
+from axonp2p.transport.ways import BareWhereabouts
 from axonp2p.wire.codec import Message
 
 HOSTING_PATH = "/v1/hosting"
@@ -64,7 +64,7 @@ class HostLine:
                 f"{host.called} cannot be asked for a session without its fingerprint",
                 fix="name it with its whole address: https://HOST:PORT#FINGERPRINT",
             )
-        place = Place(host.peer, [host.address.host_port], host.address.fingerprint)
+        place = BareWhereabouts(host.peer, [host.address.host_port], host.address.fingerprint)
         return cls(host, await dial(key, place, called=host.called))
 
     async def __aenter__(self) -> Self:
@@ -121,7 +121,7 @@ class HostLine:
     async def part(self, job: str, name: str, offset: int, before: bytes = b"") -> tuple[int, bytes]:
         """Bytes of a file, and where they begin: at `offset`, or at 0 when those before it are others there."""
         await self._session.send(AskPart(job=job, name=name, offset=offset, before=before))
-        answer, payload = await self._next(FilePart)
+        answer, payload = await self._next(HostedFilePart)
         if answer.offset not in (offset, 0) or (answer.offset != offset and not before):
             raise MalformedMessage(f"{self.host.called} answers with another part than the one asked for")
         return answer.offset, bytes(payload)

@@ -19,7 +19,7 @@ from axonp2p.hosting.caller import HostLine
 from axonp2p.hosting.copy_times import pause_before_copy
 from axonp2p.hosting.host import Host
 from axonp2p.hosting.hosted_folder import HostedFolder, HostedRecord
-from axonp2p.hosting.process import Orders, Program
+from axonp2p.hosting.process import Program, RunOrders
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
@@ -48,7 +48,7 @@ class Copying:
         record: HostedRecord,
         copies: Copies,
         program: Program,
-        orders: Callable[[HostedRecord], Orders],
+        orders: Callable[[HostedRecord], RunOrders],
         clock: Clock,
     ) -> None:
         self._folder = folder

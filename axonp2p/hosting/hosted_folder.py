@@ -86,7 +86,7 @@ class HostedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Progress:
+class HostedProgress:
     """What the host reads of a job.json: where the job is, and no more."""
 
     state: JobState
@@ -152,10 +152,10 @@ class HostedFolder:
         except (OSError, ValueError, AxonError):
             return None
 
-    def progress(self) -> Progress | None:
+    def progress(self) -> HostedProgress | None:
         """How far the job is; None before its process has written anything."""
         try:
-            return decode_json((self.job / RECORD).read_bytes(), Progress)
+            return decode_json((self.job / RECORD).read_bytes(), HostedProgress)
         except (OSError, msgspec.DecodeError):
             return None
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from axonp2p.blobs.manifest import Blob
 from axonp2p.clock import Clock
 from axonp2p.errors import Busy, Refused
-from axonp2p.hosting.admission import Applicant, Held, admit, give_way, settle, why_forgotten
+from axonp2p.hosting.admission import Applicant, HeldJob, admit, give_way, settle, why_forgotten
 from axonp2p.hosting.copying import Copies
 from axonp2p.hosting.hosted_folder import HostedFolder, HostedRecord, all_folders
 from axonp2p.hosting.limits import HostLimits
 from axonp2p.hosting.messages import HostJob
-from axonp2p.hosting.process import Orders, Program
+from axonp2p.hosting.process import Program, RunOrders
 from axonp2p.hosting.tending import Tending
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId, short
@@ -177,7 +177,7 @@ class Keeper:
         async with self._turn:
             await self._forget(tending, why)
 
-    async def _forget_all(self, going: Iterable[Held]) -> None:
+    async def _forget_all(self, going: Iterable[HeldJob]) -> None:
         for one in going:
             if tending := self._jobs.get((one.owner, one.job)):
                 await self._forget(tending, "another job takes its place")
@@ -190,12 +190,12 @@ class Keeper:
         with suppress(OSError):
             await asyncio.to_thread(tending.folder.remove)
 
-    async def _held(self) -> list[Held]:
+    async def _held(self) -> list[HeldJob]:
         tended = list(self._jobs.values())
         return await asyncio.to_thread(lambda: [one.held() for one in tended])
 
     def _tending(self, folder: HostedFolder, record: HostedRecord) -> Tending:
         return Tending(folder, record, self.clock, self._orders, self._program, self._ends, self.copies)
 
-    def _orders(self, record: HostedRecord) -> Orders:
-        return Orders(record.job, record.peers, self.limits.disk_bytes, self.trackers())
+    def _orders(self, record: HostedRecord) -> RunOrders:
+        return RunOrders(record.job, record.peers, self.limits.disk_bytes, self.trackers())

@@ -18,7 +18,7 @@ class Again:
 
 
 @dataclass(frozen=True)
-class GiveUp:
+class StopTrying:
     """It would only die again."""
 
     deaths: int
@@ -31,12 +31,12 @@ class Lives:
         self._deaths = 0
         self._round = -1
 
-    def died(self, round_number: int) -> Again | GiveUp:
+    def died(self, round_number: int) -> Again | StopTrying:
         """Its process ended though the job is not over; so many rounds are accepted by then."""
         if round_number > self._round >= 0:
             self._deaths = 0
         self._round = round_number
         self._deaths += 1
         if self._deaths >= MOST_DEATHS:
-            return GiveUp(self._deaths)
+            return StopTrying(self._deaths)
         return Again(min(LONGEST_WAIT_S, FIRST_WAIT_S * 4.0 ** (self._deaths - 1)))

@@ -126,7 +126,7 @@ class AskPart(Message, tag=True, frozen=True):
     """SHA-256 of the bytes before `offset` as the asker has them; empty: nobody need compare."""
 
 
-class FilePart(Message, tag=True, frozen=True):
+class HostedFilePart(Message, tag=True, frozen=True):
     """As many of them as fit a frame, as payload; none at the end of the file."""
 
     offset: Size

@@ -26,7 +26,7 @@ UNREAD_BYTES = 4096
 
 
 @dataclass(frozen=True)
-class Orders:
+class RunOrders:
     """What the process is told on its command line."""
 
     job: str
@@ -49,7 +49,7 @@ class JobProcess:
         self._process = process
 
     @classmethod
-    async def start(cls, folder: HostedFolder, orders: Orders, *more: str) -> JobProcess:
+    async def start(cls, folder: HostedFolder, orders: RunOrders, *more: str) -> JobProcess:
         """Raises `OSError` when the system starts no more processes."""
         environment = {name: value for name, value in os.environ.items() if name != "AXON_HOME"}
         with folder.log.open("ab" if more else "wb") as log:  # what a life said before stays until the next life
@@ -111,21 +111,21 @@ class Process(Protocol):
 class Program:
     """What is run for hosted jobs."""
 
-    async def start(self, folder: HostedFolder, orders: Orders) -> Process:
+    async def start(self, folder: HostedFolder, orders: RunOrders) -> Process:
         """Carry the job on. Raises `OSError` when the system starts no more processes."""
         return await JobProcess.start(folder, orders)
 
-    async def end_as(self, folder: HostedFolder, orders: Orders, state: EndAs, why: str = "") -> bool:
+    async def end_as(self, folder: HostedFolder, orders: RunOrders, state: EndAs, why: str = "") -> bool:
         """Write down how a job without a process ended; whether that was done."""
         return await _is_done(folder, orders, END_WITHIN_S, "--end-as", state, "--why", why)
 
-    async def copy(self, folder: HostedFolder, orders: Orders, host: Host) -> bool:
+    async def copy(self, folder: HostedFolder, orders: RunOrders, host: Host) -> bool:
         """Copy what is new of it from there; whether that was done. What was copied before a cut stays."""
         place = ("--copy-from", str(host.address), "--host", host.peer)
         return await _is_done(folder, orders, COPY_WITHIN_S, *place)
 
 
-async def _is_done(folder: HostedFolder, orders: Orders, within_s: float, *words: str) -> bool:
+async def _is_done(folder: HostedFolder, orders: RunOrders, within_s: float, *words: str) -> bool:
     try:
         process = await JobProcess.start(folder, orders, *words)
     except OSError:

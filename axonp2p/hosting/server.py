@@ -20,9 +20,9 @@ from axonp2p.hosting.messages import (
     AskFolder,
     AskJobs,
     AskPart,
-    FilePart,
     FolderState,
     HostAsk,
+    HostedFilePart,
     HostedJob,
     HostedJobs,
     HostJob,
@@ -89,7 +89,7 @@ class HostServer:
             case AskPart(job=job):
                 folder = self._keeper.find_to_read(owner, job).folder
                 offset, part = await asyncio.to_thread(folder.part, message.name, message.offset, message.before)
-                await session.send(FilePart(offset=offset), part, bulk=True)
+                await session.send(HostedFilePart(offset=offset), part, bulk=True)
             case TellJob(job=job, wish=wish):
                 tending = self._keeper.find(owner, job)
                 if wish == "resume" and tending.record.copies:

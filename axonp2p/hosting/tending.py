@@ -9,12 +9,12 @@ import msgspec
 
 from axonp2p.clock import Clock
 from axonp2p.errors import Refused
-from axonp2p.hosting.admission import Held
+from axonp2p.hosting.admission import HeldJob
 from axonp2p.hosting.copying import Copies, Copying
-from axonp2p.hosting.hosted_folder import HostedFolder, HostedRecord, Progress
-from axonp2p.hosting.lives import GiveUp, Lives
+from axonp2p.hosting.hosted_folder import HostedFolder, HostedProgress, HostedRecord
+from axonp2p.hosting.lives import Lives, StopTrying
 from axonp2p.hosting.messages import HostedWish
-from axonp2p.hosting.process import EndAs, Orders, Process, Program
+from axonp2p.hosting.process import EndAs, Process, Program, RunOrders
 from axonp2p.identity.peer_id import short
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.logs import get_logger
@@ -37,7 +37,7 @@ class Tending:
         folder: HostedFolder,
         record: HostedRecord,
         clock: Clock,
-        orders: Callable[[HostedRecord], Orders],
+        orders: Callable[[HostedRecord], RunOrders],
         program: Program,
         ends: asyncio.Lock,
         copies: Copies,
@@ -75,7 +75,7 @@ class Tending:
         """Of the process that works on it now."""
         return self._process.pid if self._process else None
 
-    def held(self) -> Held:
+    def held(self) -> HeldJob:
         """What `admission` knows of it. Reads the disk."""
         record, progress = self.record, self.folder.progress()
         rounds = progress.round if progress else 0
@@ -83,7 +83,7 @@ class Tending:
             if self._rounds >= 0:
                 self.stirred = self._clock.now()
             self._rounds = rounds
-        return Held(
+        return HeldJob(
             owner=record.owner,
             job=record.job,
             source=record.source,
@@ -200,13 +200,13 @@ class Tending:
             next_step = lives.died(progress.round if progress else 0)
             said = await asyncio.to_thread(self._last_words)
             log.warning("hosted job's process died", job=self.record.job, said=said)
-            if isinstance(next_step, GiveUp):
+            if isinstance(next_step, StopTrying):
                 why = f"its process at the host died {next_step.deaths} times in a row{': ' if said else ''}{said}"
                 await self.give_up(why)
                 return
             await asyncio.sleep(next_step.wait_s)
 
-    async def _live(self) -> Progress | None:
+    async def _live(self) -> HostedProgress | None:
         """One life of its process; how far the job is then."""
         try:
             self._process = process = await self._program.start(self.folder, self._orders(self.record))

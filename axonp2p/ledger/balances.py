@@ -1,7 +1,7 @@
 """Balances (pure): what receipts add up to, for each key that earned or owes.
 
-`Books` is a running sum: adding receipts one by one, in any order, gives what `fold` gives for all of them. Sums are
-Python's own integers, so no number of receipts makes them overflow.
+`BalanceSums` is a running sum: adding receipts one by one, in any order, gives what `fold` gives for all of them. Sums
+are Python's own integers, so no number of receipts makes them overflow.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def credits_of(flops: int) -> float:
     return flops * CREDITS_A_DAY_AT_A_GFLOPS / _FLOPS_A_DAY_AT_A_GFLOPS
 
 
-class Books:
+class BalanceSums:
     """Sums over receipts, each of which must be added once. Of several with one number, one counts: see `receipt`."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Books:
 
 def fold(receipts: Iterable[Receipt]) -> dict[PeerId, Balance]:
     """The balance of every key in `receipts`, each of which counts and stands there once."""
-    books = Books()
+    books = BalanceSums()
     for receipt in receipts:
         books.add(receipt.client, receipt.peer, receipt.flops)
     return {balance.key: balance for balance in books.largest(2 * books.receipts)}

@@ -19,9 +19,9 @@ from axonp2p.ledger.log_messages import (
     EntriesTold,
     HeadsTold,
     HistoryAsked,
-    HistoryTold,
     InclusionAsked,
     InclusionTold,
+    KeyHistoryTold,
     LeavesAsked,
     LeavesTold,
     ProofAsked,
@@ -88,10 +88,10 @@ async def history(
     *,
     prove: bool = False,
     only_voidings: bool = False,
-) -> HistoryTold:
+) -> KeyHistoryTold:
     """The entries about a key, the newest first; with `prove` each with its path, checked. Raises as `inclusion`."""
     asked = HistoryAsked(key=key, before=before, size=size, prove=prove, only_voidings=only_voidings)
-    told = await caller.call(HISTORY_PATH, asked, HistoryTold, HISTORY_LIMIT)
+    told = await caller.call(HISTORY_PATH, asked, KeyHistoryTold, HISTORY_LIMIT)
     head = open_head(told.head)
     numbers = [one.number for one in told.entries]
     if any(one >= other for one, other in pairwise([*numbers[::-1], before or head.size])):

@@ -10,7 +10,7 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.entry import ENTRY_LIMIT
 from axonp2p.ledger.merkle import HASH_BYTES, LONGEST_PATH
 from axonp2p.ledger.receipt import RECEIPTS_LIMIT
-from axonp2p.ledger.tree_head import ConsistencyProof, Evidence, Hash, Path, Size, TreeHead
+from axonp2p.ledger.tree_head import ConsistencyProof, ForkEvidence, Hash, Path, Size, TreeHead
 from axonp2p.ledger.watched_logs import MOST_WATCHED
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, EncodedEnvelope, Signed
@@ -38,7 +38,7 @@ class HeadsTold(Message, frozen=True):
     """Its own log, as it is now."""
     seen: Annotated[list[Signed[TreeHead]], msgspec.Meta(max_length=MOST_WATCHED)] = []
     """The last head of each other tracker."""
-    evidence: Annotated[list[Evidence], msgspec.Meta(max_length=MOST_EVIDENCE)] = []
+    evidence: Annotated[list[ForkEvidence], msgspec.Meta(max_length=MOST_EVIDENCE)] = []
     """Against logs that were rewritten or forked."""
 
 
@@ -129,7 +129,7 @@ class HistoryAsked(Message, frozen=True):
     """Whether only those that make receipts void are asked for."""
 
 
-class HistoryTold(Message, frozen=True):
+class KeyHistoryTold(Message, frozen=True):
     """At most 100 of them."""
 
     head: Signed[TreeHead]

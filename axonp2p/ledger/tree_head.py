@@ -62,7 +62,7 @@ class ConsistencyProof(Signable, frozen=True):
     """The hashes of RFC 9162, 2.1.4."""
 
 
-class Evidence(Message, frozen=True):
+class ForkEvidence(Message, frozen=True):
     """Two heads of one log that cannot both be true."""
 
     first: Signed[TreeHead]
@@ -95,7 +95,7 @@ def proves(proof: ConsistencyProof, first: TreeHead, second: TreeHead) -> bool:
     return is_consistent(first.size, first.root, second.size, second.root, proof.path)
 
 
-def why_forked(evidence: Evidence) -> str:
+def why_forked(evidence: ForkEvidence) -> str:
     """What the tracker did, in words. Raises `Refused` when this convicts nobody, and what opening it raises."""
     first, second = open_head(evidence.first), open_head(evidence.second)
     if (first.tracker, first.log) != (second.tracker, second.log):

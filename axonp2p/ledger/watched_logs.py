@@ -20,7 +20,7 @@ from axonp2p.errors import PeerMisbehaved, Refused
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.tree_head import (
     ConsistencyProof,
-    Evidence,
+    ForkEvidence,
     LogName,
     TreeHead,
     open_consistency,
@@ -51,7 +51,7 @@ class WatchedFile(Message, frozen=True):
 
     logs: Annotated[list[WatchedLog], msgspec.Meta(max_length=MOST_WATCHED)] = []
     """One for each tracker."""
-    evidence: Annotated[list[Evidence], msgspec.Meta(max_length=MOST_WATCHED)] = []
+    evidence: Annotated[list[ForkEvidence], msgspec.Meta(max_length=MOST_WATCHED)] = []
     """One for each tracker that rewrote or forked a log."""
 
 
@@ -75,7 +75,7 @@ class Conviction:
     tracker: PeerId
     log: LogName
     why: str
-    evidence: Evidence
+    evidence: ForkEvidence
 
 
 class WatchedLogs:
@@ -133,7 +133,7 @@ class WatchedLogs:
             return None
         small, large = (kept.head, signed) if last.size <= head.size else (signed, kept.head)
         if why := why_exclusive(last, head):
-            self._convict(head, why, Evidence(first=small, second=large))
+            self._convict(head, why, ForkEvidence(first=small, second=large))
             return None
         if last.size == head.size:
             if head.time > last.time:
@@ -146,13 +146,13 @@ class WatchedLogs:
         first, second = open_head(wanted.first), open_head(wanted.second)
         proof = open_consistency(answer, first, second)
         if not proves(proof, first, second):
-            self.told(Evidence(first=wanted.first, second=wanted.second, proof=answer))
+            self.told(ForkEvidence(first=wanted.first, second=wanted.second, proof=answer))
             return
         kept = self._logs.get(second.tracker)
         if kept is not None and kept.head == wanted.first:
             self._keep(second.tracker, msgspec.structs.replace(kept, head=wanted.second))
 
-    def told(self, evidence: Evidence) -> None:
+    def told(self, evidence: ForkEvidence) -> None:
         """Somebody shows evidence. What convicts nobody is passed over."""
         try:
             why = why_forked(evidence)
@@ -167,7 +167,7 @@ class WatchedLogs:
         if before is not None and before.log == head.log:
             if why := why_exclusive(before, head):
                 first, second = sorted((kept.before or signed, signed), key=lambda one: open_head(one).size)
-                self._convict(head, why, Evidence(first=first, second=second))
+                self._convict(head, why, ForkEvidence(first=first, second=second))
         elif head.time >= last.time:
             self._keep(head.tracker, WatchedLog(head=signed, before=kept.head))
 
@@ -175,7 +175,7 @@ class WatchedLogs:
         self._logs[tracker] = log
         self.changed = True
 
-    def _convict(self, head: TreeHead, why: str, evidence: Evidence) -> None:
+    def _convict(self, head: TreeHead, why: str, evidence: ForkEvidence) -> None:
         if head.tracker not in self._convicted:
             self._convicted[head.tracker] = Conviction(head.tracker, head.log, why, evidence)
             self._make_room(self._convicted, head.tracker)

@@ -30,7 +30,7 @@ _NOT_WAITED_FOR = Distance(None, f"no answer within {LATECOMERS_S:g} s of the ot
 
 
 @dataclass(frozen=True)
-class Target:
+class PingTarget:
     """A peer by its name, and where it says it can be reached."""
 
     name: str
@@ -38,7 +38,7 @@ class Target:
 
 
 async def measure(
-    targets: Mapping[PeerId, Target], policy: DialPolicy, *, enough: int = 0, near_s: float = math.inf
+    targets: Mapping[PeerId, PingTarget], policy: DialPolicy, *, enough: int = 0, near_s: float = math.inf
 ) -> dict[PeerId, Distance]:
     """The distance of every target. Raises nothing of the family: a peer that does not answer has a reason instead.
 
@@ -46,7 +46,7 @@ async def measure(
     """
     room = asyncio.Semaphore(AT_ONCE)
 
-    async def one(target: Target) -> Distance:
+    async def one(target: PingTarget) -> Distance:
         async with room:
             return await _distance(target, policy)
 
@@ -72,7 +72,7 @@ def _is_near(task: asyncio.Task[Distance], near_s: float) -> bool:
     return seconds is not None and seconds <= near_s
 
 
-async def _distance(target: Target, policy: DialPolicy) -> Distance:
+async def _distance(target: PingTarget, policy: DialPolicy) -> Distance:
     reason = NO_ADDRESS
     ways = ways_to(target.where, policy)
     for way in ways:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.reservation.token import Reserved, ReserveRequest, Token
+from axonp2p.reservation.token import ReserveRequest, Token, TokenGiven
 from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed, open_signed, sign
 
@@ -38,7 +38,7 @@ async def reserve(
     reason, `PeerMisbehaved` when the answer is another token than the one asked for, and what `HttpCaller.call` raises.
     """
     request = ReserveRequest(uuid=uuid, peers=list(peers), kinds=list(kinds), seconds=seconds, time=int(now))
-    answer = await caller.call(RESERVE_PATH, sign(key, request), Reserved, _ANSWER_LIMIT)
+    answer = await caller.call(RESERVE_PATH, sign(key, request), TokenGiven, _ANSWER_LIMIT)
     token = open_signed(answer.token, Token)
     asked = (uuid, key.peer_id, request.peers, request.kinds)
     wrong_issuer = token.issuer != answer.token.signer or (issuer and token.issuer != issuer)

@@ -66,7 +66,7 @@ class ReserveRequest(Signable, frozen=True):
     """When it was signed: a tracker refuses one that is more than 30 s off."""
 
 
-class Reserved(Message, frozen=True):
+class TokenGiven(Message, frozen=True):
     """A tracker's answer: the token, stored durably before it was sent."""
 
     token: Signed[Token]
@@ -74,7 +74,7 @@ class Reserved(Message, frozen=True):
 
 
 @dataclass(frozen=True)
-class Caller:
+class TokenHolder:
     """Who stands at the door with a token: a key that was proved, and the address that it calls from."""
 
     key: PeerId
@@ -85,7 +85,7 @@ class Caller:
 
 def check_token(
     signed: Signed[Token],
-    caller: Caller,
+    caller: TokenHolder,
     *,
     peer: PeerId,
     trusted_issuers: frozenset[PeerId],

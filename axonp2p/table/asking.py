@@ -33,7 +33,7 @@ class Question:
     """Whether every source is asked, and now."""
 
 
-class Asking:
+class TableQuestion:
     """Carries one question to all sources. `run()` is called once."""
 
     def __init__(

@@ -12,7 +12,7 @@ from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.table.dht.records.compact import CompactRow
-from axonp2p.table.dht.records.index_keys import Wanted, tags_needed
+from axonp2p.table.dht.records.index_keys import RowQuery, tags_needed
 from axonp2p.table.dht.routing.node_state import MOST_SAVED, SavedContact
 from axonp2p.table.peer_client import fetch_rows
 from axonp2p.table.records import Row
@@ -26,7 +26,7 @@ AT_ONCE = 20
 LISTEN = ("0.0.0.0", 0)  # noqa: S104 (a free port, on which nobody is served)
 
 
-class Node(Protocol):
+class SourceNode(Protocol):
     """What is used of `table.dht.node.DhtNode`."""
 
     async def listen(self, host: str, port: int) -> int:
@@ -37,7 +37,7 @@ class Node(Protocol):
         """How many nodes are known after these (HOST:PORT) were tried."""
         ...
 
-    async def find(self, wanted: Wanted, count: int) -> list[CompactRow]:
+    async def find(self, wanted: RowQuery, count: int) -> list[CompactRow]:
         """Compact rows that meet `wanted`, each verified."""
         ...
 
@@ -63,7 +63,7 @@ class DhtSource:
 
     def __init__(
         self,
-        make_node: Callable[[], Node],
+        make_node: Callable[[], SourceNode],
         clock: Clock,
         dials: DialPolicy,
         saved: Iterable[SavedContact] = (),
@@ -75,7 +75,7 @@ class DhtSource:
         self._dials = dials
         self._look_around = look_around
         self._known = {contact.address: contact.heard for contact in saved}
-        self._node: Node | None = None
+        self._node: SourceNode | None = None
         self._joining = asyncio.Lock()
 
     @property
@@ -112,7 +112,7 @@ class DhtSource:
             trouble = f"none of {known} nodes answers" if known else "no node is known"
             return DhtAnswer(self._nothing(began, f"the DHT cannot be asked: {trouble}"), {})
         tags = tags_needed(need.get("packages", ()))
-        wanted = Wanted(need.get("cores", 1), need.get("memory_mb", 0), need.get("gpu_memory_mb", 0), tags)
+        wanted = RowQuery(need.get("cores", 1), need.get("memory_mb", 0), need.get("gpu_memory_mb", 0), tags)
         found = await node.find(wanted, count)
         rows, silent = await self._full(found, seen())
         answer = SourceAnswer(DHT, self._clock.monotonic() - began, tuple(rows), len(rows), len(found))
@@ -129,7 +129,7 @@ class DhtSource:
         if self._node:
             self.know(self._node.contacts(MOST_SAVED))
 
-    async def _joined(self) -> Node | None:
+    async def _joined(self) -> SourceNode | None:
         """The node, when it knows any other."""
         async with self._joining:
             if self._node is not None and self._node.contacts(1):

@@ -10,7 +10,7 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
 from axonp2p.logs import get_logger
 from axonp2p.supervision import one_look
-from axonp2p.table.asking import Asking, Question
+from axonp2p.table.asking import Question, TableQuestion
 from axonp2p.table.dht_source import DhtSource
 from axonp2p.table.records import Row
 from axonp2p.table.sightings import DHT, Sight
@@ -42,7 +42,7 @@ class SharedTable:
         the coordinate `near` is given. When nobody shows a peer and no tracker answers, raises `TrackerUnreachable`
         naming each source with its reason, or the refusal of a tracker.
         """
-        asking = Asking(Question(need, count, enough, near), self.trackers, self.dht, self._clock)
+        asking = TableQuestion(Question(need, count, enough, near), self.trackers, self.dht, self._clock)
         sight = await asking.run()
         if not sight.rows and all(answer.source == DHT for answer in sight.heard):
             raise asking.error
@@ -57,11 +57,11 @@ class SharedTable:
         if not knew_nodes and self.dht and self.dht.known:
             # The trackers' rows name DHT nodes: now it can be asked as well. Trackers have said what they know.
             answers = [answer for answer in sight.answers if answer.source != DHT]
-            return await Asking(question, self.trackers, self.dht, self._clock, answers).run()
+            return await TableQuestion(question, self.trackers, self.dht, self._clock, answers).run()
         return sight
 
     async def _survey(self, question: Question) -> Sight:
-        asking = Asking(question, self.trackers, self.dht, self._clock)
+        asking = TableQuestion(question, self.trackers, self.dht, self._clock)
         sight = await asking.run()
         if not sight.heard:
             raise asking.error

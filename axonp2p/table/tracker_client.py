@@ -42,7 +42,7 @@ ANNOUNCED_LIMIT = 1024
 
 
 @dataclass(frozen=True)
-class Found:
+class RowsFound:
     """What a tracker answered to a query, without what is not to be believed."""
 
     rows: list[Row]
@@ -62,7 +62,7 @@ async def announce(caller: HttpCaller, row: Signed[Row]) -> Announced:
 
 async def query(
     caller: HttpCaller, need: dict[str, Any], count: int, *, now: float, near: bytes = b"", timeout_s: float = 10
-) -> Found:
+) -> RowsFound:
     """At most `count` (and 200) peers that meet `need`, a `peers.capability.Need` as a map. `now` is Unix time.
 
     With the coordinate `near` (`peers.coordinates`) the nearest come first, else the sample is random. Whether an
@@ -84,7 +84,7 @@ async def query(
         if known is None or row.sequence > known.sequence:
             rows[row.peer] = row
     offered = [row for row in rows.values() if row.capability is not None]
-    return Found(offered, answer.fitting, answer.alive, dropped)
+    return RowsFound(offered, answer.fitting, answer.alive, dropped)
 
 
 async def report(caller: HttpCaller, key: PrivateKey, peer: PeerId, *, now: float) -> ReportHeard:

@@ -40,7 +40,7 @@ _WIDE = (torch.int64, torch.int32, torch.uint32, torch.uint64)
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldTensor:
     """One tensor of the model, and where it stands."""
 
     name: str
@@ -73,7 +73,7 @@ class Layout:
     wide_floats: int = 0
     """Three for each number, as of the next."""
     wide_integers: int = 0
-    tensors: tuple[Held, ...] = ()
+    tensors: tuple[HeldTensor, ...] = ()
 
     @property
     def bounds(self) -> dict[Section, slice]:
@@ -109,7 +109,9 @@ def layout_of(model: nn.Module, optimizer: optim.Optimizer | None = None) -> Lay
     trained = {id(parameter) for parameter in _trained(model, optimizer)}
     rows = {id(parameter) for parameter in _by_rows(model, optimizer)}
     found = [
-        Held(name, tensor.dtype, _section(name, tensor, id(tensor) in trained, id(tensor) in rows), tensor.numel())
+        HeldTensor(
+            name, tensor.dtype, _section(name, tensor, id(tensor) in trained, id(tensor) in rows), tensor.numel()
+        )
         for name, tensor in _tensors(model).items()
     ]
     found.sort(key=lambda held: _SECTIONS.index(held.section))
@@ -280,7 +282,7 @@ def _tensors(model: nn.Module) -> dict[str, Tensor]:
     return found | {name: buffer for name, buffer in buffers if name in saved}
 
 
-def _found(model: nn.Module, layout: Layout) -> list[tuple[Tensor, Held]]:
+def _found(model: nn.Module, layout: Layout) -> list[tuple[Tensor, HeldTensor]]:
     here = _tensors(model)
     if here.keys() != {held.name for held in layout.tensors} or any(
         here[held.name].numel() != held.elements for held in layout.tensors
@@ -292,7 +294,7 @@ def _found(model: nn.Module, layout: Layout) -> list[tuple[Tensor, Held]]:
     return [(here[held.name], held) for held in layout.tensors]
 
 
-def _values(tensor: Tensor, held: Held) -> Tensor:
+def _values(tensor: Tensor, held: HeldTensor) -> Tensor:
     if held.section == "bits":
         unit = _unit(held.dtype)
         parts = tensor.resolve_conj().resolve_neg().reshape(-1).contiguous().view(unit).to(torch.int32)
@@ -301,7 +303,7 @@ def _values(tensor: Tensor, held: Held) -> Tensor:
     return _real(tensor).reshape(-1).to(torch.float32)
 
 
-def _put(chunk: Tensor, tensor: Tensor, held: Held) -> None:
+def _put(chunk: Tensor, tensor: Tensor, held: HeldTensor) -> None:
     if held.section == "bits":
         unit = _unit(held.dtype)
         parts = (chunk * 2 ** (8 * unit.itemsize)).to(torch.int32).to(unit)
@@ -315,7 +317,7 @@ def _put(chunk: Tensor, tensor: Tensor, held: Held) -> None:
     _copy(numbers.view(tensor.shape), tensor, held)
 
 
-def _copy(numbers: Tensor, tensor: Tensor, held: Held) -> None:
+def _copy(numbers: Tensor, tensor: Tensor, held: HeldTensor) -> None:
     if all(size == 1 or stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)):
         tensor.copy_(numbers)
     elif not torch.equal(tensor, numbers.to(tensor.dtype)):
@@ -324,7 +326,7 @@ def _copy(numbers: Tensor, tensor: Tensor, held: Held) -> None:
         )
 
 
-def _joined(found: list[tuple[Tensor, Held]], section: Section) -> Tensor:
+def _joined(found: list[tuple[Tensor, HeldTensor]], section: Section) -> Tensor:
     kind = torch.float64 if section == "wide floats" else torch.int64
     return torch.cat(
         [
@@ -335,7 +337,7 @@ def _joined(found: list[tuple[Tensor, Held]], section: Section) -> Tensor:
     )
 
 
-def _put_wide(numbers: Tensor, found: list[tuple[Tensor, Held]], section: Section) -> None:
+def _put_wide(numbers: Tensor, found: list[tuple[Tensor, HeldTensor]], section: Section) -> None:
     wanted = [(tensor, held) for tensor, held in found if held.section == section]
     for (tensor, held), chunk in zip(wanted, torch.split(numbers, [held.elements for _, held in wanted]), strict=True):
         kept = chunk.view(torch.uint64) if held.dtype == torch.uint64 else chunk
@@ -354,7 +356,7 @@ def _first_wrong(moved: Tensor, layout: Layout, section: Section | Literal[""]) 
     return next((held.name, held.dtype) for held in layout.tensors if held.section.startswith("wide"))
 
 
-def _places(layout: Layout) -> Iterable[tuple[Held, tuple[int, int]]]:
+def _places(layout: Layout) -> Iterable[tuple[HeldTensor, tuple[int, int]]]:
     """Where each tensor's values begin and end; of wide numbers, the first of the three."""
     begins = {section: place.start for section, place in layout.bounds.items()}
     for held in layout.tensors:

@@ -238,12 +238,12 @@ class JobWaits:
 
 
 @dataclass(frozen=True)
-class JobGoesOn:
+class EnoughAwake:
     """Enough members are awake again."""
 
 
 @dataclass(frozen=True)
-class RoundRedone:
+class RoundBegunAnew:
     """The round begins anew, from the last accepted state, as this attempt."""
 
     round: int
@@ -261,7 +261,7 @@ class RoundAccepted:
 
 
 @dataclass(frozen=True)
-class WorkChecked:
+class CheckEnded:
     """Some steps of a member were done again by others."""
 
     of: int
@@ -284,21 +284,21 @@ class WorkChecked:
 
 
 @dataclass(frozen=True)
-class ChecksOff:
+class ChecksImpossible:
     """The work of this job cannot be checked, for this reason."""
 
     reason: str
 
 
 @dataclass(frozen=True)
-class ChecksAwaited:
+class AwaitingChecks:
     """All rounds are accepted; so many checks are waited for before the last one enters the books."""
 
     number: int
 
 
 @dataclass(frozen=True)
-class ChecksUnended:
+class ChecksCutShort:
     """The job ends although so many checks have not."""
 
     number: int
@@ -366,13 +366,13 @@ Action = (
     | MemberJoined
     | Chosen
     | JobWaits
-    | JobGoesOn
-    | RoundRedone
+    | EnoughAwake
+    | RoundBegunAnew
     | RoundAccepted
-    | WorkChecked
-    | ChecksOff
-    | ChecksAwaited
-    | ChecksUnended
+    | CheckEnded
+    | ChecksImpossible
+    | AwaitingChecks
+    | ChecksCutShort
     | HelpedSince
     | KeepState
     | RoundBooked

@@ -14,7 +14,7 @@ COMPRESSIONS: dict[str, Bits | None] = {
 
 
 @dataclass(frozen=True)
-class Wishes:
+class ExchangeSettings:
     """The exchange as the job's author wants it; what is None or 0 is chosen from links and steps (`choice`)."""
 
     bits: Bits | None = None

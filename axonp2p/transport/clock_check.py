@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from axonp2p.errors import ClockWrong
-from axonp2p.findings import Check, State, failed, ok
+from axonp2p.findings import Check, FindingState, failed, ok
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 
 NOTABLE_CLOCK_S = 5.0
@@ -39,7 +39,7 @@ def clock_checks(trackers: Sequence[Off]) -> Iterable[Check]:
 def wrong_clock(trackers: Sequence[Off]) -> ClockWrong | None:
     """Why nothing that is signed here is believed there, or the other way; None while clocks are near enough."""
     checks = clock_checks(trackers) if trackers else ()
-    error = next((check for check in checks if check.state is State.FAIL), None)
+    error = next((check for check in checks if check.state is FindingState.FAIL), None)
     return None if error is None else ClockWrong(error.text, cause=_NOT_BELIEVED, fix=error.fix)
 
 
@@ -47,7 +47,7 @@ def _check(text: str, off: float, where: str = "") -> Check:
     fix = where + _SET_CLOCK
     if abs(off) > CLOCK_TOLERANCE_S:
         return failed("clock", ClockWrong(f"{text}; more than {CLOCK_TOLERANCE_S} s are refused", fix=fix))
-    return Check(State.WARN, "clock", text, fix, ClockWrong.code)
+    return Check(FindingState.WARN, "clock", text, fix, ClockWrong.code)
 
 
 def _seconds(off: float) -> str:

@@ -48,7 +48,7 @@ class Whereabouts(Protocol):
 
 
 @dataclass(frozen=True)
-class Place:
+class BareWhereabouts:
     """Whereabouts that are no row: of a relay, say."""
 
     peer: PeerId

@@ -13,7 +13,7 @@ import msgspec
 
 from axonp2p.errors import VersionMismatch
 
-WORK_SCHEMA: Final = "1126d8df7e7f56f0"
+WORK_SCHEMA: Final = "f95b02dbe8b53e9b"
 
 Schema = Annotated[str, msgspec.Meta(max_length=16)]
 """Sixteen hexadecimal digits; empty in messages of a build that did not say it."""

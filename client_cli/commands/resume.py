@@ -34,7 +34,7 @@ def command(
     submitted it.
     """
     from client_cli.context import Context
-    from client_cli.report.beside import Wishes
+    from client_cli.report.beside import PageWishes
     from client_cli.watching.following import follow
     from client_cli.watching.hosted import is_hosted, resume_at_host
 
@@ -44,4 +44,4 @@ def command(
         return resume_at_host(job, context, trackers)
     with context.swarm(trackers) as swarm:
         going_on = swarm.take_back(job) if hosted else swarm.resume(job)
-        return follow(going_on, context, Wishes(page, tensorboard))
+        return follow(going_on, context, PageWishes(page, tensorboard))

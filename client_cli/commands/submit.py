@@ -41,7 +41,7 @@ def command(
     if detach and tensorboard:
         raise click.UsageError("--tensorboard goes with axon report for a job that is handed over")
     from client_cli.context import Context
-    from client_cli.report.beside import Wishes
+    from client_cli.report.beside import PageWishes
     from client_cli.watching.following import follow
     from client_cli.watching.hosted import handed_over
 
@@ -49,4 +49,4 @@ def command(
     with context.swarm(trackers) as swarm:
         if detach:
             return handed_over(swarm.hand_over(folder, peers=peers), context)
-        return follow(swarm.submit(folder, peers=peers), context, Wishes(page, tensorboard))
+        return follow(swarm.submit(folder, peers=peers), context, PageWishes(page, tensorboard))

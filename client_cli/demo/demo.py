@@ -24,13 +24,13 @@ from axonp2p.jobs.spec import read_spec
 from axonp2p.plain_text import bytes_text, plural
 from client_cli.alone import alone
 from client_cli.context import Context
-from client_cli.demo.demo_report import DemoResult, Judgement, LedgerCheck
+from client_cli.demo.demo_report import Accuracies, DemoResult, LedgerCheck
 from client_cli.demo.local_swarm import SwarmPlan, start_swarm, stop_process, stop_swarm
 from client_cli.interrupts import no_interruption
 from client_cli.report.files import REPORT, write_report
 from client_cli.swarm_file import SwarmProcess, SwarmRecord
 from client_cli.text.render import duration_text
-from client_cli.watching.progress import Progress
+from client_cli.watching.progress import EventDisplay
 
 if TYPE_CHECKING:
     from axonp2p.client.job import Job
@@ -67,7 +67,7 @@ def state_folder(given: Path | None, *, keep: bool) -> Iterator[Path]:
                 shutil.rmtree(folder)
 
 
-def run_demo(plan: DemoPlan, context: Context, progress: Progress) -> DemoResult:
+def run_demo(plan: DemoPlan, context: Context, progress: EventDisplay) -> DemoResult:
     """Start, train, fetch, check, stop. Raises whatever goes wrong; then nothing is left running."""
     began = time.monotonic()
     people = f"1 tracker, {plural(plan.peers, 'peer')}, 1 client"
@@ -130,7 +130,7 @@ def _local_swarm(plan: DemoPlan, home: Path, say: Callable[[str], None]) -> Iter
 class _Watched:
     """The job under the demo's eyes, and under its hand: `kill_one` stops a peer midway."""
 
-    def __init__(self, plan: DemoPlan, record: SwarmRecord, progress: Progress) -> None:
+    def __init__(self, plan: DemoPlan, record: SwarmRecord, progress: EventDisplay) -> None:
         self._plan = plan
         self._peers = record.peers
         self._progress = progress
@@ -174,13 +174,13 @@ def _check_ledger(swarm: Swarm, job: Job) -> LedgerCheck:
     )
 
 
-def _judge(plan: DemoPlan, samples: int) -> Judgement:
+def _judge(plan: DemoPlan, samples: int) -> Accuracies:
     with (
         alone(plan.folder, ["--weights", str(plan.out / "model.safetensors")]) as judge,
         alone(plan.folder, ["--samples", str(samples)]) as trainer,
     ):
         judged, trained = judge.answer(), trainer.answer()
-    return Judgement(
+    return Accuracies(
         accuracy=judged["metrics"]["accuracy"],
         baseline=trained["metrics"]["accuracy"],
         test_samples=judged["test_samples"],

@@ -38,7 +38,7 @@ def _positive(credits: dict[str, float]) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Accuracies:
     """Accuracies on the held-out data, found by processes that no peer had a hand in."""
 
     accuracy: float
@@ -58,7 +58,7 @@ class DemoResult:
     parameters: int
     steps: int
     """Local steps in a round."""
-    judgement: Judgement
+    judgement: Accuracies
     ledger: LedgerCheck
     killed: str
     """The peer that was killed on purpose, or empty."""

@@ -13,10 +13,10 @@ from axonp2p.errors import (
     SwarmSplit,
     TrackerUnreachable,
 )
-from axonp2p.findings import Check, State, failed, ok
+from axonp2p.findings import Check, FindingState, failed, ok
 from axonp2p.plain_text import bytes_text, plural
 from axonp2p.transport.clock_check import clock_checks
-from client_cli.doctor.facts import DhtFacts, Facts, LogFacts, MachineFacts, TrackerFacts
+from client_cli.doctor.facts import ClientFacts, ClientMachineFacts, ClientTrackerFacts, DhtFacts, LogFacts
 from client_cli.doctor.split import groups_of
 
 LITTLE_DISK_BYTES = 2 * 10**9
@@ -31,7 +31,7 @@ _LET_UDP = (
 )
 
 
-def checks_of(facts: Facts) -> list[Check]:
+def checks_of(facts: ClientFacts) -> list[Check]:
     """Every check, in the order in which people should read them."""
     answering = [tracker for tracker in facts.trackers if not tracker.trouble]
     found = [*_machine(facts.machine), *_trackers(facts)]
@@ -41,32 +41,36 @@ def checks_of(facts: Facts) -> list[Check]:
     return [*found, *_dht(facts.dht, answering)]
 
 
-def _machine(machine: MachineFacts) -> Iterable[Check]:
+def _machine(machine: ClientMachineFacts) -> Iterable[Check]:
     missing = [name for name, version in machine.versions.items() if not version]
     versions = ", ".join(f"{name} {version}" for name, version in machine.versions.items() if version)
     if missing:
         fix = f"pip install {' '.join(missing)}"
-        yield Check(State.WARN, "versions", f"{versions}; missing: {', '.join(missing)}", fix)
+        yield Check(FindingState.WARN, "versions", f"{versions}; missing: {', '.join(missing)}", fix)
     else:
         yield ok("versions", versions)
     if machine.key_trouble:
         yield failed("key", KeyFileUnsafe(machine.key_trouble, fix=machine.key_fix))
     room = f"{bytes_text(machine.disk_free_bytes)} free at {machine.home}, {bytes_text(machine.memory_bytes)} memory"
     if machine.disk_free_bytes < LITTLE_DISK_BYTES or machine.memory_bytes < LITTLE_MEMORY_BYTES:
-        yield Check(State.WARN, "room", room, f"make room, or name another folder with --home (now {machine.home})")
+        yield Check(
+            FindingState.WARN, "room", room, f"make room, or name another folder with --home (now {machine.home})"
+        )
     else:
         yield ok("room", room)
     if machine.sandbox_trouble:
         cause, _, fix = machine.sandbox_trouble.partition("; mend it: ")
         text = f"none can be had, so this computer can submit jobs but not lend itself ({cause})"
-        yield Check(State.WARN, "sandbox", text, fix, SandboxMissing.code)
+        yield Check(FindingState.WARN, "sandbox", text, fix, SandboxMissing.code)
     else:
         yield ok("sandbox", "a job can be locked up here")
 
 
-def _trackers(facts: Facts) -> Iterable[Check]:
+def _trackers(facts: ClientFacts) -> Iterable[Check]:
     if facts.settings_trouble and facts.dht.known and not facts.trackers:
-        yield Check(State.WARN, "trackers", f"{facts.settings_trouble}; the DHT alone is asked", facts.settings_fix)
+        yield Check(
+            FindingState.WARN, "trackers", f"{facts.settings_trouble}; the DHT alone is asked", facts.settings_fix
+        )
     elif facts.settings_trouble:
         yield failed("trackers", SettingsError(facts.settings_trouble, fix=facts.settings_fix))
     answering = [tracker for tracker in facts.trackers if not tracker.trouble]
@@ -76,26 +80,28 @@ def _trackers(facts: Facts) -> Iterable[Check]:
     for tracker in answering:
         if tracker.hindered:
             text = f"{tracker.name} answers, and says: {tracker.hindered}"
-            yield Check(State.WARN, "trackers", text, "its operator: make room there, or axon-tracker check")
+            yield Check(FindingState.WARN, "trackers", text, "its operator: make room there, or axon-tracker check")
     for tracker in facts.trackers:
         if not tracker.trouble:
             continue
         if answering and not tracker.configured:
             text = f"{tracker.name}, which another tracker named, does not answer: {tracker.trouble}"
-            yield Check(State.WARN, "trackers", text, "nothing, if it was shut down: it is forgotten after a week")
+            yield Check(
+                FindingState.WARN, "trackers", text, "nothing, if it was shut down: it is forgotten after a week"
+            )
         else:
             what = "answers, but not as a tracker should" if tracker.speaks else "does not answer"
             fix = tracker.fix or (_SAME_VERSION if tracker.speaks else _START_IT)
             yield failed("trackers", TrackerUnreachable(f"{tracker.name} {what}", cause=tracker.trouble, fix=fix))
 
 
-def _swarm(trackers: Sequence[TrackerFacts]) -> Check:
+def _swarm(trackers: Sequence[ClientTrackerFacts]) -> Check:
     groups = groups_of(trackers)
     if len(groups) == 1:
         alive = max(tracker.alive for tracker in trackers)
         seen_by = "" if len(trackers) == 1 else f", the same at all {len(trackers)} trackers"
         if not alive:
-            return Check(State.WARN, "swarm", "no peer is known to any tracker", "lend a machine: axon-peer run")
+            return Check(FindingState.WARN, "swarm", "no peer is known to any tracker", "lend a machine: axon-peer run")
         return ok("swarm", f"{plural(alive, 'peer')}{seen_by}")
     told = "; ".join(_group_text(group) for group in groups)
     return failed(
@@ -108,7 +114,7 @@ def _swarm(trackers: Sequence[TrackerFacts]) -> Check:
     )
 
 
-def _group_text(group: Sequence[TrackerFacts]) -> str:
+def _group_text(group: Sequence[ClientTrackerFacts]) -> str:
     trackers = " and ".join(tracker.name for tracker in group)
     names = sorted({name for tracker in group for name in tracker.names.values()})
     some = ", ".join(names[:_SHOWN_NAMES]) + (" ..." if len(names) > _SHOWN_NAMES else "")
@@ -118,7 +124,9 @@ def _group_text(group: Sequence[TrackerFacts]) -> str:
 
 def _ledger(logs: LogFacts) -> Iterable[Check]:
     if logs.trouble:
-        yield Check(State.WARN, "ledger", f"what was seen of the trackers' logs is lost: {logs.trouble}", logs.fix)
+        yield Check(
+            FindingState.WARN, "ledger", f"what was seen of the trackers' logs is lost: {logs.trouble}", logs.fix
+        )
     for name, why in logs.false.items():
         fix = (
             f"believe its balances no more; the evidence is in {logs.kept}: show it to its operator, ask other trackers"
@@ -127,21 +135,23 @@ def _ledger(logs: LogFacts) -> Iterable[Check]:
     for name, why in logs.unproved.items():
         text = f"tracker {name} does not prove that its log continues what was seen of it: {why}"
         yield Check(
-            State.WARN, "ledger", text, "run this again; if it stays so, ask its operator for axon-tracker check"
+            FindingState.WARN, "ledger", text, "run this again; if it stays so, ask its operator for axon-tracker check"
         )
     for name, (before, after) in logs.anew.items():
         if after < before:
             text = f"tracker {name} began a new log of {after:,} entries; the one before had {before:,}"
-            yield Check(State.WARN, "ledger", text, "nothing, if it was restored: the others hand over what it lacks")
+            yield Check(
+                FindingState.WARN, "ledger", text, "nothing, if it was restored: the others hand over what it lacks"
+            )
     if logs.entries and not (logs.false or logs.unproved):
         told = ", ".join(f"{name} ({entries:,})" for name, entries in logs.entries.items())
         yield ok("ledger", f"every log continues what was seen of it before: {told}")
 
 
-def _dht(dht: DhtFacts, trackers: Sequence[TrackerFacts]) -> Iterable[Check]:
+def _dht(dht: DhtFacts, trackers: Sequence[ClientTrackerFacts]) -> Iterable[Check]:
     if not dht.wanted:
         yield Check(
-            State.WARN, "dht", "switched off: nothing is found once every tracker is dead", "[client] dht = true"
+            FindingState.WARN, "dht", "switched off: nothing is found once every tracker is dead", "[client] dht = true"
         )
     elif dht.trouble:
         yield failed("dht", DhtSilent(dht.trouble, fix="leave UDP sockets to this program"))
@@ -149,7 +159,7 @@ def _dht(dht: DhtFacts, trackers: Sequence[TrackerFacts]) -> Iterable[Check]:
         if any(tracker.alive for tracker in trackers):
             text = "no peer is a DHT node that others can reach, yet: nothing is found once every tracker is dead"
             fix = "wait half a minute where peers have just come; else, on a peer: [peer] dht = true, and let UDP in"
-            yield Check(State.WARN, "dht", text, fix)
+            yield Check(FindingState.WARN, "dht", text, fix)
         else:
             yield ok("dht", "no node is known yet")
     elif not dht.answering:

@@ -8,7 +8,7 @@ from axonp2p.identity.peer_id import PeerId
 
 
 @dataclass(frozen=True)
-class TrackerFacts:
+class ClientTrackerFacts:
     """What one tracker said, or why it said nothing."""
 
     name: str
@@ -47,7 +47,7 @@ class DhtFacts:
 
 
 @dataclass(frozen=True)
-class MachineFacts:
+class ClientMachineFacts:
     """This computer."""
 
     home: str
@@ -80,11 +80,11 @@ class LogFacts:
 
 
 @dataclass(frozen=True)
-class Facts:
+class ClientFacts:
     """All of it."""
 
-    machine: MachineFacts
-    trackers: list[TrackerFacts]
+    machine: ClientMachineFacts
+    trackers: list[ClientTrackerFacts]
     dht: DhtFacts
     logs: LogFacts = LogFacts()
     settings_trouble: str = ""

@@ -20,7 +20,7 @@ from axonp2p.errors import AxonError, KeyFileUnsafe, SettingsError, Unreachable
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.peers.capability import Need, as_map
-from axonp2p.peers.rtt import Target, measure
+from axonp2p.peers.rtt import PingTarget, measure
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.settings import ClientSettings, read_settings
 from axonp2p.table.dht.node import DhtNode
@@ -34,7 +34,7 @@ from axonp2p.table.tracker_file import read_health
 from axonp2p.transport.address import PinnedAddress, split_host_port
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.http.http_caller import HttpCaller
-from client_cli.doctor.facts import DhtFacts, Facts, MachineFacts, TrackerFacts
+from client_cli.doctor.facts import ClientFacts, ClientMachineFacts, ClientTrackerFacts, DhtFacts
 from client_cli.doctor.look_logs import look_at_logs_of
 from client_cli.doctor.split import groups_of
 
@@ -51,7 +51,7 @@ NODES_TRIED = 5
 @dataclasses.dataclass(frozen=True)
 class _Heard:
     address: str
-    facts: TrackerFacts
+    facts: ClientTrackerFacts
     contacts: list[str]
     """HOST:PORT (UDP) of DHT nodes."""
     nodes: list[Row]
@@ -60,7 +60,7 @@ class _Heard:
     """Addresses of trackers that it knows."""
 
 
-async def look(home: Path, given: Iterable[str], clock: Clock) -> Facts:
+async def look(home: Path, given: Iterable[str], clock: Clock) -> ClientFacts:
     """Everything, side by side, in a bounded time. Raises `SettingsError` when config.toml cannot be read."""
     settings = read_settings(home)
     machine = asyncio.create_task(asyncio.to_thread(_look_at_machine, home))
@@ -85,7 +85,7 @@ async def look(home: Path, given: Iterable[str], clock: Clock) -> Facts:
         trackers = [one.facts for one in await _ask_all({**known, **learnt}, configured, dials, clock)]
     logs = await look_at_logs_of(home, [one.address for one in heard if not one.facts.trouble])
     dht = await _look_at_dht(home, settings.client, heard, dials, clock)
-    return Facts(await machine, trackers, dht, logs, trouble, fix)
+    return ClientFacts(await machine, trackers, dht, logs, trouble, fix)
 
 
 async def _ask_all(
@@ -94,7 +94,7 @@ async def _ask_all(
     named = set(configured)
 
     def late(address: str, seconds: float) -> _Heard:
-        facts = TrackerFacts(PinnedAddress.parse(address).host_port, configured=address in named)
+        facts = ClientTrackerFacts(PinnedAddress.parse(address).host_port, configured=address in named)
         return _Heard(address, dataclasses.replace(facts, trouble=_no_answer(seconds)), [], [], [])
 
     return await ask_all(
@@ -111,7 +111,7 @@ def _no_answer(seconds: float) -> str:
 
 async def _ask(address: str, dials: DialPolicy | None, clock: Clock) -> _Heard:
     pinned = PinnedAddress.parse(address)
-    facts = TrackerFacts(pinned.host_port, configured=dials is None)
+    facts = ClientTrackerFacts(pinned.host_port, configured=dials is None)
     async with line_to(pinned, dials) as line:
         try:
             async with asyncio.timeout(TRACKER_WITHIN_S):
@@ -124,7 +124,7 @@ async def _ask(address: str, dials: DialPolicy | None, clock: Clock) -> _Heard:
     return _Heard(address, told, [], [], [])
 
 
-async def _ask_everything(address: str, line: HttpCaller, facts: TrackerFacts, clock: Clock) -> _Heard:
+async def _ask_everything(address: str, line: HttpCaller, facts: ClientTrackerFacts, clock: Clock) -> _Heard:
     health = await ask_health(line, clock)
     found = await query(line, as_map(Need(also_taken=True)), MOST_ROWS, now=health.time)
     others = [row.address for row in (await known_trackers(line, now=health.time)).rows]
@@ -170,11 +170,11 @@ async def _look_at_dht(
 
 
 async def _answering_over_tcp(peers: Iterable[Row], dials: DialPolicy) -> int:
-    distances = await measure({row.peer: Target(row.name, row) for row in peers}, dials)
+    distances = await measure({row.peer: PingTarget(row.name, row) for row in peers}, dials)
     return sum(distance.seconds is not None for distance in distances.values())
 
 
-def _look_at_machine(home: Path) -> MachineFacts:
+def _look_at_machine(home: Path) -> ClientMachineFacts:
     versions = {"python": platform.python_version(), "axon": axonp2p.__version__}
     for name in LIBRARIES:
         try:
@@ -188,7 +188,7 @@ def _look_at_machine(home: Path) -> MachineFacts:
             load_or_create_key(key)
         except KeyFileUnsafe as error:
             key_trouble, key_fix = error.in_a_line, error.fix
-    return MachineFacts(
+    return ClientMachineFacts(
         home=str(home),
         versions=versions,
         key_trouble=key_trouble,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from client_cli.doctor.facts import TrackerFacts
+from client_cli.doctor.facts import ClientTrackerFacts
 
 FEW = 1
 """Peers that one tracker may lack: one that has just left, or was marked as silent there."""
@@ -19,9 +19,9 @@ ENOUGH_IN_COMMON = 5.0
 """With fewer expected in common, two samples say nothing; then only the numbers of peers are compared."""
 
 
-def groups_of(trackers: Sequence[TrackerFacts]) -> list[list[TrackerFacts]]:
+def groups_of(trackers: Sequence[ClientTrackerFacts]) -> list[list[ClientTrackerFacts]]:
     """Trackers that see the same swarm stand together, the group that sees most peers first."""
-    groups: list[list[TrackerFacts]] = []
+    groups: list[list[ClientTrackerFacts]] = []
     for tracker in trackers:
         alike = [group for group in groups if any(_see_the_same(tracker, other) for other in group)]
         groups = [group for group in groups if group not in alike]
@@ -31,7 +31,7 @@ def groups_of(trackers: Sequence[TrackerFacts]) -> list[list[TrackerFacts]]:
     return sorted(groups, key=lambda group: (-max(tracker.alive for tracker in group), group[0].name))
 
 
-def _see_the_same(one: TrackerFacts, other: TrackerFacts) -> bool:
+def _see_the_same(one: ClientTrackerFacts, other: ClientTrackerFacts) -> bool:
     shown_all = len(one.peers) >= one.alive and len(other.peers) >= other.alive
     if shown_all:
         return len(one.peers ^ other.peers) <= max(FEW, SHARE * len(one.peers | other.peers))

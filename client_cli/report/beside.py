@@ -20,7 +20,7 @@ from client_cli.report.tensorboard import TensorBoardFiles
 
 
 @dataclass(frozen=True)
-class Wishes:
+class PageWishes:
     """`page`: HOST:PORT, or empty for none; `tensorboard`: the folder for its files."""
 
     page: str = ""
@@ -29,7 +29,7 @@ class Wishes:
 
 @contextmanager
 def beside(
-    folder: JobFolder, wishes: Wishes, command: Command, say: Callable[[str], None]
+    folder: JobFolder, wishes: PageWishes, command: Command, say: Callable[[str], None]
 ) -> Iterator[Callable[[Event], None]]:
     """While inside, the page is there. Give the events to what this gives; at the end the report is written."""
     with ExitStack() as stack:
@@ -53,7 +53,7 @@ def beside(
 class _Hearing:
     """Writes TensorBoard's files until that fails."""
 
-    def __init__(self, wishes: Wishes, job: str, say: Callable[[str], None]) -> None:
+    def __init__(self, wishes: PageWishes, job: str, say: Callable[[str], None]) -> None:
         self._files = TensorBoardFiles(wishes.tensorboard, job) if wishes.tensorboard else None
         self._say = say
 

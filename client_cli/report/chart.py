@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from client_cli.report.axes import Axis, counted
 from client_cli.report.signs import GRADES, drawing
-from client_cli.report.story import Mark
+from client_cli.report.story import CurveMark
 from client_cli.report.svg import Svg, element, label, percent
 
 TOP, BOTTOM, LEFT = 20, 24, 52
@@ -99,16 +99,16 @@ def stretched(inside: Svg) -> Svg:
     )  # fmt: skip
 
 
-def marks_on(marks: Sequence[Mark], rounds: int) -> Svg:
+def marks_on(marks: Sequence[CurveMark], rounds: int) -> Svg:
     """The signs of what happened, on the round in which it did; with very many, those that tell most."""
-    by_round: dict[int, list[Mark]] = {}
+    by_round: dict[int, list[CurveMark]] = {}
     for one in _shown(marks):
         by_round.setdefault(one.round, []).append(one)
     drawn = [_signs_of(number, together, rounds) for number, together in by_round.items()]
     return element("g", *drawn, class_="marks") if drawn else Svg("")
 
 
-def _signs_of(number: int, together: Sequence[Mark], rounds: int) -> Svg:
+def _signs_of(number: int, together: Sequence[CurveMark], rounds: int) -> Svg:
     """Side by side over one line."""
     first = -SIGN_APART * (len(together) - 1) / 2
     signs = [
@@ -122,7 +122,7 @@ def _signs_of(number: int, together: Sequence[Mark], rounds: int) -> Svg:
     return element("svg", line, *signs, x=percent(place_of(number + 0.5, rounds)), overflow="visible")
 
 
-def _shown(marks: Sequence[Mark]) -> list[Mark]:
+def _shown(marks: Sequence[CurveMark]) -> list[CurveMark]:
     # One sign of a kind a round: five peers that are lost at once are one cross.
     once = list({(one.kind, one.round): one for one in marks if one.kind != "over"}.values())
     if len(once) <= MOST_MARKS:

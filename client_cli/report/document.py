@@ -20,7 +20,7 @@ from axonp2p.client.events.events import JobFinished
 from axonp2p.plain_text import bytes_text
 from client_cli.report import curves_picture, lanes_picture, rtt_picture, signs, tables
 from client_cli.report.lanes import WorkTime, lanes, pace_setter
-from client_cli.report.standing import Command, Standing, View, standing
+from client_cli.report.standing import Command, JobSummary, View, standing
 from client_cli.report.tables import Table
 from client_cli.text.render import credits_text, duration_text, metric_text
 
@@ -114,7 +114,7 @@ def _context(
     }
 
 
-def _facts(view: View, stands: Standing, credits: dict[str, float]) -> list[tuple[str, str]]:
+def _facts(view: View, stands: JobSummary, credits: dict[str, float]) -> list[tuple[str, str]]:
     """The large numbers under the headline."""
     record, story = view.record, view.story
     found = [("loss", f"{record.loss:.4g}")] if record.loss is not None else []
@@ -132,7 +132,7 @@ def _facts(view: View, stands: Standing, credits: dict[str, float]) -> list[tupl
     return found
 
 
-def _title(view: View, stands: Standing) -> str:
+def _title(view: View, stands: JobSummary) -> str:
     record = view.record
     share = f" {100 * record.round // max(1, record.rounds)} %" if not view.over else ""
     return f"{stands.word}{share} - {record.id}"

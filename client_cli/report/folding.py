@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from axonp2p.client.events import events
-from client_cli.report.story import InVain, Kind, Life, Mark, PeerStory, Said, Story
+from client_cli.report.story import CurveMark, InVain, Kind, Life, PeerStory, Story, StoryLine
 from client_cli.text.event_text import line_of
 
 
@@ -94,7 +94,7 @@ def _note_life(story: Story, event: events.Event) -> None:
                 peer.gone_at = event.at
         story.waits_for = []
         if again:
-            story.marks.append(Mark(event.at, kept, "again", "", line_of(event)))
+            story.marks.append(CurveMark(event.at, kept, "again", "", line_of(event)))
     elif story.lives:
         story.lives[-1].ended = max(story.lives[-1].ended, event.at)
     else:
@@ -167,13 +167,13 @@ def _note_words(story: Story, event: events.Event) -> None:
     kind = _KINDS.get(type(event))
     sentence = line_of(event) or end_line(event)
     if sentence:
-        story.said.append(Said(event.at, sentence))
+        story.said.append(StoryLine(event.at, sentence))
     if kind is None:
         return
     # An event that names its round speaks of that one: an exchange is chosen for the round that comes.
     about = getattr(event, "round", None)
     number = about if isinstance(about, int) and kind != "over" else story.done
-    story.marks.append(Mark(event.at, number, kind, getattr(event, "peer", ""), sentence))
+    story.marks.append(CurveMark(event.at, number, kind, getattr(event, "peer", ""), sentence))
 
 
 def end_line(event: events.Event) -> str:

@@ -45,7 +45,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Banner:
+class JobBanner:
     """`kind`: "bad", "warn" or "good". `fix`: a command, or empty; `or_else`: in words."""
 
     kind: str
@@ -56,16 +56,16 @@ class Banner:
 
 
 @dataclass(frozen=True)
-class Standing:
+class JobSummary:
     """`look` is one of `signs`' states; `word` names it."""
 
     look: str
     word: str
     sentence: str
-    banners: tuple[Banner, ...] = ()
+    banners: tuple[JobBanner, ...] = ()
 
 
-def standing(view: View, command: Command) -> Standing:
+def standing(view: View, command: Command) -> JobSummary:
     """How the job stands."""
     record = view.record
     if record.state is JobState.FINISHED:
@@ -75,37 +75,38 @@ def standing(view: View, command: Command) -> Standing:
     if record.state is JobState.LEFT:
         return _left(view, command)
     if record.state is JobState.CANCELLED:
-        again = Banner("warn", "The job was cancelled", "Nothing of it is kept to go on from.",
+        again = JobBanner("warn", "The job was cancelled", "Nothing of it is kept to go on from.",
                        command("submit", record.folder), "trains it from the beginning.")  # fmt: skip
-        return Standing("left", "CANCELLED", f"cancelled after round {record.round} of {record.rounds}", (again,))
+        return JobSummary("left", "CANCELLED", f"cancelled after round {record.round} of {record.rounds}", (again,))
     if not view.at_work:
         return _interrupted(view, command)
     return _at_work(view, command)
 
 
-def _finished(view: View, command: Command) -> Standing:
+def _finished(view: View, command: Command) -> JobSummary:
     record, last = view.record, view.story.last
     took = f" in {duration_text(last.seconds)}" if isinstance(last, JobFinished) else ""
     fetch = "" if view.fetched else command("fetch", record.id, "-o", "OUT")
     copies = "copies weights, metrics and logs into a folder."
-    get = Banner("good", "The weights are here", f"They lie in {view.folder}.", fetch, copies)
-    return Standing("finished", "FINISHED", f"{plural(record.rounds, 'round')} trained{took}", (get,))
+    get = JobBanner("good", "The weights are here", f"They lie in {view.folder}.", fetch, copies)
+    return JobSummary("finished", "FINISHED", f"{plural(record.rounds, 'round')} trained{took}", (get,))
 
 
-def _failed(view: View, command: Command) -> Standing:
+def _failed(view: View, command: Command) -> JobSummary:
     record = view.record
     if record.error is None:
         fix = command("resume", record.id)
-        return Standing("failed", "FAILED", "the job failed", (Banner("bad", "The job failed", "", fix),))
+        return JobSummary("failed", "FAILED", "the job failed", (JobBanner("bad", "The job failed", "", fix),))
     error = record.error
     kept = f" {plural(record.kept_round, 'round')} {_are(record.kept_round)} kept." if record.kept_round else ""
     fix, _, words = error.fix.partition("      ")
-    banner = Banner("bad", f"{error.code}: {error.message}", f"{error.cause}{'.' if error.cause else ''}{kept}".strip(),
-                    fix or command("resume", record.id), words.strip())  # fmt: skip
-    return Standing("failed", "FAILED", f"{error.message} (after round {record.round} of {record.rounds})", (banner,))
+    cause = f"{error.cause}{'.' if error.cause else ''}{kept}".strip()
+    fix = fix or command("resume", record.id)
+    banner = JobBanner("bad", f"{error.code}: {error.message}", cause, fix, words.strip())
+    return JobSummary("failed", "FAILED", f"{error.message} (after round {record.round} of {record.rounds})", (banner,))
 
 
-def _left(view: View, command: Command) -> Standing:
+def _left(view: View, command: Command) -> JobSummary:
     record, last = view.record, view.story.last
     reason = last.reason if isinstance(last, JobLeft) else ""
     title = "Too few peers stayed" if reason else "The job was left, to be resumed"
@@ -113,22 +114,22 @@ def _left(view: View, command: Command) -> Standing:
     if not record.kept_round:
         kept = "No round was kept: it begins anew."
     text = f"{_stop(reason)} {kept}" if reason else kept
-    banner = Banner("warn", title, text, command("resume", record.id), "goes on with it.")
-    return Standing("left", "LEFT", f"left after round {record.round} of {record.rounds}", (banner,))
+    banner = JobBanner("warn", title, text, command("resume", record.id), "goes on with it.")
+    return JobSummary("left", "LEFT", f"left after round {record.round} of {record.rounds}", (banner,))
 
 
-def _interrupted(view: View, command: Command) -> Standing:
+def _interrupted(view: View, command: Command) -> JobSummary:
     record = view.record
     kept = f"{plural(record.kept_round, 'round')} {_are(record.kept_round)} kept." if record.kept_round else ""
-    banner = Banner(
+    banner = JobBanner(
         "bad", "No program works on this job any more",
         f"It is not over, but what worked on it was killed, or its computer stopped. {kept}".strip(),
         command("resume", record.id), "goes on with it.",
     )  # fmt: skip
-    return Standing("failed", "INTERRUPTED", f"interrupted in round {record.round + 1} of {record.rounds}", (banner,))
+    return JobSummary("failed", "INTERRUPTED", f"interrupted in round {record.round + 1} of {record.rounds}", (banner,))
 
 
-def _at_work(view: View, command: Command) -> Standing:
+def _at_work(view: View, command: Command) -> JobSummary:
     record, story = view.record, view.story
     present = [peer for peer in story.peers.values() if peer.state in ("works", "paused", "behind", "hired")]
     running = f"round {min(record.round + 1, record.rounds)} of {record.rounds}"
@@ -136,17 +137,17 @@ def _at_work(view: View, command: Command) -> Standing:
         return _waiting(record, present, running, _peers_told(story))
     if record.state in _BEFORE_TRAINING:
         again = f" again, to go on after round {record.kept_round}" if record.kept_round else ""
-        return Standing("preparing", "PREPARING", f"{_BEFORE_TRAINING[record.state]}{again}", ())
+        return JobSummary("preparing", "PREPARING", f"{_BEFORE_TRAINING[record.state]}{again}", ())
     if record.state is not JobState.TRAINING:
-        return Standing("paused", str(record.state).upper(), f"{record.state} in {running}", _peers_told(story))
+        return JobSummary("paused", str(record.state).upper(), f"{record.state} in {running}", _peers_told(story))
     if record.round >= record.rounds:
-        return Standing("running", "RUNNING", "all rounds are trained; the weights are on their way", ())
+        return JobSummary("running", "RUNNING", "all rounds are trained; the weights are on their way", ())
     resumed = f", resumed after round {story.lives[-1].from_round}" if len(story.lives) > 1 else ""
     works = sum(peer.state == "works" for peer in present)
-    return Standing("running", "RUNNING", f"trains {running} on {plural(works, 'peer')}{resumed}", _peers_told(story))
+    return JobSummary("running", "RUNNING", f"trains {running} on {plural(works, 'peer')}{resumed}", _peers_told(story))
 
 
-def _waiting(record: JobRecord, present: list[PeerStory], running: str, others: tuple[Banner, ...]) -> Standing:
+def _waiting(record: JobRecord, present: list[PeerStory], running: str, others: tuple[JobBanner, ...]) -> JobSummary:
     names = ", ".join(record.waits_for)
     why = "; ".join(f"{peer.name}: {peer.why}" for peer in present if peer.name in record.waits_for and peer.why)
     text = (
@@ -155,11 +156,11 @@ def _waiting(record: JobRecord, present: list[PeerStory], running: str, others: 
         if why
         else "What is done is kept. Peers are looked for again and again; it goes on by itself when they come."
     )
-    banner = Banner("warn", f"The job waits for {names}", text)
-    return Standing("paused", "PAUSED", f"waits in {running}: it cannot go on without {names}", (banner, *others))
+    banner = JobBanner("warn", f"The job waits for {names}", text)
+    return JobSummary("paused", "PAUSED", f"waits in {running}: it cannot go on without {names}", (banner, *others))
 
 
-def _peers_told(story: Story) -> tuple[Banner, ...]:
+def _peers_told(story: Story) -> tuple[JobBanner, ...]:
     """Who is gone or stands still while the others go on: nothing has to be done, but one wants to know."""
     this_life = story.lives[-1].began if story.lives else 0.0
     lost_now = {mark.peer for mark in story.marks if mark.kind == "lost" and mark.at >= this_life}
@@ -167,7 +168,7 @@ def _peers_told(story: Story) -> tuple[Banner, ...]:
     still = [peer for peer in story.peers.values() if peer.state in ("paused", "behind")]
     after = "Finished rounds are kept, and another peer is looked for. Nothing has to be done."
     found = [
-        Banner("warn", f"{peer.name} is gone", f"{_stop(peer.why)} {_others(story)} {after}")
+        JobBanner("warn", f"{peer.name} is gone", f"{_stop(peer.why)} {_others(story)} {after}")
         for peer in lost[-LOST_TOLD:]
     ]
     if still and not story.waits_for:
@@ -176,7 +177,7 @@ def _peers_told(story: Story) -> tuple[Banner, ...]:
         word = "stands" if len(still) == 1 else "stand"
         text = f"{whys} The others go on; they come back by themselves." if len(still) > 1 else (
             f"{whys} The others go on; it comes back by itself.")  # fmt: skip
-        found.append(Banner("warn", f"{names} {word} still", text))
+        found.append(JobBanner("warn", f"{names} {word} still", text))
     return tuple(found)
 
 

@@ -21,7 +21,7 @@ StateOfPeer = Literal["hired", "works", "paused", "behind", "lost"]
 
 
 @dataclass(frozen=True)
-class Mark:
+class CurveMark:
     """Something that happened, worth a sign on the curves."""
 
     at: float
@@ -35,7 +35,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Said:
+class StoryLine:
     """A line of what happened, as the terminal showed it."""
 
     at: float
@@ -88,8 +88,8 @@ class Story:
     forgotten: list[events.RoundFinished] = field(default_factory=list)
     """Accepted ones that were not kept when the job was resumed before them."""
     redone: list[events.RoundRedone] = field(default_factory=list)
-    marks: list[Mark] = field(default_factory=list)
-    said: list[Said] = field(default_factory=list)
+    marks: list[CurveMark] = field(default_factory=list)
+    said: list[StoryLine] = field(default_factory=list)
     lives: list[Life] = field(default_factory=list)
     peers: dict[str, PeerStory] = field(default_factory=dict)
     distances: dict[str, float] = field(default_factory=dict)

@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from axonp2p.client.ledger.credit_history import History, HistoryLine, Pending
+from axonp2p.client.ledger.credit_history import CreditHistory, HistoryLine, PendingCredit
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.ledger.balances import credits_of
 from axonp2p.plain_text import columns, plural
@@ -19,7 +19,7 @@ CSV_COLUMNS = (
 )  # fmt: skip
 
 
-def history_table(history: History, names: Mapping[PeerId, str]) -> str:
+def history_table(history: CreditHistory, names: Mapping[PeerId, str]) -> str:
     """A line a receipt, the newest first."""
     rows = [_cells(line, history.keys, names) for line in history.lines]
     heads = ["entry", "when (UTC)", "job", "round", "earned from / owed to", "credits", "work"]
@@ -27,7 +27,7 @@ def history_table(history: History, names: Mapping[PeerId, str]) -> str:
     return f"{table}\n{history.tracker}: log of {history.head.size:,} entries, root {history.head.root.hex()[:16]}"
 
 
-def pending_text(pending: Pending) -> str:
+def pending_text(pending: PendingCredit) -> str:
     """What this client's jobs wait for; empty when it is nothing."""
     if not pending.receipts:
         return ""
@@ -35,7 +35,7 @@ def pending_text(pending: Pending) -> str:
     return f"pending: {plural(pending.receipts, 'receipt')} of yours, {amount} credits, that peers have not signed yet"
 
 
-def history_csv(history: History) -> str:
+def history_csv(history: CreditHistory) -> str:
     """All of it, the oldest first, as a table for other programs."""
     text = io.StringIO()
     writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")

@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from axonp2p.client.storage.trust_book import Known
+from axonp2p.client.storage.trust_book import KnownKey
 from axonp2p.errors import NotFound
 from axonp2p.plain_text import columns, plural
 from client_cli.text.render import age_text
 
 
-def trust_text(known: Sequence[Known], *, now: float) -> str:
+def trust_text(known: Sequence[KnownKey], *, now: float) -> str:
     """The table. `now` is Unix time."""
     if not known:
         return "Nobody's work was checked yet: jobs do that while they train."
@@ -22,12 +22,12 @@ def trust_text(known: Sequence[Known], *, now: float) -> str:
     return f"{table}\n{plural(len(known), 'peer')}, {convicted} convicted"
 
 
-def known_data(one: Known) -> dict[str, Any]:
+def known_data(one: KnownKey) -> dict[str, Any]:
     """The same as data."""
     return dataclasses.asdict(one) | {"trust": one.in_words}
 
 
-def find_one(known: Sequence[Known], beginning: str) -> Known:
+def find_one(known: Sequence[KnownKey], beginning: str) -> KnownKey:
     """The key that begins like this. Raises `NotFound`, also when several do."""
     found = [one for one in known if one.peer.startswith(beginning.lower())]
     if len(found) != 1:
@@ -36,7 +36,7 @@ def find_one(known: Sequence[Known], beginning: str) -> Known:
     return found[0]
 
 
-def _why(one: Known, now: float) -> str:
+def _why(one: KnownKey, now: float) -> str:
     if one.convicted_at is None:
         return ""
     return f"{age_text(now - one.convicted_at)} ago in {one.job}: {one.why}"

@@ -19,9 +19,9 @@ from axonp2p.errors import AxonError, NobodyFits
 from axonp2p.plain_text import plural
 from client_cli.context import Context, on_terminal
 from client_cli.interrupts import TERMINATED_EXIT, Terminated
-from client_cli.report.beside import Wishes, beside
+from client_cli.report.beside import PageWishes, beside
 from client_cli.text.event_text import summary
-from client_cli.watching.progress import Progress, progress_on
+from client_cli.watching.progress import EventDisplay, progress_on
 
 if TYPE_CHECKING:
     from axonp2p.client.job import Job
@@ -61,7 +61,7 @@ class EventQueue:
             self._events.put(error)
 
 
-def follow(job: Job, context: Context, wishes: Wishes) -> int:
+def follow(job: Job, context: Context, wishes: PageWishes) -> int:
     """Show `job` until it is over; gives the exit code. Raises the job's error."""
     coming = EventQueue(job)
     # Nobody would be told the page's address where a program reads the answer.
@@ -88,7 +88,7 @@ def follow(job: Job, context: Context, wishes: Wishes) -> int:
 
 
 def _until_over(
-    job: Job, coming: EventQueue, progress: Progress, hear: Callable[[Event], None], *, may_ask: bool
+    job: Job, coming: EventQueue, progress: EventDisplay, hear: Callable[[Event], None], *, may_ask: bool
 ) -> int:
     """Show all events; gives the exit code for a job that was not allowed to finish."""
     code = INTERRUPTED_EXIT

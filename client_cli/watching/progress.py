@@ -13,10 +13,10 @@ from axonp2p.console import printable
 from client_cli.text.event_text import line_of, round_line
 
 
-class Progress(Protocol):
+class EventDisplay(Protocol):
     """Shows events one after the other; `with` it, the screen is its own."""
 
-    def __enter__(self) -> Progress: ...
+    def __enter__(self) -> EventDisplay: ...
 
     def __exit__(self, *error: object) -> None: ...
 
@@ -58,7 +58,7 @@ class PlainLines:
         return nullcontext()
 
 
-def progress_on(stream: TextIO | None) -> Progress:
+def progress_on(stream: TextIO | None) -> EventDisplay:
     """What fits `stream`: a bar on a terminal, else plain lines; None for silence."""
     if stream is not None and stream.isatty():
         from client_cli.watching.bar import Bar  # rich is loaded only where it is seen

@@ -24,7 +24,7 @@ from axonp2p.blobs.messages import (
     BlobManifest,
     BlobPiece,
 )
-from axonp2p.blobs.swarm import Asks, Swarm
+from axonp2p.blobs.swarm import Asks, BlobSwarm
 from axonp2p.errors import LimitReached, MalformedMessage, PeerMisbehaved
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.messages import BundleReceived
@@ -70,7 +70,7 @@ class BlobSide:
         self._kept = kept
         self._fail = fail
         self._blob: Blob | None = None
-        self._swarm: Swarm | None = None
+        self._swarm: BlobSwarm | None = None
         self._early: dict[int, BlobHave] = {}
         """What members said they have, before our client told us of the bundle."""
         self._up: set[int] = set()
@@ -113,7 +113,7 @@ class BlobSide:
         if have:
             log.info("bundle continued", pieces=len(have), of=blob.count)
         told = BlobHave(blob=blob.name, pieces=as_bits(have, blob.count))
-        self._blob, self._swarm = blob, Swarm(blob, have, random.Random())
+        self._blob, self._swarm = blob, BlobSwarm(blob, have, random.Random())
         self.bytes_there = sum(blob.place(number).length for number in have)
         for rank in self._up:
             self._meet(rank)
@@ -135,14 +135,14 @@ class BlobSide:
     # --- what members say (`transport.link.Beside`) ---
 
     def up(self, rank: int) -> None:
-        """`Beside`."""
+        """`LinkCompanion`."""
         self.down(rank)
         self._up.add(rank)
         if self._swarm is not None:
             self._meet(rank)
 
     def down(self, rank: int) -> None:
-        """`Beside`."""
+        """`LinkCompanion`."""
         self._up.discard(rank)
         self._early.pop(rank, None)
         neighbour = self._neighbours.pop(rank, None)
@@ -152,7 +152,7 @@ class BlobSide:
             self._ask(self._swarm.gone(rank, time.monotonic()))
 
     async def heard(self, rank: int, message: Message, payload: memoryview) -> None:
-        """`Beside`."""
+        """`LinkCompanion`."""
         if self._swarm is None or self._blob is None:
             if isinstance(message, BlobHave):
                 self._early[rank] = message

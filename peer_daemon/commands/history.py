@@ -6,12 +6,17 @@ from pathlib import Path
 
 import click
 
-from peer_daemon.options import Span, common
+from peer_daemon.options import Duration, common
 
 
 @click.command("history")
 @click.option(
-    "--since", type=Span(), default="24h", show_default=True, metavar="TIME", help="How far back, such as 24h or 7d."
+    "--since",
+    type=Duration(),
+    default="24h",
+    show_default=True,
+    metavar="TIME",
+    help="How far back, such as 24h or 7d.",
 )
 @common
 def command(since: float, home: Path | None, as_json: bool) -> None:

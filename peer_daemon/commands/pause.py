@@ -6,11 +6,13 @@ from pathlib import Path
 
 import click
 
-from peer_daemon.options import Span, common
+from peer_daemon.options import Duration, common
 
 
 @click.command("pause")
-@click.option("--for", "seconds", type=Span(), metavar="TIME", help="Such as 2h, 30m or 90s.  [until axon-peer resume]")
+@click.option(
+    "--for", "seconds", type=Duration(), metavar="TIME", help="Such as 2h, 30m or 90s.  [until axon-peer resume]"
+)
 @common
 def command(seconds: float | None, home: Path | None, as_json: bool) -> None:
     """Stop working now; what runs is handed back.

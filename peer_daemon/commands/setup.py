@@ -12,7 +12,7 @@ from peer_daemon.options import common
 
 if TYPE_CHECKING:
     from axonp2p.settings import PeerSettings
-    from peer_daemon.lending.offer import Machine
+    from peer_daemon.lending.offer import MeasuredMachine
     from peer_daemon.setup.answers import Answers
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ _SAFE = "Jobs run walled in: no network, none of your files, behind everything t
 
 
 def _answers(
-    machine: Machine,
+    machine: MeasuredMachine,
     settings: PeerSettings,
     given: tuple[str, ...],
     ask: Callable[[str, str, Callable[[str], Any]], Any],

@@ -31,7 +31,7 @@ REPLICAS = 8
 _WITHDRAW_WITHIN_S = 3.0
 
 
-class Node(Protocol):
+class DaemonNode(Protocol):
     """As much of `table.dht.node.DhtNode` as the daemon needs."""
 
     serves: bool
@@ -52,7 +52,7 @@ class DhtSide:
 
     def __init__(
         self,
-        node: Node,
+        node: DaemonNode,
         key: PrivateKey,
         state: Path,
         clock: Clock,

@@ -12,7 +12,7 @@ from axonp2p.peers.coordinates import Position, steady
 log = get_logger(__name__)
 
 
-class Place:
+class NetworkPlace:
     """A `Position` and its file."""
 
     def __init__(self, file: Path, chance: random.Random) -> None:

@@ -16,14 +16,14 @@ from axonp2p.table.records import Announced
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http.http_caller import HttpCaller
-from axonp2p.transport.relay.choice import Candidate
+from axonp2p.transport.relay.choice import RelayCandidate
 from axonp2p.transport.relay.server import RelayServer
 from peer_daemon.announcing.announcer import Announcer
 from peer_daemon.announcing.row_writer import RowWriter, Written
 from peer_daemon.control.status import Carried, NetworkNow, TrackerNow
 from peer_daemon.discovery.dht_side import DhtSide
 from peer_daemon.discovery.lan_side import LanSide
-from peer_daemon.discovery.standing import Standing
+from peer_daemon.discovery.standing import Reachability
 from peer_daemon.discovery.tracker_news import TrackerNews
 from peer_daemon.earnings.log_looker import LogLooker
 from peer_daemon.earnings.receipts_courier import ReceiptsCourier
@@ -48,7 +48,7 @@ class Parts:
     looker: LogLooker
     news: TrackerNews
     dht: DhtSide | None = None
-    standing: Standing | None = None
+    standing: Reachability | None = None
     lan: LanSide | None = None
     relays: RelaySide | None = None
     asker: DialBackAsker | None = None
@@ -180,13 +180,13 @@ class Presence:
         if standing and relays:
             relays.say(self._trackers_as_relays(), needed=standing.needs_relay)
 
-    def _trackers_as_relays(self) -> list[Candidate]:
+    def _trackers_as_relays(self) -> list[RelayCandidate]:
         """The trusted trackers that live, and can be told by their certificate."""
         health, found = self._health, []
         for address in health.addresses:
             pinned, tracker = PinnedAddress.parse(address), health.state(address).tracker
             if tracker and pinned.fingerprint and not health.is_away(address) and not health.is_learnt(address):
-                found.append(Candidate(str(pinned), tracker, f"tracker {pinned.host_port}"))
+                found.append(RelayCandidate(str(pinned), tracker, f"tracker {pinned.host_port}"))
         return found
 
     def _tell_lan(self) -> None:

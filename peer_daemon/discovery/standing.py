@@ -11,7 +11,7 @@ from axonp2p.transport.address import split_host_port
 from peer_daemon.announcing.own_row import OwnRow
 
 
-class Seen(Protocol):
+class ReachabilityNode(Protocol):
     """As much of `table.dht.node.DhtNode` as is looked at here."""
 
     serves: bool
@@ -22,11 +22,11 @@ class Seen(Protocol):
         ...
 
 
-class Standing:
+class Reachability:
     """One peer's. `hosts` gives the addresses of this machine's own interfaces."""
 
     def __init__(
-        self, own: OwnRow, node: Seen | None, hosts: Callable[[], list[str]], *, carries: bool = False
+        self, own: OwnRow, node: ReachabilityNode | None, hosts: Callable[[], list[str]], *, carries: bool = False
     ) -> None:
         """`node` is None when the peer takes no part in the DHT; `carries`: the owner lets it be a relay."""
         self.port = 0
@@ -83,7 +83,7 @@ class Standing:
             changed |= self._look_at(self._node, word)
         return changed
 
-    def _look_at(self, node: Seen, word: bool | None) -> bool:
+    def _look_at(self, node: ReachabilityNode, word: bool | None) -> bool:
         own, seen = self._own, node.own_address_seen
         changed = bool(seen) and own.seen_by_nodes(_host_of(seen or ""))
         node.serves = should_serve(word, seen, self._hosts(), self.port)

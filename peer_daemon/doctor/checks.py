@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from axonp2p.errors import KeyFileUnsafe, PortTaken, SandboxMissing, SettingsError, TrackerUnreachable
-from axonp2p.findings import Check, State, failed, ok
+from axonp2p.findings import Check, FindingState, failed, ok
 from axonp2p.plain_text import plural
 from axonp2p.transport.clock_check import clock_checks
-from peer_daemon.doctor.facts import Attempt, ContainFacts, Facts, MachineFacts, PortFacts, TrackerFacts
+from peer_daemon.doctor.facts import AttackTried, ContainFacts, MachineFacts, PeerFacts, PortFacts, TrackerFacts
 from peer_daemon.page.words import mebibytes
 
 LITTLE_MEMORY_MB = 2048
@@ -25,7 +25,7 @@ KINDS = {
 _DO_NOT_LEND = "do not lend this machine: axon-peer pause; axon-peer doctor --verbose shows more; please report it"
 
 
-def checks_of(facts: Facts, *, verbose: bool = False) -> list[Check]:
+def checks_of(facts: PeerFacts, *, verbose: bool = False) -> list[Check]:
     """Every check, in the order in which people should read them; `verbose`: a line an attack, too."""
     return [
         *_machine(facts.machine),
@@ -41,7 +41,7 @@ def _machine(machine: MachineFacts) -> Iterable[Check]:
     versions = ", ".join(f"{name} {version}" for name, version in machine.versions.items() if version)
     if missing:
         fix = f"pip install {' '.join(missing)}"
-        yield Check(State.WARN, "versions", f"{versions}; missing: {', '.join(missing)}; few jobs fit then", fix)
+        yield Check(FindingState.WARN, "versions", f"{versions}; missing: {', '.join(missing)}; few jobs fit then", fix)
     else:
         yield ok("versions", versions)
     if machine.key.text:
@@ -55,9 +55,11 @@ def _machine(machine: MachineFacts) -> Iterable[Check]:
     if machine.disk_free_mb < machine.keep_disk_free_mb:
         fix = "make room, or: keep-disk-free-mb in config.toml, or another folder with --home"
         text = f"{room}; no job begins below {mebibytes(machine.keep_disk_free_mb)}"
-        yield Check(State.FAIL, "room", text, fix)
+        yield Check(FindingState.FAIL, "room", text, fix)
     elif machine.memory_mb < LITTLE_MEMORY_MB:
-        yield Check(State.WARN, "room", f"{room}; few jobs fit into half of that", "axon-peer limits --memory SIZE")
+        yield Check(
+            FindingState.WARN, "room", f"{room}; few jobs fit into half of that", "axon-peer limits --memory SIZE"
+        )
     else:
         yield ok("room", room)
 
@@ -69,25 +71,27 @@ def _contain(contain: ContainFacts, verbose: bool) -> Iterable[Check]:
     else:
         yield ok("sandbox", "a job can be locked up here (bubblewrap)")
     if contain.seccomp.text:
-        yield Check(State.FAIL, "seccomp", contain.seccomp.text, contain.seccomp.fix, SandboxMissing.code)
+        yield Check(FindingState.FAIL, "seccomp", contain.seccomp.text, contain.seccomp.fix, SandboxMissing.code)
     else:
         yield ok("seccomp", "a filter lets through only the system calls that training needs")
     if contain.landlock:
         yield ok("landlock", f"a second wall around files, version {contain.landlock}")
     else:
         text = "this kernel has no Landlock; the sandbox's mounts and the filter of system calls stand alone"
-        yield Check(State.WARN, "landlock", text, "a kernel from 5.13 on, with landlock among lsm= at boot")
+        yield Check(FindingState.WARN, "landlock", text, "a kernel from 5.13 on, with landlock among lsm= at boot")
     yield ok("limits", contain.holds)
     if contain.no_idle:
         text = f"jobs cannot be put behind your programs: {contain.no_idle}"
-        yield Check(State.FAIL, "priority", text, "let this user lower its own priority (sched_setscheduler, ionice)")
+        yield Check(
+            FindingState.FAIL, "priority", text, "let this user lower its own priority (sched_setscheduler, ionice)"
+        )
     else:
         yield ok("priority", "jobs run when no other program wants to (SCHED_IDLE, nice 19, idle I/O)")
     for kind, attempts in contain.attempts.items():
         yield from _wall(kind, attempts, verbose)
 
 
-def _wall(kind: str, attempts: Sequence[Attempt], verbose: bool) -> Iterable[Check]:
+def _wall(kind: str, attempts: Sequence[AttackTried], verbose: bool) -> Iterable[Check]:
     name = f"wall, {kind.replace('_', ' ')}"
     broken = [attempt for attempt in attempts if not attempt.held]
     tried = plural(len(attempts), "attempt")
@@ -96,14 +100,14 @@ def _wall(kind: str, attempts: Sequence[Attempt], verbose: bool) -> Iterable[Che
     elif not verbose:
         text = "; ".join(f"{one.tries}: {one.said}" for one in broken)
         what = f"{len(broken)} of {tried} got through or could not be made"
-        yield Check(State.FAIL, name, f"{what}: {text}", _DO_NOT_LEND)
+        yield Check(FindingState.FAIL, name, f"{what}: {text}", _DO_NOT_LEND)
     if verbose:
         for one in attempts:
             text = f"{one.tries}: {one.said}"
             if one.held:
                 yield ok(f"{name}, {one.name}", text)
             else:
-                yield Check(State.FAIL, f"{name}, {one.name}", text, _DO_NOT_LEND)
+                yield Check(FindingState.FAIL, f"{name}, {one.name}", text, _DO_NOT_LEND)
 
 
 def _senses(senses: Sequence[tuple[str, bool, str]]) -> Iterable[Check]:
@@ -123,7 +127,7 @@ def _ports(ports: PortFacts) -> Iterable[Check]:
         elif ports.reachable == "no":
             port = ports.listen.rpartition(":")[2]
             fix = f"forward TCP and UDP {port} on the router, and let them in: sudo ufw allow {port}"
-            yield Check(State.WARN, "reachable", "others cannot call this peer, and it holds no relay yet", fix)
+            yield Check(FindingState.WARN, "reachable", "others cannot call this peer, and it holds no relay yet", fix)
         elif ports.reachable == "yes":
             yield ok("reachable", "others can call this peer")
         return
@@ -135,12 +139,14 @@ def _ports(ports: PortFacts) -> Iterable[Check]:
         )
     elif ports.udp:
         text = f"UDP {ports.listen} is not to be had ({ports.udp}); the DHT node takes another port"
-        yield Check(State.WARN, "port", text, "end the program that has it, or choose another port for both: --listen")
+        yield Check(
+            FindingState.WARN, "port", text, "end the program that has it, or choose another port for both: --listen"
+        )
     else:
         yield ok("port", f"{ports.listen} is free, TCP and UDP")
     if ports.page_port:
         text = f"{ports.page} is not to be had ({ports.page_port}); the status page takes another port"
-        yield Check(State.WARN, "page", text, 'page = "127.0.0.1:PORT" in config.toml')
+        yield Check(FindingState.WARN, "page", text, 'page = "127.0.0.1:PORT" in config.toml')
     else:
         yield ok("page", f"{ports.page} is free" if ports.page else 'no status page is wanted (page = "")')
 
@@ -157,7 +163,9 @@ def _trackers(trackers: Sequence[TrackerFacts]) -> Iterable[Check]:
     for tracker in trackers:
         if tracker.trouble and answering and not tracker.configured:
             text = f"{tracker.name}, which another tracker named, does not answer: {tracker.trouble}"
-            yield Check(State.WARN, "trackers", text, "nothing, if it was shut down: it is forgotten after a week")
+            yield Check(
+                FindingState.WARN, "trackers", text, "nothing, if it was shut down: it is forgotten after a week"
+            )
         elif tracker.trouble:
             fix = "there: axon-tracker run    or, when it is gone for good, take it out of config.toml"
             error = TrackerUnreachable(f"{tracker.name} does not answer", cause=tracker.trouble, fix=fix)

@@ -62,7 +62,7 @@ class TrackerFacts:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class AttackTried:
     """One attack on the wall."""
 
     name: str
@@ -84,12 +84,12 @@ class ContainFacts:
     """Its version; 0 where the kernel has none."""
     no_idle: str
     """Why a process cannot be put behind everything else; empty where it can."""
-    attempts: dict[str, list[Attempt]] = field(default_factory=dict)
+    attempts: dict[str, list[AttackTried]] = field(default_factory=dict)
     """By kind, in the order of trying; none where there is no sandbox."""
 
 
 @dataclass(frozen=True)
-class Facts:
+class PeerFacts:
     """All of it."""
 
     machine: MachineFacts

@@ -30,7 +30,15 @@ from axonp2p.table.tracker_client import line_to
 from axonp2p.table.tracker_file import read_health
 from axonp2p.transport.address import PinnedAddress, parse_listen
 from peer_daemon.control.caller import ask_status
-from peer_daemon.doctor.facts import Attempt, ContainFacts, Facts, MachineFacts, PortFacts, TrackerFacts, Trouble
+from peer_daemon.doctor.facts import (
+    AttackTried,
+    ContainFacts,
+    MachineFacts,
+    PeerFacts,
+    PortFacts,
+    TrackerFacts,
+    Trouble,
+)
 from peer_daemon.idle.sensors import Sensors, Told
 from peer_daemon.idle.wanted import IdleWishes
 from peer_daemon.idle.wishes import wishes_of
@@ -41,7 +49,7 @@ LIBRARIES = ("torch", "numpy", "safetensors", "aiohttp", "kademlia")
 TRACKER_WITHIN_S = 8.0
 
 
-async def look(home: Path, clock: Clock) -> Facts:
+async def look(home: Path, clock: Clock) -> PeerFacts:
     """Everything, in a bounded time; a daemon need not run."""
     settings, trouble = _settings(home)
     trackers = asyncio.create_task(_trackers(home, settings, clock))
@@ -51,7 +59,7 @@ async def look(home: Path, clock: Clock) -> Facts:
     ports = await _ports(home, settings)
     # Last and alone: what else is looked at shall not disturb the attempts.
     told = await trackers
-    return Facts(machine, await _contain(), senses, ports, told)
+    return PeerFacts(machine, await _contain(), senses, ports, told)
 
 
 def _settings(home: Path) -> tuple[PeerSettings, Trouble]:
@@ -119,11 +127,11 @@ async def _contain() -> ContainFacts:
     )
 
 
-async def _attempts() -> dict[str, list[Attempt]]:
+async def _attempts() -> dict[str, list[AttackTried]]:
     kinds = {attack.name: attack.how.__module__.rpartition(".")[2] for attack in ATTACKS}
-    found: dict[str, list[Attempt]] = {}
+    found: dict[str, list[AttackTried]] = {}
     for tried in await try_the_wall():
-        attempt = Attempt(tried.name, tried.tries, tried.held, tried.said)
+        attempt = AttackTried(tried.name, tried.tries, tried.held, tried.said)
         found.setdefault(kinds.get(tried.name, "other"), []).append(attempt)
     return found
 

@@ -22,7 +22,7 @@ from axonp2p.ledger.receipt import MOST_RECEIPTS, DoublySigned, Receipt, accept,
 from axonp2p.wire.codec import decode, decode_as, encode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
 from peer_daemon.earnings.earnings import Earnings
-from peer_daemon.lending.leases import Lease
+from peer_daemon.lending.leases import LentSlot
 
 _ENVELOPE_LIMIT = Receipt.LIMIT + ENVELOPE_OVERHEAD
 _DOUBLY_LIMIT = _ENVELOPE_LIMIT + ENVELOPE_OVERHEAD
@@ -95,7 +95,7 @@ class Confirmed:
     """Whose log; empty for one of before this was written down."""
 
 
-def check_receipt(receipt: Receipt, lease: Lease, last: int) -> None:
+def check_receipt(receipt: Receipt, lease: LentSlot, last: int) -> None:
     """Raise `Refused` unless `receipt` is the next after number `last` for the work under `lease` (pure)."""
     for what, said, right in (
         ("reservation", receipt.reservation, lease.reservation),
@@ -137,7 +137,7 @@ class ReceiptsBook:
                 self._database.execute("ALTER TABLE receipts ADD COLUMN tracker TEXT NOT NULL DEFAULT ''")
         self._add_up()
 
-    def sign(self, envelope: bytes, lease: Lease) -> bytes:
+    def sign(self, envelope: bytes, lease: LentSlot) -> bytes:
         """The encoded `DoublySigned` of the client's encoded `Signed[Receipt]`, durably kept before it is returned.
 
         Raises `Refused` for a receipt that is not the next one of this lease, and what opening one raises.
@@ -302,7 +302,7 @@ class ReceiptsBook:
             elif row["refused"]:
                 self.earnings.refused(row["signed_at"], row["job"], row["flops"])
 
-    def _sign(self, envelope: bytes, signed: Signed[Receipt], receipt: Receipt, lease: Lease) -> bytes:
+    def _sign(self, envelope: bytes, signed: Signed[Receipt], receipt: Receipt, lease: LentSlot) -> bytes:
         same = self._database.execute(
             "SELECT envelope, doubly FROM receipts WHERE reservation = ? AND number = ?",
             [lease.reservation, receipt.number],

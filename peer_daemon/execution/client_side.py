@@ -32,7 +32,7 @@ from peer_daemon.bundles.blob_side import BlobSide
 from peer_daemon.execution.roster import read_roster
 from peer_daemon.execution.worker_credit import WorkerCredit
 from peer_daemon.execution.workplace import HOUSEHOLDS, Workplace
-from peer_daemon.lending.leases import Lease
+from peer_daemon.lending.leases import LentSlot
 
 log = get_logger(__name__)
 
@@ -43,7 +43,7 @@ class ClientSide:
     """The client's session, heard until it ends the lease; when it is lost, the one that takes its place."""
 
     def __init__(
-        self, lease: Lease, session: Session, blobs: BlobSide, mesh: Mesh, credit: WorkerCredit, place: Workplace
+        self, lease: LentSlot, session: Session, blobs: BlobSide, mesh: Mesh, credit: WorkerCredit, place: Workplace
     ) -> None:
         self._lease = lease
         self._session = session

@@ -34,14 +34,14 @@ from axonp2p.transport.sessions.session import Session
 from peer_daemon.bundles.blob_side import BlobSide
 from peer_daemon.bundles.bundle_writer import BundleWriter
 from peer_daemon.execution.client_side import ClientSide
-from peer_daemon.execution.lease_progress import LeaseProgress, Seen
+from peer_daemon.execution.lease_progress import LeaseLook, LeaseProgress
 from peer_daemon.execution.memory import keep
 from peer_daemon.execution.road import LeaseRoad
 from peer_daemon.execution.standstill import Standstill
 from peer_daemon.execution.worker_credit import CLIENT, WorkerCredit
 from peer_daemon.execution.worker_side import WorkerSide
-from peer_daemon.execution.workplace import Worker, Workplace, limits_of
-from peer_daemon.lending.leases import Lease
+from peer_daemon.execution.workplace import RunningWorker, Workplace, limits_of
+from peer_daemon.lending.leases import LentSlot
 from peer_daemon.links.client_line import ClientLine
 from peer_daemon.links.to_client import ToClient
 
@@ -60,7 +60,7 @@ _CLIENT_GONE = "the client is gone"
 class JobRunner:
     """A lease from `LeaseTaken` until nothing of it is left; then `run` returns why it ended."""
 
-    def __init__(self, lease: Lease, session: Session, place: Workplace) -> None:
+    def __init__(self, lease: LentSlot, session: Session, place: Workplace) -> None:
         self.lease = lease
         self._credit = WorkerCredit()
         road = LeaseRoad(place, self._credit)
@@ -85,7 +85,7 @@ class JobRunner:
         """Whether it ends because nothing was done under it."""
         self._carried_bytes = 0
         self.standstill = Standstill(self.line)
-        self._worker: Worker | None = None
+        self._worker: RunningWorker | None = None
         self._cores = 0
         self._handing_back: asyncio.Task[None] | None = None
         self._handed_back_by = math.inf
@@ -141,7 +141,7 @@ class JobRunner:
 
     def look(self, now: float) -> None:
         """See what has been done under the lease by `now` (monotonic seconds), and end it when nothing is."""
-        seen = Seen(
+        seen = LeaseLook(
             bundle_bytes=self._blobs.bytes_there,
             bundle_there=self._blobs.is_there,
             cpu_seconds=self.usage().cpu_seconds,
@@ -208,7 +208,7 @@ class JobRunner:
         await asyncio.sleep(seconds)
         self.stop(reason)
 
-    async def _start(self) -> Worker:
+    async def _start(self) -> RunningWorker:
         try:
             await asyncio.to_thread(self._bundle.make)
         except OSError as error:
@@ -222,7 +222,7 @@ class JobRunner:
         await worker.channel.send(self._limits.start())
         return worker
 
-    def _begin(self, worker: Worker) -> list[asyncio.Task[None]]:
+    def _begin(self, worker: RunningWorker) -> list[asyncio.Task[None]]:
         self._credit.begin([CLIENT])
         return [
             asyncio.create_task(work)
@@ -235,7 +235,7 @@ class JobRunner:
             )
         ]
 
-    async def _until_the_end(self, worker: Worker, ending: asyncio.Task[None], until: float) -> str:
+    async def _until_the_end(self, worker: RunningWorker, ending: asyncio.Task[None], until: float) -> str:
         """Hear the client, and wait for it when it is away, until something ends the lease. `ending`: the worker's."""
         while True:
             session = self.line.session
@@ -248,7 +248,7 @@ class JobRunner:
                 self._cut_off = not self._stop_reason.done()
                 return _CLIENT_GONE if self._cut_off else self._stop_reason.result()
 
-    async def _hear_client(self, worker: Worker, session: Session, until: float) -> str | None:
+    async def _hear_client(self, worker: RunningWorker, session: Session, until: float) -> str | None:
         """Why the lease ended; None when the session did."""
         client = asyncio.create_task(self._side.hear(session, partial(self._to_worker, worker), worker.log))
         lost = asyncio.create_task(session.ended.wait())
@@ -294,7 +294,7 @@ class JobRunner:
 
     # --- the worker's side ---
 
-    async def _hear_worker(self, worker: Worker) -> None:
+    async def _hear_worker(self, worker: RunningWorker) -> None:
         """Carry what the worker says until it is gone, and tell the client how it ended."""
         try:
             await WorkerSide(self.mesh, self._to_client, self._credit, self._link_lost, self._sign).hear(worker)
@@ -322,7 +322,7 @@ class JobRunner:
         said = Said(job=lease.job, reservation=lease.reservation, client=lease.client, peer=key.peer_id, sha256=sha256)
         return sign_said(key, said)
 
-    async def _to_worker(self, worker: Worker, message: ToWorkerMessage, payload: bytes | memoryview) -> None:
+    async def _to_worker(self, worker: RunningWorker, message: ToWorkerMessage, payload: bytes | memoryview) -> None:
         try:
             await self.standstill.within(STALLED_S, partial(worker.channel.send, message, payload))
         except Unreachable:

@@ -32,7 +32,7 @@ WORKS_WITHIN_S = 60.0
 
 
 @dataclass(frozen=True)
-class Seen:
+class LeaseLook:
     """What a lease has come to at one look. Numbers only grow."""
 
     bundle_bytes: int
@@ -67,7 +67,7 @@ class LeaseProgress:
         """For how long nothing was done under it; 0 while it is worked."""
         return self._idle_s if self._idle_s >= WORKS_WITHIN_S else 0.0
 
-    def look(self, seen: Seen, now: float) -> str:
+    def look(self, seen: LeaseLook, now: float) -> str:
         """Why the lease has to end, as a person reads it; empty when it need not."""
         passed, self._last = now - self._last, now
         if not seen.stopped:
@@ -81,7 +81,7 @@ class LeaseProgress:
             self._stirred(seen)
         return self._with_bundle(seen)
 
-    def _without_bundle(self, seen: Seen) -> str:
+    def _without_bundle(self, seen: LeaseLook) -> str:
         if seen.bundle_bytes > self._bundle_bytes:
             self._bundle_bytes, self._idle_s = seen.bundle_bytes, 0.0
         if not self._bundle_bytes:
@@ -92,7 +92,7 @@ class LeaseProgress:
             return f"its bundle came at less than {LEAST_BYTES_S // 1024} KiB/s"
         return ""
 
-    def _with_bundle(self, seen: Seen) -> str:
+    def _with_bundle(self, seen: LeaseLook) -> str:
         if seen.receipts > self._receipts:
             self._receipts, self._unpaid_s = seen.receipts, 0.0
             self._stirred(seen)
@@ -106,7 +106,7 @@ class LeaseProgress:
             return f"no receipt came for {_told(UNPAID_S)} of work"
         return ""
 
-    def _stirred(self, seen: Seen) -> None:
+    def _stirred(self, seen: LeaseLook) -> None:
         self._idle_s = 0.0
         self._cpu_seconds, self._carried_bytes = seen.cpu_seconds, seen.carried_bytes
 

@@ -12,7 +12,7 @@ from axonp2p.transport.flow.in_time import in_time
 from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.mesh.mesh import Mesh
 from peer_daemon.execution.worker_credit import CLIENT, WorkerCredit
-from peer_daemon.execution.workplace import Worker
+from peer_daemon.execution.workplace import RunningWorker
 from peer_daemon.links.to_client import ToClient
 
 UNPAID_A_SECOND, UNPAID_AT_ONCE = 500.0, 125.0
@@ -39,7 +39,7 @@ class WorkerSide:
         self._sign = sign
         self._unpaid = RateLimit(UNPAID_A_SECOND, UNPAID_AT_ONCE)
 
-    async def hear(self, worker: Worker) -> None:
+    async def hear(self, worker: RunningWorker) -> None:
         """Carry what it says. Raises `Unreachable` when it is gone, `PeerMisbehaved` when it breaks the protocol."""
         started = False
         while True:

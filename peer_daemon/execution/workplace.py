@@ -16,10 +16,10 @@ from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.flow.rate_limit import RateLimit
 from peer_daemon.bundles.kept_bundles import KeptBundles
 from peer_daemon.earnings.receipts_book import ReceiptsBook
-from peer_daemon.lending.leases import Lease
+from peer_daemon.lending.leases import LentSlot
 from peer_daemon.links.in_turn import InTurn
 from peer_daemon.links.line_watch import LineWatch
-from peer_daemon.links.pace import Pace
+from peer_daemon.links.pace import SendPace
 
 SCRATCH_MB = 256
 """The most that /tmp may hold, in MiB: it lies in memory, so it is also at most a quarter of the job's memory."""
@@ -30,13 +30,13 @@ HOUSEHOLDS = 10.0
 """So many times as many for all households together."""
 
 
-def limits_of(lease: Lease) -> Limits:
+def limits_of(lease: LentSlot) -> Limits:
     """What the sandbox allows under `lease`."""
     scratch_mb = max(1, min(SCRATCH_MB, lease.disk_mb // 4, lease.memory_mb // 4))
     return Limits(cores=lease.cores, memory_mb=lease.memory_mb, scratch_mb=scratch_mb)
 
 
-class Worker(Protocol):
+class RunningWorker(Protocol):
     """As much of `sandbox.child.SandboxedWorker` as a lease needs."""
 
     channel: WorkerChannel
@@ -55,7 +55,7 @@ class Worker(Protocol):
 class StartWorker(Protocol):
     """`sandbox.child.start_worker`, or what plays it."""
 
-    async def __call__(self, job_folder: Path, limits: Limits, *, data: Mapping[str, Path]) -> Worker: ...
+    async def __call__(self, job_folder: Path, limits: Limits, *, data: Mapping[str, Path]) -> RunningWorker: ...
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Workplace:
     book: ReceiptsBook
     upload: InTurn
     """What all jobs together may send to clients and members."""
-    download: Pace
+    download: SendPace
     """What they may receive."""
     line: LineWatch
     kept: KeptBundles

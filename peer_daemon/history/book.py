@@ -50,7 +50,7 @@ _TABLES = (
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-class History:
+class HistoryBook:
     """Its methods touch the disk: call them in a thread; any number may call at once. All raise `SettingsError`."""
 
     def __init__(self, path: Path) -> None:

@@ -15,7 +15,7 @@ RESUME_BELOW = 0.8
 """Of a limit: jobs go on below it."""
 
 
-class Busy:
+class OtherPrograms:
     """What other programs used, remembered as far as it matters."""
 
     def __init__(self) -> None:

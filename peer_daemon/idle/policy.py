@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from peer_daemon.idle.busy import RESUME_BELOW, Busy
+from peer_daemon.idle.busy import RESUME_BELOW, OtherPrograms
 from peer_daemon.idle.decision import Act, Decision, Why
 from peer_daemon.idle.readings import Readings
 from peer_daemon.idle.reasons import Reason, reasons, set_of
@@ -36,7 +36,7 @@ class IdlePolicy:
     @wishes.setter
     def wishes(self, wishes: IdleWishes) -> None:
         self._wishes = wishes
-        self._busy = Busy()
+        self._busy = OtherPrograms()
         self._stopped_by: Reason | None = None
         self._quiet_since: float | None = float("-inf")
         self._went_on_at = float("-inf")

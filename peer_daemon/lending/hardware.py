@@ -19,7 +19,14 @@ from axonp2p.logs import get_logger
 from axonp2p.peers.capability import Gpu
 from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count, Line, Number
-from peer_daemon.lending.offer import Distribution, Machine, Wishes, lent_cores, packages_worth_naming, with_gflops
+from peer_daemon.lending.offer import (
+    Distribution,
+    LendingLimits,
+    MeasuredMachine,
+    lent_cores,
+    packages_worth_naming,
+    with_gflops,
+)
 from peer_daemon.lending.speed import thread_environment
 
 log = get_logger(__name__)
@@ -29,7 +36,7 @@ _SPEED_TIMEOUT_S = 60
 _CGROUP = Path("/sys/fs/cgroup")
 
 
-class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MeasuredSpeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """HOME/hardware.json: a speed, and what it was measured on."""
 
     processor: Line
@@ -38,16 +45,16 @@ class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gflops: Number
 
 
-async def look_at_machine(home: Path, wishes: Wishes) -> Machine:
+async def look_at_machine(home: Path, wishes: LendingLimits) -> MeasuredMachine:
     """Everything that a row says about this machine; measures the speed the first time only (about a second)."""
     machine = await asyncio.to_thread(look, home)
     cores = lent_cores(machine.cores, wishes)
     return with_gflops(machine, await _speed(home / "hardware.json", cores))
 
 
-def look(home: Path) -> Machine:
+def look(home: Path) -> MeasuredMachine:
     """What can be seen at once, without its speed. Blocks some milliseconds."""
-    return Machine(
+    return MeasuredMachine(
         cores=_cores(),
         memory_mb=_memory_bytes() // _MIB,
         disk_mb=shutil.disk_usage(home).free // _MIB,
@@ -65,15 +72,15 @@ async def _speed(cache: Path, cores: int) -> float:
         return known.gflops
     gflops = await _measure_speed(cores)
     if gflops:
-        measured = Measured(processor, cores, numpy, gflops)
+        measured = MeasuredSpeed(processor, cores, numpy, gflops)
         await asyncio.to_thread(write_whole, cache, msgspec.json.encode(measured))
     log.info("speed measured", gflops=gflops, cores=cores)
     return gflops
 
 
-def _read(cache: Path) -> Measured | None:
+def _read(cache: Path) -> MeasuredSpeed | None:
     try:
-        return decode_json(cache.read_bytes(), Measured)
+        return decode_json(cache.read_bytes(), MeasuredSpeed)
     except (OSError, msgspec.DecodeError):
         return None  # not there, or of another version: measured again
 

@@ -10,12 +10,12 @@ import msgspec
 from axonp2p.files import write_whole
 from axonp2p.logs import get_logger
 from axonp2p.wire.json_form import decode_json
-from peer_daemon.lending.leases import Interrupted, Lease
+from peer_daemon.lending.leases import Interrupted, LentSlot
 
 log = get_logger(__name__)
 
 
-def keep_leases(path: Path, leases: Iterable[Lease]) -> None:
+def keep_leases(path: Path, leases: Iterable[LentSlot]) -> None:
     """Write down the living ones; blocks. A disk that is full costs this memory, not the lease."""
     living = [Interrupted(lease.reservation, lease.client, lease.until) for lease in leases]
     try:

@@ -21,7 +21,7 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.messages import TakeLease
 from axonp2p.peers.capability import Capability
 from axonp2p.reservation.calendar import Calendar
-from axonp2p.reservation.token import USED_WITHIN_S, Caller, Token, check_token
+from axonp2p.reservation.token import USED_WITHIN_S, Token, TokenHolder, check_token
 from axonp2p.transport.address import source_of
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from axonp2p.wire.codec import decode
@@ -42,7 +42,7 @@ _MOST_REMEMBERED = 1024
 
 
 @dataclass(frozen=True)
-class Lease:
+class LentSlot:
     """A slot, lent. Memory and disk in MiB, `until` in Unix seconds."""
 
     reservation: str
@@ -94,7 +94,7 @@ class Leases:
         self._lending = lending
         self._check_address = check_address
         self._calendar = Calendar(lending.offer.slots)
-        self._living: dict[str, Lease] = {}
+        self._living: dict[str, LentSlot] = {}
         self._places: Holdings[str] = Holdings("leases", _bounds(lending.offer.slots))
         self._used: dict[str, None] = {}
         self._pauses: OrderedDict[str, _Pause] = OrderedDict()
@@ -113,7 +113,7 @@ class Leases:
                 self._places.take(lease.reservation, "", "", now)
                 self._places.works(lease.reservation)
 
-    def living(self) -> list[Lease]:
+    def living(self) -> list[LentSlot]:
         """Those that were taken and have not ended."""
         return list(self._living.values())
 
@@ -126,7 +126,7 @@ class Leases:
         """Accept tokens of this issuer from now on: the peer itself, say."""
         self._issuers |= {issuer}
 
-    def take(self, ask: TakeLease, caller: Caller, now: float) -> Lease:
+    def take(self, ask: TakeLease, caller: TokenHolder, now: float) -> LentSlot:
         """The lease that `ask` gives to `caller` at `now`; the slot is held until `ended`.
 
         Raises `VersionMismatch`, `TokenRefused`, `Busy`, `TooOften`, `Refused`, and what decoding and opening a token
@@ -147,7 +147,7 @@ class Leases:
         for reservation in going:
             self._calendar.release(reservation)
         self._calendar.hold(token.uuid, token.client, now, token.expires)
-        lease = Lease(
+        lease = LentSlot(
             reservation=token.uuid,
             issuer=token.issuer,
             peer=self._peer,
@@ -171,26 +171,26 @@ class Leases:
             del self._used[next(iter(self._used))]
         return lease
 
-    def returning(self, ask: TakeLease, caller: Caller, now: float) -> Lease | None:
+    def returning(self, ask: TakeLease, caller: TokenHolder, now: float) -> LentSlot | None:
         """The lease that lives already for this client's token and job. Raises what a token is refused with."""
         token = self._token(ask, caller, now)
         lease = self._living.get(token.uuid)
         return lease if lease and (lease.client, lease.job) == (token.client, ask.job) else None
 
-    def seen(self, lease: Lease, idle_s: float, now: float) -> None:
+    def seen(self, lease: LentSlot, idle_s: float, now: float) -> None:
         """Nothing has been done under a living lease for so long; 0: it is worked."""
         if idle_s:
             self._places.waits(lease.reservation, now - idle_s)
         else:
             self._places.works(lease.reservation)
 
-    def ended(self, lease: Lease) -> None:
+    def ended(self, lease: LentSlot) -> None:
         """The worker of `lease` and its files are gone."""
         if self._living.pop(lease.reservation, None) is not None:
             self._calendar.release(lease.reservation)
             self._places.release(lease.reservation)
 
-    def unworked(self, lease: Lease, now: float, *, unpaid: bool) -> None:
+    def unworked(self, lease: LentSlot, now: float, *, unpaid: bool) -> None:
         """Nothing was done under `lease`, or nothing was paid for it: whoever took it waits for the next one."""
         for name in (lease.client, lease.source):
             before = self._pauses.pop(name, None)
@@ -201,7 +201,7 @@ class Leases:
             if len(self._pauses) > _MOST_REMEMBERED:
                 self._pauses.popitem(last=False)
 
-    def paid(self, lease: Lease) -> None:
+    def paid(self, lease: LentSlot) -> None:
         """A receipt came under `lease`."""
         for name in (lease.client, lease.source):
             self._pauses.pop(name, None)
@@ -247,7 +247,7 @@ class Leases:
                 wait_s=wait_s,
             )
 
-    def _token(self, ask: TakeLease, caller: Caller, now: float) -> Token:
+    def _token(self, ask: TakeLease, caller: TokenHolder, now: float) -> Token:
         check_schema(ask.schema, "the client")
         signed: Signed[Token] = decode(ask.token, Signed[Token], Token.LIMIT + ENVELOPE_OVERHEAD)
         return check_token(

@@ -6,15 +6,15 @@ import math
 
 from axonp2p.errors import SettingsError
 from axonp2p.settings import PeerSettings
-from peer_daemon.lending.offer import Wishes
+from peer_daemon.lending.offer import LendingLimits
 
 LEAST_MBIT = 0.1
 """A slower line would be taken for a dead one."""
 
 
-def wishes_to_lend(settings: PeerSettings) -> Wishes:
+def wishes_to_lend(settings: PeerSettings) -> LendingLimits:
     """How much the owner lends. Raises `SettingsError` for a number that cannot be meant."""
-    wishes = Wishes(
+    wishes = LendingLimits(
         settings.cores,
         settings.memory_mb,
         settings.disk_mb,

@@ -30,7 +30,7 @@ _ANIMALS = (
 
 
 @dataclass(frozen=True)
-class Machine:
+class MeasuredMachine:
     """What was measured. Memory and disk in MiB, speed in float32 GFLOPS of the lent cores."""
 
     cores: int
@@ -43,7 +43,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class LendingLimits:
     """How much of it the volunteer wants to lend each job, in the same units; 0 cores or memory: half, shared.
 
     What lies on the machine already and how fast its line is (Mbit/s; 0: not said) nobody can see but the volunteer.
@@ -87,14 +87,14 @@ class Distribution:
     requires: tuple[str, ...]
 
 
-def lent_cores(cores: int, wishes: Wishes) -> int:
+def lent_cores(cores: int, wishes: LendingLimits) -> int:
     """Cores for each job on a machine with `cores`."""
     if wishes.cores:
         return min(wishes.cores, cores)
     return max(1, cores // 2 // max(1, wishes.slots))
 
 
-def capability_of(machine: Machine, wishes: Wishes, refuses: str) -> Capability:
+def capability_of(machine: MeasuredMachine, wishes: LendingLimits, refuses: str) -> Capability:
     """The offer, with every slot free. Never more than the machine has, whatever is wished."""
     memory = wishes.memory_mb or machine.memory_mb // 2 // max(1, wishes.slots)
     return Capability(
@@ -156,7 +156,7 @@ def name_of(wanted: str, peer: PeerId) -> str:
     return wanted
 
 
-def with_gflops(machine: Machine, gflops: float) -> Machine:
+def with_gflops(machine: MeasuredMachine, gflops: float) -> MeasuredMachine:
     """`machine` with its measured speed."""
     return replace(machine, gflops=round(gflops, 2))
 

@@ -12,7 +12,7 @@ from axonp2p.errors import NotFound, Refused, Unreachable
 from axonp2p.identity.peer_id import short
 from axonp2p.logs import get_logger
 from axonp2p.reservation.reserving import RESERVE_PATH
-from axonp2p.reservation.token import Reserved, ReserveRequest
+from axonp2p.reservation.token import ReserveRequest, TokenGiven
 from axonp2p.table.peer_client import ROW_PATH
 from axonp2p.table.records import Row
 from axonp2p.transport.address import plain_address
@@ -32,7 +32,7 @@ RESERVE_COST = 10.0
 REQUEST_LIMIT = ReserveRequest.LIMIT + ENVELOPE_OVERHEAD
 
 
-class Questions:
+class PeerQuestions:
     """Answers for one peer. `row` gives its newest row; `tokens` is None when its owner lets it give none."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Questions:
         free, now = self._leases.free(self._clock.now()), self._clock.now()
         token = self._tokens.issue(wish, address, free, now, _source(request))
         log.info("token given", client=short(wish.signer))
-        return reply(Reserved(token=token))
+        return reply(TokenGiven(token=token))
 
 
 def _source(request: web.Request) -> str:

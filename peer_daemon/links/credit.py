@@ -14,7 +14,7 @@ MOST_BYTES = 4 * 1024 * 1024
 """The window of a receiver at the beginning, and at most."""
 
 
-class Credit:
+class FlowCredit:
     """Of one receiver. Each grant that a method returns must be told to the worker."""
 
     def __init__(self) -> None:

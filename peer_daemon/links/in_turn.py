@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Hashable
 
-from peer_daemon.links.pace import Pace
+from peer_daemon.links.pace import SendPace
 from peer_daemon.links.turns import Turns
 
 WORDS_AHEAD_S = 2.0
@@ -18,8 +18,8 @@ class InTurn:
 
     def __init__(self, limit: float) -> None:
         """`limit` in bytes a second; 0: none."""
-        self._pace = Pace(limit)
-        self._words = Pace(limit)
+        self._pace = SendPace(limit)
+        self._words = SendPace(limit)
         self._turns = Turns()
         self._goes: dict[int, asyncio.Future[None]] = {}
         self._serving: asyncio.TimerHandle | None = None

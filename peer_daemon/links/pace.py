@@ -7,7 +7,7 @@ BURST_S = 0.25
 """So much of unused time is kept: small messages do not wait for nothing."""
 
 
-class Pace:
+class SendPace:
     """At most so many bytes a second; 0: as fast as they come."""
 
     def __init__(self, bytes_a_second: float) -> None:

@@ -11,7 +11,7 @@ NOTHING_WANTED = "no job wants this machine now"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class StandingOrders:
     """What the owner said that still holds."""
 
     paused: bool = False
@@ -34,7 +34,9 @@ class Course:
     until: float | None = None
 
 
-def course_of(decision: Decision, wanted: Wanted, *, no_sandbox: str, jobs: int, until_text: str = "") -> Course:
+def course_of(
+    decision: Decision, wanted: StandingOrders, *, no_sandbox: str, jobs: int, until_text: str = ""
+) -> Course:
     """`no_sandbox` says why no job can run here, `jobs` how many do, `until_text` when a pause ends, for people."""
     if no_sandbox:
         return Course("refused", Why.NO_SANDBOX, no_sandbox, Act.HAND_BACK, takes_work=False)

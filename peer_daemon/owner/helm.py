@@ -24,7 +24,7 @@ from peer_daemon.control.status import (
 from peer_daemon.earnings.earnings import Earnings
 from peer_daemon.execution.job_runner import JobRunner
 from peer_daemon.idle.readings import Readings
-from peer_daemon.lending.offer import Machine
+from peer_daemon.lending.offer import MeasuredMachine
 from peer_daemon.owner.limits_file import change_limits
 from peer_daemon.owner.steward import Minded, Steward
 
@@ -36,7 +36,7 @@ class Myself:
     home: Path
     name: str
     peer: str
-    machine: Machine
+    machine: MeasuredMachine
     clock: Clock
 
 
@@ -151,7 +151,7 @@ def _job(runner: JobRunner, now: float) -> JobNow:
     )
 
 
-def _machine(machine: Machine, readings: Readings) -> MachineNow:
+def _machine(machine: MeasuredMachine, readings: Readings) -> MachineNow:
     return MachineNow(
         cores=machine.cores,
         memory_mb=machine.memory_mb,

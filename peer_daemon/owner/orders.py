@@ -13,7 +13,7 @@ from axonp2p.files import write_whole
 from axonp2p.logs import get_logger
 from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Number, UnixMoment
-from peer_daemon.owner.course import Wanted
+from peer_daemon.owner.course import StandingOrders
 
 log = get_logger(__name__)
 
@@ -23,7 +23,7 @@ _SET_BACK_S = 60.0
 """Of the two clocks: when they differ by more, the end of a pause is told anew."""
 
 
-class Orders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OwnerOrders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the owner said last. Without any of it: work."""
 
     paused: bool = False
@@ -34,29 +34,29 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """How long the pause was to be: a clock that goes back makes it no longer."""
 
 
-def pause(seconds: float | None, now: float) -> Orders:
+def pause(seconds: float | None, now: float) -> OwnerOrders:
     """Paused from `now`, Unix seconds, for so long or until `resume`. Raises `SettingsError` for no such time."""
     if seconds is None:
-        return Orders(paused=True)
+        return OwnerOrders(paused=True)
     if not (math.isfinite(seconds) and 0 < seconds <= LONGEST_PAUSE_S):
         raise SettingsError(
             f"a pause of {seconds:g} seconds: it is from 1 second to {LONGEST_PAUSE_S / 86400:.0f} days",
             fix="axon-peer pause --for 2h    or, until you resume it: axon-peer pause",
         )
-    return Orders(paused=True, until=now + seconds, seconds=seconds)
+    return OwnerOrders(paused=True, until=now + seconds, seconds=seconds)
 
 
-def finish() -> Orders:
+def finish() -> OwnerOrders:
     """Rounds that run are ended, then nothing more is done."""
-    return Orders(finishing=True)
+    return OwnerOrders(finishing=True)
 
 
-def resume() -> Orders:
+def resume() -> OwnerOrders:
     """Work again."""
-    return Orders()
+    return OwnerOrders()
 
 
-def left(orders: Orders, now: float) -> float | None:
+def left(orders: OwnerOrders, now: float) -> float | None:
     """Seconds that a pause still lasts by the wall's clock, never more than it was to last; None: until `resume`."""
     if orders.until is None or orders.seconds is None:
         return None
@@ -79,17 +79,17 @@ class OrdersBook:
         self._orders = _read(path)
         self._ends = self._deadline(clock.now())
 
-    def in_force(self, now: float) -> Wanted:
+    def in_force(self, now: float) -> StandingOrders:
         """What holds at `now`, Unix seconds."""
         orders, until = self._orders, self._orders.until
         if until is not None:
             running_left = self._ends - self._clock.monotonic()
             if left(orders, now) == 0.0 or running_left <= 0:
                 self._give(resume(), now)
-                return Wanted()
+                return StandingOrders()
             if until - now > running_left + _SET_BACK_S:
                 until = float(round(now + running_left))
-        return Wanted(paused=orders.paused, until=until, finishing=orders.finishing)
+        return StandingOrders(paused=orders.paused, until=until, finishing=orders.finishing)
 
     def pause(self, seconds: float | None, now: float) -> None:
         """As the function `pause`; at once, even where it cannot be written down."""
@@ -103,7 +103,7 @@ class OrdersBook:
         """As the function `resume`."""
         self._give(resume(), self._clock.now())
 
-    def _give(self, orders: Orders, now: float) -> None:
+    def _give(self, orders: OwnerOrders, now: float) -> None:
         self._orders = orders
         self._ends = self._deadline(now)
         try:
@@ -119,12 +119,12 @@ class OrdersBook:
         return math.inf if seconds is None else self._clock.monotonic() + seconds
 
 
-def _read(path: Path) -> Orders:
+def _read(path: Path) -> OwnerOrders:
     try:
         with path.open("rb") as file:
-            return decode_json(file.read(_LARGEST_FILE), Orders)
+            return decode_json(file.read(_LARGEST_FILE), OwnerOrders)
     except FileNotFoundError:
-        return Orders()
+        return OwnerOrders()
     except (OSError, msgspec.DecodeError) as error:
         log.warning("orders cannot be read, so it pauses", file=str(path), reason=str(error), fix="axon-peer resume")
-        return Orders(paused=True)
+        return OwnerOrders(paused=True)

@@ -15,13 +15,13 @@ from axonp2p.errors import AxonError
 from axonp2p.logs import get_logger
 from axonp2p.supervision import alone
 from peer_daemon.execution.workshop import Workshop
-from peer_daemon.history.book import History
+from peer_daemon.history.book import HistoryBook
 from peer_daemon.idle.decision import Act, Why
 from peer_daemon.idle.policy import IdlePolicy
 from peer_daemon.idle.readings import Readings
 from peer_daemon.idle.sensors import Sensors
 from peer_daemon.lending.lending import Lending
-from peer_daemon.owner.course import Course, Wanted, course_of
+from peer_daemon.owner.course import Course, StandingOrders, course_of
 from peer_daemon.owner.orders import OrdersBook
 
 log = get_logger(__name__)
@@ -44,7 +44,7 @@ class Minded:
     policy: IdlePolicy
     sensors: Sensors
     orders: OrdersBook
-    history: History
+    history: HistoryBook
     workshop: Workshop
     lending: Lending
     clock: Clock
@@ -111,7 +111,7 @@ class Steward:
         async with self.looked:
             self.looked.notify_all()
 
-    def _wanted(self, now: float, jobs: int) -> Wanted:
+    def _wanted(self, now: float, jobs: int) -> StandingOrders:
         orders = self._with.orders
         wanted = orders.in_force(now)
         if wanted.finishing and not jobs:  # done: from now on it is a pause

@@ -17,7 +17,7 @@ from axonp2p.transport.address import join_host_port
 from peer_daemon.control.api import add_api
 from peer_daemon.control.status import HistoryTold, State, Status
 from peer_daemon.control.steering import Steering
-from peer_daemon.page.guard import HEADERS, TOKEN_HEADER, Caller, loopback, own_names, why_refused
+from peer_daemon.page.guard import HEADERS, TOKEN_HEADER, PageCaller, loopback, own_names, why_refused
 from peer_daemon.page.picture import DAY_S, tab_icon
 from peer_daemon.page.token import kept_token, write_address
 
@@ -118,7 +118,7 @@ def _guarded(names: set[str], token: str) -> Middleware:
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
         heads = request.headers
-        caller = Caller(
+        caller = PageCaller(
             method=request.method,
             host=heads.get("Host"),
             origin=heads.get("Origin"),

@@ -24,7 +24,7 @@ HEADERS = {
 
 
 @dataclass(frozen=True)
-class Caller:
+class PageCaller:
     """What a request says of who sent it; None: it does not say."""
 
     method: str
@@ -44,7 +44,7 @@ def loopback(listen: str) -> tuple[str, int]:
     )
 
 
-def why_refused(caller: Caller, names: frozenset[str], token: str) -> str:
+def why_refused(caller: PageCaller, names: frozenset[str], token: str) -> str:
     """One sentence that says why this request is refused; empty: it is not."""
     if why := why_not_ours(names, host=caller.host, origin=caller.origin, fetch_site=caller.fetch_site):
         return why

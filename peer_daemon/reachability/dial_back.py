@@ -18,7 +18,7 @@ from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.logs import get_logger
 from axonp2p.supervision import one_look
 from axonp2p.table.dht.records.compact import CompactRow
-from axonp2p.table.dht.records.index_keys import Wanted
+from axonp2p.table.dht.records.index_keys import RowQuery
 from axonp2p.transport.address import PinnedAddress, plain_address, source_of
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.http.http_caller import HttpCaller
@@ -77,7 +77,7 @@ class DialBackAsker:
         clock: Clock,
         chance: random.Random,
         dials: DialPolicy,
-        find: Callable[[Wanted, int], Awaitable[list[CompactRow]]],
+        find: Callable[[RowQuery, int], Awaitable[list[CompactRow]]],
         heard: Callable[[dict[str, bool]], None],
     ) -> None:
         """`own` is this peer's id and the fingerprint of its certificate.
@@ -105,7 +105,7 @@ class DialBackAsker:
 
     async def _ask_some(self) -> dict[str, bool]:
         try:
-            rows = await self._find(Wanted(), SAMPLE)
+            rows = await self._find(RowQuery(), SAMPLE)
         except AxonError as error:
             log.debug("nobody to ask", reason=error.in_a_line)
             return {}

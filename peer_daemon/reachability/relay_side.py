@@ -12,7 +12,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.logs import get_logger
 from axonp2p.supervision import one_look
 from axonp2p.transport.address import PinnedAddress
-from axonp2p.transport.relay.choice import Candidate, RelayChoice
+from axonp2p.transport.relay.choice import RelayCandidate, RelayChoice
 from axonp2p.transport.relay.registration import Registration
 from axonp2p.transport.sessions.listener import Listener
 from axonp2p.transport.tunnel.messages import RelayTerms
@@ -35,7 +35,7 @@ class RelaySide:
         choice: RelayChoice,
         clock: Clock,
         changed: Callable[[], None],
-        volunteers: Callable[[], Awaitable[list[Candidate]]],
+        volunteers: Callable[[], Awaitable[list[RelayCandidate]]],
     ) -> None:
         """`changed` is called when the row names other relays; `volunteers` finds peers that are relays."""
         self._key = key
@@ -45,8 +45,8 @@ class RelaySide:
         self._clock = clock
         self._changed = changed
         self._volunteers = volunteers
-        self._trackers: list[Candidate] = []
-        self._found: list[Candidate] = []
+        self._trackers: list[RelayCandidate] = []
+        self._found: list[RelayCandidate] = []
         self._rows_name: dict[str, str] = {}
         """Relays that are held, by the address under which they were asked, as rows name them."""
         self._next_look = float("-inf")
@@ -54,7 +54,7 @@ class RelaySide:
         self._holding: dict[str, asyncio.Task[None]] = {}
         self._news = asyncio.Event()
 
-    def say(self, trackers: Iterable[Candidate], *, needed: bool) -> None:
+    def say(self, trackers: Iterable[RelayCandidate], *, needed: bool) -> None:
         """Whether others cannot dial this peer, and the trackers that may be its relays."""
         self._trackers = list(trackers)
         self._choice.offer([*self._trackers, *self._found])
@@ -104,7 +104,7 @@ class RelaySide:
         self._found = await self._volunteers()
         self._choice.offer([*self._trackers, *self._found])
 
-    async def _hold(self, candidate: Candidate) -> None:
+    async def _hold(self, candidate: RelayCandidate) -> None:
         """One registration, from its beginning to its end."""
 
         def registered(terms: RelayTerms) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Facts:
+class InstallationFacts:
     """Of this installation."""
 
     python: str

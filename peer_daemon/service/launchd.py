@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import plistlib
 
-from peer_daemon.service.facts import Facts
+from peer_daemon.service.facts import InstallationFacts
 
 LABEL = "org.axonp2p.peer"
 NAME = f"{LABEL}.plist"
 
 
-def text(facts: Facts) -> str:
+def text(facts: InstallationFacts) -> str:
     """The content of the property list."""
     agent = {
         "Label": LABEL,

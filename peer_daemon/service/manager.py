@@ -11,18 +11,18 @@ from pathlib import Path
 
 from axonp2p.errors import SettingsError
 from axonp2p.files import write_whole
-from peer_daemon.service.facts import Facts
+from peer_daemon.service.facts import InstallationFacts
 from peer_daemon.service.plan import Command, Plan, plan_for
 from peer_daemon.service.systemd import NAME
 
 _WITHIN_S = 60
 
 
-def facts_of(home: Path) -> Facts:
+def facts_of(home: Path) -> InstallationFacts:
     """This installation. The interpreter's path is that of the virtual environment, not of what it links to."""
     import getpass
 
-    return Facts(os.path.abspath(sys.executable), str(home), getpass.getuser())
+    return InstallationFacts(os.path.abspath(sys.executable), str(home), getpass.getuser())
 
 
 def own_plan(home: Path) -> Plan:

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from axonp2p.errors import SettingsError
 from peer_daemon.service import launchd, systemd, task_scheduler
-from peer_daemon.service.facts import Facts
+from peer_daemon.service.facts import InstallationFacts
 
 TEXTS = {"systemd": systemd.text, "launchd": launchd.text, "task-scheduler": task_scheduler.text}
 
@@ -31,7 +31,7 @@ class Plan:
     """To be run when it went, but `end` could not be run before."""
 
 
-def plan_for(system: str, folder: PurePath, uid: int, facts: Facts) -> Plan:
+def plan_for(system: str, folder: PurePath, uid: int, facts: InstallationFacts) -> Plan:
     """`system` is `sys.platform`, `folder` the person's own. Raises `SettingsError` for a system without a way."""
     if system == "linux":
         reload = ("systemctl", "--user", "daemon-reload")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peer_daemon.service.facts import Facts
+from peer_daemon.service.facts import InstallationFacts
 
 NAME = "axon-peer.service"
 
@@ -41,7 +41,7 @@ WantedBy=default.target
 """
 
 
-def text(facts: Facts) -> str:
+def text(facts: InstallationFacts) -> str:
     """The content of the unit's file."""
     return _UNIT.format(command=" ".join(_quoted(word) for word in facts.command))
 

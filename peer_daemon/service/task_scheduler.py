@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from peer_daemon.service.facts import Facts
+from peer_daemon.service.facts import InstallationFacts
 
 NAME = "axon-peer.xml"
 _SCHEMA = "http://schemas.microsoft.com/windows/2004/02/mit/task"
@@ -12,7 +12,7 @@ _BELOW_NORMAL = "8"
 """7 and 8 are below normal, 9 and 10 idle."""
 
 
-def text(facts: Facts) -> str:
+def text(facts: InstallationFacts) -> str:
     """The task as XML; the order of the elements is the schema's. To be saved as UTF-16, as `schtasks` wants it."""
     task = Element("Task", version="1.2", xmlns=_SCHEMA)
     _add(task, "RegistrationInfo", Description="Axon peer: lends the idle time of this computer")

@@ -9,7 +9,7 @@ from axonp2p.errors import SettingsError
 from axonp2p.settings import PeerSettings
 from axonp2p.transport.address import PinnedAddress
 from peer_daemon.idle.hours import Hours
-from peer_daemon.lending.offer import Machine
+from peer_daemon.lending.offer import MeasuredMachine
 from peer_daemon.units import mebibytes_of
 
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(%|[a-z]*)\s*(?:of\s+)?(?:the\s+)?([a-z]*)")
@@ -50,7 +50,7 @@ class Answers:
     trackers: tuple[str, ...]
 
 
-def usual_amounts(machine: Machine, settings: PeerSettings) -> Amounts:
+def usual_amounts(machine: MeasuredMachine, settings: PeerSettings) -> Amounts:
     """What the settings say; else half of the cores and of the memory. Never more disk than half of what is free."""
     return Amounts(
         min(settings.cores, machine.cores) or max(1, machine.cores // 2),
@@ -59,7 +59,7 @@ def usual_amounts(machine: Machine, settings: PeerSettings) -> Amounts:
     )
 
 
-def amounts(text: str, machine: Machine, usual: Amounts) -> Amounts:
+def amounts(text: str, machine: MeasuredMachine, usual: Amounts) -> Amounts:
     """ "1 core, 4 GB memory, 10 GB disk", any part of it, or "50 %"; what is not said is as `usual`.
 
     Raises `SettingsError` for what is not understood, and for more than the machine has.

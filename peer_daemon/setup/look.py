@@ -8,12 +8,12 @@ from pathlib import Path
 from axonp2p.table.dht.lan import Lan, LanPeer
 from peer_daemon.idle.power import Power
 from peer_daemon.lending.hardware import processor_model
-from peer_daemon.lending.offer import Machine
+from peer_daemon.lending.offer import MeasuredMachine
 
 LISTEN_S = 2.0
 
 
-def computer_text(machine: Machine) -> str:
+def computer_text(machine: MeasuredMachine) -> str:
     """ "AMD EPYC, 2 cores, 23 GB memory, no GPU, 79 GB free, on the mains"."""
     on_battery, _ = Power(Path("/")).read()
     gpus = ", ".join(gpu.name for gpu in machine.gpus) or "no GPU"

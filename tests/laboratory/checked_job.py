@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from axonp2p.training.messages import Mark, RedoSegment, RoundDone, SegmentRedone
-from axonp2p.training.round_messages import ChecksOff, SegmentHeard, Tell, WorkChecked
-from axonp2p.training.spot_checks.cases import Finished, Found
-from axonp2p.training.spot_checks.desk import Checks, Settings
+from axonp2p.training.round_messages import CheckEnded, ChecksImpossible, SegmentHeard, Tell
+from axonp2p.training.spot_checks.cases import CaseOutcome, Finished
+from axonp2p.training.spot_checks.desk import Checks, CheckSettings
 from axonp2p.training.verification.opinions import Outcome
 from axonp2p.training.verification.rates import Trust
 
@@ -87,7 +87,7 @@ class CheckedJob:
         self._ends: dict[tuple[int, int, int], tuple[Vector, Vector]] = {}
         self._marks: dict[tuple[int, int, int], Mark] = {}
         """What each committed to, by the step."""
-        settings = Settings(wished, 2**30, lambda _: trust or Trust(), self._random.random)
+        settings = CheckSettings(wished, 2**30, lambda _: trust or Trust(), self._random.random)
         self._checks = Checks(settings, steps=STEPS, batch=BATCH, from_the_start=True)
         self.result = Result()
 
@@ -113,7 +113,7 @@ class CheckedJob:
         shards, upload = {rank: [rank] for rank in members}, dict.fromkeys(members, 1e9)
         done = Finished(self._round, 0, cut.every, STEPS // LEG, False, shards, reports, (), (), 10.0, upload)
         self._drop(self._checks.breaches(done))
-        result.off += [action.reason for action in self._checks.draw(done) if isinstance(action, ChecksOff)]
+        result.off += [action.reason for action in self._checks.draw(done) if isinstance(action, ChecksImpossible)]
         result.honest_rounds += sum(nature.honest for nature in members.values())
         result.steps_taken += STEPS * len(members)
         while self._ask():
@@ -138,10 +138,10 @@ class CheckedJob:
         self.result.steps_redone += order.steps
         self._settle(self._checks.heard(SegmentHeard(rank, redone, signed=True), self._natures, 0.0))
 
-    def _settle(self, found: Found) -> None:
+    def _settle(self, found: CaseOutcome) -> None:
         result = self.result
         for action in found.said:
-            assert isinstance(action, WorkChecked)
+            assert isinstance(action, CheckEnded)
             result.outcomes[action.judgement.outcome] += 1
             result.checks[action.of] += 1
             result.convicted.update(action.convicted)

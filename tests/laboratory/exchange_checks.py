@@ -13,11 +13,11 @@ from axonp2p.tensors.encoding import decode, encode
 from axonp2p.training.exchange.slices import slices
 from axonp2p.training.exchange.terms import parts
 from axonp2p.training.messages import AskPieces, SendFile
-from axonp2p.training.round_messages import RoundAccepted, RoundRedone, Trained
+from axonp2p.training.round_messages import RoundAccepted, RoundBegunAnew, Trained
 from axonp2p.training.rounds.phases import Phase
 from axonp2p.training.trainer.legs import exchanges_of
 from axonp2p.training.trainer.outer_optimizer import State, outer_step, state_from_file, state_values
-from axonp2p.training.worker.member_actions import Report
+from axonp2p.training.worker.member_actions import SayToCoordinator
 from tests.laboratory.exchange_world import Round, World
 
 
@@ -32,8 +32,8 @@ def accepted_of(world: World) -> list[RoundAccepted]:
     return [action for _, action in world.desk.seen if isinstance(action, RoundAccepted)]
 
 
-def redone_of(world: World) -> list[tuple[float, RoundRedone]]:
-    return [(time, action) for time, action in world.desk.seen if isinstance(action, RoundRedone)]
+def redone_of(world: World) -> list[tuple[float, RoundBegunAnew]]:
+    return [(time, action) for time, action in world.desk.seen if isinstance(action, RoundBegunAnew)]
 
 
 def attempts_of(world: World) -> dict[int, Round]:
@@ -77,7 +77,7 @@ def _given_by(world: World, rank: int, state: bytes) -> State:
     numbers = list(range(piece_count(state_values(world.setting.layout) * BYTES_A_VALUE)))
     list(member.ordered(SendFile(state=state), world.agenda.now))  # the last round counts
     asked = member.ordered(AskPieces(state=state, numbers=numbers), world.agenda.now)
-    given = b"".join(action.payload for action in asked if isinstance(action, Report))
+    given = b"".join(action.payload for action in asked if isinstance(action, SayToCoordinator))
     return state_from_file(given, world.setting.layout)
 
 

@@ -1,8 +1,8 @@
 """Simulated lines between the members of one job, and to their coordinator: virtual time, rates, delays, order, cuts.
 
-Only bytes travel. Each member has one upload, which takes frame after frame from its real `Outbox`; between each two
-there is a link whose frames keep their order, and which lends the outbox a small window, as a daemon does. A link ends
-when one side's roster no longer has the other, or when it was cut for too long; what is under way on it is lost.
+Only bytes travel. Each member has one upload, which takes frame after frame from its real `WorkerOutbox`; between each
+two there is a link whose frames keep their order, and which lends the outbox a small window, as a daemon does. A link
+ends when one side's roster no longer has the other, or when it was cut for too long; what is under way on it is lost.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from axonp2p.sandbox.messages import Control, ToMember
-from axonp2p.training.worker.outbox import Outbox
+from axonp2p.training.worker.outbox import WorkerOutbox
 from axonp2p.wire.frame import FRAME_COST
 
 WINDOW_BYTES = 16 * 1024
@@ -67,7 +67,7 @@ class Lines:
         self._agenda = agenda
         self._chance = chance
         self.homes: dict[int, Home] = {}
-        self.outboxes: dict[int, Outbox] = {}
+        self.outboxes: dict[int, WorkerOutbox] = {}
         self.rosters: dict[int, set[int]] = {}
         self.slowed: dict[int, float] = {}
         """By how much a member's upload is slower now."""
@@ -86,7 +86,7 @@ class Lines:
         self._lost: set[Pair] = set()
         self._lost_told: dict[tuple[int, int], float] = {}
 
-    def add(self, rank: int, home: Home, outbox: Outbox) -> None:
+    def add(self, rank: int, home: Home, outbox: WorkerOutbox) -> None:
         self.homes[rank], self.outboxes[rank] = home, outbox
         self.rosters[rank] = set()
 

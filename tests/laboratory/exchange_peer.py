@@ -1,4 +1,4 @@
-"""One simulated member: the real `Member` between its line and a trainer whose differences only depend on seeds.
+"""One simulated member: the real `WorkerMember` between its line and a trainer whose differences only depend on seeds.
 
 It lives as the real worker does: it hears what comes one by one, says one more part of what it has to say whenever it
 is free, and looks at its deadlines a moment after they are over. While it stands still nothing happens in it, its
@@ -36,9 +36,9 @@ from axonp2p.training.trainer.legs import (
     key_of,
 )
 from axonp2p.training.trainer.outer_optimizer import State, first_state
-from axonp2p.training.worker.member import Member
-from axonp2p.training.worker.member_actions import Action, NotTaken, Report, Tell, Unsay
-from axonp2p.training.worker.outbox import Outbox
+from axonp2p.training.worker.member import WorkerMember
+from axonp2p.training.worker.member_actions import Action, NotTaken, SayToCoordinator, SayToMember, Unsay
+from axonp2p.training.worker.outbox import WorkerOutbox
 from axonp2p.training.worker.worker import LISTENING_S, _useless_after
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, split_frame
@@ -160,8 +160,8 @@ class Peer:
         self.rank = rank
         self.alive = True
         self.frozen = False
-        self.member: Member | None = None
-        self.outbox = Outbox()
+        self.member: WorkerMember | None = None
+        self.outbox = WorkerOutbox()
         self.refused: list[tuple[int, str]] = []
         """Of whom something was not taken, and why."""
         self.sees: Callable[[Work], None] = lambda work: None
@@ -240,7 +240,7 @@ class Peer:
             self._carry_out(self.member.ordered(order, self._agenda.now))
 
     def _loaded(self, order: Prepare) -> None:
-        self.member = Member(order, self._first, self._trainer.averaged)
+        self.member = WorkerMember(order, self._first, self._trainer.averaged)
         self.outbox.report(self.member.prepared())
         for frame in self._orders:
             self._hear_order(frame)
@@ -295,9 +295,9 @@ class Peer:
     def _carry_out(self, actions: Iterable[Action]) -> None:
         for action in actions:
             match action:
-                case Report(message, payload):
+                case SayToCoordinator(message, payload):
                     self.outbox.report(message, bytes(payload))
-                case Tell(rank, message, payload):
+                case SayToMember(rank, message, payload):
                     self.outbox.tell(rank, message, bytes(payload))
                 case Unsay(start):
                     self.outbox.drop(_useless_after(start))

@@ -1,4 +1,4 @@
-"""A job in virtual time: one real `Rounds` and real `Member`s, with all that they exchange, on simulated lines.
+"""A job in virtual time: one real `Rounds` and real `WorkerMember`s, with all that they exchange, on simulated lines.
 
 A `Setting` is drawn from a seed: how many members, on which lines, how fast, and what the job file wishes. Deciding
 takes no time; training, encoding, waiting and every byte on a line do. Virtual seconds have nothing to do with real
@@ -30,11 +30,11 @@ from axonp2p.training.round_messages import (
     Tell,
 )
 from axonp2p.training.rounds.machine import Rounds
-from axonp2p.training.spot_checks.desk import Settings
+from axonp2p.training.spot_checks.desk import CheckSettings
 from axonp2p.training.trainer.legs import TrainRound, Work
 from axonp2p.training.trainer.outer_optimizer import State
 from axonp2p.training.tuning.measured import Line
-from axonp2p.training.wishes import Wishes
+from axonp2p.training.wishes import ExchangeSettings
 from axonp2p.training.worker.member_round import MemberRound
 from tests.laboratory.exchange_desk import Desk
 from tests.laboratory.exchange_lines import Agenda, Happening, Home, Lines
@@ -60,7 +60,7 @@ class Setting:
     min_peers: int
     rounds: int
     steps: int
-    wishes: Wishes
+    wishes: ExchangeSettings
     layout: Layout
     first_round: int = 0
     batch: int = BATCH
@@ -93,7 +93,7 @@ def setting_of(seed: int, *, comers: bool = False, legs: int = 1) -> Setting:
     )
     step = chance.choice([0.2, 0.6, 2.0])
     every = chance.choice([2, 3])
-    wishes = Wishes(
+    wishes = ExchangeSettings(
         bits=chance.choice([32, 32, 16, 8, 4, 2]),
         density=chance.choice([1.0, 1.0, 0.25]),
         exchange_every=every,
@@ -139,7 +139,7 @@ class World:
         setting: Setting,
         start_state: State | None = None,
         trainers: Mapping[int, RealTrainer] | None = None,
-        checks: Settings | None = None,
+        checks: CheckSettings | None = None,
     ) -> None:
         """`trainers`: of the first members, where something real is trained, and may be checked."""
         self.setting = setting

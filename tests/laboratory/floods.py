@@ -39,7 +39,7 @@ from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.sessions.session import Session
 from axonp2p.transport.tunnel.messages import RegisterAtRelay
-from axonp2p.transport.ways import Place
+from axonp2p.transport.ways import BareWhereabouts
 from axonp2p.wire.codec import Message, encode
 from axonp2p.wire.envelope import sign
 from axonp2p.wire.frame import pack_frame
@@ -193,12 +193,12 @@ def _peer_place(target: Target) -> tuple[str, int]:
     return host, int(port)
 
 
-def place_of(target: Target, *, at_peer: bool = False) -> Place:
+def place_of(target: Target, *, at_peer: bool = False) -> BareWhereabouts:
     if at_peer:
-        return Place(target.peer, [target.peer_address], bytes.fromhex(target.peer_certificate))
+        return BareWhereabouts(target.peer, [target.peer_address], bytes.fromhex(target.peer_certificate))
     address = PinnedAddress.parse(target.tracker)
     assert address.fingerprint is not None
-    return Place(target.tracker_id, [address.host_port], address.fingerprint)
+    return BareWhereabouts(target.tracker_id, [address.host_port], address.fingerprint)
 
 
 Says = Callable[[Session, Sent], Awaitable[None]]

@@ -31,7 +31,7 @@ from axonp2p.training.messages import ToWorkerTraining
 from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.sessions.session import Session
-from axonp2p.transport.ways import Place
+from axonp2p.transport.ways import BareWhereabouts
 from axonp2p.wire.codec import Message, encode
 from axonp2p.wire.envelope import sign
 from axonp2p.wire.frame import pack_frame
@@ -58,7 +58,7 @@ async def feed_true_leases(world: World, found: Found) -> None:
         token = await reserve(
             line, key, [world.peer_id], uuid=uuid, kinds=["train"], seconds=60, now=time.time()
         )  # fmt: skip
-    place = Place(world.peer_id, [world.peer_address.host_port], world.peer_address.fingerprint)
+    place = BareWhereabouts(world.peer_id, [world.peer_address.host_port], world.peer_address.fingerprint)
     session = await dial(key, place, called="the fuzzed", local_address=caller)
     try:
         taking = TakeLease(

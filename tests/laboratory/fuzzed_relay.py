@@ -19,7 +19,7 @@ from axonp2p.transport.tunnel.messages import (
     StreamRefused,
 )
 from axonp2p.transport.tunnel.tunnel import ask_relay, pick_up
-from axonp2p.transport.ways import Place
+from axonp2p.transport.ways import BareWhereabouts
 from axonp2p.wire.codec import Message, encode
 from tests.laboratory.fuzzed_world import HANG_S, Found, World
 from tests.laboratory.message_values import KEYS
@@ -30,7 +30,7 @@ async def feed_relay(world: World, found: Found, relay: PinnedAddress, relay_id:
     """Register, be called, and answer what is nearly right."""
     assert relay.fingerprint
     key, caller = world.values.key(), world.caller()
-    place = Place(relay_id, [relay.host_port], relay.fingerprint)
+    place = BareWhereabouts(relay_id, [relay.host_port], relay.fingerprint)
     session = await dial(key, place, called="the relay", local_address=caller)
     streams: list[asyncio.Task[None]] = []
     try:

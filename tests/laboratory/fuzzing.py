@@ -37,7 +37,7 @@ from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.messages import DialBack
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.tunnel.messages import FromRegistered
-from axonp2p.transport.ways import Place
+from axonp2p.transport.ways import BareWhereabouts
 from axonp2p.wire.envelope import Signed
 from tests.laboratory.forked_axon import ForkedAxon
 from tests.laboratory.fuzzed_answers import feed_answers
@@ -105,7 +105,7 @@ async def feed_peer(world: World, found: Found) -> None:
 
 async def _converse(world: World, found: Found, peer: PeerId, where: PinnedAddress) -> None:
     assert where.fingerprint
-    place = Place(peer, [where.host_port], where.fingerprint)
+    place = BareWhereabouts(peer, [where.host_port], where.fingerprint)
     try:
         session = await dial(world.values.key(), place, called="the fuzzed", local_address=world.caller())
     except AxonError:

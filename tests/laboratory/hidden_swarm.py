@@ -10,7 +10,7 @@ from pathlib import Path
 import axonp2p
 from axonp2p.client.events.check_events import NothingLearnt
 from axonp2p.client.events.events import ChecksOff, JobFinished, PeerLost, RoundFinished, WorkChecked
-from axonp2p.client.storage.trust_book import TRUST_FILE, Known, TrustBook, known_of
+from axonp2p.client.storage.trust_book import TRUST_FILE, KnownKey, TrustBook, known_of
 from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId
 from tests.system.processes import Processes
@@ -71,7 +71,7 @@ class HiddenSwarm:
         self._jobs = 0
 
     @property
-    def known(self) -> dict[PeerId, Known]:
+    def known(self) -> dict[PeerId, KnownKey]:
         """What the client's book of trust says of all keys."""
         return TrustBook(self._base / "client" / TRUST_FILE).all()
 
@@ -108,7 +108,7 @@ class HiddenSwarm:
         return seen
 
 
-def _failed(known: Known) -> int:
+def _failed(known: KnownKey) -> int:
     """Checks of its work that did not pass."""
     # A check that did not pass ends a row of those that did, and the row is all that is kept of these.
     return known.checks - known.passed

@@ -22,7 +22,7 @@ from axonp2p.ledger.voiding import VoidingHandedIn, VoidingKept
 from axonp2p.settings import TrackerSettings
 from axonp2p.wire.codec import Message, decode_as, encode
 from tests.fakes import ManualClock
-from tracker.ledger.intake import Trust
+from tracker.ledger.intake import TrackerTrust
 from tracker.ledger.ledger_keeper import LedgerKeeper
 from tracker.ledger.receipt_relay import OtherTracker, ReceiptRelay
 from tracker.log.keeping import back_up, check_home, restore
@@ -48,7 +48,7 @@ class Ledger:
     def open(self) -> None:
         """Begin, or go on, with what is on the disk."""
         self.database = Database(self.home / "tracker.db")
-        self.keeper = LedgerKeeper(self.database, Trust(trusted=lambda tracker: True))
+        self.keeper = LedgerKeeper(self.database, TrackerTrust(trusted=lambda tracker: True))
         self.keeper.load()
         self.name = self.database.load(database_name)
         self.log = LogKeeper(self.key, self.database, self.clock)

@@ -31,7 +31,7 @@ from axonp2p.training.round_messages import (
     MemberLeftBehind,
     MemberReady,
     RoundAccepted,
-    RoundRedone,
+    RoundBegunAnew,
     RoundReported,
     StateAdoptedBy,
     Tell,
@@ -41,7 +41,7 @@ from axonp2p.training.round_messages import (
 from axonp2p.training.rounds.machine import Rounds
 from axonp2p.training.rounds.phases import AT_REST
 from axonp2p.training.state_transfer.file_parts import cut
-from axonp2p.training.wishes import Wishes
+from axonp2p.training.wishes import ExchangeSettings
 
 ROUNDS = 5
 VALUES = 100_000
@@ -80,9 +80,8 @@ class LyingJob:
         self.liars = set(self.chance.sample(range(members), self.chance.randint(1, max(1, may_lie(rule, members)))))
         self.outcome = Outcome(seed, name, members, len(self.liars))
         hostile = None if name == "mean" else rule.hostile
-        plan = TrainPlan(
-            "job-1", "task.py", 64, ROUNDS, 8, batch=8, seed=1, wishes=Wishes(aggregation=name, hostile=hostile)
-        )  # fmt: skip
+        wishes = ExchangeSettings(aggregation=name, hostile=hostile)
+        plan = TrainPlan("job-1", "task.py", 64, ROUNDS, 8, batch=8, seed=1, wishes=wishes)
         names = {rank: f"peer{rank}" for rank in range(members)}
         self.rounds = Rounds(plan, names)
         self.now = 0.0
@@ -137,7 +136,7 @@ class LyingJob:
                     orders[rank] = order
                 case RoundAccepted(reports=reports, state=state):
                     self._accepted(set(reports), state)
-                case RoundRedone():
+                case RoundBegunAnew():
                     self.outcome.redone += 1
                 case MemberLeftBehind(rank):
                     self.outcome.left_behind += rank not in self.liars

@@ -15,11 +15,11 @@ import torch
 
 from axonp2p.training.messages import Prepare
 from axonp2p.training.round_messages import RoundAccepted
-from axonp2p.training.spot_checks.desk import Settings
+from axonp2p.training.spot_checks.desk import CheckSettings
 from axonp2p.training.trainer.legs import LegDone
 from axonp2p.training.trainer.local_trainer import LocalTrainer
 from axonp2p.training.verification.rates import Trust
-from axonp2p.training.wishes import Wishes
+from axonp2p.training.wishes import ExchangeSettings
 from tests.laboratory.exchange_lines import Home
 from tests.laboratory.exchange_world import Setting, World
 from tests.laboratory.real_trainer import RealTrainer
@@ -88,11 +88,13 @@ def real_job(
             min_peers=1,
             rounds=rounds,
             steps=8,
-            wishes=Wishes(bits=8, exchange_every=4, overlap=overlap, outer_learning_rate=0.5, outer_momentum=0.0),
+            wishes=ExchangeSettings(
+                bits=8, exchange_every=4, overlap=overlap, outer_learning_rate=0.5, outer_momentum=0.0
+            ),
             layout=trainers[0].first.layout,
             batch=2,
         )
-        checks = Settings(wished, 2**30, lambda _: Trust(), random.Random(seed).random)
+        checks = CheckSettings(wished, 2**30, lambda _: Trust(), random.Random(seed).random)
         world = World(setting, trainers=trainers, checks=checks)
         world.run()
     finally:

@@ -24,7 +24,7 @@ from axonp2p.training.trainer.legs import (
     exchanges_of,
     key_of,
 )
-from axonp2p.training.trainer.local_trainer import Leg, LocalTrainer, Verdict
+from axonp2p.training.trainer.local_trainer import Leg, LegVerdict, LocalTrainer
 from axonp2p.training.trainer.own_trials import OwnTrials
 from axonp2p.training.trainer.task import Task
 from axonp2p.training.worker.redo_server import RedoServer
@@ -104,7 +104,7 @@ class RealTrainer:
 
     def _leg(self, work: TrainRound | GoOn) -> list[tuple[float, Done]]:
         assert self._start
-        leg = self._trainer.leg(work.weights, lambda *_: Verdict.GO_ON, work.factors)
+        leg = self._trainer.leg(work.weights, lambda *_: LegVerdict.GO_ON, work.factors)
         assert leg
         seconds = leg.steps * self._step_s
         number, self._exchange = self._exchange, self._exchange + 1

@@ -24,7 +24,7 @@ from axonp2p.table.dht.records.compact import (
     sign_compact,
     withdrawal_of,
 )
-from axonp2p.table.dht.records.index_keys import Wanted, meets
+from axonp2p.table.dht.records.index_keys import RowQuery, meets
 from axonp2p.table.dht.routing.contact import Contact
 from axonp2p.table.dht.routing.keys import node_id, row_key
 from axonp2p.table.records import LONGEST_LIFE_S
@@ -35,7 +35,7 @@ from tests.laboratory.hostile import Lie, with_rows, with_value
 EPOCH = 1_800_000_000
 GROUND_KEYS = 20_000
 """Keys that an attacker tries to come near a place: a few seconds of work."""
-WANTED = Wanted(cores=4, memory_mb=8192, tags=("torch2",))
+WANTED = RowQuery(cores=4, memory_mb=8192, tags=("torch2",))
 
 
 class LoopClock:

@@ -28,7 +28,7 @@ from axonp2p.transport.address import PinnedAddress
 from axonp2p.wire.envelope import Signed, sign
 from tests.laboratory.announcing_peer import Peer, RowOf
 from tests.laboratory.tracker_worker import Noted, TrackerWorker
-from tracker.api.status import Status, ask_status
+from tracker.api.status import TrackerStatus, ask_status
 from tracker.storage.database import Database
 from tracker.table.table_index import TableIndex
 from tracker.table.table_store import TableStore
@@ -86,7 +86,7 @@ class SyncTrial:
         others = [str(address) for place, address in enumerate(self._addresses) if place != number]
         return TrackerWorker(self._homes[number], self._listens[number], others)
 
-    async def _statuses(self) -> list[Status]:
+    async def _statuses(self) -> list[TrackerStatus]:
         return list(await asyncio.gather(*(ask_status(address) for address in self._addresses)))
 
     async def _acquainted(self) -> None:
@@ -171,7 +171,7 @@ class SyncTrial:
         return sum(other.bytes_sent for other in others if other.address == str(address))
 
 
-def _sent(statuses: list[Status]) -> dict[str, int]:
+def _sent(statuses: list[TrackerStatus]) -> dict[str, int]:
     """By address of a tracker: bytes that it sent to the others as it asked them, and as it answered them."""
     sent = {status.address: 0 for status in statuses}
     for status in statuses:

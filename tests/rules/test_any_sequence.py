@@ -28,7 +28,7 @@ SEEDS = 15
 STEPS = 30
 
 NOT_DRIVEN = {
-    "axonp2p.training.tuning.measured.Measured": "ours: it is asked about the choice that it made last",
+    "axonp2p.training.tuning.measured.LinkStatistics": "ours: it is asked about the choice that it made last",
     "tracker.table.index_columns.Columns": "a part of TableIndex, which is driven",
     "tracker.table.offer_profiles.Profiles": "a part of TableIndex, which is driven",
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
@@ -34,3 +36,15 @@ def test_a_room_can_be_taken_in_at_a_glance() -> None:
         for init in (ROOT / package).rglob("__init__.py")
     }
     assert {room: files for room, files in rooms.items() if files > 20} == {}
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    found: dict[str, list[str]] = defaultdict(list)
+    for package in ("axonp2p", "peer_daemon", "tracker", "client_cli"):
+        for file in (ROOT / package).rglob("*.py"):
+            if {"templates", "examples"}.intersection(file.relative_to(ROOT).parts):
+                continue
+            for node in ast.parse(file.read_text()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    found[node.name].append(str(file.relative_to(ROOT)))
+    assert {name: files for name, files in found.items() if len(files) > 1} == {}

@@ -21,7 +21,7 @@ from axonp2p.reservation.reserving import new_uuid, reserve
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.table.dht.node import DhtNode
 from axonp2p.table.dht.records.compact import CompactRow
-from axonp2p.table.dht.records.index_keys import Wanted
+from axonp2p.table.dht.records.index_keys import RowQuery
 from axonp2p.table.peer_client import fetch_row
 from axonp2p.table.records import Row
 from axonp2p.table.tracker_client import query
@@ -96,7 +96,7 @@ async def find(node: DhtNode, base: Path, *names: str) -> dict[str, tuple[Compac
 
     async def shows_them() -> bool:
         found.clear()
-        found.update({row.addresses[0]: row for row in await node.find(Wanted(), 20)})
+        found.update({row.addresses[0]: row for row in await node.find(RowQuery(), 20)})
         return set(found) == set(wanted)
 
     await until(shows_them, f"the DHT shows {set(found)} instead of {set(wanted)}")
@@ -153,10 +153,10 @@ def test_a_node_finds_its_way_back_after_a_restart(alone, tmp_path):
         write_config(tmp_path, "lynx")
         await asyncio.to_thread(alone.start_peers, "lynx")
         async with stranger(address_of(tmp_path, "heron")) as node:
-            found = {row.addresses[0] for row in await node.find(Wanted(), 20)}
+            found = {row.addresses[0] for row in await node.find(RowQuery(), 20)}
 
             async def is_back() -> bool:
-                found.update(row.addresses[0] for row in await node.find(Wanted(), 20))
+                found.update(row.addresses[0] for row in await node.find(RowQuery(), 20))
                 return address_of(tmp_path, "lynx") in found
 
             await until(is_back, "lynx did not come back")

@@ -21,7 +21,7 @@ from axonp2p.ledger.log_client import EVIDENCE_PATH
 from axonp2p.ledger.receipt import RECEIPTS_LIMIT, BalancesAsked, Receipts
 from axonp2p.ledger.voiding import VOIDING_LIMIT, EvidenceAsked, VoidingHandedIn
 from axonp2p.peers.capability import read_need
-from axonp2p.reservation.token import Reserved, ReserveRequest
+from axonp2p.reservation.token import ReserveRequest, TokenGiven
 from axonp2p.table.records import LEAST_PING_S, QUERY_LIMIT, Announced, Contacts, Query, Row, Rows
 from axonp2p.table.tracker_client import CONTACTS_PATH
 from axonp2p.transport.address import plain_address, source_of
@@ -132,7 +132,7 @@ class Routes:
         """A client's wish for a token."""
         signed = await read_message(request, Signed[ReserveRequest], ReserveRequest.LIMIT + ENVELOPE_OVERHEAD)
         self._charge(request, RESERVATION_COSTS - 1)
-        return reply(Reserved(token=await self._issuer.issue(signed, _address(request), self._clock.now())))
+        return reply(TokenGiven(token=await self._issuer.issue(signed, _address(request), self._clock.now())))
 
     async def receipts(self, request: web.Request) -> web.Response:
         """Receipts that both signed."""

@@ -51,7 +51,7 @@ class OtherState(msgspec.Struct, kw_only=True):
     bytes_received: Count
 
 
-class Status(msgspec.Struct, kw_only=True):
+class TrackerStatus(msgspec.Struct, kw_only=True):
     """GET /v1/status."""
 
     tracker: Line
@@ -64,7 +64,7 @@ class Status(msgspec.Struct, kw_only=True):
     trackers: Annotated[list[OtherState], msgspec.Meta(max_length=1000)]
 
 
-async def ask_status(address: PinnedAddress) -> Status:
+async def ask_status(address: PinnedAddress) -> TrackerStatus:
     """What the tracker at `address` answers. Raises `TrackerUnreachable` or `MalformedMessage`."""
     client = open_client(Way(address), local_address=None, timeout_s=WITHIN_S, connections=1)
     context = client_context(verified=address.fingerprint is None)
@@ -77,7 +77,7 @@ async def ask_status(address: PinnedAddress) -> Status:
     except (*NETWORK_ERRORS, aiohttp.ClientError) as error:
         raise translated(error, f"tracker {address.host_port}", TrackerUnreachable) from error
     try:
-        return decode_json(body, Status)
+        return decode_json(body, TrackerStatus)
     except msgspec.DecodeError as error:
         raise MalformedMessage(f"tracker {address.host_port} does not tell its status (HTTP {status})") from error
 
@@ -99,7 +99,7 @@ def print_status(home: Path, *, as_json: bool) -> None:
         print("\n".join(status_lines(status)))
 
 
-def status_lines(status: Status) -> list[str]:
+def status_lines(status: TrackerStatus) -> list[str]:
     """For people: the tracker in a line, then one line for each other tracker."""
     living = sum(other.lives for other in status.trackers)
     lines = [

@@ -18,13 +18,13 @@ from axonp2p.transport.address import PinnedAddress, plain_address, source_of
 from axonp2p.transport.flow.rate_limit import BURST, RateLimit
 from axonp2p.transport.http.http_replies import read_message, reply
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed, open_signed
-from tracker.api.status import STATUS_PATH, OtherState, Status
-from tracker.replication.arrivals import Arrivals
+from tracker.api.status import STATUS_PATH, OtherState, TrackerStatus
+from tracker.replication.arrivals import RowIntake
 from tracker.replication.own_tracker_row import open_tracker_row
 from tracker.replication.renewals import restore
 from tracker.replication.replica import Replica
 from tracker.replication.sync import Synchronisation
-from tracker.replication.tracker_book import Known
+from tracker.replication.tracker_book import KnownTracker
 from tracker.table.row_sources import PassedOnBy
 
 QUESTION_COSTS = 10.0
@@ -43,7 +43,7 @@ class SyncRoutes:
     """Answers. `sync` gives the synchronisation once the tracker listens."""
 
     def __init__(
-        self, sync: Callable[[], Synchronisation], replica: Replica, arrivals: Arrivals, limit: RateLimit, clock: Clock
+        self, sync: Callable[[], Synchronisation], replica: Replica, arrivals: RowIntake, limit: RateLimit, clock: Clock
     ) -> None:
         self._sync = sync
         self._replica = replica
@@ -122,7 +122,7 @@ class SyncRoutes:
             self._charge(request, min(QUESTION_COSTS + walks / WALKS_OF_A_REQUEST, BURST))
         return reply(self._replica.answer(asked, self._clock.now()))
 
-    def _tracker_at(self, request: web.Request) -> Known | None:
+    def _tracker_at(self, request: web.Request) -> KnownTracker | None:
         """The tracker that we know to live at the address that a request comes from; a trusted one before others."""
         source = plain_address(request.remote or "")
         there = (
@@ -137,7 +137,7 @@ class SyncRoutes:
 
     async def _status(self, request: web.Request) -> web.Response:
         sync, now = self._sync(), self._clock.now()
-        status = Status(
+        status = TrackerStatus(
             tracker=sync.own.peer,
             address=sync.own.address,
             alive=self._replica.index.alive(now),
@@ -148,7 +148,7 @@ class SyncRoutes:
         return web.Response(body=msgspec.json.encode(status), content_type="application/json")
 
 
-def _state(sync: Synchronisation, known: Known, now: float, log: str) -> OtherState:
+def _state(sync: Synchronisation, known: KnownTracker, now: float, log: str) -> OtherState:
     line = sync.lines.get(known.address)
     return OtherState(
         address=known.address,

@@ -21,7 +21,7 @@ from axonp2p.reservation.token import Token
 from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import Signed
 from tracker.ledger.foreign_tokens import TOKEN_BYTES
-from tracker.ledger.intake import Trust, why_unknown
+from tracker.ledger.intake import TrackerTrust, why_unknown
 from tracker.ledger.promised import why_no_promise
 
 Reserved = tuple[str, PeerId]
@@ -37,7 +37,9 @@ class Groundless:
     """What its sender is told when there is none."""
 
 
-def without_ground(receipts: Sequence[DoublySigned], tokens: Sequence[bytes], trust: Trust) -> dict[int, Groundless]:
+def without_ground(
+    receipts: Sequence[DoublySigned], tokens: Sequence[bytes], trust: TrackerTrust
+) -> dict[int, Groundless]:
     """Those receipts by index."""
     claimed = list(_claimed(tokens))
     issuers = {token.uuid: token.issuer for token in claimed}

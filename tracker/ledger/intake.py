@@ -42,7 +42,7 @@ UNMEASURED_GFLOPS = 100.0
 
 
 @dataclass(frozen=True)
-class Machine:
+class ListedMachine:
     """A peer as this tracker's table has it."""
 
     known: bool
@@ -52,7 +52,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Trust:
+class TrackerTrust:
     """Whom this tracker believes that a reservation was given, and what it knows of others."""
 
     own: PeerId = ""
@@ -60,7 +60,7 @@ class Trust:
     """Whether a tracker is configured here, or vouched for."""
     known: Callable[[PeerId], bool] = lambda tracker: False
     """Whether a tracker stands in the book at all."""
-    machine: Callable[[PeerId], Machine] = lambda peer: Machine(known=False, offer=None)
+    machine: Callable[[PeerId], ListedMachine] = lambda peer: ListedMachine(known=False, offer=None)
     """Called on the event loop; the others from any thread."""
 
     def vouches(self, issuer: PeerId) -> bool:
@@ -72,7 +72,7 @@ class Trust:
         return issuer not in (client, peer) and self.vouches(issuer)
 
 
-NOBODY = Trust()
+NOBODY = TrackerTrust()
 
 
 class Budget:
@@ -126,7 +126,7 @@ class Budget:
             raise TooOften("too many convictions", fix=fix, wait_s=min(error.wait_s, 3600.0)) from error
 
 
-def check_stranger(trust: Trust, issuer: PeerId, receipt: Receipt, machine: Machine) -> None:
+def check_stranger(trust: TrackerTrust, issuer: PeerId, receipt: Receipt, machine: ListedMachine) -> None:
     """Raise `Refused` unless something speaks for a receipt whose reservation nobody gave that this tracker trusts."""
     if not (trust.known(issuer) or machine.known):
         raise Refused(why_unknown(issuer, receipt.peer))

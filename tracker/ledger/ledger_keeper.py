@@ -17,7 +17,7 @@ import sqlite_utils
 from axonp2p.clock import Clock, SystemClock
 from axonp2p.errors import LogDamaged, PeerMisbehaved, Refused
 from axonp2p.identity.peer_id import PeerId, short
-from axonp2p.ledger.balances import Books
+from axonp2p.ledger.balances import BalanceSums
 from axonp2p.ledger.receipt import (
     MOST_BALANCES,
     Balance,
@@ -31,13 +31,13 @@ from axonp2p.ledger.receipt import (
 from axonp2p.ledger.voiding import EvidenceTold, VoidingHandedIn, VoidingKept, spoiled_by
 from axonp2p.logs import get_logger
 from tracker.ledger.first_sight import stored_among, without_ground
-from tracker.ledger.intake import NOBODY, Budget, Machine, Trust, check_number, check_stranger
+from tracker.ledger.intake import NOBODY, Budget, ListedMachine, TrackerTrust, check_number, check_stranger
 from tracker.ledger.promised import Brought, Promised, Promises, open_tokens
 from tracker.ledger.standing import Standing
 from tracker.ledger.voidings import open_handed_in, store_voiding, tell_evidence
 from tracker.storage.database import Database
 from tracker.storage.index_mending import mend_newest
-from tracker.storage.log_store import HALVES, HALVES_THAT_STAND, Appender, Stored, TakenBack
+from tracker.storage.log_store import HALVES, HALVES_THAT_STAND, Appender, LoggedReceipt, TakenBack
 from tracker.table.admission import is_new_receipt
 
 log = get_logger(__name__)
@@ -62,17 +62,17 @@ class _Opened:
 class _Sums:
     """Of what counts, and of what stands of it."""
 
-    books: Books
+    books: BalanceSums
     standing: Standing
 
-    def add(self, one: Stored) -> None:
+    def add(self, one: LoggedReceipt) -> None:
         """A receipt that is new."""
         receipt = one.receipt
         self.books.add(receipt.client, receipt.peer, receipt.flops)
         if one.stands:
             self.standing.add(receipt.client, receipt.peer, receipt.flops)
 
-    def take_back(self, one: Stored) -> None:
+    def take_back(self, one: LoggedReceipt) -> None:
         """A receipt counts no more."""
         receipt = one.receipt
         self.books.take_back(receipt.client, receipt.peer, receipt.flops)
@@ -92,7 +92,11 @@ class LedgerKeeper:
     """
 
     def __init__(
-        self, database: Database, trust: Trust = NOBODY, vouched: Collection[PeerId] = (), clock: Clock | None = None
+        self,
+        database: Database,
+        trust: TrackerTrust = NOBODY,
+        vouched: Collection[PeerId] = (),
+        clock: Clock | None = None,
     ) -> None:
         """`vouched`: clients that the operator vouches for, see `Standing`."""
         self._database = database
@@ -102,7 +106,7 @@ class LedgerKeeper:
         self.exempt: Callable[[str], bool] = lambda source: False
         """Whether a source is the household of a trusted tracker, which passes on what it took itself."""
         self._vouched = vouched
-        self._sums = _Sums(Books(), Standing(vouched))
+        self._sums = _Sums(BalanceSums(), Standing(vouched))
         # One message's signatures are checked after the other's: all of a flood's at once would take every core.
         self._opening = asyncio.Semaphore(1)
         self._ordering = asyncio.Semaphore(1)
@@ -125,12 +129,12 @@ class LedgerKeeper:
         self._sums = await self._database.write(self._sum_up)
 
     def _sum_up(self, database: sqlite_utils.Database) -> _Sums:
-        sums = _Sums(Books(), Standing(self._vouched))
+        sums = _Sums(BalanceSums(), Standing(self._vouched))
         _add_all(database, sums.books, standing=sums.standing)
         return sums
 
     @property
-    def _books(self) -> Books:
+    def _books(self) -> BalanceSums:
         return self._sums.books
 
     @property
@@ -217,7 +221,7 @@ class LedgerKeeper:
     async def balances(self, asked: BalancesAsked) -> Balances:
         """Of these keys, of everyone in one job, of these keys in one job, or of the largest earners."""
         if asked.job:
-            books = await self._database.read(lambda database: _add_all(database, Books(), asked.job))
+            books = await self._database.read(lambda database: _add_all(database, BalanceSums(), asked.job))
             return await _answer(_Sums(books, Standing()), asked)
         if asked.keys:
             return await _answer(self._sums, asked)
@@ -248,7 +252,7 @@ def _open(doubly: DoublySigned) -> Receipt | str:
         return error.message
 
 
-_New = tuple[Stored | None, Stored | None]
+_New = tuple[LoggedReceipt | None, LoggedReceipt | None]
 """A receipt that counts now, and the one instead of which it does; None for one that is void, or is not."""
 
 
@@ -256,8 +260,8 @@ _New = tuple[Stored | None, Stored | None]
 class _Taking:
     """By which receipts are judged while they are stored."""
 
-    trust: Trust
-    machines: Mapping[PeerId, Machine]
+    trust: TrackerTrust
+    machines: Mapping[PeerId, ListedMachine]
     budget: Budget
     source: str
     exempt: bool
@@ -290,7 +294,7 @@ def _store(
     strangers = 0
     reasons: dict[str, str] = {}
 
-    def if_it_counts(one: Stored) -> Stored | None:
+    def if_it_counts(one: LoggedReceipt) -> LoggedReceipt | None:
         return None if appender.is_voided(spoiled_by(one.receipt)) else one
 
     for index, (doubly, receipt) in enumerate(opened.receipts):
@@ -307,7 +311,9 @@ def _store(
                     doubly, receipt, relayed=relayed, instead_of=known.number if known else None, stands=stands
                 )
                 promises.keep(promised)
-                new.append((if_it_counts(Stored(0, doubly, receipt, stands)), if_it_counts(known) if known else None))
+                new.append(
+                    (if_it_counts(LoggedReceipt(0, doubly, receipt, stands)), if_it_counts(known) if known else None)
+                )
         except Refused as error:
             reasons[str(index)] = error.message[:_REASON_LENGTH]
     # Once for all: who is refused as too often shall lose nothing by having asked.
@@ -317,7 +323,7 @@ def _store(
     return ReceiptsKept(new=len(new), known=known_before, reasons=reasons), new
 
 
-def _counted(appender: Appender, doubly: DoublySigned, receipt: Receipt) -> Stored | None:
+def _counted(appender: Appender, doubly: DoublySigned, receipt: Receipt) -> LoggedReceipt | None:
     try:
         return appender.counted(receipt)
     except LogDamaged:
@@ -327,11 +333,13 @@ def _counted(appender: Appender, doubly: DoublySigned, receipt: Receipt) -> Stor
         return appender.counted(receipt)
 
 
-def _payload(known: Stored | None) -> bytes | None:
+def _payload(known: LoggedReceipt | None) -> bytes | None:
     return known.doubly.receipt.payload if known else None
 
 
-def _add_all(database: sqlite_utils.Database, books: Books, job: str = "", standing: Standing | None = None) -> Books:
+def _add_all(
+    database: sqlite_utils.Database, books: BalanceSums, job: str = "", standing: Standing | None = None
+) -> BalanceSums:
     """All that counts, or all of one job."""
     sums = ", ".join(f"sum({half}) AS {name}" for half, name in zip((*HALVES, *HALVES_THAT_STAND), "abcd", strict=True))
     wanted = "AND job = (SELECT id FROM names WHERE name = ?)" if job else ""

@@ -18,7 +18,7 @@ from axonp2p.wire.envelope import Signed
 from tracker.ledger.foreign_tokens import open_foreign_token
 from tracker.ledger.intake import UNMEASURED_GFLOPS, most_flops
 from tracker.ledger.owing import PeerPromise
-from tracker.table.admission import Promise
+from tracker.table.admission import PromisedPeers
 
 log = get_logger(__name__)
 
@@ -36,9 +36,9 @@ class Promised:
     """Its peers as they were when this tracker reserved them; empty for a reservation of somebody else."""
 
     @property
-    def promise(self) -> Promise:
+    def promise(self) -> PromisedPeers:
         """Whom it is about."""
-        return Promise(self.token.client, frozenset(self.token.peers))
+        return PromisedPeers(self.token.client, frozenset(self.token.peers))
 
     def is_about(self, client: PeerId, peer: PeerId) -> bool:
         """Whether it is this client's, of this peer."""

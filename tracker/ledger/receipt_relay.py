@@ -25,7 +25,7 @@ from tracker.ledger.foreign_tokens import token_of
 from tracker.ledger.voidings import handed_in_again
 from tracker.storage.database import Database
 from tracker.storage.ledger_tables import forget_old_cursors
-from tracker.storage.log_store import Stored, log_size, receipts_until_voiding
+from tracker.storage.log_store import LoggedReceipt, log_size, receipts_until_voiding
 
 log = get_logger(__name__)
 
@@ -49,7 +49,7 @@ class OtherTracker:
 class _Waiting:
     """What comes next for one tracker."""
 
-    entries: list[tuple[Stored, bytes]]
+    entries: list[tuple[LoggedReceipt, bytes]]
     """Receipts, and the encoded token of each one's reservation."""
     upto: int
     """Where the cursor stands once all of them are told."""

@@ -19,7 +19,7 @@ from axonp2p.ledger.entry import decode_entry
 from axonp2p.ledger.voiding import EvidenceTold, Voided, Voiding, VoidingHandedIn, VoidingKept
 from axonp2p.training.verification.evidence import Evidence, examine_voiding, read_evidence
 from tracker.ledger.foreign_tokens import token_for
-from tracker.ledger.intake import NOBODY, Trust
+from tracker.ledger.intake import NOBODY, TrackerTrust
 from tracker.ledger.promised import Brought, Promised, Promises, open_tokens
 from tracker.storage.log_check import evidence_bytes
 from tracker.storage.log_store import Appender, TakenBack, good_entry, nodes
@@ -47,7 +47,7 @@ def open_handed_in(handed_in: VoidingHandedIn) -> Opened | str:
 
 
 def store_voiding(
-    database: sqlite_utils.Database, opened: Opened, trust: Trust = NOBODY
+    database: sqlite_utils.Database, opened: Opened, trust: TrackerTrust = NOBODY
 ) -> tuple[VoidingKept, TakenBack]:
     """Append the entry, unless there is one of the same client, job and peer; and what counts no more."""
     appender, voiding = Appender(database), opened.voiding

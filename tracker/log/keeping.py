@@ -35,7 +35,7 @@ MOST_TOLD = 100
 
 
 @dataclass
-class Checked:
+class LogChecked:
     """What a look at a whole log found."""
 
     entries: int
@@ -58,7 +58,7 @@ class Checked:
                 self.more += 1
 
 
-def check_home(home: Path, settings: TrackerSettings, *, offline: bool) -> Checked:
+def check_home(home: Path, settings: TrackerSettings, *, offline: bool) -> LogChecked:
     """The log of the tracker with this home, which may run; its heads at other trackers too. Raises `NotFound`."""
     path, tracker = home / "tracker.db", _tracker_of(home)
     # Before the database is opened: a tracker that runs may add to both, and only grows.
@@ -77,14 +77,14 @@ def check_home(home: Path, settings: TrackerSettings, *, offline: bool) -> Check
     return checked
 
 
-def check_file(path: Path, home: Path) -> Checked:
+def check_file(path: Path, home: Path) -> LogChecked:
     """The log in a file: a backup, say."""
     tracker = _tracker_of(home)
     with _opened(path) as database:
         return _check(database, path, tracker)
 
 
-def back_up(home: Path, file: Path) -> Checked:
+def back_up(home: Path, file: Path) -> LogChecked:
     """Copy the database, also while the tracker runs, and check the copy. Raises `LogDamaged` when it is not good."""
     fresh = file.with_name(f".{file.name}.{os.getpid()}")
     try:
@@ -99,7 +99,7 @@ def back_up(home: Path, file: Path) -> Checked:
         fresh.unlink(missing_ok=True)
 
 
-def restore(home: Path, file: Path) -> tuple[Checked, Path | None]:
+def restore(home: Path, file: Path) -> tuple[LogChecked, Path | None]:
     """Put a backup in the database's place; returns what is in it, and where the old database is now.
 
     It begins a new log: heads that were signed after the backup was made cannot be kept. Raises `LogDamaged` when the
@@ -123,7 +123,7 @@ def restore(home: Path, file: Path) -> tuple[Checked, Path | None]:
         return checked, aside
 
 
-def new_log(home: Path) -> Checked:
+def new_log(home: Path) -> LogChecked:
     """Go on with what is there, under a new name, though more was acknowledged; nothing in it may be damaged.
 
     Raises `LogDamaged` when there is something else wrong than entries that are lacking at its end.
@@ -155,14 +155,14 @@ def _opened(path: Path) -> Iterator[sqlite_utils.Database]:
         raise _damaged(path, [Problem(f"SQLite cannot read it: {error}")], 0) from error
 
 
-def _check(database: sqlite_utils.Database, path: Path, tracker: PeerId) -> Checked:
+def _check(database: sqlite_utils.Database, path: Path, tracker: PeerId) -> LogChecked:
     try:
         name = database.execute("SELECT name FROM name").fetchone()
         size = log_size(database)
     except sqlite3.OperationalError as error:  # there are no such tables
         raise NotFound(f"{path} holds no log: {error}", fix="axon-tracker run    begins one") from error
     log = str(name[0]) if name else ""
-    checked = Checked(size, "", log)
+    checked = LogChecked(size, "", log)
     try:
         checked.add(check_log(database, tracker, log))
         checked.root = root(size, nodes(database)).hex()
@@ -216,7 +216,7 @@ def _compare(
             yield Problem(f"{called} holds evidence against this tracker: {why_forked(evidence)}")
 
 
-def _good(checked: Checked, path: Path) -> Checked:
+def _good(checked: LogChecked, path: Path) -> LogChecked:
     if checked.problems:
         raise _damaged(path, checked.problems, checked.more)
     return checked

@@ -5,10 +5,10 @@ from __future__ import annotations
 from axonp2p.console import print_answer
 from axonp2p.errors import LogDamaged
 from axonp2p.plain_text import plural
-from tracker.log.keeping import Checked
+from tracker.log.keeping import LogChecked
 
 
-def print_checked(checked: Checked, *, as_json: bool, said: str = "") -> int:
+def print_checked(checked: LogChecked, *, as_json: bool, said: str = "") -> int:
     """Print it and return the exit code: 0 when all is well."""
     data = {
         "entries": checked.entries,
@@ -23,7 +23,7 @@ def print_checked(checked: Checked, *, as_json: bool, said: str = "") -> int:
     return LogDamaged.exit_code if checked.problems else 0
 
 
-def checked_lines(checked: Checked, said: str = "") -> list[str]:
+def checked_lines(checked: LogChecked, said: str = "") -> list[str]:
     """A line for what is there, one for each problem, one for what was asked of others."""
     lines = [said] if said else []
     lines += [problem.text for problem in checked.problems]

@@ -14,10 +14,10 @@ from axonp2p.ledger.log_messages import (
     MOST_ENTRIES,
     EntriesTold,
     HistoryAsked,
-    HistoryTold,
     Included,
     InclusionAsked,
     InclusionTold,
+    KeyHistoryTold,
     LeavesTold,
     ProofAsked,
 )
@@ -149,18 +149,18 @@ class LogKeeper:
 
         return await self._database.read(read)
 
-    async def history(self, asked: HistoryAsked) -> HistoryTold:
+    async def history(self, asked: HistoryAsked) -> KeyHistoryTold:
         """The entries about a key. Raises `Refused` for a size of which there is no head."""
         newest = await self.head()
 
-        def read(database: sqlite_utils.Database) -> HistoryTold:
+        def read(database: sqlite_utils.Database) -> KeyHistoryTold:
             signed = newest if not asked.size else _head_of(database, asked.size, self._key.peer_id)
             if signed is None:
                 raise Refused(f"this tracker signed no head of {asked.size} entries")
             size = open_head(signed).size
             numbers = _numbers_about(database, asked.key, min(asked.before or size, size), asked.only_voidings)
             entries = [_included(database, number, size, prove=asked.prove) for number in numbers]
-            return HistoryTold(head=signed, entries=entries)
+            return KeyHistoryTold(head=signed, entries=entries)
 
         return await self._database.read(read)
 

@@ -32,7 +32,7 @@ class Taken:
     """Whether there is no room for more rows of who sent them."""
 
 
-class Arrivals:
+class RowIntake:
     """Takes rows in."""
 
     def __init__(self, table: TableStore, replica: Replica, clock: Clock) -> None:

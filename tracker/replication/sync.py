@@ -21,11 +21,11 @@ from axonp2p.table.records import KnownTrackers, Vouching
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.wire.envelope import Signed
 from tracker.ledger.receipt_relay import OtherTracker
-from tracker.replication.arrivals import Arrivals
+from tracker.replication.arrivals import RowIntake
 from tracker.replication.own_tracker_row import OwnTrackerRow
 from tracker.replication.replica import Replica
 from tracker.replication.sync_line import SyncLine
-from tracker.replication.tracker_book import Known, TrackerBook
+from tracker.replication.tracker_book import KnownTracker, TrackerBook
 
 log = get_logger(__name__)
 
@@ -45,7 +45,7 @@ class Synchronisation:
     """One supervised task, `run`, and those that it starts."""
 
     def __init__(
-        self, own: OwnTrackerRow, book: TrackerBook, replica: Replica, arrivals: Arrivals, clock: Clock,
+        self, own: OwnTrackerRow, book: TrackerBook, replica: Replica, arrivals: RowIntake, clock: Clock,
         chance: random.Random,
     ) -> None:  # fmt: skip
         self.vouches_for: Sequence[str] = ()
@@ -120,7 +120,7 @@ class Synchronisation:
                 introduce = known.address in to_introduce
                 self._start(f"push {known.address}", known, self._tell(known, line, introduce=introduce))
 
-    def _line(self, known: Known) -> SyncLine | None:
+    def _line(self, known: KnownTracker) -> SyncLine | None:
         line = self.lines.get(known.address)
         if line is None:
             try:
@@ -139,7 +139,7 @@ class Synchronisation:
         for address in [address for address in self.lines if self.book.find(address) is None]:
             self._start(f"close {address}", None, self.lines.pop(address).close())
 
-    async def _tell(self, known: Known, line: SyncLine, *, introduce: bool) -> None:
+    async def _tell(self, known: KnownTracker, line: SyncLine, *, introduce: bool) -> None:
         if introduce:
             told = await line.introduce(self.books())
             row, now = told.row, self._clock.now()
@@ -159,7 +159,7 @@ class Synchronisation:
                 known.introduced = 0.0  # it may have been started anew, and not know us any more
             self._answered(known, line)
 
-    def _hear_vouching(self, known: Known, vouching: Signed[Vouching] | None) -> None:
+    def _hear_vouching(self, known: KnownTracker, vouching: Signed[Vouching] | None) -> None:
         try:
             if vouching is not None:
                 self.book.hear_vouching(known.address, vouching, self._clock.now())
@@ -174,13 +174,13 @@ class Synchronisation:
             everything = self._chance.random() < EVERYTHING
             self._start(f"pull {known.address}", known, self._pull(known, everything=everything))
 
-    def _pull_everything(self, known: Known) -> None:
+    def _pull_everything(self, known: KnownTracker) -> None:
         now = self._clock.monotonic()
         if now - self._pulled_everything.get(known.address, -AGAIN_AT_ONCE_S) >= AGAIN_AT_ONCE_S:
             self._pulled_everything[known.address] = now
             self._start(f"pull everything {known.address}", known, self._pull(known, everything=True))
 
-    async def _pull(self, known: Known, *, everything: bool) -> None:
+    async def _pull(self, known: KnownTracker, *, everything: bool) -> None:
         line = self.lines.get(known.address)
         if line is None or not line.may_pull:
             return
@@ -209,12 +209,12 @@ class Synchronisation:
             return False
         return True
 
-    def _answered(self, known: Known, line: SyncLine) -> None:
+    def _answered(self, known: KnownTracker, line: SyncLine) -> None:
         self.book.answered(known.address, self._clock.now())
         if line.started is not None:
             self.book.runs_since(known.address, line.started)
 
-    def _start(self, name: str, known: Known | None, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, name: str, known: KnownTracker | None, work: Coroutine[Any, Any, None]) -> None:
         """Begin one piece of work unless the same is under way."""
         if name in self._tasks:
             work.close()
@@ -223,7 +223,7 @@ class Synchronisation:
         self._tasks[name] = task
         task.add_done_callback(lambda _: self._tasks.pop(name, None))
 
-    async def _supervised(self, known: Known | None, work: Coroutine[Any, Any, None]) -> None:
+    async def _supervised(self, known: KnownTracker | None, work: Coroutine[Any, Any, None]) -> None:
         try:
             with one_look("a conversation with a tracker"):
                 await work

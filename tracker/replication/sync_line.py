@@ -33,7 +33,7 @@ from axonp2p.table.tracker_standing import network_of
 from axonp2p.transport.address import PinnedAddress, source_of
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.wire.envelope import Signed
-from tracker.replication.arrivals import Arrivals
+from tracker.replication.arrivals import RowIntake
 from tracker.replication.own_tracker_row import OwnTrackerRow, open_tracker_row
 from tracker.replication.pull import Pull
 from tracker.replication.renewals import mention, shorten
@@ -86,7 +86,7 @@ class SyncLine:
         address: str,
         own: OwnTrackerRow,
         replica: Replica,
-        arrivals: Arrivals,
+        arrivals: RowIntake,
         clock: Clock,
         dials: DialPolicy | None = None,
     ) -> None:

@@ -44,7 +44,7 @@ MOST_NOT_OTHERS = 256
 
 
 @dataclass
-class Known:
+class KnownTracker:
     """One other tracker."""
 
     address: str
@@ -83,10 +83,12 @@ class TrackerBook:
         self._not_others: dict[str, None] = {}
         self._vouchings = Vouchings()
         self._known = {
-            address: Known(address, TrackerStanding.CONFIGURED) for address in configured if address != own_address
+            address: KnownTracker(address, TrackerStanding.CONFIGURED)
+            for address in configured
+            if address != own_address
         }
 
-    def __iter__(self) -> Iterator[Known]:
+    def __iter__(self) -> Iterator[KnownTracker]:
         return iter(list(self._known.values()))
 
     def remember(self, trackers: Mapping[str, PeerId], vouchings: Iterable[Signed[Vouching]], now: float) -> None:
@@ -96,7 +98,7 @@ class TrackerBook:
             if known is not None:
                 known.tracker = tracker
             elif self._is_other(address) and sum(map(_is_learnt, self)) < MOST_LEARNT:
-                self._known[address] = Known(address, TrackerStanding.LEARNT, tracker, since=now)
+                self._known[address] = KnownTracker(address, TrackerStanding.LEARNT, tracker, since=now)
         for signed in vouchings:
             with suppress(AxonError):
                 if signed.signer in self._vouchers():
@@ -132,7 +134,7 @@ class TrackerBook:
 
     # --- what there is
 
-    def find(self, address: str) -> Known | None:
+    def find(self, address: str) -> KnownTracker | None:
         """The tracker at an address."""
         return self._known.get(address)
 
@@ -140,7 +142,7 @@ class TrackerBook:
         """Whether the tracker with this id stands here."""
         return any(known.tracker == tracker for known in self)
 
-    def living(self) -> list[Known]:
+    def living(self) -> list[KnownTracker]:
         """Those that answered the last question."""
         return [known for known in self._known.values() if known.lives]
 
@@ -152,7 +154,7 @@ class TrackerBook:
         """Whether a living tracker that is not only learnt stands in this household (`transport.address.source_of`)."""
         return any(source_of(PinnedAddress.parse(address).host) == source for address in self.trusted())
 
-    def living_one(self, tracker: PeerId) -> Known | None:
+    def living_one(self, tracker: PeerId) -> KnownTracker | None:
         """The tracker with that id, when it has said who it is and answered the last question."""
         return next((known for known in self.living() if known.tracker == tracker and known.row is not None), None)
 
@@ -170,7 +172,7 @@ class TrackerBook:
             return False
         if tried is not None:
             del self._known[tried.address]
-        self._known[address] = Known(address, TrackerStanding.LEARNT, since=now)
+        self._known[address] = KnownTracker(address, TrackerStanding.LEARNT, since=now)
         return True
 
     def introduced(self, address: str, row: TrackerRow, signed: Signed[TrackerRow], now: float) -> bool:
@@ -237,7 +239,7 @@ class TrackerBook:
             if known.tracker == tracker and not known.lives:
                 known.next_try = 0.0
 
-    def to_introduce(self, now: float) -> list[Known]:
+    def to_introduce(self, now: float) -> list[KnownTracker]:
         """Those to exchange books with now."""
         return [
             known
@@ -282,7 +284,7 @@ class TrackerBook:
         except SettingsError:
             return False
 
-    def _has_place(self, newcomer: Known, now: float) -> bool:
+    def _has_place(self, newcomer: KnownTracker, now: float) -> bool:
         learnt = [
             LearntTracker(known.address, known.since, known.lives, known.useful)
             for known in self._known.values()
@@ -311,8 +313,8 @@ class TrackerBook:
                 known.standing = TrackerStanding.VOUCHED
         for tracker, address in list(vouched.items())[:MOST_TRACKERS]:
             if address not in self._known and tracker not in self._vouchers() and address != self._own_address:
-                self._known[address] = Known(address, TrackerStanding.VOUCHED, tracker, since=now)
+                self._known[address] = KnownTracker(address, TrackerStanding.VOUCHED, tracker, since=now)
 
 
-def _is_learnt(known: Known) -> bool:
+def _is_learnt(known: KnownTracker) -> bool:
     return known.standing is TrackerStanding.LEARNT

@@ -65,7 +65,7 @@ class TakenBack:
 
 
 @dataclass(frozen=True)
-class Stored:
+class LoggedReceipt:
     """A receipt in the log."""
 
     number: int
@@ -130,7 +130,7 @@ def _changed(number: int, why: str = "") -> LogDamaged:
     return LogDamaged(f"entry {number} of the log was changed{f': {why}' if why else ''}", fix="ask another tracker")
 
 
-def stored(database: sqlite_utils.Database, number: int) -> Stored:
+def stored(database: sqlite_utils.Database, number: int) -> LoggedReceipt:
     """A receipt, decoded. Its signatures were checked before it was stored. Raises `LogDamaged` when it is none."""
     doubly = _decoded(number, entry_bytes(database, number))
     if isinstance(doubly, Voided):
@@ -148,9 +148,9 @@ def _decoded(number: int, entry: bytes) -> DoublySigned | Voided:
         ) from error
 
 
-def _stored(number: int, doubly: DoublySigned) -> Stored:
+def _stored(number: int, doubly: DoublySigned) -> LoggedReceipt:
     try:
-        return Stored(number, doubly, decode_as(doubly.receipt.payload, Receipt, Receipt.LIMIT))
+        return LoggedReceipt(number, doubly, decode_as(doubly.receipt.payload, Receipt, Receipt.LIMIT))
     except PeerMisbehaved as error:
         raise LogDamaged(
             f"entry {number} of the log was changed: {error.message}", fix="ask another tracker"
@@ -159,12 +159,12 @@ def _stored(number: int, doubly: DoublySigned) -> Stored:
 
 def receipts_until_voiding(
     database: sqlite_utils.Database, numbers: Sequence[int], on_damage: Callable[[LogDamaged], None] | None = None
-) -> list[Stored]:
+) -> list[LoggedReceipt]:
     """The receipts among these entries, up to the first that is none.
 
     A damaged one is left out when there is `on_damage` to be told of it. Raises `LogDamaged` otherwise.
     """
-    found: list[Stored] = []
+    found: list[LoggedReceipt] = []
     node = nodes(database)
     for number in numbers:
         try:
@@ -218,7 +218,7 @@ class Appender:
         self._entries: list[tuple[int, bytes, int]] = []
         self._index: dict[int, list[int]] = {}
         """Rows of the index by the number of their entry."""
-        self._counted: dict[_Place, Stored] = {}
+        self._counted: dict[_Place, LoggedReceipt] = {}
         """Of those that wait to be written."""
         self._worked: dict[tuple[str, PeerId], int] = {}
         self._ids: dict[str, int] = {}
@@ -231,7 +231,7 @@ class Appender:
         """Entries that `finish` would write."""
         return len(self._entries)
 
-    def counted(self, receipt: Receipt) -> Stored | None:
+    def counted(self, receipt: Receipt) -> LoggedReceipt | None:
         """What counts, or would if it were not void, under this receipt's reservation, peer and number."""
         place = _place(receipt)
         if place in self._counted:
@@ -242,7 +242,7 @@ class Appender:
         for number, stands in found:
             one = stored(self._database, number)
             if _place(one.receipt) == place:
-                return Stored(number, one.doubly, one.receipt, stands == 1)
+                return LoggedReceipt(number, one.doubly, one.receipt, stands == 1)
         return None
 
     def worked(self, receipt: Receipt) -> int:
@@ -273,7 +273,7 @@ class Appender:
             self._database.execute("UPDATE receipts SET counts = 0 WHERE entry = ?", [instead_of])
         counts = VOID if self.is_voided(spoiled_by(receipt)) else COUNTS
         self._index[number] = [number, place_key(receipt), *self._who(receipt), receipt.flops, counts, int(stands)]
-        self._counted[_place(receipt)] = Stored(number, doubly, receipt, stands)
+        self._counted[_place(receipt)] = LoggedReceipt(number, doubly, receipt, stands)
         if stands:
             self._worked[receipt.reservation, receipt.peer] = self.worked(receipt) + receipt.flops
 

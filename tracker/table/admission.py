@@ -186,14 +186,14 @@ def check_reservations(peers: int, of_source: Holding, of_key: Holding) -> None:
 
 
 @dataclass(frozen=True)
-class Promise:
+class PromisedPeers:
     """Whom a reservation is about."""
 
     client: PeerId
     peers: frozenset[PeerId]
 
 
-def is_new_receipt(receipt: Receipt, payload: bytes, promise: Promise, known: bytes | None) -> bool:
+def is_new_receipt(receipt: Receipt, payload: bytes, promise: PromisedPeers, known: bytes | None) -> bool:
     """Whether a receipt that both signed must be stored: no when it is. Raises `Refused`.
 
     `known` is what counts here under its reservation, peer and number. Numbers may come in any order, with gaps: each

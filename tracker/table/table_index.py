@@ -37,7 +37,7 @@ NEAREST_OF = 16_384
 
 
 @dataclass(frozen=True)
-class Answer:
+class RowsAnswer:
     """What was found: rows, how many fit and how many live."""
 
     rows: list[Signed[Row]]
@@ -198,14 +198,14 @@ class TableIndex:
 
     # --- what is asked
 
-    def find(self, need: Need, count: int, now: float, near: bytes = b"") -> Answer:
+    def find(self, need: Need, count: int, now: float, near: bytes = b"") -> RowsAnswer:
         """At most `count` rows whose peers meet `need` and can be reached.
 
         Each is as likely as any other; when `near` is a coordinate, the nearest come first, and those whose
         coordinate is unknown last.
         """
         fitting = self._columns.fitting(need, self._profiles.meeting(need), now)
-        return Answer(
+        return RowsAnswer(
             [self._signed(place) for place in self._chosen(fitting, count, near)], len(fitting), self.alive(now)
         )
 

@@ -11,7 +11,7 @@ import msgspec
 from axonp2p.client.events.events import Event
 from axonp2p.client.hosted.hosted_copy import HostedCopy
 from axonp2p.client.hosted.hosted_mark import HostedMark, OtherHost, read_mark, remove_mark, write_mark
-from axonp2p.client.hosted.hosts import Found, FoundJob, find_jobs
+from axonp2p.client.hosted.hosts import FoundJob, FoundJobs, find_jobs
 from axonp2p.client.hosted.second_host import go_over, is_gone, leave_former, let_copy_go, look_at_copy, without_host
 from axonp2p.client.leasing.hiring import Means
 from axonp2p.client.storage.event_tail import EventTail
@@ -47,7 +47,7 @@ TOLD_AFTER = 2
 """Calls in a row without an answer, after which that is told."""
 
 
-class HostedJobs:
+class ClientHostedJobs:
     """Those of one client. Methods raise what asking a host raises, and `SettingsError` of this disk."""
 
     def __init__(self, means: Means, store: JobStore) -> None:
@@ -253,7 +253,7 @@ async def _until_over(copy: HostedCopy) -> None:
         await asyncio.sleep(LOOK_S)
 
 
-def _the_one(found: Found, job: str, missing: NotFound) -> FoundJob:
+def _the_one(found: FoundJobs, job: str, missing: NotFound) -> FoundJob:
     exact = [one for one in found.jobs if one.job.job == job]
     fitting = exact or [one for one in found.jobs if job and one.job.job.startswith(job)]
     if len(fitting) == 1:

@@ -42,7 +42,7 @@ class FoundJob:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundJobs:
     """All that was found, and who could not be asked."""
 
     jobs: list[FoundJob]
@@ -50,7 +50,7 @@ class Found:
     """Each with its reason."""
 
 
-async def find_jobs(means: Means, *, all_of_them: bool = False) -> Found:
+async def find_jobs(means: Means, *, all_of_them: bool = False) -> FoundJobs:
     """Ask every known tracker, side by side; with `all_of_them`, one that is slow beside others is waited for too."""
     offers, silent = await _offers(means, all_of_them=all_of_them)
     jobs: list[FoundJob] = []
@@ -63,7 +63,7 @@ async def find_jobs(means: Means, *, all_of_them: bool = False) -> Found:
             silent.append(f"{host.called}: {error.in_a_line if isinstance(error, AxonError) else 'it is too slow'}")
 
     await asyncio.gather(*(ask(host) for host, _ in offers))
-    return Found(carried(jobs), silent)
+    return FoundJobs(carried(jobs), silent)
 
 
 def carried(found: Iterable[FoundJob]) -> list[FoundJob]:

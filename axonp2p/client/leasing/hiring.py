@@ -9,9 +9,9 @@ from typing import Any
 
 from axonp2p.client.events.events import Event, PeerHired, PeerRefused, PeersFound, Reserved, RttMeasured
 from axonp2p.client.leasing.lease import Lease
-from axonp2p.client.leasing.lease_sides import Promise
+from axonp2p.client.leasing.lease_sides import Reservation
 from axonp2p.client.leasing.promising import PromiseDesk
-from axonp2p.client.leasing.taking import Wanted, take_lease
+from axonp2p.client.leasing.taking import LeaseRequest, take_lease
 from axonp2p.client.storage.trust_book import TrustBook
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, Busy, MalformedMessage, TokenRefused, TrackerUnreachable
@@ -19,7 +19,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.peers.capability import Need, as_map, read_capability
 from axonp2p.peers.coordinates import Position, guess_between
-from axonp2p.peers.rtt import Target, measure
+from axonp2p.peers.rtt import PingTarget, measure
 from axonp2p.peers.selection import (
     MOST_CANDIDATES,
     OTHER_VERSION,
@@ -61,10 +61,10 @@ class Wish:
     """Of the first one that is hired; the others follow."""
 
 
-def wanted_of(wish: Wish) -> Wanted:
+def wanted_of(wish: Wish) -> LeaseRequest:
     """What each peer is asked for."""
     need = wish.need
-    return Wanted(wish.job, need.kind, need.cores, need.memory_mb, tuple(need.datasets), GRACE_S)
+    return LeaseRequest(wish.job, need.kind, need.cores, need.memory_mb, tuple(need.datasets), GRACE_S)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Means:
     clock: Clock
     trust: TrustBook
 
-    async def take(self, row: Row, promise: Promise, wanted: Wanted, *, name: str, spread: int = 0) -> Lease:
+    async def take(self, row: Row, promise: Reservation, wanted: LeaseRequest, *, name: str, spread: int = 0) -> Lease:
         """`take_lease` with this client's key, at addresses that it may dial."""
         return await take_lease(self.key, self.table.dials, row, promise, wanted, name=name, spread=spread)
 
@@ -213,7 +213,7 @@ class Hiring:
         ranked = nearest_first(self._unmeasured, estimates)
         count = how_many_to_ask(wanted)
         candidates, self._unmeasured = ranked[:count], ranked[count:]
-        targets = {candidate.peer: Target(candidate.name, rows[candidate.peer]) for candidate in candidates}
+        targets = {candidate.peer: PingTarget(candidate.name, rows[candidate.peer]) for candidate in candidates}
         distances = await measure(targets, self._means.table.dials, enough=wanted, near_s=self._wish.max_rtt_s)
         self.distances |= distances
         for peer, distance in distances.items():
@@ -251,13 +251,13 @@ class Hiring:
             promises = await self._promises(chosen)
             await none_left_alone(self._lease(candidate, promises[candidate.peer]) for candidate in chosen)
 
-    async def _promises(self, chosen: list[Candidate]) -> dict[PeerId, Promise | AxonError]:
+    async def _promises(self, chosen: list[Candidate]) -> dict[PeerId, Reservation | AxonError]:
         promises = await self._desk.promises([self._seen[candidate.peer] for candidate in chosen])
         for uuid, (issuer, peers) in _by_reservation(promises).items():
             self._see(Reserved(reservation=uuid, issuer=issuer, peers=[self._names[peer] for peer in peers]))
         return promises
 
-    async def _lease(self, candidate: Candidate, promise: Promise | AxonError) -> None:
+    async def _lease(self, candidate: Candidate, promise: Reservation | AxonError) -> None:
         row = self._seen[candidate.peer].row
         try:
             lease = await self._lease_on(candidate, row, promise)
@@ -270,7 +270,7 @@ class Hiring:
         taken = lease.taken
         self._see(PeerHired(peer=lease.name, rank=rank, cores=taken.cores, memory_mb=taken.memory_mb))
 
-    async def _lease_on(self, candidate: Candidate, row: Row, promise: Promise | AxonError) -> Lease:
+    async def _lease_on(self, candidate: Candidate, row: Row, promise: Reservation | AxonError) -> Lease:
         if isinstance(promise, AxonError):
             raise promise
         wanted = wanted_of(self._wish)
@@ -281,15 +281,15 @@ class Hiring:
         except TokenRefused:
             # It may not know the tracker that signed, or not know it yet; its own word it knows.
             own = await self._desk.of_the_peer(row) if promise.tracker else None
-            if not isinstance(own, Promise):
+            if not isinstance(own, Reservation):
                 raise
         self._see(Reserved(reservation=own.uuid, issuer=own.issued_by, peers=[candidate.name]))
         return await self._means.take(row, own, wanted, name=candidate.name, spread=spread)
 
 
-def _by_reservation(promises: Mapping[PeerId, Promise | AxonError]) -> dict[str, tuple[str, list[PeerId]]]:
+def _by_reservation(promises: Mapping[PeerId, Reservation | AxonError]) -> dict[str, tuple[str, list[PeerId]]]:
     found: dict[str, tuple[str, list[PeerId]]] = {}
     for peer, promise in promises.items():
-        if isinstance(promise, Promise):
+        if isinstance(promise, Reservation):
             found.setdefault(promise.uuid, (promise.issued_by, []))[1].append(peer)
     return found

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from axonp2p.client.leasing.lease import Lease
-from axonp2p.client.leasing.lease_sides import Promise
+from axonp2p.client.leasing.lease_sides import Reservation
 from axonp2p.files import write_whole
 from axonp2p.logs import get_logger
 from axonp2p.reservation.token import Token
@@ -36,10 +36,10 @@ class KeptLease(msgspec.Struct, frozen=True, kw_only=True):
     issued_by: str
     tracker: str
 
-    def opened(self) -> tuple[Row, Promise]:
+    def opened(self) -> tuple[Row, Reservation]:
         """The row and the promise. Raises `MalformedMessage`."""
         token: Signed[Token] = decode_as(self.token, Signed[Token], Token.LIMIT + ENVELOPE_OVERHEAD)
-        return decode_as(self.row, Row, Row.LIMIT), Promise(self.uuid, token, self.issued_by, self.tracker)
+        return decode_as(self.row, Row, Row.LIMIT), Reservation(self.uuid, token, self.issued_by, self.tracker)
 
 
 def kept_of(leases: Mapping[int, Lease]) -> list[KeptLease]:

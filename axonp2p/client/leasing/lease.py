@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from axonp2p.blobs.messages import BlobGot, BlobHave, BlobLie, BlobManifest, BlobPiece
-from axonp2p.client.leasing.lease_sides import LeaseListener, Promise
+from axonp2p.client.leasing.lease_sides import LeaseListener, Reservation
 from axonp2p.client.leasing.owner import Owner
 from axonp2p.client.leasing.posting import Posting
 from axonp2p.errors import AxonError, PeerMisbehaved, Unreachable
@@ -60,7 +60,7 @@ log = get_logger(__name__)
 class Lease:
     """A slot that we hold, from `LeaseTaken` to `EndLease`. `end()` must be called, whatever happens."""
 
-    def __init__(self, session: Session, row: Row, promise: Promise, taken: LeaseTaken, *, name: str) -> None:
+    def __init__(self, session: Session, row: Row, promise: Reservation, taken: LeaseTaken, *, name: str) -> None:
         self.row = row
         self.promise = promise
         self.taken = taken

@@ -44,7 +44,7 @@ class LeaseListener(Protocol):
 
 
 @dataclass(frozen=True)
-class Promise:
+class Reservation:
     """A reservation: the token for some peers, and who issued it."""
 
     uuid: str

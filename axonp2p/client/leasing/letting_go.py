@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from axonp2p.client.leasing.kept_leases import KeptLease, kept_leases
-from axonp2p.client.leasing.taking import Wanted, take_lease
+from axonp2p.client.leasing.taking import LeaseRequest, take_lease
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AxonError
@@ -19,7 +19,7 @@ LONGEST_S = 15.0
 async def let_go(folder: JobFolder, record: JobRecord, spec: JobSpec, key: PrivateKey, dials: DialPolicy) -> int:
     """End all leases that the job still holds, as far as their peers answer; how many did."""
     kept = kept_leases(folder.leases)
-    wanted = Wanted(record.id, spec.kind, spec.need.cores, spec.need.memory, tuple(spec.need.datasets))
+    wanted = LeaseRequest(record.id, spec.kind, spec.need.cores, spec.need.memory, tuple(spec.need.datasets))
     try:
         async with asyncio.timeout(LONGEST_S):
             ended = await asyncio.gather(*(_end(one, wanted, key, dials) for one in kept))
@@ -29,7 +29,7 @@ async def let_go(folder: JobFolder, record: JobRecord, spec: JobSpec, key: Priva
     return sum(ended)
 
 
-async def _end(kept: KeptLease, wanted: Wanted, key: PrivateKey, dials: DialPolicy) -> bool:
+async def _end(kept: KeptLease, wanted: LeaseRequest, key: PrivateKey, dials: DialPolicy) -> bool:
     try:
         row, promise = kept.opened()
         lease = await take_lease(key, dials, row, promise, wanted, name=kept.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from axonp2p.client.leasing.lease_sides import Promise
+from axonp2p.client.leasing.lease_sides import Reservation
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, PeerMisbehaved, Refused, Unreachable
 from axonp2p.identity.keys import PrivateKey
@@ -39,16 +39,16 @@ class PromiseDesk:
         self._why_not: dict[PeerId, str] = {}
         """What the last tracker said that refused a token for a peer."""
 
-    async def promises(self, chosen: Sequence[SeenRow]) -> dict[PeerId, Promise | AxonError]:
+    async def promises(self, chosen: Sequence[SeenRow]) -> dict[PeerId, Reservation | AxonError]:
         """A promise for each of the chosen peers, or why there is none. Raises nothing of the family."""
-        found: dict[PeerId, Promise | AxonError] = {}
+        found: dict[PeerId, Reservation | AxonError] = {}
         for peers in await self._at_trackers(chosen):
             found |= peers
         left = [seen.row for seen in chosen if seen.row.peer not in found]
         own = await asyncio.gather(*(self.of_the_peer(row) for row in left))
         return found | {row.peer: promise for row, promise in zip(left, own, strict=True)}
 
-    async def of_the_peer(self, row: Row) -> Promise | AxonError:
+    async def of_the_peer(self, row: Row) -> Reservation | AxonError:
         """A promise that the peer itself gives, or why it does not."""
         if not row.issues_tokens:
             why = self._why_not.get(row.peer, "")
@@ -64,7 +64,7 @@ class PromiseDesk:
                     failure = Unreachable(f"peer {row.name} cannot be reached", cause=NOT_REACHED)
         return failure
 
-    async def _at_trackers(self, chosen: Sequence[SeenRow]) -> list[dict[PeerId, Promise | AxonError]]:
+    async def _at_trackers(self, chosen: Sequence[SeenRow]) -> list[dict[PeerId, Reservation | AxonError]]:
         peers = [seen.row.peer for seen in chosen]
         try:
             _, promise = await self._trackers.first(
@@ -92,7 +92,7 @@ class PromiseDesk:
                 del left[peer]
         return shares
 
-    async def _at(self, line: HttpCaller, peers: list[PeerId]) -> dict[PeerId, Promise | AxonError]:
+    async def _at(self, line: HttpCaller, peers: list[PeerId]) -> dict[PeerId, Reservation | AxonError]:
         try:
             promise = await self._trackers.ask(line, lambda caller: self._reserve(caller, peers))
         except AxonError as error:
@@ -106,7 +106,7 @@ class PromiseDesk:
             return {peer: promise for share in shares for peer, promise in share.items()}
         return dict.fromkeys(peers, promise)
 
-    async def _reserve(self, caller: HttpCaller, peers: list[PeerId], issuer: PeerId = "") -> Promise:
+    async def _reserve(self, caller: HttpCaller, peers: list[PeerId], issuer: PeerId = "") -> Reservation:
         uuid = new_uuid()
         token = await reserve(
             caller,
@@ -118,4 +118,4 @@ class PromiseDesk:
             now=self._clock.now(),
             issuer=issuer,
         )
-        return Promise(uuid, token, caller.called, "" if issuer else str(caller.address))
+        return Reservation(uuid, token, caller.called, "" if issuer else str(caller.address))

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from axonp2p.client.leasing.lease import ANSWER_S, Lease
-from axonp2p.client.leasing.lease_sides import Promise
+from axonp2p.client.leasing.lease_sides import Reservation
 from axonp2p.errors import PeerMisbehaved, Unreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.messages import LeaseTaken, PeerMessage, TakeLease
@@ -20,7 +20,7 @@ from axonp2p.wire.schema import WORK_SCHEMA
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LeaseRequest:
     """What `TakeLease` asks for."""
 
     job: str
@@ -34,7 +34,14 @@ class Wanted:
 
 
 async def take_lease(
-    key: PrivateKey, dials: DialPolicy, row: Row, promise: Promise, wanted: Wanted, *, name: str, spread: int = 0
+    key: PrivateKey,
+    dials: DialPolicy,
+    row: Row,
+    promise: Reservation,
+    wanted: LeaseRequest,
+    *,
+    name: str,
+    spread: int = 0,
 ) -> Lease:
     """Dial the peer (through its relays in an order that `spread` turns), prove our key, show the token.
 

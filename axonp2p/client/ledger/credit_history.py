@@ -41,7 +41,7 @@ class HistoryLine:
 
 
 @dataclass(frozen=True)
-class History:
+class CreditHistory:
     """What a tracker's log has about some keys: one, or all that are one client's."""
 
     tracker: str
@@ -54,7 +54,7 @@ class History:
 
 
 @dataclass(frozen=True)
-class Pending:
+class PendingCredit:
     """Work that this client accepted and that no log has yet: its peers have not signed."""
 
     receipts: int
@@ -75,7 +75,7 @@ def read_key(text: str) -> PeerId:
     return text
 
 
-def pending_of(records: Iterable[JobRecord], keys: Collection[PeerId]) -> Pending:
+def pending_of(records: Iterable[JobRecord], keys: Collection[PeerId]) -> PendingCredit:
     """Of jobs that are under way or may be resumed; at the end of a job what was not signed is void.
 
     `keys` are this client's: what a host says of a job counts as far as the job's own key has signed it.
@@ -83,7 +83,7 @@ def pending_of(records: Iterable[JobRecord], keys: Collection[PeerId]) -> Pendin
     ended = (JobState.FINISHED, JobState.CANCELLED)
     waiting = [data for record in records if record.state not in ended for one in record.receipts for data in one.open]
     receipts = [receipt for data in waiting if (receipt := _opened(data)) is not None and receipt.client in keys]
-    return Pending(len(receipts), sum(receipt.flops for receipt in receipts))
+    return PendingCredit(len(receipts), sum(receipt.flops for receipt in receipts))
 
 
 def _opened(data: bytes) -> Receipt | None:
@@ -93,7 +93,9 @@ def _opened(data: bytes) -> Receipt | None:
         return None
 
 
-async def ask_history(trackers: TrackerLines, home: Path, keys: Sequence[PeerId], *, most: int, prove: bool) -> History:
+async def ask_history(
+    trackers: TrackerLines, home: Path, keys: Sequence[PeerId], *, most: int, prove: bool
+) -> CreditHistory:
     """The newest `most` receipts about any of `keys` (0: all), with `prove` as a credit proof too.
 
     Raises `LogForked` when the tracker's log is known to be false, and what asking raises.
@@ -107,7 +109,7 @@ async def ask_history(trackers: TrackerLines, home: Path, keys: Sequence[PeerId]
         raise MalformedMessage(f"{caller.called} tells receipts about others than was asked")
     counted = counting(((receipt, payload) for _, payload, receipt in receipts), voided)
     lines = [HistoryLine(number, receipt, payload in counted) for number, payload, receipt in receipts]
-    return History(caller.called, told.keys, head, lines, encode(told.proof()) if prove else b"")
+    return CreditHistory(caller.called, told.keys, head, lines, encode(told.proof()) if prove else b"")
 
 
 async def compare_heads(caller: HttpCaller, home: Path) -> None:

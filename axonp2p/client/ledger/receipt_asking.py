@@ -22,7 +22,7 @@ class _State(enum.Enum):
     """The oldest was asked for alone."""
 
 
-class Asking:
+class SignatureAsking:
     """One peer's, under one lease."""
 
     def __init__(self) -> None:

@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import Self
 
 from axonp2p.client.leasing.lease import Lease
-from axonp2p.client.ledger.receipt_asking import Asking
-from axonp2p.client.storage.job_record import Receipts
+from axonp2p.client.ledger.receipt_asking import SignatureAsking
+from axonp2p.client.storage.job_record import NumberedReceipts
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, MalformedMessage, PeerMisbehaved
 from axonp2p.identity.keys import PrivateKey
@@ -48,7 +48,7 @@ log = get_logger(__name__)
 class ReceiptBook:
     """The receipts of one job: numbered within each reservation and peer, open until the peer has signed."""
 
-    def __init__(self, key: PrivateKey, job: str, kept: Iterable[Receipts] = ()) -> None:
+    def __init__(self, key: PrivateKey, job: str, kept: Iterable[NumberedReceipts] = ()) -> None:
         """`kept` is what an earlier life of the job wrote down."""
         self._key = key
         self._job = job
@@ -67,7 +67,7 @@ class ReceiptBook:
                     continue
                 self._open[one.reservation, one.peer, number] = signed
 
-    def _kept(self, data: bytes, place: Receipts) -> tuple[Signed[Receipt], int]:
+    def _kept(self, data: bytes, place: NumberedReceipts) -> tuple[Signed[Receipt], int]:
         signed: Signed[Receipt] = decode_as(data, Signed[Receipt], SIGNED_LIMIT)
         receipt = open_receipt(signed)
         right = (place.reservation, place.peer, self._key.peer_id, self._job)
@@ -127,10 +127,10 @@ class ReceiptBook:
         """What the peer has not signed, the oldest first."""
         return [encode(self._open[place]) for place in sorted(self._open) if place[:2] == (reservation, peer)]
 
-    def keep(self) -> list[Receipts]:
+    def keep(self) -> list[NumberedReceipts]:
         """What the next life of the job has to know."""
         return [
-            Receipts(reservation=reservation, peer=peer, last=last, open=self.open(reservation, peer))
+            NumberedReceipts(reservation=reservation, peer=peer, last=last, open=self.open(reservation, peer))
             for (reservation, peer), last in self._last.items()
             if (reservation, peer) not in self._given_up
         ]
@@ -174,7 +174,7 @@ class ReceiptOffice:
         self._news = asyncio.Event()
         self._settling = asyncio.Event()
         self._done = asyncio.Event()
-        self._asking: dict[tuple[str, PeerId], Asking] = {}
+        self._asking: dict[tuple[str, PeerId], SignatureAsking] = {}
         self._pauses: dict[tuple[str, PeerId], tuple[Lease, asyncio.TimerHandle]] = {}
         """Until a receipt that was refused is asked for again."""
         self._last_refusals: Counter[tuple[str, PeerId]] = Counter()
@@ -191,21 +191,21 @@ class ReceiptOffice:
 
     def ask(self, lease: Lease, receipt: bytes) -> None:
         """Have the peer sign a receipt, now or when those before it are signed."""
-        if self._asking.setdefault(_place(lease), Asking()).flows:
+        if self._asking.setdefault(_place(lease), SignatureAsking()).flows:
             lease.ask_signature(receipt)
         if lease.hung_up:
             self.given_up(lease)
 
     def ask_again(self, lease: Lease) -> None:
         """Have a peer sign what it had not signed, as far as is known, when it was heard of last."""
-        self._asking[_place(lease)] = Asking()
+        self._asking[_place(lease)] = SignatureAsking()
         for receipt in self.book.open(*_place(lease)):
             self.ask(lease, receipt)
 
     def refused(self, lease: Lease, reason: str) -> None:
         """A peer did not sign: it is asked again after a pause, for its disk may have room by then."""
         place = _place(lease)
-        pause = self._asking.setdefault(place, Asking()).refused(reason)
+        pause = self._asking.setdefault(place, SignatureAsking()).refused(reason)
         if pause is None:
             return
         log.warning("receipt refused by a peer", peer=lease.name, reason=reason)
@@ -235,7 +235,7 @@ class ReceiptOffice:
             self._why_unsigned[_place(lease)] = f"{lease.name}: {error.message}"
             return
         self._why_unsigned.pop(_place(lease), None)
-        if self._asking.setdefault(_place(lease), Asking()).signed():
+        if self._asking.setdefault(_place(lease), SignatureAsking()).signed():
             self.ask_again(lease)
         promise = lease.promise
         self._waiting.setdefault(promise.tracker, []).append((doubly, encode(promise.token)))

@@ -24,8 +24,8 @@ from axonp2p.ledger.said import check_said
 from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Voiding, VoidingHandedIn
 from axonp2p.logs import get_logger
 from axonp2p.training.messages import RoundDone, SegmentRedone
-from axonp2p.training.round_messages import WorkChecked
-from axonp2p.training.spot_checks.desk import Settings
+from axonp2p.training.round_messages import CheckEnded
+from axonp2p.training.spot_checks.desk import CheckSettings
 from axonp2p.training.verification.evidence import FRAME_LIMIT, Evidence, SignedFrame, examine, said_by, what_is_said
 from axonp2p.training.verification.opinions import Outcome
 from axonp2p.wire.codec import encode
@@ -70,11 +70,11 @@ class CheckedWork:
         self.helped: Mapping[int, int] = {}
         """Operations that ranks spent on others' steps after the last round that they reported."""
 
-    def settings(self, spec: JobSpec, chance: Callable[[], float] | None = None) -> Settings | None:
+    def settings(self, spec: JobSpec, chance: Callable[[], float] | None = None) -> CheckSettings | None:
         """How this job is checked; None when its author wants none of it. `chance` is the system's own otherwise."""
         if not spec.train.checks:
             return None
-        return Settings(
+        return CheckSettings(
             wished=spec.train.checks,
             memory_bytes=spec.need.memory * 2**20,
             trust_of=lambda rank: known_of(self._peer(rank), self._known).trust,
@@ -109,7 +109,7 @@ class CheckedWork:
             if (report.round, rank) not in self.unproven
         }
 
-    def show(self, checked: WorkChecked) -> None:
+    def show(self, checked: CheckEnded) -> None:
         """A check came to an end."""
         judgement = checked.judgement
         event = WorkCheckedEvent(
@@ -147,7 +147,7 @@ class CheckedWork:
     def _read(self) -> None:
         self._known = self._book.all()
 
-    def _keep_evidence(self, rank: int, checked: WorkChecked) -> None:
+    def _keep_evidence(self, rank: int, checked: CheckEnded) -> None:
         """In the job's folder, as far as its peers have signed."""
         report = self._report(checked.of, checked.round, checked.attempt)
         disputed = checked.of, checked.round, checked.attempt, checked.first

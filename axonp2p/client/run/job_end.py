@@ -12,7 +12,7 @@ from axonp2p.client.events.events import Event, JobFinished, JobLeft, ReceiptsMi
 from axonp2p.client.ledger.convictions import Convictions
 from axonp2p.client.ledger.receipts import ReceiptOffice
 from axonp2p.client.run.narrator import Narrator, Tally
-from axonp2p.client.storage.books import Books
+from axonp2p.client.storage.books import RoundCommits
 from axonp2p.client.storage.metrics_file import MetricsFile
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, TaskMistake
@@ -20,7 +20,7 @@ from axonp2p.files import put_in_place
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.logs import get_logger
 from axonp2p.training.coordinator.coordinator import Coordinator
-from axonp2p.training.coordinator.crew import Standing
+from axonp2p.training.coordinator.crew import TrainingResult
 
 KEEP_S = 600.0
 """How long the last state's way to this disk may take when a job is left."""
@@ -35,7 +35,7 @@ class JobEnd:
 
     def __init__(
         self,
-        books: Books,
+        books: RoundCommits,
         coordinator: Coordinator,
         tally: Tally,
         office: ReceiptOffice,
@@ -88,7 +88,7 @@ class JobEnd:
             lost=self._account.names_lost,
         )
 
-    async def _accepted(self, standing: Standing) -> Callable[[Path], bool] | None:
+    async def _accepted(self, standing: TrainingResult) -> Callable[[Path], bool] | None:
         """Whether a model's file holds the accepted state, where that is on this disk; None: it is not."""
         kept = self._books.checkpoints.find(standing.round, standing.state) if standing.state else None
         if kept is None or not await asyncio.to_thread(kept.fits):
@@ -132,7 +132,7 @@ class JobEnd:
         )
         return settled.kept
 
-    def _standing(self) -> Standing:
+    def _standing(self) -> TrainingResult:
         """As the coordinator sees it, without those that have gone since."""
         standing, present = self._coordinator.standing, self._crew.present
         members = [rank for rank in standing.members if rank in present]

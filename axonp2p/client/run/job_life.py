@@ -21,8 +21,8 @@ from axonp2p.client.run.replacements import Replacements
 from axonp2p.client.run.sending import Sending
 from axonp2p.client.run.training_plan import lines_of, plan_of, rtts_among
 from axonp2p.client.storage.account import JobAccount
-from axonp2p.client.storage.books import Books
-from axonp2p.client.storage.job_record import AheadRound, Receipts
+from axonp2p.client.storage.books import RoundCommits
+from axonp2p.client.storage.job_record import AheadRound, NumberedReceipts
 from axonp2p.errors import JobFailed
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.lifecycle import JobState
@@ -43,7 +43,7 @@ class JobLife:
         self._means = means
         self._account = account
         self._spec = spec
-        self._books = Books(account, account.folder.checkpoints(spec.train.keep_states))
+        self._books = RoundCommits(account, account.folder.checkpoints(spec.train.keep_states))
         self._sending = Sending(bundle, means.clock, account.tell)
         self._began = means.clock.monotonic()
         self._coordinator: Coordinator | None = None
@@ -96,7 +96,7 @@ class JobLife:
                 finally:
                     await crew.release_all()
 
-    def _pay(self, book: ReceiptBook, ahead: AheadRound) -> list[Receipts]:
+    def _pay(self, book: ReceiptBook, ahead: AheadRound) -> list[NumberedReceipts]:
         """Receipts for a round of the last life of the job."""
         there = {peer.rank: peer for peer in self._account.record.peers if not peer.lost}
         for rank, report in ahead.reports.items():

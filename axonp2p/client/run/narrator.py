@@ -25,8 +25,8 @@ from axonp2p.client.events.events import RoundRedone as RoundRedoneEvent
 from axonp2p.client.ledger.receipts import ReceiptBook
 from axonp2p.client.run.checked_work import CheckedWork
 from axonp2p.client.run.crew import LeasedCrew
-from axonp2p.client.run.progress import Pace, summarise
-from axonp2p.client.storage.books import Books
+from axonp2p.client.run.progress import JobPace, summarise
+from axonp2p.client.storage.books import RoundCommits
 from axonp2p.client.storage.job_record import AheadRound, JobRecord
 from axonp2p.clock import Clock
 from axonp2p.ledger.balances import credits_of
@@ -34,19 +34,14 @@ from axonp2p.training.coordinator.crew import RoundBegun, Sight
 from axonp2p.training.messages import RoundDone
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
-    ChecksAwaited as ChecksAreAwaited,
+    AwaitingChecks as ChecksAreAwaited,
 )
 from axonp2p.training.round_messages import (
-    ChecksOff as ChecksAreOff,
-)
-from axonp2p.training.round_messages import (
-    ChecksUnended as ChecksAreUnended,
-)
-from axonp2p.training.round_messages import (
+    CheckEnded,
     Chosen,
+    EnoughAwake,
     GoesOn,
     HelpedSince,
-    JobGoesOn,
     JobWaits,
     MemberDropped,
     MemberJoined,
@@ -57,9 +52,14 @@ from axonp2p.training.round_messages import (
     MemberResumed,
     ProgressHeard,
     RoundAccepted,
+    RoundBegunAnew,
     RoundBooked,
-    RoundRedone,
-    WorkChecked,
+)
+from axonp2p.training.round_messages import (
+    ChecksCutShort as ChecksAreUnended,
+)
+from axonp2p.training.round_messages import (
+    ChecksImpossible as ChecksAreOff,
 )
 from axonp2p.training.tuning.choice import Choice
 from axonp2p.training.tuning.costs import dense_bytes
@@ -99,7 +99,7 @@ class Tally:
 class Narrator:
     """One job's training, from the first member that is ready to the last round."""
 
-    def __init__(self, books: Books, tally: Tally, plan: TrainPlan, clock: Clock, checked: CheckedWork) -> None:
+    def __init__(self, books: RoundCommits, tally: Tally, plan: TrainPlan, clock: Clock, checked: CheckedWork) -> None:
         self._books = books
         self._checked = checked
         self._account = books.account
@@ -107,7 +107,7 @@ class Narrator:
         self._crew = tally.crew
         self._plan = plan
         self._clock = clock
-        self._pace = Pace(rounds=plan.rounds, first_round=plan.first_round, steps=plan.steps, now=clock.monotonic())
+        self._pace = JobPace(rounds=plan.rounds, first_round=plan.first_round, steps=plan.steps, now=clock.monotonic())
         self._values = 0
         self._in_rounds = set(self._crew.present)
         self._still: set[str] = set()
@@ -136,7 +136,7 @@ class Narrator:
                 self._accepted(number, reports, state)
             case RoundBooked(round=number, state=kept):
                 self._book(number, kept)
-            case RoundRedone(round=number, attempt=attempt, reason=reason):
+            case RoundBegunAnew(round=number, attempt=attempt, reason=reason):
                 self._account.tell(RoundRedoneEvent(round=number, attempt=attempt, reason=reason))
             case MemberPaused(rank=rank, reason=reason):
                 self._account.paused(rank, self._name(rank), reason)
@@ -147,9 +147,9 @@ class Narrator:
                 self._account.tell(PeerHandedBack(peer=self._name(rank), reason=reason, round=number))
             case JobWaits(ranks=ranks):
                 self._account.waits_for([self._name(rank) for rank in ranks])
-            case JobGoesOn():
+            case EnoughAwake():
                 self._account.waits_for([])
-            case WorkChecked():
+            case CheckEnded():
                 self._checked.show(sight)
             case ChecksAreOff(reason=reason):
                 self._account.tell(ChecksOff(reason=reason))

@@ -43,7 +43,7 @@ def summarise(reports: Mapping[str, RoundDone]) -> RoundSummary:
     )
 
 
-class Pace:
+class JobPace:
     """How far the job is and how long the rest will take, from the rounds that are done."""
 
     def __init__(self, *, rounds: int, first_round: int, steps: int, now: float) -> None:

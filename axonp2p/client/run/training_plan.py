@@ -13,7 +13,7 @@ from axonp2p.peers.capability import read_capability
 from axonp2p.peers.coordinates import guess_between
 from axonp2p.training.plan import Done, TrainPlan
 from axonp2p.training.tuning.measured import Line
-from axonp2p.training.wishes import COMPRESSIONS, Wishes
+from axonp2p.training.wishes import COMPRESSIONS, ExchangeSettings
 
 BYTES_S_IN_A_MBIT = 125_000.0
 
@@ -47,9 +47,9 @@ def _later(record: JobRecord) -> tuple[Done, ...]:
     return tuple(done)
 
 
-def wishes_of(train: TrainSpec) -> Wishes:
+def wishes_of(train: TrainSpec) -> ExchangeSettings:
     """How the peers are to exchange."""
-    return Wishes(
+    return ExchangeSettings(
         bits=COMPRESSIONS[train.compression],
         density=train.density,
         warm_up_rounds=train.warm_up_rounds,

@@ -13,12 +13,12 @@ from functools import partial
 from axonp2p.client.events.events import FileDamaged, RoundFinished, RoundsLost, StateDamaged, StateFound
 from axonp2p.client.storage.account import JobAccount
 from axonp2p.client.storage.checkpoints import Checkpoint, Checkpoints
-from axonp2p.client.storage.job_record import AheadRound, Receipts
+from axonp2p.client.storage.job_record import AheadRound, NumberedReceipts
 from axonp2p.client.storage.metrics_file import row_of
 from axonp2p.files import DAMAGED
 
 
-class Books:
+class RoundCommits:
     """One job's."""
 
     def __init__(self, account: JobAccount, checkpoints: Checkpoints) -> None:
@@ -31,7 +31,7 @@ class Books:
         self.account.change(ahead=ahead)
 
     def book(
-        self, round: int, state: bytes | None, credits: dict[str, float], receipts: Sequence[Receipts] = ()
+        self, round: int, state: bytes | None, credits: dict[str, float], receipts: Sequence[NumberedReceipts] = ()
     ) -> None:
         """The round enters the books, if it is not there yet; its state is on the disk, or none is kept of it."""
         account = self.account
@@ -65,7 +65,7 @@ class Books:
 
     # --- going on ---
 
-    def open(self, pay: Callable[[AheadRound], Sequence[Receipts]]) -> Checkpoint | None:
+    def open(self, pay: Callable[[AheadRound], Sequence[NumberedReceipts]]) -> Checkpoint | None:
         """Make the books whole after whatever ended the last life of the job; the newest good state on this disk.
 
         A round may enter them now: `pay` writes its receipts, and gives back all that are to be kept then. Blocks for

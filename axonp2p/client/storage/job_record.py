@@ -39,7 +39,7 @@ class PeerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Why it stands still now; empty while it works."""
 
 
-class Receipts(msgspec.Struct, frozen=True, kw_only=True):
+class NumberedReceipts(msgspec.Struct, frozen=True, kw_only=True):
     """The receipts of one peer under one reservation."""
 
     reservation: str
@@ -104,7 +104,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The name of the state after the last round in the books."""
     ahead: AheadRound | None = None
     """Accepted, but not in the books."""
-    receipts: list[Receipts] = []
+    receipts: list[NumberedReceipts] = []
     lives: Count = 0
     """How many coordinators it had."""
     last: RoundFinished | None = None

@@ -34,7 +34,7 @@ _BUSY_S = 10.0
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownKey:
     """What is known of one key."""
 
     peer: PeerId
@@ -63,9 +63,9 @@ class Known:
         return f"{self.passed} passed" if self.passed >= PROBATION else f"{self.passed} of {PROBATION}"
 
 
-def known_of(peer: PeerId, book: Mapping[PeerId, Known]) -> Known:
+def known_of(peer: PeerId, book: Mapping[PeerId, KnownKey]) -> KnownKey:
     """What a look at the book (`TrustBook.all`) says of a key: of most, that it is new."""
-    return book.get(peer, Known(peer))
+    return book.get(peer, KnownKey(peer))
 
 
 class TrustBook:
@@ -74,7 +74,7 @@ class TrustBook:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def all(self) -> dict[PeerId, Known]:
+    def all(self) -> dict[PeerId, KnownKey]:
         """Every key that was ever checked."""
         with self._opened() as database:
             rows = database.execute("SELECT peer, passed, checks, convicted_at, job, why FROM keys").fetchall()
@@ -141,10 +141,10 @@ class TrustBook:
             ) from error
 
 
-def _known(row: tuple[object, ...]) -> Known:
+def _known(row: tuple[object, ...]) -> KnownKey:
     """SQLite keeps what a disk has made of a row, of whatever kind that is now."""
     try:
-        return msgspec.convert(dict(zip(Known.__dataclass_fields__, row, strict=True)), Known)
+        return msgspec.convert(dict(zip(KnownKey.__dataclass_fields__, row, strict=True)), KnownKey)
     except msgspec.ValidationError as error:
         damaged = sqlite3.DatabaseError(f"a row is damaged: {error}")
         damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT

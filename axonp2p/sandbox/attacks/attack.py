@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 
-class Target(msgspec.Struct, frozen=True):
+class AttackTarget(msgspec.Struct, frozen=True):
     """What an attacker who knows this machine well would aim at. All of it lies outside of the sandbox."""
 
     pid: int
@@ -34,7 +34,7 @@ class Target(msgspec.Struct, frozen=True):
     """Names of environment variables that only the process outside has."""
 
 
-class Held(Exception):
+class AttackHeld(Exception):
     """The attack was stopped by something that is no error of the operating system; says by what."""
 
 
@@ -42,16 +42,16 @@ class Held(Exception):
 class Attack:
     """One way to try the wall.
 
-    `how` gives back what it got hold of; `OSError` and `Held` say that nothing was to be had.
+    `how` gives back what it got hold of; `OSError` and `AttackHeld` say that nothing was to be had.
     """
 
     name: str
     tries: str
     """What it tries, for people: "tries to read the passwords of this machine"."""
-    how: Callable[[Target], str]
+    how: Callable[[AttackTarget], str]
 
 
-def attack(how: Callable[[Target], str]) -> Attack:
+def attack(how: Callable[[AttackTarget], str]) -> Attack:
     """Make a function an attack; its name and its docstring are those of the attack."""
     return Attack(how.__name__.replace("_", "-"), (how.__doc__ or "").strip(), how)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 
-from axonp2p.sandbox.attacks.attack import Attack, Target
+from axonp2p.sandbox.attacks.attack import Attack, AttackTarget
 from axonp2p.sandbox.attacks.kernel import REFUSALS, ask
 
 _NEW_USER, _NEW_MOUNTS, _NEW_NETWORK, _NEW_PIDS = 0x10000000, 0x20000, 0x40000000, 0x20000000
@@ -22,7 +22,7 @@ _HIGH = 0xDEAD << 32
 def _asks(
     attack: str, tries: str, call: str, *arguments: int | bytes | None, refusals: tuple[int, ...] = REFUSALS
 ) -> Attack:
-    def how(target: Target) -> str:
+    def how(target: AttackTarget) -> str:
         return ask(call, *arguments, refusals=refusals)
 
     return Attack(attack, f"tries to {tries}", how)

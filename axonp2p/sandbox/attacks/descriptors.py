@@ -11,7 +11,7 @@ import socket
 import struct
 import sys
 
-from axonp2p.sandbox.attacks.attack import Held, Target, attack
+from axonp2p.sandbox.attacks.attack import AttackHeld, AttackTarget, attack
 
 _SEEN = 4096
 
@@ -25,7 +25,7 @@ _SO_PEERPIDFD = 77
 
 
 @attack
-def inherited_descriptors(target: Target) -> str:
+def inherited_descriptors(target: AttackTarget) -> str:
     """tries to find files that the daemon had open"""
     found = []
     for number in set(range(_SEEN)) - {0, 1, 2, _channel(), *OPENED}:
@@ -36,7 +36,7 @@ def inherited_descriptors(target: Target) -> str:
         found.append(number)
     if found:
         return f"found {found[:8]}"
-    raise Held("only the channel is open")
+    raise AttackHeld("only the channel is open")
 
 
 OPENED: list[int] = []
@@ -44,41 +44,41 @@ OPENED: list[int] = []
 
 
 @attack
-def descriptor_folder(target: Target) -> str:
+def descriptor_folder(target: AttackTarget) -> str:
     """tries to open the daemon's files once more through /dev/fd and /proc/self/fd"""
     for folder in ("/dev/fd", "/proc/self/fd"):
         if os.path.exists(folder):
             return f"saw {os.listdir(folder)}"
-    raise Held("there is no such folder")
+    raise AttackHeld("there is no such folder")
 
 
 @attack
-def standard_input(target: Target) -> str:
+def standard_input(target: AttackTarget) -> str:
     """tries to read what is typed to the daemon"""
     if not os.isatty(0) and not (select.select([0], [], [], 0)[0] and os.read(0, 1)):
-        raise Held("there is nothing to read")
+        raise AttackHeld("there is nothing to read")
     return "reads it"
 
 
 @attack
-def log_read_back(target: Target) -> str:
+def log_read_back(target: AttackTarget) -> str:
     """tries to read the daemon's log through the pipe it writes to"""
     return f"read {os.read(1, 64)!r}"
 
 
 @attack
-def daemon_behind_the_channel(target: Target) -> str:
+def daemon_behind_the_channel(target: AttackTarget) -> str:
     """tries to learn from the channel who the daemon is"""
     with socket.socket(fileno=os.dup(_channel())) as channel:
         told = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     pid, _, _ = struct.unpack("3i", told)
     if pid:
         return f"learned that its number is {pid}"
-    raise Held("the kernel does not say")
+    raise AttackHeld("the kernel does not say")
 
 
 @attack
-def handle_from_the_channel(target: Target) -> str:
+def handle_from_the_channel(target: AttackTarget) -> str:
     """tries to get hold of the daemon through the channel, and to signal it"""
     with socket.socket(fileno=os.dup(_channel())) as channel:
         handle = channel.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
@@ -87,14 +87,14 @@ def handle_from_the_channel(target: Target) -> str:
 
 
 @attack
-def signals_by_descriptor(target: Target) -> str:
+def signals_by_descriptor(target: AttackTarget) -> str:
     """tries to make the kernel signal the daemon whenever the channel is used"""
     fcntl.fcntl(_channel(), fcntl.F_SETOWN, target.pid)
     return "made the daemon the owner of the channel's signals"
 
 
 @attack
-def smuggled_descriptors(target: Target) -> str:
+def smuggled_descriptors(target: AttackTarget) -> str:
     """tries to keep files alive by sending their descriptors to itself without end"""
     one, other = socket.socketpair()
     with one, other:
@@ -106,7 +106,7 @@ def smuggled_descriptors(target: Target) -> str:
                 one.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)])
                 sent += len(passed)
         except BlockingIOError as full:
-            raise Held(f"the kernel took {sent} of them and no more") from full
+            raise AttackHeld(f"the kernel took {sent} of them and no more") from full
         except OSError as error:
-            raise Held(f"the kernel took {sent} of them and no more: {error.strerror}") from error
+            raise AttackHeld(f"the kernel took {sent} of them and no more: {error.strerror}") from error
     return f"sent {sent} of them"

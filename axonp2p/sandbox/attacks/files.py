@@ -7,7 +7,7 @@ import stat
 import sys
 from pathlib import Path
 
-from axonp2p.sandbox.attacks.attack import Held, Target, attack
+from axonp2p.sandbox.attacks.attack import AttackHeld, AttackTarget, attack
 
 _SCRATCH = Path("/tmp")  # noqa: S108
 
@@ -24,38 +24,38 @@ def _write(path: str | Path) -> str:
 
 
 @attack
-def home_folder(target: Target) -> str:
+def home_folder(target: AttackTarget) -> str:
     """tries to look into the home folder of the person"""
     return f"saw {len(os.listdir(target.home))} names in {target.home}"
 
 
 @attack
-def password_file(target: Target) -> str:
+def password_file(target: AttackTarget) -> str:
     """tries to read the passwords of this machine in /etc/shadow"""
     return _read("/etc/shadow")
 
 
 @attack
-def secret_file(target: Target) -> str:
+def secret_file(target: AttackTarget) -> str:
     """tries to read a file of the daemon, such as its key, by its path"""
     return _read(target.secret)
 
 
 @attack
-def other_job(target: Target) -> str:
+def other_job(target: AttackTarget) -> str:
     """tries to look into the folder of another job"""
     return f"saw {os.listdir(target.neighbour)}"
 
 
 @attack
-def out_of_the_job_folder(target: Target) -> str:
+def out_of_the_job_folder(target: AttackTarget) -> str:
     """tries to climb out of its own folder with /job/../.."""
     name = os.path.basename(target.neighbour)
     return f"saw {os.listdir(f'/job/../{name}')}"
 
 
 @attack
-def link_to_the_outside(target: Target) -> str:
+def link_to_the_outside(target: AttackTarget) -> str:
     """tries to read a file outside through a symbolic link of its own"""
     link = _SCRATCH / "link-out"
     link.symlink_to(target.secret)
@@ -66,20 +66,20 @@ def link_to_the_outside(target: Target) -> str:
 
 
 @attack
-def hard_link(target: Target) -> str:
+def hard_link(target: AttackTarget) -> str:
     """tries to give a file of the system a second name in its own folder"""
     os.link(sys.executable, _SCRATCH / "hard-link")
     return f"linked {sys.executable}"
 
 
 @attack
-def job_folder(target: Target) -> str:
+def job_folder(target: AttackTarget) -> str:
     """tries to change its own job's files, which later jobs may share"""
     return _write("/job/left-behind")
 
 
 @attack
-def link_into_the_job_folder(target: Target) -> str:
+def link_into_the_job_folder(target: AttackTarget) -> str:
     """tries to write into its job's folder through a symbolic link"""
     link = _SCRATCH / "link-job"
     link.symlink_to("/job/left-behind")
@@ -90,13 +90,13 @@ def link_into_the_job_folder(target: Target) -> str:
 
 
 @attack
-def axon_itself(target: Target) -> str:
+def axon_itself(target: AttackTarget) -> str:
     """tries to change Axon's own code"""
     return _write("/axon/axonp2p/sandbox/inside.py")
 
 
 @attack
-def packages(target: Target) -> str:
+def packages(target: AttackTarget) -> str:
     """tries to put a module among the installed packages"""
     folders = [path for path in sys.path if path.startswith(("/packages", "/usr", "/python"))]
     refused: OSError | None = None
@@ -105,11 +105,11 @@ def packages(target: Target) -> str:
             return _write(f"{folder}/left_behind.py")
         except OSError as error:
             refused = error
-    raise refused or Held("there are no packages")
+    raise refused or AttackHeld("there are no packages")
 
 
 @attack
-def compiled_module(target: Target) -> str:
+def compiled_module(target: AttackTarget) -> str:
     """tries to replace the compiled form of a module that the daemon loads too"""
     cached = attack.__code__.co_filename
     folder = os.path.dirname(cached) + "/__pycache__"
@@ -118,32 +118,32 @@ def compiled_module(target: Target) -> str:
 
 
 @attack
-def loader_cache(target: Target) -> str:
+def loader_cache(target: AttackTarget) -> str:
     """tries to change where programs find their libraries"""
     return _write("/etc/ld.so.cache")
 
 
 @attack
-def user_list(target: Target) -> str:
+def user_list(target: AttackTarget) -> str:
     """tries to change the list of users"""
     return _write("/etc/passwd")
 
 
 @attack
-def root_folder(target: Target) -> str:
+def root_folder(target: AttackTarget) -> str:
     """tries to make a folder beside the others in the root, whose size nobody limits"""
     os.mkdir("/left-behind")
     return "made /left-behind"
 
 
 @attack
-def device_folder(target: Target) -> str:
+def device_folder(target: AttackTarget) -> str:
     """tries to fill /dev, which is memory"""
     return _write("/dev/left-behind")
 
 
 @attack
-def owner_of_a_file(target: Target) -> str:
+def owner_of_a_file(target: AttackTarget) -> str:
     """tries to take a library over, or to change its rights"""
     try:
         os.chmod(os.__file__, 0o777)  # noqa: S103
@@ -153,14 +153,14 @@ def owner_of_a_file(target: Target) -> str:
 
 
 @attack
-def times_of_a_file(target: Target) -> str:
+def times_of_a_file(target: AttackTarget) -> str:
     """tries to change the times of a library, so that caches are made anew"""
     os.utime(os.__file__)
     return f"changed the times of {os.__file__}"
 
 
 @attack
-def reading_turned_to_writing(target: Target) -> str:
+def reading_turned_to_writing(target: AttackTarget) -> str:
     """tries to shorten a file that was opened for reading"""
     descriptor = os.open("/job", os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -171,14 +171,14 @@ def reading_turned_to_writing(target: Target) -> str:
 
 
 @attack
-def device_node(target: Target) -> str:
+def device_node(target: AttackTarget) -> str:
     """tries to make a device of its own that is the machine's memory"""
     os.mknod(_SCRATCH / "mem", stat.S_IFCHR | 0o666, os.makedev(1, 1))
     return "made a device"
 
 
 @attack
-def disk_node(target: Target) -> str:
+def disk_node(target: AttackTarget) -> str:
     """tries to make a device of its own that is the machine's disk"""
     for major in (8, 254, 259):
         os.mknod(_SCRATCH / f"disk{major}", stat.S_IFBLK | 0o666, os.makedev(major, 0))
@@ -186,7 +186,7 @@ def disk_node(target: Target) -> str:
 
 
 @attack
-def devices(target: Target) -> str:
+def devices(target: AttackTarget) -> str:
     """tries to open the machine's memory, its log, its disks and its terminals"""
     names = "mem kmem port kmsg vda sda nvme0n1 tty console ptmx fuse kvm net/tun loop-control uinput nvidia0".split()  # noqa: SIM905
     refused: OSError | None = None
@@ -197,29 +197,29 @@ def devices(target: Target) -> str:
             refused = error
         else:
             return f"opened /dev/{name}"
-    raise refused or Held("there are none")
+    raise refused or AttackHeld("there are none")
 
 
 @attack
-def own_setuid_program(target: Target) -> str:
+def own_setuid_program(target: AttackTarget) -> str:
     """tries to leave a program behind that gives its owner's rights to who runs it"""
     program = _SCRATCH / "setuid"
     program.write_bytes(b"#!/bin/sh\n")
     program.chmod(0o4755)
     if os.statvfs(program).f_flag & os.ST_NOSUID:
-        raise Held("such rights mean nothing in /tmp")
+        raise AttackHeld("such rights mean nothing in /tmp")
     return "made a setuid program"
 
 
 @attack
-def setuid_programs(target: Target) -> str:
+def setuid_programs(target: AttackTarget) -> str:
     """tries to become root with su, sudo, mount and their kind"""
     folders = ["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin"]
     found = [f"{folder}/{name}" for folder in folders for name in _RISERS if os.path.exists(f"{folder}/{name}")]
     found += [path for path in _setuid_helpers() if not os.statvfs(path).f_flag & os.ST_NOSUID]
     if found:
         return f"found {', '.join(found[:4])}"
-    raise Held("no such program is here, or its rights mean nothing")
+    raise AttackHeld("no such program is here, or its rights mean nothing")
 
 
 _RISERS = ("su", "sudo", "mount", "umount", "passwd", "newgrp", "pkexec", "fusermount3", "newuidmap", "doas", "bwrap")

@@ -12,7 +12,7 @@ from types import ModuleType
 import msgspec
 
 from axonp2p.sandbox.attacks import calls, descriptors, files, machine, machine_code, network, processes
-from axonp2p.sandbox.attacks.attack import Attack, Held, Target, Tried
+from axonp2p.sandbox.attacks.attack import Attack, AttackHeld, AttackTarget, Tried
 from axonp2p.sandbox.inside import Inside, apply_limits
 from axonp2p.sandbox.messages import Control, Start, Started
 
@@ -47,11 +47,11 @@ def main() -> None:
     apply_limits(start)
     channel.send(Started())
     channel.receive()
-    target = msgspec.json.decode(Path("/job", TARGET).read_bytes(), type=Target)
+    target = msgspec.json.decode(Path("/job", TARGET).read_bytes(), type=AttackTarget)
     channel.send(Control(), msgspec.json.encode([attempt(attack, target) for attack in ATTACKS]))
 
 
-def attempt(attack: Attack, target: Target) -> Tried:
+def attempt(attack: Attack, target: AttackTarget) -> Tried:
     """Try it in a child, which a filter may end, and which takes with it what it changed of itself."""
     hear, tell = os.pipe()
     descriptors.OPENED[:] = [hear, tell]
@@ -81,12 +81,12 @@ def _without_a_word(code: int) -> str:
     return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 
-def _go(attack: Attack, target: Target) -> Tried:
+def _go(attack: Attack, target: AttackTarget) -> Tried:
     try:
         held, said = False, attack.how(target)
     except OSError as error:
         held, said = True, error.strerror or str(error)
-    except Held as reason:
+    except AttackHeld as reason:
         held, said = True, str(reason)
     except Exception as mistake:  # the edge of an attempt: an attack that fails by itself proves nothing
         held, said = False, f"could not be tried: {mistake!r}"

@@ -7,7 +7,7 @@ import errno
 import os
 import platform
 
-from axonp2p.sandbox.attacks.attack import Held
+from axonp2p.sandbox.attacks.attack import AttackHeld
 
 # (on x86_64, on aarch64 and all newer machines); None where there is no such call.
 NUMBERS: dict[str, tuple[int, int | None]] = {
@@ -87,14 +87,14 @@ _libc.syscall.restype = ctypes.c_long
 
 
 def ask(name: str, *arguments: int | bytes | None, refusals: tuple[int, ...] = REFUSALS) -> str:
-    """Make that system call; at most 6 arguments. Raises `OSError` when it was refused and `Held` where there is none.
+    """Make that system call; at most 6 arguments. Raises `OSError` when it was refused, `AttackHeld` without it.
 
     Numbers are passed with all their 64 bits. An error that is no refusal counts as reached: it is told, not raised.
     """
     x86, others = NUMBERS[name]
     number = x86 if platform.machine() == "x86_64" else others
     if number is None:
-        raise Held(f"{platform.machine()} has no such call")
+        raise AttackHeld(f"{platform.machine()} has no such call")
     answer = syscall(number, *arguments)
     if answer >= 0:
         return f"{name} was allowed"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from axonp2p.sandbox.attacks.attack import Held, Target, attack
+from axonp2p.sandbox.attacks.attack import AttackHeld, AttackTarget, attack
 
 
 def _read(path: str) -> str:
@@ -18,90 +18,90 @@ def _write(path: str) -> str:
 
 
 @attack
-def variables_of_the_daemon(target: Target) -> str:
+def variables_of_the_daemon(target: AttackTarget) -> str:
     """tries to read the environment variables of the daemon in its own"""
     found = sorted(set(target.variables) & set(os.environ))
     if found:
         return f"saw {', '.join(found)}"
-    raise Held("none of them is here")
+    raise AttackHeld("none of them is here")
 
 
 @attack
-def environment_of_the_first(target: Target) -> str:
+def environment_of_the_first(target: AttackTarget) -> str:
     """tries to read the environment variables of the first process"""
     return _read("/proc/1/environ")
 
 
 @attack
-def root_of_the_first(target: Target) -> str:
+def root_of_the_first(target: AttackTarget) -> str:
     """tries to look through /proc/1/root at the whole machine"""
     return f"saw {os.listdir('/proc/1/root')}"
 
 
 @attack
-def memory_of_the_daemon(target: Target) -> str:
+def memory_of_the_daemon(target: AttackTarget) -> str:
     """tries to open the daemon's memory in /proc"""
     return _read(f"/proc/{target.pid}/mem")
 
 
 @attack
-def mount_table(target: Target) -> str:
+def mount_table(target: AttackTarget) -> str:
     """tries to read in the mount table where its folders lie outside"""
     for path in ("/proc/self/mountinfo", "/proc/mounts", "/etc/mtab"):
         if os.path.exists(path):
             return _read(path)
-    raise Held("there is no such table here")
+    raise AttackHeld("there is no such table here")
 
 
 @attack
-def list_of_processes(target: Target) -> str:
+def list_of_processes(target: AttackTarget) -> str:
     """tries to list the programs that run on this machine"""
     found = [name for name in os.listdir("/proc") if name.isdigit() or name == "self"]
     if found:
         return f"saw {len(found)} of them"
-    raise Held("none is to be seen")
+    raise AttackHeld("none is to be seen")
 
 
 @attack
-def core_pattern(target: Target) -> str:
+def core_pattern(target: AttackTarget) -> str:
     """tries to name the program that the kernel runs, as root, when another crashes"""
     return _write("/proc/sys/kernel/core_pattern")
 
 
 @attack
-def sysrq(target: Target) -> str:
+def sysrq(target: AttackTarget) -> str:
     """tries to restart the machine through /proc/sysrq-trigger"""
     return _write("/proc/sysrq-trigger")
 
 
 @attack
-def kernel_memory(target: Target) -> str:
+def kernel_memory(target: AttackTarget) -> str:
     """tries to read the kernel's memory and the addresses in it"""
     return _read("/proc/kallsyms" if os.path.exists("/proc/kallsyms") else "/proc/kcore")
 
 
 @attack
-def devices_of_the_kernel(target: Target) -> str:
+def devices_of_the_kernel(target: AttackTarget) -> str:
     """tries to look into /sys, where disks, cards and serial numbers are listed"""
     return f"saw {os.listdir('/sys')}"
 
 
 @attack
-def control_groups(target: Target) -> str:
+def control_groups(target: AttackTarget) -> str:
     """tries to lift its own limits in the control groups"""
     return f"saw {os.listdir('/sys/fs/cgroup')}"
 
 
 @attack
-def name_of_the_machine(target: Target) -> str:
+def name_of_the_machine(target: AttackTarget) -> str:
     """tries to learn the name of this machine"""
     if target.hostname in (os.uname().nodename, *_lines("/etc/hostname"), *_lines("/etc/hosts")):
         return f"learned {target.hostname}"
-    raise Held(f"it is called {os.uname().nodename} in here")
+    raise AttackHeld(f"it is called {os.uname().nodename} in here")
 
 
 @attack
-def number_of_the_machine(target: Target) -> str:
+def number_of_the_machine(target: AttackTarget) -> str:
     """tries to read the number by which programs know this machine again"""
     return _read("/etc/machine-id")
 

@@ -7,7 +7,7 @@ import mmap
 import os
 import platform
 
-from axonp2p.sandbox.attacks.attack import Held, Target, attack
+from axonp2p.sandbox.attacks.attack import AttackHeld, AttackTarget, attack
 from axonp2p.sandbox.attacks.kernel import NUMBERS, REFUSALS, syscall
 
 _X32 = 0x40000000
@@ -15,16 +15,16 @@ _I386_GETPID, _I386_MOUNT = 20, 21
 
 
 @attack
-def call_32_bits(target: Target) -> str:
+def call_32_bits(target: AttackTarget) -> str:
     """tries to reach the kernel as a 32-bit program does (int 0x80)"""
     answer = _int_0x80(_I386_GETPID)
     if answer != os.getpid():
-        raise Held(f"the kernel answered {answer}")
+        raise AttackHeld(f"the kernel answered {answer}")
     return "was told its number by a 32-bit call"
 
 
 @attack
-def mount_32_bits(target: Target) -> str:
+def mount_32_bits(target: AttackTarget) -> str:
     """tries to mount by a 32-bit call, whose number is another one"""
     answer = _int_0x80(_I386_MOUNT)
     if -answer in REFUSALS:
@@ -33,10 +33,10 @@ def mount_32_bits(target: Target) -> str:
 
 
 @attack
-def call_x32(target: Target) -> str:
+def call_x32(target: AttackTarget) -> str:
     """tries to reach the kernel by numbers of the x32 kind"""
     if platform.machine() != "x86_64":
-        raise Held(f"{platform.machine()} has no such calls")
+        raise AttackHeld(f"{platform.machine()} has no such calls")
     answer = syscall(_X32 | 39)
     if answer == os.getpid():
         return "was told its number by an x32 call"
@@ -44,10 +44,10 @@ def call_x32(target: Target) -> str:
 
 
 @attack
-def trace_x32(target: Target) -> str:
+def trace_x32(target: AttackTarget) -> str:
     """tries to trace a process by the number that ptrace has in x32"""
     if platform.machine() != "x86_64":
-        raise Held(f"{platform.machine()} has no such calls")
+        raise AttackHeld(f"{platform.machine()} has no such calls")
     answer = syscall(_X32 | 521, 0, 0, None, None)
     if -answer in REFUSALS:
         raise OSError(-answer, os.strerror(-answer))
@@ -55,10 +55,10 @@ def trace_x32(target: Target) -> str:
 
 
 @attack
-def number_with_high_bits(target: Target) -> str:
+def number_with_high_bits(target: AttackTarget) -> str:
     """tries to fool a filter with bits above a call's number"""
     if platform.machine() != "x86_64":
-        raise Held("other machines ignore them")
+        raise AttackHeld("other machines ignore them")
     answer = syscall((1 << 32) | NUMBERS["unshare"][0], 0x10000000)
     if answer >= 0:
         return "made a user namespace"
@@ -68,7 +68,7 @@ def number_with_high_bits(target: Target) -> str:
 def _int_0x80(number: int) -> int:
     """What a 32-bit call without arguments that mean anything answers. Ends this process where there are none."""
     if platform.machine() != "x86_64":
-        raise Held(f"{platform.machine()} has no such calls")
+        raise AttackHeld(f"{platform.machine()} has no such calls")
     # push rbx; xor ebx, ebx; xor ecx, ecx; xor edx, edx; mov eax, NUMBER; int 0x80; pop rbx; ret
     code = b"\x53\x31\xdb\x31\xc9\x31\xd2\xb8" + number.to_bytes(4, "little") + b"\xcd\x80\x5b\xc3"
     kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS

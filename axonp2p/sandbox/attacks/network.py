@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
-from axonp2p.sandbox.attacks.attack import Held, Target, attack
+from axonp2p.sandbox.attacks.attack import AttackHeld, AttackTarget, attack
 
 _WAIT_S = 1.0
 
@@ -31,31 +31,31 @@ def _ask(family: int, address: tuple[str, int]) -> str:
 
 
 @attack
-def loopback(target: Target) -> str:
+def loopback(target: AttackTarget) -> str:
     """tries to connect to a program of this machine over loopback"""
     return _connect(socket.AF_INET, ("127.0.0.1", target.tcp_port))
 
 
 @attack
-def loopback_datagrams(target: Target) -> str:
+def loopback_datagrams(target: AttackTarget) -> str:
     """tries to talk to a program of this machine over UDP"""
     return _ask(socket.AF_INET, ("127.0.0.1", target.udp_port))
 
 
 @attack
-def loopback_six(target: Target) -> str:
+def loopback_six(target: AttackTarget) -> str:
     """tries to connect to this machine over IPv6"""
     return _connect(socket.AF_INET6, ("::ffff:127.0.0.1", target.tcp_port))
 
 
 @attack
-def internet(target: Target) -> str:
+def internet(target: AttackTarget) -> str:
     """tries to connect to a machine in the internet"""
     return _connect(socket.AF_INET, ("192.0.2.1", 443))
 
 
 @attack
-def home_network(target: Target) -> str:
+def home_network(target: AttackTarget) -> str:
     """tries to reach the router and the machines at home"""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as caller:
         caller.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
@@ -64,66 +64,66 @@ def home_network(target: Target) -> str:
 
 
 @attack
-def names(target: Target) -> str:
+def names(target: AttackTarget) -> str:
     """tries to look a name up in the DNS"""
     return f"found {socket.getaddrinfo('example.org', 443)[0][4]}"
 
 
 @attack
-def listening(target: Target) -> str:
+def listening(target: AttackTarget) -> str:
     """tries to listen for callers from outside"""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.bind(("0.0.0.0", 0))  # noqa: S104
         listener.listen()
         if len(socket.if_nameindex()) <= 1:
-            raise Held("it listens where nobody can call: there is no network here")
+            raise AttackHeld("it listens where nobody can call: there is no network here")
     return "listens"
 
 
 @attack
-def raw_packets(target: Target) -> str:
+def raw_packets(target: AttackTarget) -> str:
     """tries to send packets that it made up itself"""
     return _open(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
 
 
 @attack
-def overheard_packets(target: Target) -> str:
+def overheard_packets(target: AttackTarget) -> str:
     """tries to overhear what other machines say to each other"""
     return _open(socket.AF_PACKET, socket.SOCK_RAW, 0x0300)
 
 
 @attack
-def network_settings(target: Target) -> str:
+def network_settings(target: AttackTarget) -> str:
     """tries to talk to the kernel about network cards and routes (netlink)"""
     return _open(socket.AF_NETLINK, socket.SOCK_RAW, 0)
 
 
 @attack
-def device_events(target: Target) -> str:
+def device_events(target: AttackTarget) -> str:
     """tries to hear which devices are plugged in (netlink)"""
     return _open(socket.AF_NETLINK, socket.SOCK_DGRAM, 15)
 
 
 @attack
-def audit_messages(target: Target) -> str:
+def audit_messages(target: AttackTarget) -> str:
     """tries to write into the machine's audit log (netlink)"""
     return _open(socket.AF_NETLINK, socket.SOCK_RAW, 9)
 
 
 @attack
-def virtual_machine_sockets(target: Target) -> str:
+def virtual_machine_sockets(target: AttackTarget) -> str:
     """tries to call the machine below a virtual one (vsock)"""
     return _open(socket.AF_VSOCK, socket.SOCK_STREAM)
 
 
 @attack
-def kernel_ciphers(target: Target) -> str:
+def kernel_ciphers(target: AttackTarget) -> str:
     """tries to use the kernel's own ciphers, a part of it with many past mistakes"""
     return _open(socket.AF_ALG, socket.SOCK_SEQPACKET)
 
 
 @attack
-def rare_protocols(target: Target) -> str:
+def rare_protocols(target: AttackTarget) -> str:
     """tries to make the kernel load code for protocols that hardly anyone uses"""
     refused: OSError | None = None
     # AX.25, X.25, DECnet, ATM, RDS, CAN, TIPC, Bluetooth, NFC, XDP
@@ -133,23 +133,23 @@ def rare_protocols(target: Target) -> str:
                 return f"{_open(family, kind)}: family {family}"
             except OSError as error:
                 refused = error
-    raise refused or Held("there are none")
+    raise refused or AttackHeld("there are none")
 
 
 @attack
-def abstract_socket(target: Target) -> str:
+def abstract_socket(target: AttackTarget) -> str:
     """tries to connect to a program of this machine over a Unix socket without a file"""
     return _connect(socket.AF_UNIX, f"\0{target.abstract}")
 
 
 @attack
-def unix_socket(target: Target) -> str:
+def unix_socket(target: AttackTarget) -> str:
     """tries to connect to a program of this machine over a Unix socket in a folder"""
     return _connect(socket.AF_UNIX, target.socket)
 
 
 @attack
-def well_known_sockets(target: Target) -> str:
+def well_known_sockets(target: AttackTarget) -> str:
     """tries to talk to the system's own services: the bus, Docker, the display"""
     refused: OSError | None = None
     for path in (
@@ -164,4 +164,4 @@ def well_known_sockets(target: Target) -> str:
             return _connect(socket.AF_UNIX, path)
         except OSError as error:
             refused = error
-    raise refused or Held("there are none")
+    raise refused or AttackHeld("there are none")

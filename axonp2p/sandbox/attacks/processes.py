@@ -8,7 +8,7 @@ import resource
 import signal
 import struct
 
-from axonp2p.sandbox.attacks.attack import Held, Target, attack
+from axonp2p.sandbox.attacks.attack import AttackHeld, AttackTarget, attack
 from axonp2p.sandbox.attacks.kernel import ask
 from axonp2p.sandbox.walls.command_line import NOBODY
 from axonp2p.sandbox.walls.nobodys import FIRST_USER, RANGE
@@ -17,89 +17,89 @@ _CAPBSET_READ, _GET_NO_NEW_PRIVILEGES = 23, 39
 
 
 @attack
-def signal_to_the_daemon(target: Target) -> str:
+def signal_to_the_daemon(target: AttackTarget) -> str:
     """tries to signal the daemon by its number"""
     os.kill(target.pid, 0)
     return "could have signalled it"
 
 
 @attack
-def signal_to_the_group(target: Target) -> str:
+def signal_to_the_group(target: AttackTarget) -> str:
     """tries to signal the daemon and all that it started, as a group"""
     os.killpg(target.group, 0)
     return "could have signalled it"
 
 
 @attack
-def session_of_the_daemon(target: Target) -> str:
+def session_of_the_daemon(target: AttackTarget) -> str:
     """tries to share the daemon's session, and with it the terminal"""
     # The kernel calls a leader by 0 who is not to be seen from here.
     if os.getsid(0) == 0 or os.getpgid(0) == 0:
         return "is in a session or a group from outside"
-    raise Held("its session is its own")
+    raise AttackHeld("its session is its own")
 
 
 @attack
-def terminal(target: Target) -> str:
+def terminal(target: AttackTarget) -> str:
     """tries to open the terminal from which the daemon was started"""
     os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     return "opened it"
 
 
 @attack
-def handle_of_the_daemon(target: Target) -> str:
+def handle_of_the_daemon(target: AttackTarget) -> str:
     """tries to get hold of the daemon by its number, for its open files"""
     os.close(os.pidfd_open(target.pid))
     return "holds it"
 
 
 @attack
-def priority_of_the_daemon(target: Target) -> str:
+def priority_of_the_daemon(target: AttackTarget) -> str:
     """tries to slow the daemon down"""
     os.setpriority(os.PRIO_PROCESS, target.pid, 19)
     return "changed its priority"
 
 
 @attack
-def cores_of_the_daemon(target: Target) -> str:
+def cores_of_the_daemon(target: AttackTarget) -> str:
     """tries to push the daemon to one core"""
     os.sched_setaffinity(target.pid, {0})
     return "changed its cores"
 
 
 @attack
-def limits_of_the_daemon(target: Target) -> str:
+def limits_of_the_daemon(target: AttackTarget) -> str:
     """tries to change what the daemon may use"""
     resource.prlimit(target.pid, resource.RLIMIT_NOFILE)
     return "read its limits"
 
 
 @attack
-def become_root(target: Target) -> str:
+def become_root(target: AttackTarget) -> str:
     """tries to become root"""
     os.setuid(0)
     return f"is user {os.getuid()}"
 
 
 @attack
-def other_groups(target: Target) -> str:
+def other_groups(target: AttackTarget) -> str:
     """tries to join the groups that may read disks and logs"""
     os.setgroups([0, 4, 6])
     return f"is in {os.getgroups()}"
 
 
 @attack
-def user_of_the_daemon(target: Target) -> str:
+def user_of_the_daemon(target: AttackTarget) -> str:
     """tries to run as the user who started it"""
     numbers = {*os.getresuid(), *os.getresgid(), *os.getgroups()}
     # A user namespace shows everybody as nobody; a worker of root's is a user whom nobody is.
     if numbers == {NOBODY} or (len(numbers) == 1 and next(iter(numbers)) & RANGE == FIRST_USER):
-        raise Held("nobody else is the user it is in here")
+        raise AttackHeld("nobody else is the user it is in here")
     return f"is user {os.getuid()} in {os.getgroups()}"
 
 
 @attack
-def user_of_another_worker(target: Target) -> str:
+def user_of_another_worker(target: AttackTarget) -> str:
     """tries to become the user as whom another worker runs, to signal it"""
     other = FIRST_USER + (os.getuid() + 1) % 2**24
     os.setresuid(other, other, other)
@@ -107,14 +107,14 @@ def user_of_another_worker(target: Target) -> str:
 
 
 @attack
-def rights_of_root(target: Target) -> str:
+def rights_of_root(target: AttackTarget) -> str:
     """tries to take back the rights that root has"""
     data = struct.pack("6I", *(0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF) * 2)
     return ask("capset", struct.pack("=Ii", 0x20080522, 0), data)
 
 
 @attack
-def left_rights(target: Target) -> str:
+def left_rights(target: AttackTarget) -> str:
     """tries to find a right that was forgotten"""
     libc = ctypes.CDLL(None)
     left = ctypes.create_string_buffer(24)
@@ -122,11 +122,11 @@ def left_rights(target: Target) -> str:
     bounding = [number for number in range(64) if libc.prctl(_CAPBSET_READ, number, 0, 0, 0) == 1]
     if any(left.raw) or bounding or libc.prctl(_GET_NO_NEW_PRIVILEGES, 0, 0, 0, 0) != 1:
         return f"has rights {left.raw.hex()}, and could have {bounding}"
-    raise Held("it has none, and can be given none")
+    raise AttackHeld("it has none, and can be given none")
 
 
 @attack
-def faster_than_others(target: Target) -> str:
+def faster_than_others(target: AttackTarget) -> str:
     """tries to raise its own priority over that of the person's programs"""
     before = os.getpriority(os.PRIO_PROCESS, 0)
     os.setpriority(os.PRIO_PROCESS, 0, min(before, 0) - 1)
@@ -134,24 +134,24 @@ def faster_than_others(target: Target) -> str:
 
 
 @attack
-def real_time(target: Target) -> str:
+def real_time(target: AttackTarget) -> str:
     """tries to be scheduled before everything else on the machine"""
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     return "is scheduled first"
 
 
 @attack
-def ordinary_scheduling(target: Target) -> str:
+def ordinary_scheduling(target: AttackTarget) -> str:
     """tries to go back from idle to ordinary scheduling, beside the person's programs"""
     if os.sched_getscheduler(0) == os.SCHED_IDLE:
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
         if os.getpriority(os.PRIO_PROCESS, 0) < 19:
             return "is scheduled as they are"
-    raise Held(f"it stays at nice {os.getpriority(os.PRIO_PROCESS, 0)}")
+    raise AttackHeld(f"it stays at nice {os.getpriority(os.PRIO_PROCESS, 0)}")
 
 
 @attack
-def higher_limits(target: Target) -> str:
+def higher_limits(target: AttackTarget) -> str:
     """tries to raise the limits that were laid on it"""
     for name in ("DATA", "NOFILE", "FSIZE", "CORE", "MEMLOCK", "NPROC", "CPU", "MSGQUEUE", "SIGPENDING", "RTPRIO"):
         what = getattr(resource, f"RLIMIT_{name}", None)
@@ -165,11 +165,11 @@ def higher_limits(target: Target) -> str:
         except (OSError, ValueError):
             continue
         return f"raised {name}"
-    raise Held("none can be raised")
+    raise AttackHeld("none can be raised")
 
 
 @attack
-def laid_limits(target: Target) -> str:
+def laid_limits(target: AttackTarget) -> str:
     """tries to find a limit that was forgotten"""
     needed = ("DATA", "NOFILE", "FSIZE", "CORE", "MEMLOCK", "SIGPENDING")
     open_ended = [
@@ -177,11 +177,11 @@ def laid_limits(target: Target) -> str:
     ]
     if open_ended:
         return f"found no limit for {', '.join(open_ended)}"
-    raise Held("each has its limit")
+    raise AttackHeld("each has its limit")
 
 
 @attack
-def core_dump(target: Target) -> str:
+def core_dump(target: AttackTarget) -> str:
     """tries to fill the disk, and to run a program outside, by crashing with all its memory"""
     child = os.fork()
     if child == 0:
@@ -192,4 +192,4 @@ def core_dump(target: Target) -> str:
     _, status = os.waitpid(child, 0)
     if os.WCOREDUMP(status):
         return "left a dump of its memory"
-    raise Held("nothing was dumped")
+    raise AttackHeld("nothing was dumped")

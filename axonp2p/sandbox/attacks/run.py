@@ -15,7 +15,7 @@ from typing import cast
 import msgspec
 
 from axonp2p.errors import AxonError
-from axonp2p.sandbox.attacks.attack import Target, Tried
+from axonp2p.sandbox.attacks.attack import AttackTarget, Tried
 from axonp2p.sandbox.attacks.inside import ATTACKS, TARGET
 from axonp2p.sandbox.child import SandboxedWorker, start_worker
 from axonp2p.sandbox.environment import find_environment
@@ -44,7 +44,7 @@ async def try_the_wall() -> list[Tried]:
         async with _outside(base) as (tcp_port, udp_port, abstract):
             worker = await start_worker(job, _LIMITS, module="axonp2p.sandbox.attacks.inside")
             try:
-                target = Target(
+                target = AttackTarget(
                     pid=os.getpid(),
                     group=os.getpgid(0),
                     hostname=socket.gethostname(),

@@ -24,7 +24,7 @@ NUMBERS = 600
 """Numbers below this are looked through for calls without a name; the kernel is at about 470."""
 
 
-class Answer(Enum):
+class FilterAnswer(Enum):
     """What the filter does with a call."""
 
     ALLOW = "allow"
@@ -176,8 +176,8 @@ def names(groups: dict[str, str]) -> list[str]:
     return [name for group in groups.values() for name in group.split()]
 
 
-def answer(name: str) -> Answer:
+def answer(name: str) -> FilterAnswer:
     """What happens with a call, for `LIMITED` ones with arguments that are allowed."""
     if name in LIMITED or name in names(ALLOWED):
-        return Answer.ALLOW
-    return Answer.ABSENT if name in names(ABSENT) else Answer.REFUSE
+        return FilterAnswer.ALLOW
+    return FilterAnswer.ABSENT if name in names(ABSENT) else FilterAnswer.REFUSE

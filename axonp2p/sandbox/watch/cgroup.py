@@ -24,7 +24,7 @@ _PERIOD_US = 100_000
 
 
 @dataclass(frozen=True)
-class Place:
+class GroupPlace:
     """What was found at the group that the daemon runs in."""
 
     writable: bool
@@ -38,7 +38,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Claim:
+class GroupClaim:
     """How the daemon gets groups of its own."""
 
     move_daemon: bool
@@ -47,11 +47,11 @@ class Claim:
     """Controllers to switch on for the groups below."""
 
 
-def claim(place: Place) -> Claim | None:
+def claim(place: GroupPlace) -> GroupClaim | None:
     """How to get groups there; None where there are none to be had."""
     if not place.writable or (place.others and not place.top):
         return None
-    return Claim(not place.top, tuple(name for name in WANTED if name in place.offered))
+    return GroupClaim(not place.top, tuple(name for name in WANTED if name in place.offered))
 
 
 def settings(limits: Limits, there: Collection[str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import signal
 from dataclasses import dataclass
 
 from axonp2p.sandbox.limits import Limits
-from axonp2p.sandbox.watch.verdict import Sample, Verdict
+from axonp2p.sandbox.watch.verdict import LimitVerdict, UsageSample
 
 _LAST_LINES = 3
 _SAID = (
@@ -30,10 +30,10 @@ class Circumstances:
     """Exit code of bubblewrap: that of the worker's main process, or 128 and the number of the signal that ended it."""
     killed: bool
     """By us, on purpose."""
-    verdict: Verdict | None
+    verdict: LimitVerdict | None
     out_of_memory: bool
     """The kernel ended processes because their control group was full."""
-    last: Sample
+    last: UsageSample
     log_tail: str
 
 

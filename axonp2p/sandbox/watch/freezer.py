@@ -25,7 +25,7 @@ _DEEPLY = "D"
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenProcess:
     """One process of a sandbox at one moment."""
 
     born: int
@@ -46,7 +46,7 @@ class Look:
     """Everyone stands still, and nobody is new since the last look."""
 
 
-def judge(now: Mapping[int, Seen], before: Mapping[int, Seen], asked: set[tuple[int, int]]) -> Look:
+def judge(now: Mapping[int, SeenProcess], before: Mapping[int, SeenProcess], asked: set[tuple[int, int]]) -> Look:
     """What two looks at the processes, by number, tell; `asked` are (number, born) of those told to stop already."""
     to_stop = tuple(pid for pid, seen in now.items() if not _stands((pid, seen.born) in asked, seen))
     unasked = tuple(pid for pid in to_stop if (pid, now[pid].born) not in asked)
@@ -54,7 +54,7 @@ def judge(now: Mapping[int, Seen], before: Mapping[int, Seen], asked: set[tuple[
     return Look(to_stop, unasked, still=not to_stop and not new)
 
 
-def _stands(asked: bool, seen: Seen) -> bool:
+def _stands(asked: bool, seen: SeenProcess) -> bool:
     # A thread deep in the kernel, such as one that waits for its stopped child of vfork, stops before it does
     # anything else of its own.
     return all(letter in _AT_REST or (asked and letter == _DEEPLY) for letter in seen.states)
@@ -117,7 +117,7 @@ class Freezer:
 
     def _stop_all(self) -> None:
         until = time.monotonic() + PATIENCE_S
-        before: dict[int, Seen] = {}
+        before: dict[int, SeenProcess] = {}
         asked: set[tuple[int, int]] = set()
         while True:
             now = self._look()
@@ -140,11 +140,13 @@ class Freezer:
         while not group.is_frozen() and time.monotonic() < until:
             time.sleep(_BETWEEN_LOOKS_S)
 
-    def _look(self) -> dict[int, Seen]:
+    def _look(self) -> dict[int, SeenProcess]:
         found = {}
         for pid in descendants(self._first, self._enough):
             try:
-                found[pid] = Seen(birth(read(f"/proc/{pid}/stat")), "".join(map(_state, threads_of(pid), repeat(pid))))
+                found[pid] = SeenProcess(
+                    birth(read(f"/proc/{pid}/stat")), "".join(map(_state, threads_of(pid), repeat(pid)))
+                )
             except OSError:
                 continue  # it ended meanwhile
         return found

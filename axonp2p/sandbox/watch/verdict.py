@@ -22,7 +22,7 @@ SPARE_CORE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Sample:
+class UsageSample:
     """What the processes of a sandbox use together at one moment."""
 
     memory_bytes: int = 0
@@ -43,35 +43,35 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class LimitVerdict:
     """The limit that was passed, in one word, and in a sentence."""
 
     limit: str
     reason: str
 
 
-def verdict(sample: Sample, limits: Limits) -> Verdict | None:
+def verdict(sample: UsageSample, limits: Limits) -> LimitVerdict | None:
     """Which limit the sample is over, or None. Processes come first: while they multiply, every moment counts."""
     tasks = task_limit(limits.processes, limits.cores)
     files = FILES + limits.scratch_mb * FILES_PER_MB
     printed = limits.log_bytes * PRINTED_PER_KEPT + int(sample.seconds * PRINTED_BYTES_S)
     if sample.tasks > tasks:
-        return Verdict("processes", f"ran more than the {tasks} processes and threads that are allowed")
+        return LimitVerdict("processes", f"ran more than the {tasks} processes and threads that are allowed")
     if limits.cpu_seconds and sample.cpu_seconds > limits.cpu_seconds:
-        return Verdict("cpu", f"used more than the {limits.cpu_seconds} s of processor time that are allowed")
+        return LimitVerdict("cpu", f"used more than the {limits.cpu_seconds} s of processor time that are allowed")
     if limits.wall_seconds and sample.seconds > limits.wall_seconds:
-        return Verdict("time", f"ran longer than the {limits.wall_seconds} s that are allowed")
+        return LimitVerdict("time", f"ran longer than the {limits.wall_seconds} s that are allowed")
     if sample.ahead_seconds > SPARE_CORE_SECONDS:
-        return Verdict("cores", f"kept more cores busy than the {limits.cores} that are allowed")
+        return LimitVerdict("cores", f"kept more cores busy than the {limits.cores} that are allowed")
     if sample.files > files:
-        return Verdict("files", f"made more than the {files} files in /tmp that are allowed")
+        return LimitVerdict("files", f"made more than the {files} files in /tmp that are allowed")
     if sample.sockets > SOCKETS:
-        return Verdict("files", f"opened more than the {SOCKETS} sockets that are allowed")
+        return LimitVerdict("files", f"opened more than the {SOCKETS} sockets that are allowed")
     if sample.printed_bytes > printed:
-        return Verdict("output", f"printed more than the {printed // MIB} MiB that are allowed in its time")
+        return LimitVerdict("output", f"printed more than the {printed // MIB} MiB that are allowed in its time")
     if sample.memory_bytes > limits.memory_mb * MIB:
         used = sample.memory_bytes // MIB
-        return Verdict("memory", f"used {used} MiB of memory where {limits.memory_mb} MiB are allowed")
+        return LimitVerdict("memory", f"used {used} MiB of memory where {limits.memory_mb} MiB are allowed")
     return None
 
 

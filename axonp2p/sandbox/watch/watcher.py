@@ -19,8 +19,8 @@ from axonp2p.sandbox.watch.freezer import Freezer
 from axonp2p.sandbox.watch.priority import hold_to, lower_sessions
 from axonp2p.sandbox.watch.processor_time import ProcessorTime, ahead_of_cores, parse_ticks
 from axonp2p.sandbox.watch.verdict import (
-    Sample,
-    Verdict,
+    LimitVerdict,
+    UsageSample,
     parse_exact,
     parse_page_tables,
     parse_sockets,
@@ -50,7 +50,7 @@ class Sampler:
         self.pids: list[int] = []
         """What the last sample found."""
 
-    def take(self, printed_bytes: int, *, frozen: bool = False) -> Sample:
+    def take(self, printed_bytes: int, *, frozen: bool = False) -> UsageSample:
         """What they use now. Time in which they are frozen does not count."""
         memory = tasks = 0
         ticks: dict[tuple[int, int], tuple[int, int]] = {}
@@ -73,7 +73,7 @@ class Sampler:
         )
         self._seconds += passed
         self._cpu_seconds = cpu_seconds
-        return Sample(
+        return UsageSample(
             memory_bytes=memory,
             tasks=tasks,
             cpu_seconds=self._cpu_seconds,
@@ -153,9 +153,9 @@ class Watch:
         self._limits = limits
         self._printed_bytes = printed_bytes
         self._group = group
-        self._verdict: Verdict | None = None
+        self._verdict: LimitVerdict | None = None
         self._trusted_samples = self._trusted_bytes = 0
-        self.last = Sample()
+        self.last = UsageSample()
         """What was seen at the last look."""
         self._held_to: frozenset[int] | None = None
         self._enough = threading.Event()
@@ -166,7 +166,7 @@ class Watch:
         """Begin to watch."""
         self._thread.start()
 
-    def stop(self) -> Verdict | None:
+    def stop(self) -> LimitVerdict | None:
         """Stop watching and say which limit was passed; blocks for a moment."""
         self._enough.set()
         self._thread.join()
@@ -210,10 +210,10 @@ class Watch:
         self._first.kill()
 
     def _evades(self) -> None:
-        self._verdict = Verdict("", "did not stand still when this computer was needed")
+        self._verdict = LimitVerdict("", "did not stand still when this computer was needed")
         self.kill()
 
-    def _judge(self, sampler: Sampler) -> Verdict | None:
+    def _judge(self, sampler: Sampler) -> LimitVerdict | None:
         sample = self.last = sampler.take(self._printed_bytes(), frozen=self.freezer.frozen)
         found = verdict(sample, self._limits)
         if found is None or found.limit != "memory":

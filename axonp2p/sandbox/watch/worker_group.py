@@ -168,8 +168,8 @@ def claim(folder: Path, old: Mapping[str, Path] | None = None) -> Territory | No
     return territory
 
 
-def _look(folder: Path) -> cgroup.Place:
-    return cgroup.Place(
+def _look(folder: Path) -> cgroup.GroupPlace:
+    return cgroup.GroupPlace(
         writable=os.access(folder, os.W_OK) and os.access(folder / "cgroup.procs", os.W_OK),
         # Only the root group of the machine lacks this file.
         top=not (folder / "cgroup.type").exists(),

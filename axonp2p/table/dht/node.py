@@ -16,7 +16,7 @@ from axonp2p.logs import get_logger
 from axonp2p.supervision import keep_up
 from axonp2p.table.dht.records.compact import CompactRow
 from axonp2p.table.dht.records.depths import Depths
-from axonp2p.table.dht.records.index_keys import Wanted
+from axonp2p.table.dht.records.index_keys import RowQuery
 from axonp2p.table.dht.records.record_store import RecordStore
 from axonp2p.table.dht.routing.contact import Contact, network_of
 from axonp2p.table.dht.routing.keys import node_id
@@ -131,7 +131,7 @@ class DhtNode:
         """
         return await self._publisher.publish(data)
 
-    async def find(self, wanted: Wanted, count: int) -> list[CompactRow]:
+    async def find(self, wanted: RowQuery, count: int) -> list[CompactRow]:
         """Up to `count` checked rows that meet `wanted`, by chance, of each peer the newest that was heard."""
         return await self._finder.find(wanted, count)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, PeerMisbehaved
 from axonp2p.jobs.messages import OwnersMessage
-from axonp2p.training.coordinator.crew import Crew, RoundBegun, Sight, Standing, Told
+from axonp2p.training.coordinator.crew import Crew, RoundBegun, Sight, Told, TrainingResult
 from axonp2p.training.coordinator.file_fetch import FileFetch
 from axonp2p.training.coordinator.inbox import MOST_PROGRESS, Inbox
 from axonp2p.training.coordinator.member_words import MemberWord, owners_word, word_of
@@ -96,7 +96,7 @@ class Coordinator:
         self._ready: set[int] = set()
         """Who has said that its model is built: what is said twice is no news."""
         self._begun: tuple[int, int] | None = None
-        self._standing = Standing(0, None, [])
+        self._standing = TrainingResult(0, None, [])
         self._keeper = StateKeeper(shelf, self._tell, clock, self._state_over, on_disk) if shelf else None
         self.too_few = False
         """Whether it was given up because too few members were left."""
@@ -175,7 +175,7 @@ class Coordinator:
             await self.lost(word.rank, "it broke the protocol: it says more than can be dealt with")
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> TrainingResult:
         """Where the job stands now."""
         return self._standing
 
@@ -195,7 +195,7 @@ class Coordinator:
 
     # --- what is done about it ---
 
-    async def train(self) -> Standing:
+    async def train(self) -> TrainingResult:
         """Train until all rounds are accepted, or until `leave`. Raises what the machine gives up with."""
         try:
             actions = self._rounds.begin(self._clock.monotonic())
@@ -234,7 +234,9 @@ class Coordinator:
             self._show(booked)
         return self._keeper.kept == standing.state
 
-    async def fetch_model(self, standing: Standing, target: Path, fits: Callable[[Path], bool] | None = None) -> bytes:
+    async def fetch_model(
+        self, standing: TrainingResult, target: Path, fits: Callable[[Path], bool] | None = None
+    ) -> bytes:
         """Have a member send the model's file into `target`; its SHA-256. Raises `JobFailed` when none can.
 
         `fits` says whether a file holds the accepted state.

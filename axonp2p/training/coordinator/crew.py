@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from axonp2p.training.round_messages import (
-    ChecksAwaited,
-    ChecksOff,
-    ChecksUnended,
+    AwaitingChecks,
+    CheckEnded,
+    ChecksCutShort,
+    ChecksImpossible,
     Chosen,
+    EnoughAwake,
     GoesOn,
     HelpedSince,
-    JobGoesOn,
     JobWaits,
     MemberDropped,
     MemberJoined,
@@ -22,9 +23,8 @@ from axonp2p.training.round_messages import (
     OwnersWord,
     ProgressHeard,
     RoundAccepted,
+    RoundBegunAnew,
     RoundBooked,
-    RoundRedone,
-    WorkChecked,
 )
 
 
@@ -58,14 +58,14 @@ Told = (
     | MemberLeftBehind
     | MemberJoined
     | Chosen
-    | RoundRedone
+    | RoundBegunAnew
     | JobWaits
-    | JobGoesOn
+    | EnoughAwake
     | RoundBooked
-    | WorkChecked
-    | ChecksOff
-    | ChecksAwaited
-    | ChecksUnended
+    | CheckEnded
+    | ChecksImpossible
+    | AwaitingChecks
+    | ChecksCutShort
     | HelpedSince
 )
 """What is decided and only has to be shown."""
@@ -75,7 +75,7 @@ Sight = MemberReady | RoundBegun | ProgressHeard | RoundAccepted | OwnersWord | 
 
 
 @dataclass(frozen=True)
-class Standing:
+class TrainingResult:
     """Where a job stands: how many rounds are accepted, the state after the last of them, and who holds it."""
 
     round: int

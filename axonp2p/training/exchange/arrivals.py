@@ -20,7 +20,7 @@ DEVIATIONS = 4.0
 LATER = 2.0
 
 
-class Arrivals:
+class ArrivalTimes:
     """When the values of each member were complete, in seconds after the exchange had begun for this one."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from axonp2p.errors import PeerMisbehaved
-from axonp2p.training.exchange.arrivals import Arrivals
+from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.terms import Terms
 from axonp2p.training.robust.aggregate import aggregate, mean_of_changes
 
@@ -32,7 +32,7 @@ class Mean(NamedTuple):
 class OwnSlice:
     """The own slice in one exchange that began at `begun` (seconds, on the clock of every `now`)."""
 
-    def __init__(self, terms: Terms, samples: int, arrivals: Arrivals, begun: float) -> None:
+    def __init__(self, terms: Terms, samples: int, arrivals: ArrivalTimes, begun: float) -> None:
         self._terms = terms
         self._arrivals = arrivals
         self._begun = begun

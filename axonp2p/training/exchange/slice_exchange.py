@@ -25,7 +25,7 @@ from torch import Tensor
 
 from axonp2p.tensors.coding import EXACT, Coding
 from axonp2p.tensors.encoding import decode, encode
-from axonp2p.training.exchange.arrivals import Arrivals
+from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.checks import check_gather, check_place, check_result, decoded_values
 from axonp2p.training.exchange.own_slice import OwnSlice
 from axonp2p.training.exchange.past import Past
@@ -56,7 +56,7 @@ class SliceExchange:
         terms: Terms,
         sending: Tensor | None,
         samples: int,
-        arrivals: Arrivals,
+        arrivals: ArrivalTimes,
         begun: float,
         past: Past | None = None,
         agreed: Callable[[int, Tensor], None] | None = None,

@@ -16,7 +16,7 @@ from axonp2p.training.round_messages import (
     Chosen,
     ProgressHeard,
     RoundAccepted,
-    RoundRedone,
+    RoundBegunAnew,
     RoundReported,
     SegmentHeard,
 )
@@ -30,7 +30,7 @@ from axonp2p.training.rounds.suspects import Pair
 from axonp2p.training.spot_checks.cases import Finished
 from axonp2p.training.spot_checks.desk import Checks
 from axonp2p.training.tuning.costs import ModelSize
-from axonp2p.training.tuning.measured import Measured
+from axonp2p.training.tuning.measured import LinkStatistics
 
 MOST_STALLS = 2
 STUCK_S = 600.0
@@ -41,7 +41,7 @@ Peers that all answer, and are all too slow, are most likely on a machine or beh
 
 
 @dataclass(frozen=True)
-class Job:
+class RoundsContext:
     """What all parts of the coordinator's mind share."""
 
     plan: TrainPlan
@@ -56,7 +56,7 @@ class Job:
 class Attempts:
     """Those of one job, from the first round on."""
 
-    def __init__(self, job: Job, measured: Measured) -> None:
+    def __init__(self, job: RoundsContext, measured: LinkStatistics) -> None:
         self._job = job
         self._roll = job.roll
         self._measured = measured
@@ -214,7 +214,7 @@ class Attempts:
         assert attempt
         if roll.all_stay():
             number = attempt.number + 1 - self._job.plan.first_attempt
-            self._job.say(RoundRedone(attempt.round, number, roll.unsettled))
+            self._job.say(RoundBegunAnew(attempt.round, number, roll.unsettled))
             self._start(attempt.round, attempt.number + 1, attempt.state, now)
         return True
 

@@ -30,7 +30,7 @@ MOST_UNDECIDED = 2
 
 
 @dataclass(frozen=True)
-class Verdict:
+class DisputeVerdict:
     """What comes of one attempt in which members differ."""
 
     gone: Mapping[int, str] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Disputes:
         owners: Collection[int],
         names: Mapping[int, str],
         rule: Rule,
-    ) -> Verdict:
+    ) -> DisputeVerdict:
         """`reports` of an attempt differ in their state; `members` are all of that attempt, in order.
 
         Of `owners` alone slices are looked at: whatever is said of an empty one, its hash is no news.
@@ -77,9 +77,11 @@ class Disputes:
             self._dropped += len(liars)
             self._undecided = 0
             gone = {rank: self._why(rank, by_slice.get(rank, {}), by_state, after) for rank in liars}
-            return Verdict(gone, redo=next(iter(gone.values())), spoilt=any(by_slice.get(rank) for rank in liars))
+            return DisputeVerdict(
+                gone, redo=next(iter(gone.values())), spoilt=any(by_slice.get(rank) for rank in liars)
+            )
         if new:
-            return Verdict(redo=said[min(new, key=sorted)])
+            return DisputeVerdict(redo=said[min(new, key=sorted)])
         return self._nothing_new(reports, len(members), next(iter(said.values()), f"they differ {after}"), after)
 
     def not_owners(self, members: Collection[int], cut: Collection[Pair]) -> list[Pair]:
@@ -93,13 +95,13 @@ class Disputes:
         """A round was accepted."""
         self._undecided = 0
 
-    def _nothing_new(self, reports: Mapping[int, RoundDone], members: int, reason: str, after: str) -> Verdict:
+    def _nothing_new(self, reports: Mapping[int, RoundDone], members: int, reason: str, after: str) -> DisputeVerdict:
         state, votes = Counter(report.state for report in reports.values()).most_common(1)[0]
         if 2 * votes > members:
             why = f"its weights differed from most others' {after}"
-            return Verdict(behind={rank: why for rank, report in reports.items() if report.state != state})
+            return DisputeVerdict(behind={rank: why for rank, report in reports.items() if report.state != state})
         self._undecided += 1
-        return Verdict(redo=reason, undecided=reason if self._undecided >= MOST_UNDECIDED else "")
+        return DisputeVerdict(redo=reason, undecided=reason if self._undecided >= MOST_UNDECIDED else "")
 
     def _liars(self, pairs: Collection[Pair], most: int) -> list[int]:
         """Those that are sure, but in one job no more than may be liars at all."""

@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 
 from axonp2p.training.round_messages import (
     Action,
-    ChecksAwaited,
-    ChecksUnended,
+    AwaitingChecks,
+    ChecksCutShort,
     HelpedSince,
     KeepState,
     RoundBooked,
     Trained,
 )
 from axonp2p.training.rounds.roll import Roll
-from axonp2p.training.spot_checks.cases import Found
+from axonp2p.training.spot_checks.cases import CaseOutcome
 from axonp2p.training.spot_checks.desk import Checks
 
 
@@ -48,7 +48,7 @@ class LastChecks:
         self._state = state
         if self._checks and self._checks.open_cases:
             self._until = now + self._checks.close(now)
-            self._say(ChecksAwaited(self._checks.open_cases))
+            self._say(AwaitingChecks(self._checks.open_cases))
 
     def book(self, said: Sequence[KeepState | RoundBooked]) -> None:
         """These rounds may enter the books; the last one only when the checks of it are over."""
@@ -70,7 +70,7 @@ class LastChecks:
         if self._checks and self._until < math.inf:
             self.settle(self._checks.end())
             if unended := self._checks.open_cases:
-                self._say(ChecksUnended(unended, why or "nobody is left to be asked"))
+                self._say(ChecksCutShort(unended, why or "nobody is left to be asked"))
         if self.helped:
             self._say(HelpedSince(dict(self.helped)))
         for booked in self._held:
@@ -79,7 +79,7 @@ class LastChecks:
         self._say(Trained(self._state, list(self._roll.members)))
         return True
 
-    def settle(self, found: Found) -> None:
+    def settle(self, found: CaseOutcome) -> None:
         """Say what came of a check, and let those go that have to."""
         for action in found.said:
             self._say(action)

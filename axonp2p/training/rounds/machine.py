@@ -37,15 +37,15 @@ from axonp2p.training.round_messages import (
     StopChecking,
     Tick,
 )
-from axonp2p.training.rounds.attempts import Attempts, Job
+from axonp2p.training.rounds.attempts import Attempts, RoundsContext
 from axonp2p.training.rounds.beginning import Beginning
 from axonp2p.training.rounds.blame import Blame
 from axonp2p.training.rounds.catching_up import prepare_order
 from axonp2p.training.rounds.phases import AT_REST, Phase, advance
 from axonp2p.training.rounds.roll import Roll
-from axonp2p.training.spot_checks.desk import Checks, Settings
+from axonp2p.training.spot_checks.desk import Checks, CheckSettings
 from axonp2p.training.state_transfer.checkpoint_file import Model
-from axonp2p.training.tuning.measured import Line, Measured
+from axonp2p.training.tuning.measured import Line, LinkStatistics
 
 
 class Rounds:
@@ -59,7 +59,7 @@ class Rounds:
         min_peers: int = 1,
         patience: Patience | None = None,
         lines: Mapping[int, Line] | None = None,
-        checks: Settings | None = None,
+        checks: CheckSettings | None = None,
     ) -> None:
         """`lines` are what the members' owners say of theirs. Without `checks` no work is done again."""
         if not 1 <= len(members) <= plan.shards:
@@ -71,11 +71,11 @@ class Rounds:
         self._roll = Roll(members, max(1, min_peers), self._said.append)
         self._pauses = self._roll.pauses
         self._blame = Blame()
-        self._measured = Measured(plan, lines or {})
+        self._measured = LinkStatistics(plan, lines or {})
         self._beginning = Beginning(plan, self._patience, 0.0)
         fresh = plan.first_round == 0 and plan.life == 0
         self._checks = Checks(checks, steps=plan.steps, batch=plan.batch, from_the_start=fresh) if checks else None
-        job = Job(plan, self._patience, self._roll, self._blame, self._said.append, self._checks)
+        job = RoundsContext(plan, self._patience, self._roll, self._blame, self._said.append, self._checks)
         self._attempts = Attempts(job, self._measured)
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from axonp2p.training.round_messages import Action, JobGoesOn, JobWaits
+from axonp2p.training.round_messages import Action, EnoughAwake, JobWaits
 
 LEAST_FETCH_S = 5.0
 """So long before the last member has to go, at the least, the state is fetched from it."""
@@ -74,7 +74,7 @@ class Pauses:
         elif not waiting_for:
             self._stood_still_s += now - self._stopped_at
         self._waiting_for = waiting_for
-        return [JobWaits(list(waiting_for)) if waiting_for else JobGoesOn()]
+        return [JobWaits(list(waiting_for)) if waiting_for else EnoughAwake()]
 
     # --- who has to go ---
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
 
-from axonp2p.training.spot_checks.cases import PENDING_ROUNDS, Case, Finished, Pending, one_of
+from axonp2p.training.spot_checks.cases import PENDING_ROUNDS, Case, Finished, PendingConviction, one_of
 from axonp2p.training.verification.opinions import Claim, Judgement, Outcome, claims_of, supports
 from axonp2p.training.verification.own_proofs import OWN_SEGMENTS, WITNESSES, OwnProof, OwnProofs
 from axonp2p.training.verification.rates import KEPT_ROUNDS
@@ -19,7 +19,7 @@ class Accused:
 
     def __init__(self, chance: Callable[[], float]) -> None:
         self._chance = chance
-        self.pending: dict[int, Pending] = {}
+        self.pending: dict[int, PendingConviction] = {}
         """By whom it is that is accused."""
         self.proofs = OwnProofs()
         self.finished: deque[Finished] = deque(maxlen=KEPT_ROUNDS)
@@ -39,7 +39,7 @@ class Accused:
             against_it = judgement.outcome is Outcome.CONVICTED and opinion.by in judgement.against
             (self._led_alike if with_it or against_it else self._led_elsewhere)[opinion.by] += 1
 
-    def outcome_of(self, pending: Pending, asked: Collection[int], round: int) -> Outcome | None:
+    def outcome_of(self, pending: PendingConviction, asked: Collection[int], round: int) -> Outcome | None:
         """None while it is not known yet. Those in `asked` have not answered yet about steps of their own."""
         rank, late = pending.accused, pending.since + PENDING_ROUNDS + OWN_SEGMENTS < round
         if not self.is_believed(pending, asked):
@@ -52,11 +52,11 @@ class Accused:
             return Outcome.CONVICTED
         return Outcome.UNLIKE if late or (cannot and not can) or self.proofs.failed(rank) else None
 
-    def is_believed(self, pending: Pending, asked: Collection[int]) -> bool:
+    def is_believed(self, pending: PendingConviction, asked: Collection[int]) -> bool:
         """Whether enough of those who accuse have come to ends of their own again."""
         return len(self._proven(pending, asked)) >= WITNESSES
 
-    def proofs_of(self, pending: Pending, asked: Collection[int]) -> list[OwnProof]:
+    def proofs_of(self, pending: PendingConviction, asked: Collection[int]) -> list[OwnProof]:
         """What the accused, and those who accuse, have shown."""
         ranks = (pending.accused, *self._proven(pending, asked))
         return [proof for rank in ranks for proof in self._own_of(rank, pending)]
@@ -73,20 +73,20 @@ class Accused:
                     self._own_asked.setdefault(rank, set()).add((done.round, done.attempt, claim.start.step))
                     yield done.case(rank, claim, own=True)
 
-    def _proven(self, pending: Pending, asked: Collection[int]) -> list[int]:
+    def _proven(self, pending: PendingConviction, asked: Collection[int]) -> list[int]:
         """Witnesses that have shown it."""
         return [rank for rank in pending.witnesses if self._has_shown(rank, pending, asked)]
 
-    def _own_of(self, rank: int, pending: Pending) -> list[OwnProof]:
+    def _own_of(self, rank: int, pending: PendingConviction) -> list[OwnProof]:
         """Steps of its own that it has done again, about as old as those in dispute."""
         return self.proofs.of(rank, pending.case.round - KEPT_ROUNDS)
 
-    def _has_shown(self, rank: int, pending: Pending, asked: Collection[int]) -> bool:
+    def _has_shown(self, rank: int, pending: PendingConviction, asked: Collection[int]) -> bool:
         """Whether it came to all ends of its own again that it was, and could be, asked about."""
         shown = len(self._own_of(rank, pending))  # what is not answered yet shows nothing
         return shown >= OWN_SEGMENTS or (shown > 0 and rank not in asked and self._own_claim(rank, pending) is None)
 
-    def _own_claim(self, rank: int, pending: Pending) -> tuple[Finished, Claim] | None:
+    def _own_claim(self, rank: int, pending: PendingConviction) -> tuple[Finished, Claim] | None:
         """Steps of its own that it was not asked about yet, and that are not in dispute."""
         disputed = pending.case.round, pending.case.attempt, pending.case.claim.start.step
         known = self._own_asked.get(rank, set()) | ({disputed} if rank == pending.case.of else set())

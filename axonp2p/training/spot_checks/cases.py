@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from axonp2p.training.messages import RedoSegment, RoundDone
-from axonp2p.training.round_messages import Action, WorkChecked
+from axonp2p.training.round_messages import Action, CheckEnded
 from axonp2p.training.verification.opinions import Claim, Judgement, Opinion
 from axonp2p.training.verification.own_proofs import OwnProof
 
@@ -69,9 +69,9 @@ class Case:
             steps=end.step - start.step,
         )
 
-    def told(self, judgement: Judgement, convicted: list[int], proofs: Sequence[OwnProof] = ()) -> WorkChecked:
+    def told(self, judgement: Judgement, convicted: list[int], proofs: Sequence[OwnProof] = ()) -> CheckEnded:
         """What is to be said of its end."""
-        return WorkChecked(
+        return CheckEnded(
             of=self.of,
             by=[opinion.by for opinion in self.opinions],
             round=self.round,
@@ -113,7 +113,7 @@ class Finished:
 
 
 @dataclass(frozen=True)
-class Pending:
+class PendingConviction:
     """Somebody is accused, and it is not known yet what its machine can, nor whether who speaks can be believed."""
 
     accused: int
@@ -141,7 +141,7 @@ class Pending:
 
 
 @dataclass
-class Found:
+class CaseOutcome:
     """What came of an opinion."""
 
     said: list[Action] = field(default_factory=list)

@@ -15,12 +15,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
-from axonp2p.training.round_messages import Action, ChecksOff, SegmentHeard
+from axonp2p.training.round_messages import Action, ChecksImpossible, SegmentHeard
 from axonp2p.training.spot_checks.accused import Accused
-from axonp2p.training.spot_checks.cases import Case, Finished, Found, Pending, one_of
+from axonp2p.training.spot_checks.cases import Case, CaseOutcome, Finished, PendingConviction, one_of
 from axonp2p.training.spot_checks.commitments import Commitments, jumps, why_marks_missing, why_not_repeated
 from axonp2p.training.spot_checks.pace import MarkPace
-from axonp2p.training.spot_checks.questions import Questions
+from axonp2p.training.spot_checks.questions import CheckQuestions
 from axonp2p.training.verification.opinions import Judgement, Opinion, Outcome, claims_of, judge
 from axonp2p.training.verification.rates import Cut, Trust, chance_of_check, cut_for
 
@@ -33,7 +33,7 @@ MOST_SHOWN = 2
 
 
 @dataclass(frozen=True)
-class Settings:
+class CheckSettings:
     """How a job is to be checked."""
 
     wished: float
@@ -49,7 +49,7 @@ class Settings:
 class Checks:
     """Those of one life of a job, whose rounds have `steps` local steps of `batch` samples."""
 
-    def __init__(self, settings: Settings, *, steps: int, batch: int, from_the_start: bool) -> None:
+    def __init__(self, settings: CheckSettings, *, steps: int, batch: int, from_the_start: bool) -> None:
         self._settings = settings
         self._steps = steps
         self._values = 0
@@ -58,7 +58,7 @@ class Checks:
         self._passed: dict[int, int] = {}
         """Checks in a row, by rank: those of the key before this job and those of this job."""
         self._withheld: Counter[int] = Counter()
-        self._questions = Questions(settings.chance, steps)
+        self._questions = CheckQuestions(settings.chance, steps)
         self._accused = Accused(settings.chance)
         self._outcomes: Counter[Outcome] = Counter()
         self._round = 0
@@ -87,7 +87,7 @@ class Checks:
             for pending in self._accused.pending.values():
                 yield self._undecided(pending)
             self._accused.pending.clear()
-            yield ChecksOff(reason)
+            yield ChecksImpossible(reason)
 
     def breaches(self, done: Finished) -> dict[int, str]:
         """Whose commitments do not fit together, and how."""
@@ -163,9 +163,9 @@ class Checks:
         """Who is late is not waited for."""
         self._questions.due(now)
 
-    def heard(self, event: SegmentHeard, awake: Collection[int], now: float) -> Found:
+    def heard(self, event: SegmentHeard, awake: Collection[int], now: float) -> CaseOutcome:
         """An opinion. What was not asked for is passed over."""
-        case, found = self._questions.answered(event), Found()
+        case, found = self._questions.answered(event), CaseOutcome()
         if case is None:
             return found
         if not event.signed:
@@ -197,7 +197,7 @@ class Checks:
         undecided = self._outcomes[Outcome.UNDECIDED]
         return undecided >= MOST_UNDECIDED and 2 * undecided > self._outcomes.total()
 
-    def _settle(self, case: Case, judgement: Judgement, found: Found) -> None:
+    def _settle(self, case: Case, judgement: Judgement, found: CaseOutcome) -> None:
         for rank in (*judgement.contradicted, *judgement.false_accusers):
             self._passed[rank] = 0
         match judgement.outcome:
@@ -205,7 +205,7 @@ class Checks:
                 self._passed[case.of] = self.trust_in(case.of).passed + 1
                 self._withheld[case.of] = 0
             case Outcome.CONVICTED:
-                self._accused.pending[case.of] = Pending(case.of, case, judgement, self._round)
+                self._accused.pending[case.of] = PendingConviction(case.of, case, judgement, self._round)
                 return
             case Outcome.WITHHELD:
                 self._withheld[case.of] += 1
@@ -213,11 +213,11 @@ class Checks:
                     found.gone[case.of] = f"it did not hand over what it had committed to, {MOST_WITHHELD} times"
         accusers = [rank for rank in judgement.false_accusers if rank not in self._accused.pending]
         for rank in accusers:
-            self._accused.pending[rank] = Pending(rank, case, judgement, self._round)
+            self._accused.pending[rank] = PendingConviction(rank, case, judgement, self._round)
         if not accusers:
             found.said.append(case.told(judgement, []))
 
-    def _settle_pending(self, found: Found) -> None:
+    def _settle_pending(self, found: CaseOutcome) -> None:
         """Those who are accused, once it is known what their machines can, and whether who speaks comes to own ends."""
         asked = self._questions.asked_of_own
         for rank, pending in list(self._accused.pending.items()):
@@ -234,7 +234,7 @@ class Checks:
             else:
                 found.said.append(self._undecided(pending))
 
-    def _unlike(self, pending: Pending, found: Found) -> None:
+    def _unlike(self, pending: PendingConviction, found: CaseOutcome) -> None:
         if not pending.lazy:
             found.gone[pending.accused] = pending.why
             found.said.append(pending.case.told(pending.judgement, []))
@@ -242,7 +242,7 @@ class Checks:
         found.gone[pending.accused] = f"{pending.case.what} lead others elsewhere, and it is not led where others are"
         found.said.append(pending.case.told(replace(pending.judgement, outcome=Outcome.UNLIKE), []))
 
-    def _undecided(self, pending: Pending) -> Action:
+    def _undecided(self, pending: PendingConviction) -> Action:
         """Those who accuse have not come to ends of their own again: nobody is believed."""
         self._outcomes[Outcome.UNDECIDED] += 1
         return pending.case.told(Judgement(Outcome.UNDECIDED, pending.judgement.distance, pending.judgement.step), [])
@@ -275,9 +275,9 @@ class Checks:
                 self._open_for(rank, present)
         return questions.goes_on(awake, pending)
 
-    def end(self) -> Found:
+    def end(self) -> CaseOutcome:
         """Nobody is waited for any longer: whose claim was found to be false has not shown what its machine can."""
-        found = Found()
+        found = CaseOutcome()
         for pending in self._accused.pending.values():
             if self._accused.is_believed(pending, self._questions.asked_of_own):
                 self._unlike(pending, found)

@@ -13,7 +13,7 @@ PATIENT_ROUNDS = 1
 """A case that nobody could be asked about for so many rounds is given up: its places are not kept for ever."""
 
 
-class Questions:
+class CheckQuestions:
     """Those of one life of a job, whose rounds have `steps` local steps."""
 
     def __init__(self, chance: Callable[[], float], steps: int) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from axonp2p.errors import TaskMistake
 from axonp2p.training.messages import RedoSegment, SegmentRedone, StartRound, TaskFailed
-from axonp2p.training.trainer.marks import Place
+from axonp2p.training.trainer.marks import MarkBytes
 
 Key = tuple[int, int]
 """A round and an attempt at it: what belongs to an older one is of no interest any more."""
@@ -130,7 +130,7 @@ class LegDone:
     seconds: float
     waited: float
     """Seconds that the trainer stood waiting before it."""
-    places: tuple[Place, ...] = field(repr=False, default=())
+    places: tuple[MarkBytes, ...] = field(repr=False, default=())
     """What is committed to: where it began, where it came to on the way, and where it ended."""
     no_marks: str = ""
     """Why nothing could be committed to, although the round asks for it."""

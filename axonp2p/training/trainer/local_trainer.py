@@ -24,13 +24,13 @@ from axonp2p.training.state_transfer.model_file import PLACES
 from axonp2p.training.trainer.batches import Batches, Shards
 from axonp2p.training.trainer.flops import FlopCounts
 from axonp2p.training.trainer.marking import Marking
-from axonp2p.training.trainer.marks import Place, from_bytes
+from axonp2p.training.trainer.marks import MarkBytes, from_bytes
 from axonp2p.training.trainer.outer_optimizer import State, check_size, first_state
 from axonp2p.training.trainer.step_scale import averaged_by
 from axonp2p.training.trainer.task import Task, seed_again, seed_all
 
 
-class Verdict(Enum):
+class LegVerdict(Enum):
     """What becomes of a leg after a step."""
 
     GO_ON = auto()
@@ -40,7 +40,7 @@ class Verdict(Enum):
     """Nothing of it is wanted any more."""
 
 
-Judge = Callable[[int, float, int], Verdict]
+Judge = Callable[[int, float, int], LegVerdict]
 """Told after each step: steps of the round done, their mean loss, samples so far."""
 
 
@@ -55,7 +55,7 @@ class Leg:
     loss: float
     """Mean over the steps."""
     flops: int
-    places: tuple[Place, ...] = ()
+    places: tuple[MarkBytes, ...] = ()
     """What is committed to: where it began, where it came to on the way, and where it ended."""
     mark_seconds: float = 0.0
     """Spent on that."""
@@ -156,14 +156,14 @@ class LocalTrainer:
             self._factors = flat.parameters(factors, self._model, self.layout) if factors is not None else []
         before = replace(now)
         flops = 0
-        places: list[Place] = []
-        verdict = Verdict.GO_ON
-        while verdict is Verdict.GO_ON and now.steps - before.steps < most:
+        places: list[MarkBytes] = []
+        verdict = LegVerdict.GO_ON
+        while verdict is LegVerdict.GO_ON and now.steps - before.steps < most:
             if start.mark_every and (now.steps - before.steps) % start.mark_every == 0:
                 places += self._mark(now, factors, draws=True)
             flops += self._next_step(now)
             verdict = judge(now.steps, now.losses / now.steps, now.samples)
-        if verdict is Verdict.ABANDON:
+        if verdict is LegVerdict.ABANDON:
             return None
         if start.mark_every:
             places += self._mark(now, factors)
@@ -232,7 +232,7 @@ class LocalTrainer:
         """Chance begins anew at each mark, so that whoever goes on from there draws the same."""
         seed_again(seed_at(self._seed, now.round, now.shards, now.steps))
 
-    def _mark(self, now: _Round, factors: Tensor | None, *, draws: bool = False) -> list[Place]:
+    def _mark(self, now: _Round, factors: Tensor | None, *, draws: bool = False) -> list[MarkBytes]:
         """Commit to where the steps are; nothing when this optimiser cannot be committed to."""
         began = time.perf_counter()
         with self._task.code("local steps"):
@@ -279,7 +279,7 @@ class LocalTrainer:
 
 def redone(
     order: RedoSegment,
-    end: Place | None = None,
+    end: MarkBytes | None = None,
     before_last: bytes = b"",
     flops: int = 0,
     failed: Literal["", "not handed over", "other bytes", "cannot be done"] = "",

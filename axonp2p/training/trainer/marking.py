@@ -9,7 +9,7 @@ from torch import Tensor, optim
 
 from axonp2p.tensors.flat import Layout
 from axonp2p.training.messages import Mark
-from axonp2p.training.trainer.marks import Memory, Place, norms_of, to_bytes
+from axonp2p.training.trainer.marks import MarkBytes, Memory, norms_of, to_bytes
 from axonp2p.training.trainer.sketch import Sketcher
 from axonp2p.training.verification.distances import same_memory, same_vector
 
@@ -32,7 +32,7 @@ class Marking:
             self._sketcher = Sketcher(self._compared, self._seed)
         return self._sketcher.of(weights[: self._compared])
 
-    def place(self, leg: int, step: int, weights: Tensor, factors: Tensor | None) -> Place | None:
+    def place(self, leg: int, step: int, weights: Tensor, factors: Tensor | None) -> MarkBytes | None:
         """Where the steps are now; None when this optimiser is not one that can be committed to."""
         if self.why_not:
             return None
@@ -46,7 +46,7 @@ class Marking:
         except ValueError as error:
             self.why_not = str(error)[:200]
             return None
-        return Place(leg, step, self.sketch(weights), norms, data)
+        return MarkBytes(leg, step, self.sketch(weights), norms, data)
 
     def fits(self, mark: Mark, weights: Tensor, memory: Memory) -> bool:
         """Whether what was handed over is what the rest of the mark says of it."""

@@ -69,7 +69,7 @@ Memory = dict[int, dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Place:
+class MarkBytes:
     """A mark with all its bytes, as it is handed over."""
 
     leg: int

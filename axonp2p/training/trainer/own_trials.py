@@ -7,7 +7,7 @@ to step, chance of its own, a clock. Nothing of such a job can be checked, and n
 from __future__ import annotations
 
 from axonp2p.training.messages import RedoSegment, SegmentRedone, StartRound
-from axonp2p.training.trainer.marks import Place
+from axonp2p.training.trainer.marks import MarkBytes
 from axonp2p.training.verification.opinions import Claim, Opinion, repeats
 
 TRIALS = 4
@@ -26,7 +26,7 @@ class OwnTrials:
         self._rank = rank
         self._left = TRIALS
 
-    def order(self, start: StartRound, places: tuple[Place, ...]) -> tuple[RedoSegment, memoryview, Claim] | None:
+    def order(self, start: StartRound, places: tuple[MarkBytes, ...]) -> tuple[RedoSegment, memoryview, Claim] | None:
         """A segment of the leg of which these are the places, first the last one; None when no trial is due."""
         if not self._left or len(places) < 2:
             return None

@@ -36,8 +36,8 @@ from axonp2p.training.trainer.legs import (
     exchanges_of,
     key_of,
 )
-from axonp2p.training.trainer.local_trainer import LocalTrainer, Verdict
-from axonp2p.training.trainer.marks import Place
+from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
+from axonp2p.training.trainer.marks import MarkBytes
 from axonp2p.training.trainer.outer_optimizer import State
 from axonp2p.training.trainer.own_trials import OwnTrials
 
@@ -155,7 +155,7 @@ class TrainingThread:
         if message:
             self._say(Redone(message))
 
-    def _try_own(self, trainer: LocalTrainer, number: int, start: StartRound, places: tuple[Place, ...]) -> None:
+    def _try_own(self, trainer: LocalTrainer, number: int, start: StartRound, places: tuple[MarkBytes, ...]) -> None:
         """At the start of a job: what this member commits to must be what others can come to."""
         tried = self._trials.order(start, places)
         if tried is None:
@@ -181,10 +181,10 @@ class TrainingThread:
         told = Stepped(key_of(start), 0, 0.0, 0)
         stepped = told
 
-        def judge(step: int, loss: float, samples: int) -> Verdict:
+        def judge(step: int, loss: float, samples: int) -> LegVerdict:
             nonlocal told, stepped
             if number < self._abandoned:
-                return Verdict.ABANDON
+                return LegVerdict.ABANDON
             stepped = Stepped(key_of(start), step, loss, samples)
             now = self._clock()
             if now >= self._next_progress:
@@ -192,7 +192,7 @@ class TrainingThread:
                 told = stepped
                 self._say(told)
             enough = now - begun >= budget or self._hurried == this
-            return Verdict.ENOUGH if enough else Verdict.GO_ON
+            return LegVerdict.ENOUGH if enough else LegVerdict.GO_ON
 
         waited = begun - self._stopped_at if self._exchange else 0.0
         leg = trainer.leg(work.weights, judge, work.factors)

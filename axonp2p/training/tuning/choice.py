@@ -20,10 +20,10 @@ from axonp2p.jobs.aggregation import MEAN, Rule, rule_for
 from axonp2p.tensors.coding import EXACT, Bits, Coding
 from axonp2p.training.exchange.slices import shares_for
 from axonp2p.training.messages import LEAST_PART, MOST_PART
-from axonp2p.training.tuning.costs import Facts, bits_a_value, dense_bytes, exchange_bytes
+from axonp2p.training.tuning.costs import ExchangeFacts, bits_a_value, dense_bytes, exchange_bytes
 from axonp2p.training.tuning.quality import BITS, LEGS, outer_step_for
 from axonp2p.training.tuning.weighing import Before, Draft, Scales, leg_s
-from axonp2p.training.wishes import Wishes
+from axonp2p.training.wishes import ExchangeSettings
 
 PART_BYTES = 16 * 1024
 """A part that takes less on the wire is not worth its header."""
@@ -72,8 +72,8 @@ class Choice:
 
 
 def choose(
-    wishes: Wishes,
-    facts: Facts,
+    wishes: ExchangeSettings,
+    facts: ExchangeFacts,
     *,
     round: int = 0,
     cut: Collection[frozenset[int]] = (),
@@ -100,7 +100,7 @@ def choose(
     return _choice(wishes, facts, shares, best)
 
 
-def _pairs(wishes: Wishes, steps: int) -> list[tuple[int, Bits]]:
+def _pairs(wishes: ExchangeSettings, steps: int) -> list[tuple[int, Bits]]:
     widths = BITS if wishes.bits is None else (wishes.bits,)
     if wishes.exchange_every:
         return [(min(wishes.exchange_every, steps), bits) for bits in widths]
@@ -114,7 +114,7 @@ def _fractions(shares: Mapping[int, int]) -> dict[int, float]:
     return {rank: share / whole for rank, share in shares.items()}
 
 
-def _choice(wishes: Wishes, facts: Facts, shares: Mapping[int, int], draft: Draft) -> Choice:
+def _choice(wishes: ExchangeSettings, facts: ExchangeFacts, shares: Mapping[int, int], draft: Draft) -> Choice:
     exchanges = math.ceil(facts.steps / draft.every)
     computing_s = leg_s(wishes, facts, exchanges)
     dense = all(coding.density == 1 for coding in draft.gather.values())
@@ -138,7 +138,7 @@ def _choice(wishes: Wishes, facts: Facts, shares: Mapping[int, int], draft: Draf
     )
 
 
-def _part(facts: Facts, shares: Mapping[int, int], result: Coding) -> int:
+def _part(facts: ExchangeFacts, shares: Mapping[int, int], result: Coding) -> int:
     """Values a part: small enough that sending, adding up and handing back go on at once."""
     largest = facts.values * max(_fractions(shares).values())
     a_byte = 8 / bits_a_value(result)
@@ -147,7 +147,7 @@ def _part(facts: Facts, shares: Mapping[int, int], result: Coding) -> int:
     return min(MOST_PART, max(LEAST_PART, math.ceil(values / LEAST_PART) * LEAST_PART))
 
 
-def _alone(wishes: Wishes, facts: Facts, shares: Mapping[int, int]) -> Choice:
+def _alone(wishes: ExchangeSettings, facts: ExchangeFacts, shares: Mapping[int, int]) -> Choice:
     (rank,) = facts.members
     return Choice(
         exchange_every=min(wishes.exchange_every or facts.steps, facts.steps),
@@ -166,7 +166,7 @@ def _alone(wishes: Wishes, facts: Facts, shares: Mapping[int, int]) -> Choice:
     )
 
 
-def _why(facts: Facts, draft: Draft, computing_s: float) -> str:
+def _why(facts: ExchangeFacts, draft: Draft, computing_s: float) -> str:
     slowest = min(facts.up(rank) for rank in facts.members) * 8 / 1e6
     measured = any(facts.upload.get(rank) for rank in facts.members)
     link = f"a slowest upload of {slowest:.3g} Mbit/s" + ("" if measured else ", which is assumed")

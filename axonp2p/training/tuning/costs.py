@@ -22,7 +22,7 @@ ModelSize = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Facts:
+class ExchangeFacts:
     """What is known of a job and its members when the exchange is chosen."""
 
     values: int
@@ -75,12 +75,12 @@ def bits_a_value(coding: Coding) -> float:
     return min(bits, coding.density * (bits + low + 1) + 2.0**-low)
 
 
-def vector_bytes(facts: Facts, coding: Coding) -> float:
+def vector_bytes(facts: ExchangeFacts, coding: Coding) -> float:
     """How many bytes a member's whole vector takes; what travels exactly always 32 bits a value."""
     return (facts.parameters * bits_a_value(coding) + facts.exact * 32) / 8
 
 
-def upload_bytes(facts: Facts, gather: float, result: float, share: float) -> float:
+def upload_bytes(facts: ExchangeFacts, gather: float, result: float, share: float) -> float:
     """What a member sends in an exchange that owns `share` of the values, in bytes.
 
     `gather` and `result` are what whole vectors take.
@@ -89,7 +89,7 @@ def upload_bytes(facts: Facts, gather: float, result: float, share: float) -> fl
     return gather * (1 - share) + result * share * (others + facts.listeners)
 
 
-def exchange_s(facts: Facts, gather: Mapping[int, Coding], result: Coding, share: Mapping[int, float]) -> float:
+def exchange_s(facts: ExchangeFacts, gather: Mapping[int, Coding], result: Coding, share: Mapping[int, float]) -> float:
     """Seconds that an exchange takes: its bytes over the slowest link, two round trips, and the handling."""
     own = {rank: vector_bytes(facts, gather[rank]) for rank in facts.members}
     mean, everybodys = vector_bytes(facts, result), sum(own.values())
@@ -101,12 +101,14 @@ def exchange_s(facts: Facts, gather: Mapping[int, Coding], result: Coding, share
     return wire + waiting_s(facts)
 
 
-def waiting_s(facts: Facts) -> float:
+def waiting_s(facts: ExchangeFacts) -> float:
     """The part of an exchange that no faster link makes shorter."""
     return 2 * facts.rtt_s + HANDLING_S + HANDLING_S_A_VALUE * facts.values
 
 
-def exchange_bytes(facts: Facts, gather: Mapping[int, Coding], result: Coding, share: Mapping[int, float]) -> float:
+def exchange_bytes(
+    facts: ExchangeFacts, gather: Mapping[int, Coding], result: Coding, share: Mapping[int, float]
+) -> float:
     """Bytes among the members in one exchange, each counted once."""
     sent = sum(vector_bytes(facts, gather[rank]) * (1 - share[rank]) for rank in facts.members)
     return sent + vector_bytes(facts, result) * (len(facts.members) - 1)

@@ -13,7 +13,7 @@ from axonp2p.jobs.aggregation import may_lie
 from axonp2p.training.messages import RoundDone
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.tuning.choice import Choice, choose
-from axonp2p.training.tuning.costs import ASSUMED_DOWNLOAD, ASSUMED_UPLOAD, Facts, ModelSize
+from axonp2p.training.tuning.costs import ASSUMED_DOWNLOAD, ASSUMED_UPLOAD, ExchangeFacts, ModelSize
 
 NOTEWORTHY = 1.25
 AS_SENT = 0.7
@@ -30,7 +30,7 @@ class Line:
     download: float = 0.0
 
 
-class Measured:
+class LinkStatistics:
     """Of one job. `lines` are what the members' owners declared."""
 
     def __init__(self, plan: TrainPlan, lines: Mapping[int, Line]) -> None:
@@ -69,7 +69,7 @@ class Measured:
     ) -> tuple[Choice, bool]:
         """How the members exchange in a round; and whether that differs from what was chosen before."""
         self._values = model[1]
-        facts = Facts(
+        facts = ExchangeFacts(
             values=model[1],
             parameters=model[0],
             exact=model[2],

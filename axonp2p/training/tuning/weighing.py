@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from axonp2p.jobs.aggregation import Rule
 from axonp2p.tensors.coding import Bits, Coding
 from axonp2p.training.tuning.costs import (
-    Facts,
+    ExchangeFacts,
     bits_a_value,
     dense_bytes,
     exchange_bytes,
@@ -19,7 +19,7 @@ from axonp2p.training.tuning.costs import (
     waiting_s,
 )
 from axonp2p.training.tuning.quality import LATE, loss_of
-from axonp2p.training.wishes import Wishes
+from axonp2p.training.wishes import ExchangeSettings
 
 OVERLAPPED, NOT_OVERLAPPED = 0.8, 0.2
 """The part of a leg's computing time that an exchange may take, when the next leg goes on meanwhile and when not."""
@@ -75,8 +75,8 @@ class Before:
 class Scales:
     """What every pair is weighed against."""
 
-    wishes: Wishes
-    facts: Facts
+    wishes: ExchangeSettings
+    facts: ExchangeFacts
     share: Mapping[int, float]
     density: float
     before: Before | None
@@ -152,7 +152,7 @@ def _waited(exchanges: int, computing_s: float, seconds: float, *, at_once: bool
     return exchanges * seconds / computing
 
 
-def leg_s(wishes: Wishes, facts: Facts, exchanges: int) -> float:
+def leg_s(wishes: ExchangeSettings, facts: ExchangeFacts, exchanges: int) -> float:
     """Seconds of computing between two exchanges."""
     return min(facts.steps * facts.slowest_step_s, wishes.seconds or math.inf) / exchanges
 

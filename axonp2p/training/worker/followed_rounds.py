@@ -18,7 +18,7 @@ from torch import Tensor
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.tensors.coding import BYTES_A_VALUE
 from axonp2p.tensors.flat import Layout
-from axonp2p.training.exchange.arrivals import Arrivals
+from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.slice_exchange import SliceExchange
 from axonp2p.training.exchange.terms import Terms, terms_of
 from axonp2p.training.messages import SlicePart, StartRound
@@ -78,7 +78,7 @@ class FollowedRounds:
         self._layout = layout
         self._batch = batch
         self._most_bytes = most_bytes
-        self._arrivals = Arrivals()
+        self._arrivals = ArrivalTimes()
         self._base: bytes | None = None
         self._accepted: State | None = None
         self._rounds: list[_Round] = []
@@ -180,7 +180,7 @@ class FollowedRounds:
         self._base = newest.start.state if newest else None
 
 
-def _mean(exchange: _Exchange, arrivals: Arrivals) -> Tensor:
+def _mean(exchange: _Exchange, arrivals: ArrivalTimes) -> Tensor:
     incoming = exchange.incoming
     if incoming is None:
         incoming = SliceExchange(exchange.terms, None, 0, arrivals, 0.0)

@@ -9,7 +9,7 @@ from axonp2p.training.spot_checks.answering import hand_over_s
 from axonp2p.training.state_transfer.piece_fetch import PieceFetch
 from axonp2p.training.trainer.legs import Redo
 from axonp2p.training.trainer.local_trainer import redone
-from axonp2p.training.worker.member_actions import Action, Report, tell_each
+from axonp2p.training.worker.member_actions import Action, SayToCoordinator, tell_each
 
 
 class Helping:
@@ -61,4 +61,4 @@ class Helping:
     def _in_vain(self) -> Iterator[Action]:
         assert self._order is not None
         self._fetch = None
-        yield Report(redone(self._order, failed="not handed over"))
+        yield SayToCoordinator(redone(self._order, failed="not handed over"))

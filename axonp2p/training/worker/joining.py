@@ -15,7 +15,7 @@ from axonp2p.training.state_transfer.piece_fetch import PieceFetch
 from axonp2p.training.trainer.legs import exchanges_of
 from axonp2p.training.trainer.outer_optimizer import State, state_from_file, state_values
 from axonp2p.training.worker.followed_rounds import FollowedRounds
-from axonp2p.training.worker.member_actions import Action, NotTaken, Report, tell_each
+from axonp2p.training.worker.member_actions import Action, NotTaken, SayToCoordinator, tell_each
 from axonp2p.training.worker.member_round import Lasting
 
 MOST_KEPT = 4
@@ -46,7 +46,7 @@ class Joining:
         self._rounds.expect(order.state)
         yield from self._get_base(order.senders, now)
         if self._rounds.newest:
-            yield Report(StateAdopted(state=self._rounds.newest.name))
+            yield SayToCoordinator(StateAdopted(state=self._rounds.newest.name))
 
     def follow(self, start: StartRound, now: float) -> Iterator[Action]:
         """Listen to a round. Raises `MalformedMessage` for one that makes no sense."""
@@ -106,4 +106,4 @@ class Joining:
         """Say where this member stands when that has changed."""
         newest = self._rounds.newest
         if newest is not None and newest is not before:
-            yield Report(StateAdopted(state=newest.name))
+            yield SayToCoordinator(StateAdopted(state=newest.name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from axonp2p.training.messages import AskPieces, Piece, PieceList
 from axonp2p.training.state_transfer.pieces import serve_pieces
-from axonp2p.training.trainer.marks import Place
+from axonp2p.training.trainer.marks import MarkBytes
 from axonp2p.training.verification.rates import KEPT_ROUNDS
 
 MOST_LENT = 3
@@ -17,16 +17,16 @@ class KeptPlaces:
     """Those of one member."""
 
     def __init__(self) -> None:
-        self._rounds: dict[Key, list[Place]] = {}
-        self._lent: list[Place] = []
+        self._rounds: dict[Key, list[MarkBytes]] = {}
+        self._lent: list[MarkBytes] = []
 
-    def keep(self, key: Key, places: list[Place]) -> None:
+    def keep(self, key: Key, places: list[MarkBytes]) -> None:
         """A round and attempt is done here. What is older than the last few is forgotten."""
         self._rounds[key] = places
         for old in sorted(self._rounds)[:-KEPT_ROUNDS]:
             del self._rounds[old]
 
-    def named(self, name: bytes) -> Place | None:
+    def named(self, name: bytes) -> MarkBytes | None:
         """The one with this name; None when it is none of them."""
         held = [*self._lent, *(place for places in self._rounds.values() for place in places)]
         return next((place for place in held if place.pieces.name == name), None)

@@ -16,7 +16,7 @@ from axonp2p.errors import AxonError
 from axonp2p.sandbox.inside import Inside
 from axonp2p.sandbox.messages import FromWorkerMessage, MayTell, ToWorkerMessage
 from axonp2p.training.messages import BetweenMembers, FromWorkerTraining
-from axonp2p.training.worker.outbox import Outbox
+from axonp2p.training.worker.outbox import WorkerOutbox
 
 WAITING = 256
 """Messages that may lie unread."""
@@ -58,7 +58,7 @@ class Mailbox(Generic[Own]):
     def __init__(self, inside: Inside) -> None:
         self._inside = inside
         self._heard = _Heard()
-        self._outbox = Outbox()
+        self._outbox = WorkerOutbox()
         self._stirred = threading.Condition()
         self._closing = False
         self._writer = threading.Thread(target=self._write, name="writer", daemon=True)
@@ -110,7 +110,7 @@ class Mailbox(Generic[Own]):
             self._stirred.notify()
         self._writer.join()
 
-    def _change(self, change: Callable[[Outbox], None]) -> None:
+    def _change(self, change: Callable[[WorkerOutbox], None]) -> None:
         with self._stirred:
             change(self._outbox)
             self._stirred.notify()

@@ -20,7 +20,7 @@ from itertools import islice
 import msgspec
 
 from axonp2p.errors import MalformedMessage, PeerMisbehaved
-from axonp2p.training.exchange.arrivals import Arrivals
+from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.early_parts import EarlyParts
 from axonp2p.training.exchange.leftover import Leftover
 from axonp2p.training.exchange.terms import ExchangeKey, terms_of
@@ -63,14 +63,14 @@ from axonp2p.training.worker.held_states import HeldStates
 from axonp2p.training.worker.helping import Helping
 from axonp2p.training.worker.joining import Joining
 from axonp2p.training.worker.kept_places import KeptPlaces
-from axonp2p.training.worker.member_actions import Action, NotTaken, Report, Tell, Unsay
+from axonp2p.training.worker.member_actions import Action, NotTaken, SayToCoordinator, SayToMember, Unsay
 from axonp2p.training.worker.member_round import Lasting, MemberRound
 from axonp2p.training.worker.state_file import StateFile
 
 Order = AdoptState | StartRound | SendFile | AskPieces | RedoSegment
 
 
-class Member:
+class WorkerMember:
     """What a worker is in a job. `first` is the state of the task's own first weights.
 
     `averaged` is over how many gradients the inner optimiser's momentum averages, None when its steps need no scale.
@@ -79,7 +79,7 @@ class Member:
 
     def __init__(self, prepare: Prepare, first: State, averaged: float | None = None) -> None:
         layout = first.layout
-        early, arrivals = EarlyParts(layout.values), Arrivals()
+        early, arrivals = EarlyParts(layout.values), ArrivalTimes()
         self._lasting = Lasting(prepare.rank, layout, prepare.batch, early, arrivals)
         leftover = Leftover(
             layout.values, layout.parameters, prepare.error_feedback, prepare.momentum_correction, prepare.clip
@@ -118,7 +118,7 @@ class Member:
         """Another coordinator goes on: whatever the last one ordered is over."""
         yield from self._leave_round()
         self._joining = None
-        yield Report(self.prepared())
+        yield SayToCoordinator(self.prepared())
 
     # --- what the coordinator says ---
 
@@ -128,7 +128,7 @@ class Member:
             yield from self._hand_over(order)
         elif isinstance(order, RedoSegment) and order.of == self._lasting.rank:
             place = self._places.named(order.start.name)
-            yield Redo(order, place.file) if place else Report(redone(order, failed="not handed over"))
+            yield Redo(order, place.file) if place else SayToCoordinator(redone(order, failed="not handed over"))
         elif isinstance(order, RedoSegment):
             yield from self._helping.ordered(order, now)
         elif isinstance(order, StartRound):
@@ -165,28 +165,28 @@ class Member:
         """The trainer has done something; what belongs to a round that is over for this member is passed over."""
         if isinstance(done, TaskWentWrong):
             yield from self._leave_round()
-            yield Report(done.report)
+            yield SayToCoordinator(done.report)
         elif isinstance(done, ModelFileMade):
             sha256 = hashlib.sha256(done.data).digest()
             parts = cut("model", done.data, sha256)
             if done.whole:
-                yield from (Report(*part) for part in parts)
+                yield from (SayToCoordinator(*part) for part in parts)
             else:
-                yield from (Report(part, b"") for part, _ in islice(parts, 1))
+                yield from (SayToCoordinator(part, b"") for part, _ in islice(parts, 1))
         elif isinstance(done, Evaluated):
             if self._round and done.key == self._evaluating:
                 self._evaluating = None
-                yield Report(self._report(self._round, done))
+                yield SayToCoordinator(self._report(self._round, done))
         elif isinstance(done, Redone):
             self._helped_flops += done.message.flops
-            yield Report(done.message)
+            yield SayToCoordinator(done.message)
         elif self._round and self._start and done.key == key_of(self._start):
             if isinstance(done, LegDone):
                 yield from self._round.leg_done(done, now)
                 self._end_round()
             else:
                 round, attempt = done.key
-                yield Report(
+                yield SayToCoordinator(
                     Progress(round=round, attempt=attempt, step=done.step, loss=done.loss, samples=done.samples)
                 )
 
@@ -288,11 +288,11 @@ class Member:
     def _lend(self, to: int, ask: AskPieces) -> Iterator[Action]:
         if (answers := self._places.serve(ask)) is not None:
             for answer, payload in answers:
-                yield Tell(to, answer, payload)
+                yield SayToMember(to, answer, payload)
             return
         joined = self._joining.newest if self._joining else None
         for answer, payload in self._states.lend(to, ask, [joined] if joined else []):
-            yield Tell(to, answer, payload)
+            yield SayToMember(to, answer, payload)
 
     def _hand_over(self, ask: AskPieces) -> Iterator[Action]:
         """Pieces for the client's disk."""
@@ -301,13 +301,13 @@ class Member:
         except PeerMisbehaved as error:
             raise MalformedMessage(error.message) from error
         for answer, payload in answers:
-            yield Report(answer, payload)
+            yield SayToCoordinator(answer, payload)
 
     def _adopt(self, order: AdoptState, now: float) -> Iterator[Action]:
         yield from self._leave_round()
         if self._states.has(order.state):
             yield from self._go_on_from(order.state)
-            yield Report(StateAdopted(state=order.state))
+            yield SayToCoordinator(StateAdopted(state=order.state))
         elif order.senders:
             self._joining = self._joining or Joining(self._lasting, self._states.all())
             yield from self._joining.adopt(order, now)
@@ -320,7 +320,7 @@ class Member:
         if state:
             self._states.adopt(state)
             self._joining = None
-            yield Report(StateAdopted(state=state.name))
+            yield SayToCoordinator(StateAdopted(state=state.name))
 
     def _send_file(self, order: SendFile) -> Iterator[Action]:
         yield from self._leave_round()

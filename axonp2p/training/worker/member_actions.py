@@ -11,7 +11,7 @@ from axonp2p.training.trainer.legs import Work
 
 
 @dataclass(frozen=True)
-class Report:
+class SayToCoordinator:
     """Say something to the coordinator."""
 
     message: FromWorkerTraining
@@ -19,7 +19,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Tell:
+class SayToMember:
     """Say something to a member."""
 
     rank: int
@@ -42,10 +42,10 @@ class NotTaken:
     error: PeerMisbehaved
 
 
-def tell_each(what: Iterable[tuple[int, BetweenMembers]]) -> Iterator[Tell]:
+def tell_each(what: Iterable[tuple[int, BetweenMembers]]) -> Iterator[SayToMember]:
     """Say to each rank what is for it."""
     for rank, message in what:
-        yield Tell(rank, message)
+        yield SayToMember(rank, message)
 
 
-Action = Report | Tell | Unsay | NotTaken | Work
+Action = SayToCoordinator | SayToMember | Unsay | NotTaken | Work

@@ -25,17 +25,17 @@ from torch import Tensor
 
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.tensors.flat import Layout, minus
-from axonp2p.training.exchange.arrivals import Arrivals
+from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.early_parts import EarlyParts
 from axonp2p.training.exchange.leftover import Leftover
 from axonp2p.training.exchange.slice_exchange import Outgoing, SliceExchange
 from axonp2p.training.exchange.terms import ExchangeKey, terms_of
 from axonp2p.training.messages import Mark, RoundDone, SlicePart, StartRound
 from axonp2p.training.trainer.legs import Evaluate, Evaluated, GoOn, Hurry, LegDone, TrainRound, exchanges_of, key_of
-from axonp2p.training.trainer.marks import Place
+from axonp2p.training.trainer.marks import MarkBytes
 from axonp2p.training.trainer.outer_optimizer import OuterStep, State
 from axonp2p.training.trainer.step_scale import StepScale
-from axonp2p.training.worker.member_actions import Action, NotTaken, Tell
+from axonp2p.training.worker.member_actions import Action, NotTaken, SayToMember
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Lasting:
     layout: Layout
     batch: int
     early: EarlyParts
-    arrivals: Arrivals
+    arrivals: ArrivalTimes
 
 
 @dataclass
@@ -116,11 +116,11 @@ class MemberRound:
         """That the exchange which is under way comes to."""
         self._outgoing: Iterator[Outgoing] | None = None
         self._sums = _Sums()
-        self.places: list[Place] = []
+        self.places: list[MarkBytes] = []
         """Of what is committed to: where somebody else could begin."""
         self._ahead: dict[int, int] = {}
         """The latest exchange from which each member has sent something too early."""
-        self._unnamed: deque[Place] = deque()
+        self._unnamed: deque[MarkBytes] = deque()
         """Committed to, but not hashed yet: many megabytes each, for which no part of an exchange shall wait."""
         self._hurried = -1
         """The last leg that was cut short."""
@@ -188,13 +188,13 @@ class MemberRound:
         if outgoing is None:
             self._outgoing = None
         else:
-            yield Tell(*outgoing)
+            yield SayToMember(*outgoing)
         yield from self._go_on(now)
 
     def due(self, now: float) -> Iterator[Action]:
         """Time has passed."""
         if self._exchange is not None:
-            yield from (Tell(*outgoing) for outgoing in self._exchange.due(now))
+            yield from (SayToMember(*outgoing) for outgoing in self._exchange.due(now))
         yield from self._go_on(now)
 
     def deadline(self) -> float | None:
@@ -290,4 +290,4 @@ class MemberRound:
         except PeerMisbehaved as error:
             yield NotTaken(sender, error)
         else:
-            yield from (Tell(*outgoing) for outgoing in answers)
+            yield from (SayToMember(*outgoing) for outgoing in answers)

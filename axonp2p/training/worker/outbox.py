@@ -41,7 +41,7 @@ class _Line:
     pieces: deque[_Waiting] = field(default_factory=deque)
 
 
-class Outbox:
+class WorkerOutbox:
     """The queues of one worker. Payloads must not change while they lie here."""
 
     def __init__(self) -> None:

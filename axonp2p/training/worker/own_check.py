@@ -11,7 +11,7 @@ from pathlib import Path
 from axonp2p.jobs.spec import JobSpec
 from axonp2p.tensors.coding import EXACT
 from axonp2p.training.messages import Prepare, StartRound
-from axonp2p.training.trainer.local_trainer import LocalTrainer, Verdict
+from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.own_trials import TRIALS, OwnTrials
 from axonp2p.training.trainer.task import Task
 from axonp2p.training.worker.redo_server import RedoServer
@@ -36,7 +36,7 @@ def why_not_repeated(folder: Path, spec: JobSpec, server: RedoServer) -> str:
     for number in range(TRIALS):
         start = _round(number)
         trainer.begin(start)
-        leg = trainer.leg(weights, lambda *_: Verdict.GO_ON)
+        leg = trainer.leg(weights, lambda *_: LegVerdict.GO_ON)
         assert leg is not None
         if trainer.why_no_marks:
             return trainer.why_no_marks

@@ -51,7 +51,7 @@ _POLL_S = 0.1
 _LENGTH = struct.Struct(">I")
 
 
-class Again(Message, frozen=True):
+class RedoRequest(Message, frozen=True):
     """What a redo needs to know, beside the bytes from which its steps begin."""
 
     bundle: Annotated[str, msgspec.Meta(max_length=4096)]
@@ -87,14 +87,14 @@ class RedoServer:
             order: RedoSegment, start: memoryview, trainer: LocalTrainer, wanted: Callable[[], bool]
         ) -> SegmentRedone | None:
             keep = trainer.layout.values <= MOST_KEPT_VALUES
-            again = Again(
+            again = RedoRequest(
                 bundle=str(bundle), prepare=prepare, order=order, size=len(start), keep=keep, flops=trainer.flops
             )
             return self._redo(again, start, wanted)
 
         return redo
 
-    def _redo(self, again: Again, start: memoryview, wanted: Callable[[], bool]) -> SegmentRedone | None:
+    def _redo(self, again: RedoRequest, start: memoryview, wanted: Callable[[], bool]) -> SegmentRedone | None:
         ours, theirs = socket.socketpair()
         with ours:
             with theirs:
@@ -178,7 +178,7 @@ def _serve(worker: socket.socket, cores: int) -> None:
         if not head:
             return
         (length,) = _LENGTH.unpack(head)
-        again = decode_as(worker.recv(length, socket.MSG_WAITALL), Again, HEADER_LIMIT)
+        again = decode_as(worker.recv(length, socket.MSG_WAITALL), RedoRequest, HEADER_LIMIT)
         if again.keep and trainer is None:
             # What goes wrong here goes wrong in the redo again, which tells it.
             with contextlib.suppress(AxonError):
@@ -187,7 +187,7 @@ def _serve(worker: socket.socket, cores: int) -> None:
             _watch_one(again, connection, trainer, cores)
 
 
-def _watch_one(again: Again, connection: socket.socket, trainer: LocalTrainer | None, cores: int) -> None:
+def _watch_one(again: RedoRequest, connection: socket.socket, trainer: LocalTrainer | None, cores: int) -> None:
     """Fork one redo, and end it when nobody waits for it any more."""
     folder = tempfile.mkdtemp(prefix="redo-")
     lives, dies = os.pipe()
@@ -206,7 +206,7 @@ def _watch_one(again: Again, connection: socket.socket, trainer: LocalTrainer | 
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _redo(again: Again, connection: socket.socket, trainer: LocalTrainer | None, cores: int, folder: str) -> None:
+def _redo(again: RedoRequest, connection: socket.socket, trainer: LocalTrainer | None, cores: int, folder: str) -> None:
     warm_up.use_threads(cores)
     _keep_to(folder)
     start = bytearray(again.size)
@@ -229,7 +229,7 @@ def _redo(again: Again, connection: socket.socket, trainer: LocalTrainer | None,
     connection.sendall(_LENGTH.pack(len(answer)) + answer)
 
 
-def _trainer_for(again: Again) -> LocalTrainer:
+def _trainer_for(again: RedoRequest) -> LocalTrainer:
     return LocalTrainer(Task(Path(again.bundle), again.prepare.task), again.prepare)
 
 

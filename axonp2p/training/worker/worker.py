@@ -21,8 +21,8 @@ from axonp2p.training.trainer.local_trainer import LocalTrainer
 from axonp2p.training.trainer.task import Task
 from axonp2p.training.trainer.training_thread import Built, Redoing, TrainingThread
 from axonp2p.training.worker.mailbox import Mailbox
-from axonp2p.training.worker.member import Member
-from axonp2p.training.worker.member_actions import Action, NotTaken, Report, Tell, Unsay
+from axonp2p.training.worker.member import WorkerMember
+from axonp2p.training.worker.member_actions import Action, NotTaken, SayToCoordinator, SayToMember, Unsay
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, split_frame
 from axonp2p.wire.schema import check_schema
@@ -51,7 +51,7 @@ class Worker:
         self._bundle_ready = False
         self._prepare: Prepare | None = None
         self._trainer: TrainingThread | None = None
-        self._member: Member | None = None
+        self._member: WorkerMember | None = None
         self._orders: deque[tuple[ToWorkerTraining, memoryview]] = deque()
         """What came while the model was built."""
         self._late_since: float | None = None
@@ -82,7 +82,7 @@ class Worker:
         deadline = self._member.deadline()
         return None if deadline is None else max(0.0, deadline - self._clock())
 
-    def _go_on(self, member: Member, *, quiet: bool) -> None:
+    def _go_on(self, member: WorkerMember, *, quiet: bool) -> None:
         """What is to be done without being told."""
         now = self._clock()
         if member.talkative:
@@ -98,9 +98,9 @@ class Worker:
 
     def _carry_out(self, actions: Iterable[Action]) -> None:
         for action in actions:
-            if isinstance(action, Report):
+            if isinstance(action, SayToCoordinator):
                 self._mailbox.report(action.message, action.payload)
-            elif isinstance(action, Tell):
+            elif isinstance(action, SayToMember):
                 self._mailbox.tell(action.rank, action.message, action.payload)
             elif isinstance(action, Unsay):
                 self._mailbox.drop(_useless_after(action.start))
@@ -165,7 +165,7 @@ class Worker:
             print(f"{done.mistake.message} failed:\n{done.mistake.cause}", file=sys.stderr)
         if isinstance(done, Built):
             assert self._prepare
-            self._member = Member(self._prepare, done.first, done.averaged)
+            self._member = WorkerMember(self._prepare, done.first, done.averaged)
             self._mailbox.report(self._member.prepared())
             while self._orders:
                 self._hear_coordinator(*self._orders.popleft())

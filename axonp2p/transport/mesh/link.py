@@ -13,7 +13,7 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.transport.flow.in_time import in_time
 from axonp2p.transport.flow.rate_limit import RateLimit
-from axonp2p.transport.mesh.outbox import Outbox
+from axonp2p.transport.mesh.outbox import LinkOutbox
 from axonp2p.transport.messages import Carry
 from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.codec import Message
@@ -65,7 +65,7 @@ class Road(Protocol):
         ...
 
 
-class Beside(Protocol):
+class LinkCompanion(Protocol):
     """Who has words of its own with the members, on the same links: what is lost with a link is its own affair."""
 
     kinds: Any
@@ -92,7 +92,7 @@ class Link:
         member: MeshMember,
         deliver: Callable[[int, memoryview], Awaitable[None]],
         road: Road,
-        beside: Beside | None = None,
+        beside: LinkCompanion | None = None,
     ) -> None:
         self.member = member
         self.wanted = asyncio.Event()
@@ -108,7 +108,7 @@ class Link:
         self._beside = beside
         self._kinds: Any = Carry if beside is None else Carry | beside.kinds
         self._serving: Session | None = None
-        self._outbox = Outbox()
+        self._outbox = LinkOutbox()
         self._received = 0
         self._session: Session | None = None
         self._news = asyncio.Event()
@@ -125,7 +125,7 @@ class Link:
         self.wanted.set()
 
     async def say(self, message: Message, payload: bytes | memoryview = b"", *, bulk: bool = False) -> None:
-        """Send one of the messages of `Beside`, on the session there is now. Raises `Unreachable` when there is none.
+        """Send one of the messages of `LinkCompanion`, on the session there is now. Raises `Unreachable` without one.
 
         Unlike what is `put`, it is not sent again after a cut.
         """

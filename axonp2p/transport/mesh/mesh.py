@@ -29,7 +29,7 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.supervision import one_look
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.mesh.link import Beside, Link, MeshMember, Road
+from axonp2p.transport.mesh.link import Link, LinkCompanion, MeshMember, Road
 from axonp2p.transport.messages import JoinMesh, LinkReply, MeshJoined, Refusal, error_of
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.sessions.session import Session
@@ -107,7 +107,7 @@ class Mesh:
         self._patience = patience
         self._policy = policy
         self._dialling = asyncio.Semaphore(patience.dials_at_once)
-        self.beside: Beside | None = None
+        self.beside: LinkCompanion | None = None
         """Set before the first roster: it speaks through the mesh, and the mesh tells it what it hears."""
         self._rank = -1
         self._links: dict[int, Link] = {}

@@ -11,7 +11,7 @@ from collections import deque
 from axonp2p.errors import PeerMisbehaved
 
 
-class Outbox:
+class LinkOutbox:
     """The messages for one member, in order."""
 
     def __init__(self) -> None:

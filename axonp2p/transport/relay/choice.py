@@ -20,7 +20,7 @@ LONGEST_WAIT_S = 3600.0
 
 
 @dataclass(frozen=True)
-class Candidate:
+class RelayCandidate:
     """A tracker, or a peer, that may be a relay."""
 
     address: str
@@ -47,9 +47,9 @@ class RelayChoice:
     def __init__(self, chance: random.Random, wanted: int = MOST_RELAYS) -> None:
         self._chance = chance
         self._wanted = wanted
-        self._candidates: dict[str, Candidate] = {}
+        self._candidates: dict[str, RelayCandidate] = {}
         self._histories: dict[str, _History] = {}
-        self._open: dict[str, Candidate] = {}
+        self._open: dict[str, RelayCandidate] = {}
         self._needed = False
         self._unneeded_since = float("-inf")
 
@@ -71,7 +71,7 @@ class RelayChoice:
         good = sum(history.failures == 0 or history.since is not None for history in histories)
         return self._needed and good < self._wanted
 
-    def offer(self, candidates: Iterable[Candidate]) -> None:
+    def offer(self, candidates: Iterable[RelayCandidate]) -> None:
         """These may be asked from now on, and no others."""
         self._candidates = {candidate.address: candidate for candidate in candidates}
         known = self._candidates.keys() | self._open.keys()
@@ -83,7 +83,7 @@ class RelayChoice:
             self._unneeded_since = now
         self._needed = needed
 
-    def to_open(self, now: float) -> list[Candidate]:
+    def to_open(self, now: float) -> list[RelayCandidate]:
         """Relays to register with now: they count as open from here on."""
         if not self._needed:
             return []

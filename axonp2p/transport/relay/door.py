@@ -16,7 +16,7 @@ FIRST_MESSAGE_S = 10.0
 """How long a caller may take to say what it wants."""
 
 
-class Beside(Protocol):
+class OtherSessions(Protocol):
     """What else sessions are opened for."""
 
     asks: Any
@@ -29,7 +29,7 @@ class Beside(Protocol):
 class RelayDoor:
     """Sessions of who wants to be carried to, and CONNECT of who wants to reach them."""
 
-    def __init__(self, server: RelayServer | None, called: str, beside: Beside | None = None) -> None:
+    def __init__(self, server: RelayServer | None, called: str, beside: OtherSessions | None = None) -> None:
         """Without a `server` everybody is told that `called` carries nothing."""
         self.server = server
         self._called = called

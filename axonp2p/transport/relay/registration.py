@@ -21,7 +21,7 @@ from axonp2p.transport.sessions.listener import Listener
 from axonp2p.transport.sessions.session import Session
 from axonp2p.transport.tunnel.messages import OpenStream, RegisterAtRelay, RelayTerms, StreamReady, StreamRefused
 from axonp2p.transport.tunnel.tunnel import pick_up
-from axonp2p.transport.ways import Place
+from axonp2p.transport.ways import BareWhereabouts
 
 log = get_logger(__name__)
 
@@ -55,7 +55,7 @@ class Registration:
         """
         if self.relay.fingerprint is None:
             raise Unreachable(f"{self._called} names no fingerprint", cause="a relay is found by its certificate")
-        where = Place(self._relay_id, [self.relay.host_port], self.relay.fingerprint)
+        where = BareWhereabouts(self._relay_id, [self.relay.host_port], self.relay.fingerprint)
         session = await dial(self._key, where, called=self._called)
         self.relay = replace(self.relay, host=plain_address(session.address))
         try:

@@ -51,7 +51,7 @@ MOST_TURNS = 20
 """So often a message is put off while others of its household come first, before it is dealt with all the same."""
 
 
-class Door(Protocol):
+class SessionLimits(Protocol):
     """What counts the sessions that strangers open, and what they send ahead."""
 
     def holds(self, session: Session, count: int) -> None:
@@ -79,7 +79,7 @@ class Session:
         called: str,
         relay: str = "",
         source: str = "",
-        door: Door | None = None,
+        door: SessionLimits | None = None,
         release: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """`door`: where a stranger opened it. `release` frees what the connection was made with, once, at the end."""

@@ -26,7 +26,7 @@ from axonp2p.transport.relay.registration import Registration
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.sessions.listener import Listener
 from axonp2p.transport.sessions.session import Session
-from axonp2p.transport.ways import Place, Way, ways_to
+from axonp2p.transport.ways import BareWhereabouts, Way, ways_to
 
 PART = bytes(256 * 1024)
 PINGS = 20
@@ -58,7 +58,7 @@ async def _drink(session: Session) -> None:
 async def call(where: str, seconds: float) -> None:
     """Measure again and again, until there is no more input."""
     told: dict[str, Any] = json.loads(where)
-    place = Place(told["peer"], told["addresses"], bytes.fromhex(told["certificate"]), told["relays"])
+    place = BareWhereabouts(told["peer"], told["addresses"], bytes.fromhex(told["certificate"]), told["relays"])
     ways = {"relay" if way.relay else "direct": way for way in ways_to(place)}
     while line := await asyncio.to_thread(sys.stdin.readline):
         way = ways[line.strip()]
@@ -72,7 +72,7 @@ async def _rtt(way: Way) -> float:
     return times[len(times) // 2]
 
 
-async def _throughput(place: Place, way: Way, seconds: float) -> float:
+async def _throughput(place: BareWhereabouts, way: Way, seconds: float) -> float:
     """Mbit/s that the other side's application has taken, once the line has found its speed."""
     session = await dial(PrivateKey.generate(), place, called="the peer", ways=[way])
     loop = asyncio.get_running_loop()

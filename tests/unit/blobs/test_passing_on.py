@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from axonp2p.blobs.manifest import Blob, BlobFile, Manifest
 from axonp2p.blobs.pieces import book_of
 from axonp2p.blobs.seeding import Seeding
-from axonp2p.blobs.swarm import Swarm
+from axonp2p.blobs.swarm import BlobSwarm
 from axonp2p.errors import PeerMisbehaved
 
 
@@ -57,7 +57,7 @@ class World:
         self.number = 0
         self.free: dict[int, float] = {}
         self.seeding = Seeding(len(self.content.pieces))
-        self.swarms: dict[int, Swarm] = {}
+        self.swarms: dict[int, BlobSwarm] = {}
         self.disks: dict[int, dict[int, bytes]] = {}
         self.frozen: set[int] = set()
         self.held_up: dict[int, list[Callable[[], None]]] = {}
@@ -101,7 +101,7 @@ class World:
 
     def join(self, rank: int, kept: dict[int, bytes] | None = None) -> None:
         self.disks[rank] = dict(kept or {})
-        self.swarms[rank] = Swarm(self.content.blob, self.disks[rank], random.Random(rank))
+        self.swarms[rank] = BlobSwarm(self.content.blob, self.disks[rank], random.Random(rank))
         self.seeding.joined(rank, self.disks[rank], self.now)
         for other in self.reachable(rank):
             self.tell(rank, other, list(self.disks[rank]))

@@ -13,7 +13,7 @@ from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import JobFileWrong
 from axonp2p.hosting.host import Host
 from axonp2p.hosting.hosted_folder import HostedFolder, HostedRecord
-from axonp2p.hosting.process import JobProcess, Orders, Program
+from axonp2p.hosting.process import JobProcess, Program, RunOrders
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.transport.address import PinnedAddress
 from tests.fakes import NOW, key_of
@@ -76,7 +76,7 @@ async def test_the_real_process_writes_it_down(tmp_path: Path) -> None:
     hosted.make(HostedRecord(job=JOB, owner=ADA.peer_id, source="here", blob="", peers=0, began=NOW), blob, ADA.seed)
     hosted.bundle.rmdir()
     write_bundle(hosted.bundle)
-    orders = Orders(JOB, 0, 2**20, [])
+    orders = RunOrders(JOB, 0, 2**20, [])
     assert await Program().end_as(hosted, orders, "failed", "no luck"), hosted.log.read_text()
     progress = hosted.progress()
     assert progress is not None
@@ -88,7 +88,7 @@ async def test_a_copy_from_a_host_that_is_away_is_told_in_the_log_and_is_no_harm
     blob = Blob(Manifest(files=[BlobFile(path="task.py", size=0, hashes=b"")]))
     hosted.make(HostedRecord(job=JOB, owner=ADA.peer_id, source="here", blob="", peers=0, began=NOW), blob, ADA.seed)
     host = Host(PinnedAddress("127.0.0.1", 1, b"a" * 32), key_of("host").peer_id)
-    assert not await Program().copy(hosted, Orders(JOB, 0, 2**20, []), host)
+    assert not await Program().copy(hosted, RunOrders(JOB, 0, 2**20, []), host)
     assert "127.0.0.1:1" in hosted.log.read_text()
     assert hosted.progress() is None
 
@@ -100,7 +100,7 @@ async def test_a_process_without_a_tracker_says_so_and_ends(tmp_path: Path, monk
     hosted.make(HostedRecord(job=JOB, owner=ADA.peer_id, source="here", blob="", peers=0, began=NOW), blob, ADA.seed)
     hosted.bundle.rmdir()
     write_bundle(hosted.bundle)
-    process = await JobProcess.start(hosted, Orders(JOB, 0, 2**20, []))
+    process = await JobProcess.start(hosted, RunOrders(JOB, 0, 2**20, []))
     try:
         assert await process.wait() == 9
     finally:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from axonp2p.findings import Check, State, broken, report_data, report_text
+from axonp2p.findings import Check, FindingState, broken, report_data, report_text
 from client_cli.doctor.checks import checks_of
-from client_cli.doctor.facts import DhtFacts, Facts, LogFacts, MachineFacts, TrackerFacts
+from client_cli.doctor.facts import ClientFacts, ClientMachineFacts, ClientTrackerFacts, DhtFacts, LogFacts
 from client_cli.doctor.split import groups_of
 
-MACHINE = MachineFacts(
+MACHINE = ClientMachineFacts(
     home="/h",
     versions={"python": "3.11.7", "torch": "2.13.0"},
     key_trouble="",
@@ -26,18 +26,20 @@ MACHINE = MachineFacts(
 DHT = DhtFacts(wanted=True, known=4, answering=4)
 
 
-def tracker(name: str, peers: str = "abcd", **changes: Any) -> TrackerFacts:
+def tracker(name: str, peers: str = "abcd", **changes: Any) -> ClientTrackerFacts:
     """One that shows these peers; more are alive when `alive` says so."""
     usual: dict[str, Any] = {"configured": True, "alive": len(peers), "names": {peer: f"name-{peer}" for peer in peers}}
-    return TrackerFacts(name=name, peers=frozenset(peers), **(usual | changes))
+    return ClientTrackerFacts(name=name, peers=frozenset(peers), **(usual | changes))
 
 
-def checks(*trackers: TrackerFacts, machine: MachineFacts = MACHINE, dht: DhtFacts = DHT, **more: Any) -> list[Check]:
-    return checks_of(Facts(machine, list(trackers), dht, **more))
+def checks(
+    *trackers: ClientTrackerFacts, machine: ClientMachineFacts = MACHINE, dht: DhtFacts = DHT, **more: Any
+) -> list[Check]:
+    return checks_of(ClientFacts(machine, list(trackers), dht, **more))
 
 
 def wrong(found: list[Check]) -> list[Check]:
-    return [check for check in found if check.state is not State.OK]
+    return [check for check in found if check.state is not FindingState.OK]
 
 
 def test_a_healthy_swarm_has_nothing_wrong() -> None:
@@ -52,31 +54,31 @@ def test_a_healthy_swarm_has_nothing_wrong() -> None:
 
 def test_a_dead_tracker_is_named_with_its_reason_and_what_to_do() -> None:
     (one,) = wrong(checks(tracker("a:1"), tracker("b:2", trouble="connection refused")))
-    assert (one.state, one.code) == (State.FAIL, "AX-302")
+    assert (one.state, one.code) == (FindingState.FAIL, "AX-302")
     assert "b:2 does not answer (connection refused)" in one.text
     assert "axon-tracker run" in one.fix
 
 
 def test_a_learnt_tracker_that_is_dead_is_a_warning_while_others_live() -> None:
     (one,) = wrong(checks(tracker("a:1"), tracker("b:2", trouble="connection refused", configured=False)))
-    assert one.state is State.WARN
+    assert one.state is FindingState.WARN
     alone = wrong(checks(tracker("b:2", trouble="connection refused", configured=False)))
-    assert [check.state for check in alone] == [State.FAIL]
+    assert [check.state for check in alone] == [FindingState.FAIL]
 
 
 @pytest.mark.parametrize(
     ("offsets", "words", "state"),
     [
         ([0.1, -0.2, 3.0], [], None),
-        ([45.0], ["differ by 45 s"], State.FAIL),
-        ([-8.0], ["differ by 8 s"], State.WARN),
-        ([60.0, 61.0], ["this computer's is 60 s behind"], State.FAIL),
-        ([-60.0, -61.0, -60.5], ["this computer's is 60 s ahead of"], State.FAIL),
-        ([0.0, 0.1, 120.0], ["t2's is 120 s ahead of everybody"], State.FAIL),
-        ([0.0, -10.0], ["t1's is 10 s behind everybody"], State.WARN),
+        ([45.0], ["differ by 45 s"], FindingState.FAIL),
+        ([-8.0], ["differ by 8 s"], FindingState.WARN),
+        ([60.0, 61.0], ["this computer's is 60 s behind"], FindingState.FAIL),
+        ([-60.0, -61.0, -60.5], ["this computer's is 60 s ahead of"], FindingState.FAIL),
+        ([0.0, 0.1, 120.0], ["t2's is 120 s ahead of everybody"], FindingState.FAIL),
+        ([0.0, -10.0], ["t1's is 10 s behind everybody"], FindingState.WARN),
     ],
 )
-def test_the_wrong_clock_is_named(offsets: list[float], words: list[str], state: State | None) -> None:
+def test_the_wrong_clock_is_named(offsets: list[float], words: list[str], state: FindingState | None) -> None:
     trackers = [tracker(f"t{number}", clock_off_s=off) for number, off in enumerate(offsets)]
     found = wrong(checks(*trackers))
     assert [check.state for check in found] == ([state] if state else [])
@@ -88,7 +90,7 @@ def test_the_wrong_clock_is_named(offsets: list[float], words: list[str], state:
 
 def test_a_split_swarm_names_both_halves() -> None:
     (one,) = wrong(checks(tracker("a:1", "ab"), tracker("b:2", "ab"), tracker("c:3", "cd")))
-    assert (one.state, one.code) == (State.FAIL, "AX-413")
+    assert (one.state, one.code) == (FindingState.FAIL, "AX-413")
     assert "a:1 and b:2: 2 peers (name-a, name-b); c:3: 2 peers (name-c, name-d)" in one.text
     assert "axon-tracker status" in one.fix
 
@@ -107,8 +109,8 @@ def test_samples_tell_a_large_swarm_from_two_halves(size: int) -> None:
     chance = random.Random(size)
     everyone = [f"peer {number}" for number in range(2 * size)]
 
-    def sees(name: str, part: list[str]) -> TrackerFacts:
-        return TrackerFacts(name, True, alive=len(part), peers=frozenset(chance.sample(part, 200)))
+    def sees(name: str, part: list[str]) -> ClientTrackerFacts:
+        return ClientTrackerFacts(name, True, alive=len(part), peers=frozenset(chance.sample(part, 200)))
 
     one = everyone[:size]
     assert len(groups_of([sees("a", one), sees("b", one), sees("c", one)])) == 1
@@ -117,8 +119,8 @@ def test_samples_tell_a_large_swarm_from_two_halves(size: int) -> None:
 
 
 def test_where_samples_say_nothing_only_numbers_are_compared() -> None:
-    def sees(name: str, alive: int) -> TrackerFacts:
-        return TrackerFacts(name, True, alive=alive, peers=frozenset(f"{name} {number}" for number in range(200)))
+    def sees(name: str, alive: int) -> ClientTrackerFacts:
+        return ClientTrackerFacts(name, True, alive=alive, peers=frozenset(f"{name} {number}" for number in range(200)))
 
     assert len(groups_of([sees("a", 1_000_000), sees("b", 990_000)])) == 1
     assert len(groups_of([sees("a", 1_000_000), sees("b", 500_000)])) == 2
@@ -127,15 +129,19 @@ def test_where_samples_say_nothing_only_numbers_are_compared() -> None:
 @pytest.mark.parametrize(
     ("dht", "state", "words"),
     [
-        (DhtFacts(wanted=True, known=4, answering=0), State.FAIL, "none of 4 nodes answers over UDP"),
-        (DhtFacts(wanted=True, known=4, over_tcp=2), State.FAIL, "UDP is blocked: the same peers answer over TCP"),
-        (DhtFacts(wanted=True, known=4, over_tcp=0), State.FAIL, "do not answer over TCP either"),
-        (DhtFacts(wanted=True, trouble="no socket"), State.FAIL, "no socket"),
-        (DhtFacts(wanted=True), State.WARN, "no peer is a DHT node"),
-        (DhtFacts(wanted=False), State.WARN, "switched off"),
+        (DhtFacts(wanted=True, known=4, answering=0), FindingState.FAIL, "none of 4 nodes answers over UDP"),
+        (
+            DhtFacts(wanted=True, known=4, over_tcp=2),
+            FindingState.FAIL,
+            "UDP is blocked: the same peers answer over TCP",
+        ),
+        (DhtFacts(wanted=True, known=4, over_tcp=0), FindingState.FAIL, "do not answer over TCP either"),
+        (DhtFacts(wanted=True, trouble="no socket"), FindingState.FAIL, "no socket"),
+        (DhtFacts(wanted=True), FindingState.WARN, "no peer is a DHT node"),
+        (DhtFacts(wanted=False), FindingState.WARN, "switched off"),
     ],
 )
-def test_the_dht(dht: DhtFacts, state: State, words: str) -> None:
+def test_the_dht(dht: DhtFacts, state: FindingState, words: str) -> None:
     (one,) = wrong(checks(tracker("a:1"), dht=dht))
     assert one.state is state
     assert words in one.text
@@ -144,9 +150,9 @@ def test_the_dht(dht: DhtFacts, state: State, words: str) -> None:
 
 def test_without_a_tracker_the_dht_may_be_enough() -> None:
     known = {"settings_trouble": "no tracker is known", "settings_fix": "--tracker"}
-    assert [check.state for check in wrong(checks(**known))] == [State.WARN]
+    assert [check.state for check in wrong(checks(**known))] == [FindingState.WARN]
     nobody = wrong(checks(dht=DhtFacts(wanted=True), **known))
-    assert [check.state for check in nobody] == [State.FAIL]
+    assert [check.state for check in nobody] == [FindingState.FAIL]
 
 
 def test_this_computer() -> None:
@@ -160,7 +166,7 @@ def test_this_computer() -> None:
     )
     found = {check.name: check for check in wrong(checks(tracker("a:1"), machine=machine))}
     assert found["versions"].fix == "pip install torch"
-    assert (found["key"].state, found["key"].fix) == (State.FAIL, "chmod 600 /h/client.key")
+    assert (found["key"].state, found["key"].fix) == (FindingState.FAIL, "chmod 600 /h/client.key")
     assert (found["sandbox"].code, found["sandbox"].fix) == ("AX-605", "sudo sysctl -w user.max_user_namespaces=65536")
     assert "100.0 MB free" in found["room"].text or "100 MB free" in found["room"].text
 
@@ -179,18 +185,30 @@ def test_the_report_counts_and_its_data_has_everything() -> None:
 @pytest.mark.parametrize(
     ("logs", "state", "words"),
     [
-        (LogFacts(entries={"a:1": 1234}), State.OK, "every log continues what was seen of it before: a:1 (1,234)"),
-        (LogFacts(false={"a:1 (abcd)": "it lies"}, kept="/h/logs-seen"), State.FAIL, "a:1 (abcd) is false: it lies"),
-        (LogFacts(unproved={"a:1": "no answer"}), State.WARN, "a:1 does not prove that its log continues"),
-        (LogFacts(anew={"a:1": (70, 12)}), State.WARN, "a:1 began a new log of 12 entries; the one before had 70"),
-        (LogFacts(trouble="it is damaged", fix="move it"), State.WARN, "is lost: it is damaged"),
+        (
+            LogFacts(entries={"a:1": 1234}),
+            FindingState.OK,
+            "every log continues what was seen of it before: a:1 (1,234)",
+        ),
+        (
+            LogFacts(false={"a:1 (abcd)": "it lies"}, kept="/h/logs-seen"),
+            FindingState.FAIL,
+            "a:1 (abcd) is false: it lies",
+        ),
+        (LogFacts(unproved={"a:1": "no answer"}), FindingState.WARN, "a:1 does not prove that its log continues"),
+        (
+            LogFacts(anew={"a:1": (70, 12)}),
+            FindingState.WARN,
+            "a:1 began a new log of 12 entries; the one before had 70",
+        ),
+        (LogFacts(trouble="it is damaged", fix="move it"), FindingState.WARN, "is lost: it is damaged"),
     ],
 )
-def test_what_the_logs_show(logs: LogFacts, state: State, words: str) -> None:
+def test_what_the_logs_show(logs: LogFacts, state: FindingState, words: str) -> None:
     (one,) = [check for check in checks(tracker("a:1"), logs=logs) if check.name == "ledger"]
     assert one.state is state
     assert words in one.text
-    assert (one.code == "AX-204") == (state is State.FAIL)
+    assert (one.code == "AX-204") == (state is FindingState.FAIL)
 
 
 def test_a_new_log_that_has_everything_again_is_no_trouble() -> None:

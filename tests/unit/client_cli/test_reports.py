@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from axonp2p.client.events.events import JobFinished
-from axonp2p.client.looking import Credit, Credits
+from axonp2p.client.looking import Credits, CreditTotal
 from axonp2p.client.storage.job_record import ErrorRecord, JobRecord, PeerRecord
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec, NeedSpec, TrainSpec
@@ -26,7 +26,7 @@ GOOD = demo_report.DemoResult(
     peers=4,
     parameters=4810,
     steps=10,
-    judgement=demo_report.Judgement(accuracy=0.975, baseline=0.97, test_samples=360),
+    judgement=demo_report.Accuracies(accuracy=0.975, baseline=0.97, test_samples=360),
     ledger=demo_report.LedgerCheck({"otter": 0.25, "wren": 0.125}, {"otter": 0.25, "wren": 0.125}, 30, 10**9),
     killed="wren",
     out="demo-out",
@@ -66,8 +66,8 @@ def test_the_demos_json_has_what_scripts_need() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"judgement": demo_report.Judgement(0.94, 0.97, 360)}, "less than 95.0 %"),
-        ({"judgement": demo_report.Judgement(0.96, 0.97, 360)}, "the peers reported an accuracy of 97.5 %"),
+        ({"judgement": demo_report.Accuracies(0.94, 0.97, 360)}, "less than 95.0 %"),
+        ({"judgement": demo_report.Accuracies(0.96, 0.97, 360)}, "the peers reported an accuracy of 97.5 %"),
         ({"ledger": demo_report.LedgerCheck({"otter": 0.2}, {"otter": 0.25}, 30, 1)}, "ledger"),
         ({"ledger": demo_report.LedgerCheck({}, {"otter": 0.25}, 0, 0)}, "ledger"),
         ({"ledger": demo_report.LedgerCheck({}, {}, 0, 0)}, "ledger"),
@@ -183,7 +183,9 @@ def test_a_line_a_job() -> None:
 
 
 def test_balances_say_what_they_are_the_sum_of() -> None:
-    credit = Credit(name="you", key="o" * 52, earned=0.0, owed=0.0023, earned_flops=0, owed_flops=10**9, receipts=60)
+    credit = CreditTotal(
+        name="you", key="o" * 52, earned=0.0, owed=0.0023, earned_flops=0, owed_flops=10**9, receipts=60
+    )
     text = credits_table.credits_table(Credits(tracker="tracker lab", receipts=60, balances=[credit]))
     assert text.splitlines()[-1] == "sum of 60 receipts at tracker lab"
     assert "0.00230" in text
@@ -191,7 +193,7 @@ def test_balances_say_what_they_are_the_sum_of() -> None:
 
 
 def test_balances_say_what_of_them_stands() -> None:
-    credit = Credit("otter", "o" * 52, 4.0, 0.0, 4 * 432 * 10**9, 0, 60, stands=1.5)
+    credit = CreditTotal("otter", "o" * 52, 4.0, 0.0, 4 * 432 * 10**9, 0, 60, stands=1.5)
     text = credits_table.credits_table(Credits(tracker="tracker lab", receipts=60, balances=[credit]))
     assert text.splitlines()[0].split() == ["who", "id", "earned", "stands", "owed", "work", "receipts"]
     assert text.splitlines()[1].split()[2:5] == ["4.00", "1.50", "0"]

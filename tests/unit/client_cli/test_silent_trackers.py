@@ -12,7 +12,7 @@ import pytest
 
 import axonp2p.client.hosted.hosts as hosts
 import client_cli.doctor.look as doctor
-from axonp2p.client.hosted.hosts import Found
+from axonp2p.client.hosted.hosts import FoundJobs
 from axonp2p.clock import SystemClock
 from tests.fakes import key_of
 from tests.unit.tracker.conftest import Running, start_tracker
@@ -75,5 +75,5 @@ async def test_jobs_at_hosts_are_listed_without_it_and_one_that_is_named_is_look
     trackers = SimpleNamespace(trusted=lambda: lines, ask=ask)
     means: Any = SimpleNamespace(key=None, table=SimpleNamespace(trackers=trackers))
     async with asyncio.timeout(60):
-        found: Found = await hosts.find_jobs(means, all_of_them=all_of_them)
+        found: FoundJobs = await hosts.find_jobs(means, all_of_them=all_of_them)
     assert [text.partition(":")[0] for text in found.silent] == ["silent", "good"]

@@ -22,7 +22,7 @@ from axonp2p.hosting.job_key import job_key
 from axonp2p.hosting.keeper import Keeper
 from axonp2p.hosting.limits import HostLimits
 from axonp2p.hosting.messages import HostJob
-from axonp2p.hosting.process import EndAs, Orders, Process, Program
+from axonp2p.hosting.process import EndAs, Process, Program, RunOrders
 from axonp2p.hosting.server import HostServer
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.keys import PrivateKey
@@ -41,7 +41,7 @@ JOB = "line-7f3a"
 class Worked:
     """A process of the test's: it writes what a coordinator would write, and dies when it is told to."""
 
-    def __init__(self, folder: HostedFolder, orders: Orders) -> None:
+    def __init__(self, folder: HostedFolder, orders: RunOrders) -> None:
         self.folder = JobFolder(folder.job)
         self.orders = orders
         self.pid = 1
@@ -76,18 +76,18 @@ class Stage(Program):
         self.copied_from: list[Host] = []
         self.not_copied: list[AxonError] = []
 
-    async def start(self, folder: HostedFolder, orders: Orders) -> Process:
+    async def start(self, folder: HostedFolder, orders: RunOrders) -> Process:
         self.processes.append(Worked(folder, orders))
         self.started.set()
         return self.processes[-1]
 
-    async def end_as(self, folder: HostedFolder, orders: Orders, state: EndAs, why: str = "") -> bool:
+    async def end_as(self, folder: HostedFolder, orders: RunOrders, state: EndAs, why: str = "") -> bool:
         self.ended.append((state, why))
         job = JobFolder(folder.job)
         job.write(msgspec.structs.replace(job.read(), state=JobState(state)))
         return True
 
-    async def copy(self, folder: HostedFolder, orders: Orders, host: Host) -> bool:
+    async def copy(self, folder: HostedFolder, orders: RunOrders, host: Host) -> bool:
         self.copied_from.append(host)
         try:
             await copy_once(JobFolder(folder.job), folder.home, host, orders.most_bytes)

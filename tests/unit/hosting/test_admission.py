@@ -16,7 +16,7 @@ from axonp2p.hosting.admission import (
     ROUNDLESS_S,
     UNBEGUN_S,
     Applicant,
-    Held,
+    HeldJob,
     admit,
     may_go,
     settle,
@@ -29,8 +29,8 @@ from tests.fakes import NOW
 LIMITS = HostLimits(jobs=3, jobs_of_one=2, disk_bytes=1000, keep_s=14 * DAY_S)
 
 
-def held(job: str, owner: str = "ada", **changes: object) -> Held:
-    usual = Held(owner=owner, job=job, source=f"{owner}'s house", began=NOW, arrived=True, stirred=NOW)
+def held(job: str, owner: str = "ada", **changes: object) -> HeldJob:
+    usual = HeldJob(owner=owner, job=job, source=f"{owner}'s house", began=NOW, arrived=True, stirred=NOW)
     return dataclasses.replace(usual, **changes)  # type: ignore[arg-type]
 
 
@@ -38,7 +38,7 @@ def wish(job: str = "new", owner: str = "ada", size: int = 10, source: str = "")
     return Applicant(owner, job, source or f"{owner}'s house", size)
 
 
-def over(job: str, owner: str = "ada", *, since: float = NOW, fetched: bool = True) -> Held:
+def over(job: str, owner: str = "ada", *, since: float = NOW, fetched: bool = True) -> HeldJob:
     return held(job, owner, over_since=since, fetched=fetched, state=JobState.FINISHED, rounds=3)
 
 

@@ -14,7 +14,7 @@ import pytest
 from axonp2p.client.events.events import Event, JobGoesOn
 from axonp2p.client.hosted import hosted_jobs
 from axonp2p.client.hosted.hosted_copy import STATE_EVERY_S, HostedCopy
-from axonp2p.client.hosted.hosted_jobs import HostedJobs
+from axonp2p.client.hosted.hosted_jobs import ClientHostedJobs
 from axonp2p.client.hosted.hosted_mark import HostedMark, is_at_work, read_mark, write_mark
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.client.storage.new_job import new_record
@@ -190,7 +190,7 @@ async def test_a_host_that_is_gone_is_told_after_seconds_with_what_goes_on(
         hosting.clock.time += hosted_jobs.SILENT_S + 1
 
     means: Any = SimpleNamespace(key=ADA, clock=hosting.clock)
-    jobs = HostedJobs(means, JobStore(here.path.parent.parent))
+    jobs = ClientHostedJobs(means, JobStore(here.path.parent.parent))
     with pytest.raises(Unreachable) as caught:
         await jobs.follow(here, lambda event: None, silent)
     assert len(told) == 1

@@ -12,9 +12,9 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from axonp2p.client.hosted.hosted_jobs import HostedJobs
+from axonp2p.client.hosted.hosted_jobs import ClientHostedJobs
 from axonp2p.client.hosted.hosted_mark import HostedMark, OtherHost, read_mark, write_mark
-from axonp2p.client.hosted.hosts import Found, FoundJob, carried
+from axonp2p.client.hosted.hosts import FoundJob, FoundJobs, carried
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.errors import LimitReached, Refused, Unreachable
 from axonp2p.hosting.copying import Copying
@@ -64,9 +64,9 @@ def here(tmp_path: Path, hosting: Hosting, second: Hosting) -> JobFolder:
 
 
 @pytest.fixture
-def jobs(here: JobFolder, hosting: Hosting) -> HostedJobs:
+def jobs(here: JobFolder, hosting: Hosting) -> ClientHostedJobs:
     means: Any = SimpleNamespace(key=ADA, clock=hosting.clock)
-    return HostedJobs(means, JobStore(here.path.parent.parent))
+    return ClientHostedJobs(means, JobStore(here.path.parent.parent))
 
 
 def keep(process: Worked, rounds: int) -> None:
@@ -140,7 +140,7 @@ async def test_what_takes_more_than_a_job_may_is_not_copied(second: Hosting, pro
 
 
 async def test_the_owner_has_it_go_on_at_the_second_when_the_first_is_gone(
-    hosting: Hosting, second: Hosting, process: Worked, here: JobFolder, jobs: HostedJobs
+    hosting: Hosting, second: Hosting, process: Worked, here: JobFolder, jobs: ClientHostedJobs
 ) -> None:
     keep(process, 9)
     assert await copy(second)
@@ -162,7 +162,7 @@ async def test_the_owner_has_it_go_on_at_the_second_when_the_first_is_gone(
 
 
 async def test_the_first_is_told_to_leave_the_job_when_it_comes_back(
-    hosting: Hosting, second: Hosting, process: Worked, here: JobFolder, jobs: HostedJobs
+    hosting: Hosting, second: Hosting, process: Worked, here: JobFolder, jobs: ClientHostedJobs
 ) -> None:
     keep(process, 9)
     assert await copy(second)
@@ -195,7 +195,7 @@ async def test_two_hosts_do_not_work_while_the_second_hears_the_first(
 
 
 async def test_weights_are_taken_from_the_copy_when_the_host_is_gone(
-    hosting: Hosting, second: Hosting, process: Worked, here: JobFolder, jobs: HostedJobs
+    hosting: Hosting, second: Hosting, process: Worked, here: JobFolder, jobs: ClientHostedJobs
 ) -> None:
     keep(process, 9)
     assert await copy(second)
@@ -221,11 +221,11 @@ async def test_another_computer_finds_the_copy_while_the_host_is_silent_and_then
     kept = FoundJob(second.place, HostedJob(job=JOB, at_work=False, role="copy"))
     runs = FoundJob(hosting.place, HostedJob(job=JOB, at_work=True))
     means: Any = SimpleNamespace(key=ADA, clock=hosting.clock)
-    jobs, store = HostedJobs(means, JobStore(tmp_path / "other")), JobStore(tmp_path / "other")
+    jobs, store = ClientHostedJobs(means, JobStore(tmp_path / "other")), JobStore(tmp_path / "other")
 
     async def settled(*found: FoundJob) -> HostedMark:
         monkeypatch.setattr(
-            "axonp2p.client.hosted.hosted_jobs.find_jobs", AsyncMock(return_value=Found(carried(found), []))
+            "axonp2p.client.hosted.hosted_jobs.find_jobs", AsyncMock(return_value=FoundJobs(carried(found), []))
         )
         assert await jobs.find_all() == []
         mark = read_mark(store.find(JOB))
@@ -254,7 +254,7 @@ async def test_a_copy_that_is_kept_outlives_the_second_hosts_restart(second: Hos
 
 
 async def test_the_copy_is_let_go_with_the_job(
-    hosting: Hosting, second: Hosting, process: Worked, here: JobFolder, jobs: HostedJobs
+    hosting: Hosting, second: Hosting, process: Worked, here: JobFolder, jobs: ClientHostedJobs
 ) -> None:
     keep(process, 9)
     process.become(JobState.CANCELLED)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axonp2p.ledger.balances import Books, credits_of, fold
+from axonp2p.ledger.balances import BalanceSums, credits_of, fold
 from axonp2p.ledger.receipt import BALANCES_LIMIT, MOST_BALANCES, Balance, Balances, Receipt
 from axonp2p.reservation.reserving import new_uuid
 from axonp2p.wire.codec import decode_as, encode
@@ -23,8 +23,8 @@ receipts = st.lists(
 )
 
 
-def books_of(given_receipts: list[Receipt]) -> Books:
-    books = Books()
+def books_of(given_receipts: list[Receipt]) -> BalanceSums:
+    books = BalanceSums()
     for receipt in given_receipts:
         books.add(receipt.client, receipt.peer, receipt.flops)
     return books
@@ -65,7 +65,7 @@ def test_the_largest_earners_come_first(given_receipts: list[Receipt]):
 
 
 def test_a_key_without_receipts_has_nothing_and_is_not_remembered():
-    books = Books()
+    books = BalanceSums()
     assert books.balance(KEYS[0].peer_id) == Balance(key=KEYS[0].peer_id)
     assert books.largest(10) == []
 
@@ -80,7 +80,7 @@ def test_what_is_taken_back_never_counted(kept: list[Receipt], withdrawn: list[R
 
 
 def test_more_than_64_bits_travel():
-    books = Books()
+    books = BalanceSums()
     for _ in range(1000):
         books.add(KEYS[0].peer_id, KEYS[1].peer_id, 2**63 - 1)
     answer = Balances(balances=[books.balance(KEYS[1].peer_id)], receipts=1000)

@@ -12,7 +12,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.ledger import log_watch
 from axonp2p.ledger.log_messages import HEADS_LIMIT, HeadsTold
 from axonp2p.ledger.log_watch import look_at_logs
-from axonp2p.ledger.tree_head import Evidence, TreeHead, why_exclusive, why_shrunk
+from axonp2p.ledger.tree_head import ForkEvidence, TreeHead, why_exclusive, why_shrunk
 from axonp2p.ledger.watched_logs import WatchedLogs
 from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.wire.codec import decode_as, encode
@@ -69,7 +69,7 @@ def test_two_heads_at_times_that_no_calendar_has_can_be_told(time: int) -> None:
 
 async def test_an_answer_that_cannot_be_used_costs_the_look_at_its_tracker_alone() -> None:
     two = [signed(BAD, 1, 2**53, root * 32) for root in (b"x", b"y")]
-    poisoned = HeadsTold(own=signed(BAD, 1, 1), seen=two, evidence=[Evidence(first=two[0], second=two[1])])
+    poisoned = HeadsTold(own=signed(BAD, 1, 1), seen=two, evidence=[ForkEvidence(first=two[0], second=two[1])])
     watched = WatchedLogs()
     for wrong in (poisoned, HeadsTold(own=two[0]), ValueError("nobody thought of it"), RecursionError()):
         bad, good = await look_at_logs(

@@ -11,7 +11,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.ledger.log_messages import HEADS_LIMIT, MOST_EVIDENCE, PROOF_LIMIT, HeadsTold
 from axonp2p.ledger.merkle import LONGEST_PATH, consistency_path, leaf_hash, root
 from axonp2p.ledger.tiles import node_reader, tiles_after
-from axonp2p.ledger.tree_head import ConsistencyProof, Evidence, TreeHead, open_head, why_forked, why_shrunk
+from axonp2p.ledger.tree_head import ConsistencyProof, ForkEvidence, TreeHead, open_head, why_forked, why_shrunk
 from axonp2p.ledger.watched_logs import MOST_WATCHED, WATCHED_LIMIT, ProofWanted, WatchedLogs
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, sign
@@ -117,7 +117,7 @@ def test_a_log_that_lost_entries_and_goes_on_with_others_is_convicted():
 def test_an_old_conviction_for_lost_entries_alone_is_forgotten():
     """Evidence that an earlier version kept, or shows."""
     watched = WatchedLogs()
-    watched.told(Evidence(first=HONEST.head(3, time=2000), second=HONEST.head(5)))
+    watched.told(ForkEvidence(first=HONEST.head(3, time=2000), second=HONEST.head(5)))
     assert not watched.convicted
 
 
@@ -181,13 +181,13 @@ def test_what_convicts_nobody():
     five, nine = HONEST.head(5), HONEST.head(9)
     good = HONEST.proof(ProofWanted(five, nine))
     forged = Log(*"abXdefghijklmnop", key=OTHER).proof(ProofWanted(five, nine))
-    told: list[Evidence] = [
-        Evidence(first=five, second=nine),
-        Evidence(first=five, second=nine, proof=good),
-        Evidence(first=five, second=nine, proof=forged),
-        Evidence(first=five, second=five),
-        Evidence(first=five, second=Log("x", name=NEW_LOG).head(1)),
-        Evidence(first=five, second=Signed(signer=OTHER.peer_id, payload=nine.payload, signature=nine.signature)),
+    told: list[ForkEvidence] = [
+        ForkEvidence(first=five, second=nine),
+        ForkEvidence(first=five, second=nine, proof=good),
+        ForkEvidence(first=five, second=nine, proof=forged),
+        ForkEvidence(first=five, second=five),
+        ForkEvidence(first=five, second=Log("x", name=NEW_LOG).head(1)),
+        ForkEvidence(first=five, second=Signed(signer=OTHER.peer_id, payload=nine.payload, signature=nine.signature)),
     ]
     watched = WatchedLogs()
     for evidence in told:
@@ -220,15 +220,15 @@ def test_the_largest_of_everything_fits_its_limit():
     watched = WatchedLogs()
     for number in range(MOST_WATCHED + 5):
         watched.heard(Log("a", key=key_of(f"tracker {number}")).head(1, time=LATEST))
-    evidence = Evidence(first=log.head(64), second=log.head(100), proof=long)
+    evidence = ForkEvidence(first=log.head(64), second=log.head(100), proof=long)
     told = HeadsTold(own=log.head(99), seen=watched.heads, evidence=[evidence] * MOST_EVIDENCE)
     assert len(encode(told)) <= HEADS_LIMIT
     assert len(watched.encoded()) + MOST_WATCHED * len(encode(evidence)) + 2 * MOST_WATCHED * 512 <= WATCHED_LIMIT
 
 
-def _two_logs(key: PrivateKey, name: str) -> Evidence:
+def _two_logs(key: PrivateKey, name: str) -> ForkEvidence:
     """What convicts a tracker of two logs of one name: it costs its maker two signatures."""
-    return Evidence(first=Log("x", name=name, key=key).head(1), second=Log("y", name=name, key=key).head(1))
+    return ForkEvidence(first=Log("x", name=name, key=key).head(1), second=Log("y", name=name, key=key).head(1))
 
 
 def test_strangers_that_convict_themselves_take_nobodys_place():

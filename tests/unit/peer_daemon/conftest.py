@@ -26,19 +26,19 @@ from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.sessions.listener import Listener
 from axonp2p.transport.sessions.session import Session
-from axonp2p.transport.ways import Place
+from axonp2p.transport.ways import BareWhereabouts
 from axonp2p.wire.envelope import encode_signed
 from axonp2p.wire.schema import WORK_SCHEMA
 from peer_daemon.bundles.kept_bundles import KeptBundles
 from peer_daemon.earnings.receipts_book import ReceiptsBook
 from peer_daemon.execution.workplace import Workplace
 from peer_daemon.execution.workshop import Workshop
-from peer_daemon.handlers import Door
+from peer_daemon.handlers import SessionRouter
 from peer_daemon.lending.leases import Leases
 from peer_daemon.lending.lending import Lending
 from peer_daemon.links.in_turn import InTurn
 from peer_daemon.links.line_watch import LineWatch
-from peer_daemon.links.pace import Pace
+from peer_daemon.links.pace import SendPace
 from tests.fakes import make_row
 
 TRACKER = PrivateKey(b"t" * 32)
@@ -155,13 +155,13 @@ class OnePeer:
             self.folder / "jobs",
             self.book,
             upload=InTurn(self.upload_limit),
-            download=Pace(0),
+            download=SendPace(0),
             line=LineWatch(0, 0),
             kept=KeptBundles(self.folder / "jobs"),
             start_worker=self._start_worker,
         )
         self.workshop = Workshop()
-        self.door = Door(self.leases, place, self.workshop, self.clock, self._slots_changed, self._noted)
+        self.door = SessionRouter(self.leases, place, self.workshop, self.clock, self._slots_changed, self._noted)
         self.certificate = make_certificate(self.key, self.folder / "certificate.pem")
         app = web.Application()
         self.listener = Listener(self.key, self.certificate, app)
@@ -187,7 +187,7 @@ class OnePeer:
         return encode_signed(self.key, row)
 
     async def dial(self, key: PrivateKey = CLIENT) -> Session:
-        where = Place(self.key.peer_id, [self.address], self.certificate.fingerprint)
+        where = BareWhereabouts(self.key.peer_id, [self.address], self.certificate.fingerprint)
         return await dial(key, where, called="the peer")
 
     async def has_told(self, free: int):

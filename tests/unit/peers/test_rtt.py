@@ -7,22 +7,23 @@ import asyncio
 import pytest
 
 from axonp2p.peers import rtt
-from axonp2p.peers.rtt import Target, measure
+from axonp2p.peers.rtt import PingTarget, measure
 from axonp2p.peers.selection import Distance
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.ways import Place
+from axonp2p.transport.ways import BareWhereabouts
 from tests.fakes import HERE, key_of
 
 
-def targets(*names: str) -> dict[str, Target]:
+def targets(*names: str) -> dict[str, PingTarget]:
     return {
-        key_of(name).peer_id: Target(name, Place(key_of(name).peer_id, ["192.0.2.1:1"], bytes(32))) for name in names
+        key_of(name).peer_id: PingTarget(name, BareWhereabouts(key_of(name).peer_id, ["192.0.2.1:1"], bytes(32)))
+        for name in names
     }
 
 
 @pytest.fixture(autouse=True)
 def distances(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def distance(target: Target, policy: DialPolicy) -> Distance:
+    async def distance(target: PingTarget, policy: DialPolicy) -> Distance:
         if target.name == "silent":
             await asyncio.Event().wait()
         if target.name == "dead":

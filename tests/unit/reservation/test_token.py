@@ -9,9 +9,9 @@ from axonp2p.reservation.token import (
     CLOCK_TOLERANCE_S,
     LONGEST_S,
     MOST_PEERS,
-    Caller,
     ReserveRequest,
     Token,
+    TokenHolder,
     check_token,
 )
 from axonp2p.wire.codec import decode_as, encode
@@ -35,10 +35,10 @@ def make_token(**changes) -> Token:
     return Token(**(usual | changes))
 
 
-def check(token: Token | Signed[Token], caller: Caller | None = None, **changes) -> Token:
+def check(token: Token | Signed[Token], caller: TokenHolder | None = None, **changes) -> Token:
     signed = token if isinstance(token, Signed) else sign(ISSUER, token)
     usual = {"peer": PEER.peer_id, "trusted_issuers": frozenset([ISSUER.peer_id]), "kind": "train", "now": NOW}
-    return check_token(signed, caller or Caller(CLIENT.peer_id, "192.0.2.7"), **(usual | changes))
+    return check_token(signed, caller or TokenHolder(CLIENT.peer_id, "192.0.2.7"), **(usual | changes))
 
 
 def test_a_valid_token_opens_the_door():
@@ -95,12 +95,12 @@ def test_for_another_kind_of_work():
 
 def test_used_by_another_key():
     with pytest.raises(TokenRefused, match="belongs to another key"):
-        check(make_token(), Caller(OTHER.peer_id, "192.0.2.7"))
+        check(make_token(), TokenHolder(OTHER.peer_id, "192.0.2.7"))
 
 
 def test_used_from_another_address():
     with pytest.raises(TokenRefused, match=r"was given to 192\.0\.2\.7, the caller is at 192\.0\.2\.8"):
-        check(make_token(), Caller(CLIENT.peer_id, "192.0.2.8"))
+        check(make_token(), TokenHolder(CLIENT.peer_id, "192.0.2.8"))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_used_from_another_address():
 )
 def test_the_same_address_in_other_words_and_another_family_pass(given: str, called_from: str):
     token = make_token(client_address=given)
-    assert check(token, Caller(CLIENT.peer_id, called_from)) == token
+    assert check(token, TokenHolder(CLIENT.peer_id, called_from)) == token
 
 
 def test_what_is_no_address_is_another_address():
@@ -124,7 +124,7 @@ def test_what_is_no_address_is_another_address():
 
 def test_a_volunteer_may_let_clients_move():
     token = make_token()
-    assert check(token, Caller(CLIENT.peer_id, "192.0.2.8"), check_address=False) == token
+    assert check(token, TokenHolder(CLIENT.peer_id, "192.0.2.8"), check_address=False) == token
 
 
 @pytest.mark.parametrize("position", range(0, 230, 23))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from axonp2p.sandbox.attacks.attack import Attack, Held, Target
+from axonp2p.sandbox.attacks.attack import Attack, AttackHeld, AttackTarget
 from axonp2p.sandbox.attacks.inside import ATTACKS, attempt
 
 GET_THROUGH = """
@@ -21,7 +21,7 @@ GET_THROUGH = """
 
 
 @pytest.fixture
-def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Target]:
+def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AttackTarget]:
     (tmp_path / "neighbour").mkdir()
     (tmp_path / "secret").write_text("not for strangers\n")
     monkeypatch.setenv("AXON_SECRET", "swordfish")
@@ -39,7 +39,7 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Target]:
         nameless.bind(f"\0{abstract}")
         local.listen()
         nameless.listen()
-        yield Target(
+        yield AttackTarget(
             pid=os.getpid(),
             group=os.getpgid(0),
             hostname=socket.gethostname(),
@@ -55,29 +55,29 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Target]:
 
 
 @pytest.mark.parametrize("name", GET_THROUGH)
-def test_without_a_wall_it_gets_through(target: Target, name: str) -> None:
+def test_without_a_wall_it_gets_through(target: AttackTarget, name: str) -> None:
     tried = attempt(next(attack for attack in ATTACKS if attack.name == name), target)
     assert not tried.held, tried.said
 
 
-def held(target: Target) -> str:
-    raise Held("a wall")
+def held(target: AttackTarget) -> str:
+    raise AttackHeld("a wall")
 
 
-def refused(target: Target) -> str:
+def refused(target: AttackTarget) -> str:
     raise PermissionError(1, "Operation not permitted")
 
 
-def mistaken(target: Target) -> str:
+def mistaken(target: AttackTarget) -> str:
     raise ValueError("a mistake")
 
 
-def ended(target: Target) -> str:
+def ended(target: AttackTarget) -> str:
     os.kill(os.getpid(), 31)
     return "not reached"
 
 
-def test_what_stopped_an_attack_is_told_and_a_mistake_of_its_own_proves_nothing(target: Target) -> None:
+def test_what_stopped_an_attack_is_told_and_a_mistake_of_its_own_proves_nothing(target: AttackTarget) -> None:
     told = [attempt(Attack(how.__name__, "tries it", how), target) for how in (held, refused, mistaken, ended)]
     assert [(tried.held, tried.said) for tried in told] == [
         (True, "a wall"),

@@ -15,13 +15,13 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import public_key_of
 from axonp2p.table import asking, asking_order, dht_source, shared_table
 from axonp2p.table.dht.records.compact import ISSUES_TOKENS, OFFERS_WORK, CompactRow, pack_addresses
-from axonp2p.table.dht.records.index_keys import Wanted
+from axonp2p.table.dht.records.index_keys import RowQuery
 from axonp2p.table.dht.routing.node_state import SavedContact
 from axonp2p.table.dht_source import DhtSource
 from axonp2p.table.records import Row
 from axonp2p.table.shared_table import SharedTable, dht_contacts_of
 from axonp2p.table.sightings import DHT
-from axonp2p.table.tracker_client import Found, TrackersTold
+from axonp2p.table.tracker_client import RowsFound, TrackersTold
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.dial_policy import DialPolicy
@@ -64,7 +64,7 @@ class Node:
 
     def __init__(self, found: Sequence[CompactRow]) -> None:
         self.found = list(found)
-        self.wanted: list[Wanted] = []
+        self.wanted: list[RowQuery] = []
         self.joined = False
         self.stopped = False
 
@@ -75,7 +75,7 @@ class Node:
         self.joined = CONTACT in list(contacts)
         return int(self.joined)
 
-    async def find(self, wanted: Wanted, count: int) -> list[CompactRow]:
+    async def find(self, wanted: RowQuery, count: int) -> list[CompactRow]:
         self.wanted.append(wanted)
         return self.found
 
@@ -103,13 +103,13 @@ class Lab:
         self.dht = DhtSource(lambda: node, clock, NEARBY, saved) if node else None  # type: ignore[arg-type, return-value]
         self.table = SharedTable(lines, self.dht, NEARBY, clock)
 
-    async def query(self, line: HttpCaller, need: dict[str, Any], count: int, **_: Any) -> Found:
+    async def query(self, line: HttpCaller, need: dict[str, Any], count: int, **_: Any) -> RowsFound:
         name = line.address.host
         self.asked.append(name)
         answer = self.trackers[name]
         if isinstance(answer, Exception):
             raise answer
-        return Found(answer, len(answer), len(answer), 0)
+        return RowsFound(answer, len(answer), len(answer), 0)
 
     async def fetch_rows(
         self, peers: Sequence[CompactRow], dials: DialPolicy, *, now: float
@@ -172,7 +172,7 @@ async def test_with_every_tracker_dead_the_dht_is_the_table(lab: Callable[..., L
     sight = await made.table.find({"cores": 2, "memory_mb": 512, "gpu_memory_mb": 0}, 5, enough=5)
     assert [seen.row for seen in sight.rows] == [row]
     assert sight.silent == {BEN.peer_id: "no answer"}
-    assert node.wanted == [Wanted(2, 512, 0)]
+    assert node.wanted == [RowQuery(2, 512, 0)]
     assert [answer.source for answer in sight.answers if answer.trouble] == ["tracker one:7070", "tracker two:7070"]
     await made.table.close()
     assert node.stopped
@@ -218,7 +218,7 @@ async def test_who_is_silent_is_not_waited_for_once_another_has_answered(
     monkeypatch.setattr(asking_order, "TRACKER_PATIENCE_S", 0.05)
     made = lab({"one": [make_row(ADA)], "silent": []})
 
-    async def query(line: HttpCaller, *args: Any, **more: Any) -> Found:
+    async def query(line: HttpCaller, *args: Any, **more: Any) -> RowsFound:
         if line.address.host == "silent":
             await asyncio.Event().wait()
         return await made.query(line, *args, **more)

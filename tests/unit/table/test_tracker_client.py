@@ -14,7 +14,7 @@ from axonp2p.identity.certificate import make_certificate
 from axonp2p.ledger.ledger_client import hand_in
 from axonp2p.ledger.receipt import ReceiptsKept
 from axonp2p.reservation.reserving import new_uuid, reserve
-from axonp2p.reservation.token import Reserved, Token
+from axonp2p.reservation.token import Token, TokenGiven
 from axonp2p.table.records import MOST_ROWS, Contacts, KnownTrackers, ReportHeard, Row, Rows, TrackerRow
 from axonp2p.table.tracker_client import TrackersTold, dht_contacts, known_trackers, query, report
 from axonp2p.transport.address import PinnedAddress
@@ -106,7 +106,7 @@ async def test_a_token_for_something_else_is_not_taken(who_says: Ask):
     )
 
     async def ask(answer: Token, signer=LIAR) -> Signed[Token]:
-        caller = await who_says(Reserved(token=sign(signer, answer)))
+        caller = await who_says(TokenGiven(token=sign(signer, answer)))
         return await reserve(caller, CLIENT, [ADA.peer_id], uuid=uuid, kinds=["train"], seconds=60, now=NOW)
 
     assert await ask(token) == sign(LIAR, token)

@@ -21,7 +21,7 @@ from axonp2p.training.round_messages import (
     Tick,
 )
 from axonp2p.training.rounds.machine import Rounds
-from axonp2p.training.spot_checks.desk import Settings
+from axonp2p.training.spot_checks.desk import CheckSettings
 
 NAMES = {0: "otter", 1: "lynx", 2: "hare", 3: "crow"}
 FIRST, SECOND, THIRD, OTHER = (letter.encode() * 32 for letter in "fsto")
@@ -32,7 +32,7 @@ class Conversation:
     """A round machine, and a clock that only the test moves."""
 
     def __init__(
-        self, members: int = 3, *, rounds: int = 2, min_peers: int = 1, checks: Settings | None = None, **plan: Any
+        self, members: int = 3, *, rounds: int = 2, min_peers: int = 1, checks: CheckSettings | None = None, **plan: Any
     ) -> None:
         self.now = 0.0
         names = {rank: NAMES[rank] for rank in range(members)}

@@ -29,8 +29,8 @@ from axonp2p.training.trainer.legs import (
     key_of,
 )
 from axonp2p.training.trainer.outer_optimizer import first_state
-from axonp2p.training.worker.member import Member
-from axonp2p.training.worker.member_actions import NotTaken, Report, Tell, Unsay
+from axonp2p.training.worker.member import WorkerMember
+from axonp2p.training.worker.member_actions import NotTaken, SayToCoordinator, SayToMember, Unsay
 
 LAYOUT = Layout(parameters=4000, float_buffers=2, integer_buffers=1, lengths=(4000, 2, 1))
 BATCH = 4
@@ -129,7 +129,7 @@ class MemberSwarm:
         self.trainers = {}
         for rank in range(count_):
             order = Prepare(rank=rank, job="job", task="task.py", shards=8, batch=BATCH, seed=1, **prepare)
-            self.members[rank] = Member(order, first)
+            self.members[rank] = WorkerMember(order, first)
             self.trainers[rank] = TinyTrainer(rank, (step_seconds or {}).get(rank, 1.0))
 
     def start(self, round, state, members, attempt=0, listeners=(), ranks=None, **settings):
@@ -177,9 +177,9 @@ class MemberSwarm:
 
     def _carry_out(self, rank, actions):
         for action in actions:
-            if isinstance(action, Report):
+            if isinstance(action, SayToCoordinator):
                 self.reports.append((rank, action.message, bytes(action.payload)))
-            elif isinstance(action, Tell):
+            elif isinstance(action, SayToMember):
                 self._deliver(rank, action)
             elif isinstance(action, NotTaken):
                 self.refused.append((rank, action.sender, action.error.message))

@@ -17,7 +17,7 @@ from axonp2p.transport.http.http_replies import add_ping
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.sessions.listener import Listener
 from axonp2p.transport.sessions.session import Session
-from axonp2p.transport.ways import Place
+from axonp2p.transport.ways import BareWhereabouts
 
 Serve = Callable[[Session], Awaitable[None]]
 
@@ -46,7 +46,7 @@ class Host:
         where |= {
             field: changes.pop(field) for field in ("peer", "addresses", "relays", "dialable") if field in changes
         }
-        place = Place(**where)  # type: ignore[arg-type]
+        place = BareWhereabouts(**where)  # type: ignore[arg-type]
         return await dial(key or PrivateKey.generate(), place, **({"called": "peer otter"} | changes))  # type: ignore[arg-type]
 
 

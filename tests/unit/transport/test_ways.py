@@ -7,7 +7,7 @@ from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.ways import (
     HEAD_START_S,
     LAST_DIRECT_AGAIN_S,
-    Place,
+    BareWhereabouts,
     direct_again_in,
     direct_ways,
     patience,
@@ -20,8 +20,8 @@ NEAR, FAR = f"https://192.0.2.1:7070#{PIN}", f"https://relay.example:7070#{PIN}"
 OTTER = key_of("otter").peer_id
 
 
-def place(dialable: bool | None = None, relays: tuple[str, ...] = (NEAR, FAR)) -> Place:
-    return Place(OTTER, ["192.0.2.9:7071", "nonsense"], bytes(range(32)), relays, dialable)
+def place(dialable: bool | None = None, relays: tuple[str, ...] = (NEAR, FAR)) -> BareWhereabouts:
+    return BareWhereabouts(OTTER, ["192.0.2.9:7071", "nonsense"], bytes(range(32)), relays, dialable)
 
 
 def names(*ways: object) -> list[str]:
@@ -71,6 +71,8 @@ def test_a_direct_way_is_looked_for_ever_more_seldom():
 def test_what_may_not_be_dialled_is_no_way():
     known_publicly = DialPolicy(lambda: ["8.8.8.8"])
     relays = (f"https://10.0.0.1:7070#{PIN}", f"https://relay.example:7070#{PIN}", f"https://1.1.1.1:7070#{PIN}")
-    where = Place(OTTER, ["127.0.0.1:22", "192.168.1.1:80", "9.9.9.9:7071", "router.lan:80"], bytes(32), relays, None)
+    where = BareWhereabouts(
+        OTTER, ["127.0.0.1:22", "192.168.1.1:80", "9.9.9.9:7071", "router.lan:80"], bytes(32), relays, None
+    )
     assert names(*ways_to(where, known_publicly)) == ["9.9.9.9:7071", "relay 1.1.1.1:7070"]
     assert names(*direct_ways(where, known_publicly)) == ["9.9.9.9:7071"]

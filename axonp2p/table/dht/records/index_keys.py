@@ -29,7 +29,7 @@ _GPU_FROM_MB = (0, 1, 12 * 1024, 24 * 1024)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RowQuery:
     """What is asked of a compact row; more than it says must be checked on the full row."""
 
     cores: int = 1
@@ -55,7 +55,7 @@ def belongs(row: CompactRow, key: bytes, depth: int) -> bool:
     return any(key == index_key(name, bits) for name in class_names(row))
 
 
-def classes_for(wanted: Wanted) -> list[str]:
+def classes_for(wanted: RowQuery) -> list[str]:
     """Classes in which rows that meet `wanted` are, best first: the exact tier, higher ones after. Without `all`."""
     label = wanted.tags[0] if wanted.tags else _ANY
     gpu, tier = _gpu_class(wanted.gpu_memory_mb), tier_of(wanted.cores, wanted.memory_mb)
@@ -64,7 +64,7 @@ def classes_for(wanted: Wanted) -> list[str]:
     return [f"{label}|{_GPUS[gpu + more]}|{tier + high}" for more, high in steps]
 
 
-def meets(row: CompactRow, wanted: Wanted) -> bool:
+def meets(row: CompactRow, wanted: RowQuery) -> bool:
     """Whether a row offers what is wanted, and takes work."""
     return (
         row.offers_work

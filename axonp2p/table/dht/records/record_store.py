@@ -26,7 +26,7 @@ _OVERHEAD_OF_A_ROW = 3
 """Bytes that msgpack adds to each row of a page."""
 
 
-class Outcome(Enum):
+class StoreOutcome(Enum):
     """What became of a row that somebody wants to be held."""
 
     STORED = "stored"
@@ -44,7 +44,7 @@ class Outcome(Enum):
 class PutResult:
     """An outcome, and in a few words why."""
 
-    outcome: Outcome
+    outcome: StoreOutcome
     reason: str = ""
 
 
@@ -112,25 +112,25 @@ class RecordStore:
         Never raises, whatever the bytes are.
         """
         if not self.knows_token(source, token, now):
-            return PutResult(Outcome.REFUSED, "no token of this node")
+            return PutResult(StoreOutcome.REFUSED, "no token of this node")
         # After the token: without it the source may be false, and its true owner shall not pay.
         host = read_host(source)
         if not host.local and not self._gate.lets_in(host.packed, now):
-            return PutResult(Outcome.FULL, "too many puts a second")
+            return PutResult(StoreOutcome.FULL, "too many puts a second")
         self.expire(now)
         try:
             # What costs nothing first; the signature, 60 us, last.
             seen = peek(data)
             if not belongs(seen, key, depth):
-                return PutResult(Outcome.REFUSED, "does not belong under this key")
+                return PutResult(StoreOutcome.REFUSED, "does not belong under this key")
             refused = self._refusal(key, seen, data, host.network)
             if refused is not None:
                 return refused
             row = open_compact(data, now)
         except AxonError as error:
-            return PutResult(Outcome.REFUSED, error.message)
+            return PutResult(StoreOutcome.REFUSED, error.message)
         if row.expires <= now:
-            return PutResult(Outcome.REFUSED, "has expired")
+            return PutResult(StoreOutcome.REFUSED, "has expired")
         return self._hold(key, row, data, b"" if host.local else host.network)
 
     def get(self, key: bytes, start: bytes, room: int, now: float) -> Page:
@@ -182,26 +182,26 @@ class RecordStore:
         known = held.by_signer.get(row.public_key) if held else None
         if known is not None:
             if row.sequence < known.sequence:
-                return PutResult(Outcome.OLDER, "a newer row is here")
+                return PutResult(StoreOutcome.OLDER, "a newer row is here")
             if row.sequence == known.sequence and sha256(data).digest() > sha256(known.data).digest():
-                return PutResult(Outcome.OLDER, "another row with this sequence is here")
+                return PutResult(StoreOutcome.OLDER, "another row with this sequence is here")
             return None
         return self._lack_of_room(held, row, len(data), network)
 
     def _lack_of_room(self, held: _Set | None, row: CompactRow, size: int, network: bytes) -> PutResult | None:
         limits = self._limits
         if self._bytes + size > limits.bytes or (held is None and len(self._sets) >= limits.keys):
-            return PutResult(Outcome.FULL, "this node holds as much as it may")
+            return PutResult(StoreOutcome.FULL, "this node holds as much as it may")
         if self._signers[row.public_key] >= limits.rows_a_signer:
-            return PutResult(Outcome.FULL, "too many rows of this peer")
+            return PutResult(StoreOutcome.FULL, "too many rows of this peer")
         if self._networks[network] >= limits.rows_a_network_in_all:
-            return PutResult(Outcome.FULL, "too many rows from this network in all")
+            return PutResult(StoreOutcome.FULL, "too many rows from this network in all")
         if held is None:
             return None
         if len(held.order) >= limits.rows_a_set:
-            return PutResult(Outcome.SPLIT, "the set is full")
+            return PutResult(StoreOutcome.SPLIT, "the set is full")
         if held.networks[network] >= limits.rows_a_network:
-            return PutResult(Outcome.FULL, "too many rows from this network")
+            return PutResult(StoreOutcome.FULL, "too many rows from this network")
         return None
 
     def _hold(self, key: bytes, row: CompactRow, data: bytes, network: bytes) -> PutResult:
@@ -211,7 +211,7 @@ class RecordStore:
             self._bytes += len(data) - len(known.data)
             known.data, known.sequence, known.served_until = data, row.sequence, row.expires
             known.remembered_until = max(known.remembered_until, row.expires)
-            return PutResult(Outcome.STORED)
+            return PutResult(StoreOutcome.STORED)
         held.by_signer[row.public_key] = _Held(data, row.sequence, row.expires, row.expires, network)
         insort(held.order, (page_order(row.public_key), row.public_key))
         if network:
@@ -222,7 +222,7 @@ class RecordStore:
         self._rows += 1
         heappush(self._ends, (row.expires, key, row.public_key))
         crowded = len(held.order) > self._limits.split_above
-        return PutResult(Outcome.SPLIT, "the set is crowded") if crowded else PutResult(Outcome.STORED)
+        return PutResult(StoreOutcome.SPLIT, "the set is crowded") if crowded else PutResult(StoreOutcome.STORED)
 
     def _drop(self, key: bytes, held: _Set, signer: bytes, entry: _Held) -> None:
         del held.by_signer[signer]

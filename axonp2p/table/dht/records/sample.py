@@ -7,14 +7,14 @@ from hashlib import sha256
 
 from axonp2p.errors import AxonError
 from axonp2p.table.dht.records.compact import CompactRow, open_compact
-from axonp2p.table.dht.records.index_keys import Wanted, meets
+from axonp2p.table.dht.records.index_keys import RowQuery, meets
 
 
 def _anywhere(row: CompactRow) -> bool:
     return True
 
 
-class Sample:
+class RowSample:
     """Peer -> its newest row among those that were heard and are true. A holder can hide a row, but make none up."""
 
     def __init__(self) -> None:
@@ -60,8 +60,8 @@ class Sample:
 class Enough:
     """Rows that meet a need, until there are as many as wanted."""
 
-    def __init__(self, wanted: Wanted, count: int) -> None:
-        self.sample = Sample()
+    def __init__(self, wanted: RowQuery, count: int) -> None:
+        self.sample = RowSample()
         self._wanted = wanted
         self._count = count
 

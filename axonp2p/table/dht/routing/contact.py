@@ -19,7 +19,7 @@ _BROADCAST = ipaddress.IPv4Address("255.255.255.255")
 _REMEMBERED = 16384
 
 
-class Host(NamedTuple):
+class ContactHost(NamedTuple):
     """What an IP address says of itself."""
 
     text: str
@@ -116,7 +116,7 @@ def host_of_packed(packed: bytes) -> str:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def read_host(host: str) -> Host:
+def read_host(host: str) -> ContactHost:
     """What is to be known of an IP address.
 
     Raises `MalformedMessage` when it is none, or one that no single machine has (multicast, unspecified, broadcast).
@@ -128,10 +128,10 @@ def read_host(host: str) -> Host:
         raise MalformedMessage(f"{host[:64]!r} is no IP address") from error
 
 
-def _facts_of(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> Host:
+def _facts_of(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ContactHost:
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
         address = address.ipv4_mapped
     if address.is_multicast or address.is_unspecified or address == _BROADCAST:
         raise MalformedMessage(f"{address} is no machine's address")
     packed = address.packed
-    return Host(str(address), packed, packed[: 3 if len(packed) == 4 else 6], not address.is_global)
+    return ContactHost(str(address), packed, packed[: 3 if len(packed) == 4 else 6], not address.is_global)

@@ -11,8 +11,8 @@ from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId, public_key_of
 from axonp2p.table.dht.records.compact import CompactRow, peek
 from axonp2p.table.dht.records.depths import Depths
-from axonp2p.table.dht.records.index_keys import EVERYBODY, Wanted, belongs, classes_for
-from axonp2p.table.dht.records.sample import Enough, Sample
+from axonp2p.table.dht.records.index_keys import EVERYBODY, RowQuery, belongs, classes_for
+from axonp2p.table.dht.records.sample import Enough, RowSample
 from axonp2p.table.dht.routing.contact import Contact, read_host
 from axonp2p.table.dht.routing.keys import DEEPEST, index_key, page_order, row_key, spread_places
 from axonp2p.table.dht.rpc.protocol import DhtProtocol
@@ -55,7 +55,7 @@ class _Holder:
 class _Set:
     """What was read of the rows under one key."""
 
-    def __init__(self, key: bytes, depth: int, sample: Sample) -> None:
+    def __init__(self, key: bytes, depth: int, sample: RowSample) -> None:
         self.key = key
         self.holders: list[_Holder] = []
         self.seen: set[bytes] = set()
@@ -85,7 +85,7 @@ class Finder:
         """The newest row of a peer among the first holders that answer; None when it left or nobody has one."""
         public_key = public_key_of(peer)
         key = row_key(public_key)
-        sample = Sample()
+        sample = RowSample()
         holders: set[bytes] = set()
         nodes: set[bytes] = set()
 
@@ -114,7 +114,7 @@ class Finder:
         row = sample.of(public_key)
         return None if row is None or row.withdrawn else row
 
-    async def find(self, wanted: Wanted, count: int) -> list[CompactRow]:
+    async def find(self, wanted: RowQuery, count: int) -> list[CompactRow]:
         """At most `count` rows that meet `wanted`, by chance; fewer when no more were found."""
         enough = Enough(wanted, count)
         for names in self._order(wanted):
@@ -126,10 +126,10 @@ class Finder:
         self._chance.shuffle(rows)
         return rows[:count]
 
-    def _order(self, wanted: Wanted) -> list[list[str]]:
+    def _order(self, wanted: RowQuery) -> list[list[str]]:
         """Groups of classes, asked one group after another."""
         classes = classes_for(wanted)
-        if wanted == Wanted():
+        if wanted == RowQuery():
             return [[EVERYBODY]]
         if self.network_size() <= SMALL_NETWORK:
             return [[EVERYBODY], *_groups(classes)]

@@ -11,7 +11,7 @@ from axonp2p.clock import Clock
 from axonp2p.table.dht.records.compact import open_compact
 from axonp2p.table.dht.records.depths import Depths
 from axonp2p.table.dht.records.index_keys import class_names
-from axonp2p.table.dht.records.record_store import Outcome
+from axonp2p.table.dht.records.record_store import StoreOutcome
 from axonp2p.table.dht.routing.contact import Contact
 from axonp2p.table.dht.routing.keys import DEEPEST, index_key, row_key, shard_bits
 from axonp2p.table.dht.rpc.calls import Ended
@@ -30,23 +30,23 @@ PATIENCE_S = 0.6
 
 
 @dataclass(frozen=True)
-class Stored:
+class RowStored:
     """What became of one row under one key."""
 
     outcomes: Counter[str]
-    """How often each `Outcome` was the answer."""
+    """How often each `StoreOutcome` was the answer."""
     held: int
     """How many rows the fullest of the nodes on the way held under the key before."""
 
     @property
     def holders(self) -> int:
         """How many nodes have the row, or a newer one."""
-        return self.outcomes[Outcome.STORED.value] + self.outcomes[Outcome.OLDER.value]
+        return self.outcomes[StoreOutcome.STORED.value] + self.outcomes[StoreOutcome.OLDER.value]
 
     @property
     def crowded(self) -> bool:
         """Whether the set goes on one bit deeper, as at least half of those that answered say."""
-        crowded = self.outcomes[Outcome.SPLIT.value]
+        crowded = self.outcomes[StoreOutcome.SPLIT.value]
         return crowded > 0 and 2 * crowded >= self.outcomes.total()
 
 
@@ -68,7 +68,7 @@ class Publisher:
         own, _ = await asyncio.gather(self.store(row_key(row.public_key), data, further=FURTHER), _all(classes))
         return own.holders
 
-    async def store(self, key: bytes, data: bytes, depth: int = 0, further: int = 0) -> Stored:
+    async def store(self, key: bytes, data: bytes, depth: int = 0, further: int = 0) -> RowStored:
         """Put the bytes at the nodes nearest to `key`, and at those of the next `further` that hold rows there; what
         they answered."""
         held: dict[bytes, int] = {}
@@ -93,7 +93,7 @@ class Publisher:
         for contact in nearest:
             self._put(contact, key, depth, data, holders.heard)
         await holders.enough()
-        return Stored(holders.outcomes, max(held.values(), default=0))
+        return RowStored(holders.outcomes, max(held.values(), default=0))
 
     def _put(self, contact: Contact, key: bytes, depth: int, data: bytes, on_end: Callable[[Ended], None]) -> None:
         token = self._protocol.token_of(contact.address)

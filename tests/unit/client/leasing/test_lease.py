@@ -13,8 +13,8 @@ from axonp2p.blobs.pieces import book_of
 from axonp2p.client.leasing import lease as lease_module
 from axonp2p.client.leasing import owner
 from axonp2p.client.leasing.lease import Lease
-from axonp2p.client.leasing.lease_sides import Promise
-from axonp2p.client.leasing.taking import Wanted, take_lease
+from axonp2p.client.leasing.lease_sides import Reservation
+from axonp2p.client.leasing.taking import LeaseRequest, take_lease
 from axonp2p.errors import Busy, PeerMisbehaved, Refused, Unreachable
 from axonp2p.jobs.messages import (
     EndLease,
@@ -40,7 +40,7 @@ from tests.fakes import HERE, key_of
 from tests.unit.client.conftest import Daemon, taken
 
 CLIENT = key_of("client")
-WANTED = Wanted(job="digits-1", kind="train", cores=2, memory_mb=512, datasets=("imagenet-tiny",))
+WANTED = LeaseRequest(job="digits-1", kind="train", cores=2, memory_mb=512, datasets=("imagenet-tiny",))
 
 
 class Ear:
@@ -75,13 +75,13 @@ class Ear:
         self.left.set()
 
 
-def promise(*peers: str) -> Promise:
+def promise(*peers: str) -> Reservation:
     uuid, tracker = new_uuid(), key_of("tracker")
     token = Token(
         uuid=uuid, issuer=tracker.peer_id, client=CLIENT.peer_id, client_address="127.0.0.1",
         peers=[key_of(name).peer_id for name in peers], kinds=["train"], not_before=0, expires=2**33,
     )  # fmt: skip
-    return Promise(uuid, sign(tracker, token), "tracker lab", "https://lab:7070")
+    return Reservation(uuid, sign(tracker, token), "tracker lab", "https://lab:7070")
 
 
 async def lease_from(peer: Any) -> Lease:

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from axonp2p.client.ledger.credit_history import History, Pending, ask_history, compare_heads, pending_of
+from axonp2p.client.ledger.credit_history import CreditHistory, PendingCredit, ask_history, compare_heads, pending_of
 from axonp2p.client.ledger.own_keys import own_keys
 from axonp2p.client.looking import ask_credits
-from axonp2p.client.storage.job_record import JobRecord, Receipts
+from axonp2p.client.storage.job_record import JobRecord, NumberedReceipts
 from axonp2p.errors import LogForked
 from axonp2p.hosting.job_key import job_key
 from axonp2p.identity.keys import PrivateKey
@@ -48,7 +48,7 @@ async def lab(tmp_path: Path) -> AsyncIterator[Running]:
     await running.stop()
 
 
-async def history(lab: Running, home: Path, *keys: str, **changes: int | bool) -> History:
+async def history(lab: Running, home: Path, *keys: str, **changes: int | bool) -> CreditHistory:
     lab.clock.time += 2
     health = TrackerHealth([str(lab.address)])
     lines = TrackerLines(health, ManualClock(), random.Random(1))
@@ -229,7 +229,7 @@ def _verifier() -> dict[str, object]:
 
 
 def record_with(*signed: bytes, state: JobState = JobState.LEFT) -> JobRecord:
-    waiting = Receipts(reservation="r", peer=ADA.peer_id, last=len(signed), open=list(signed))
+    waiting = NumberedReceipts(reservation="r", peer=ADA.peer_id, last=len(signed), open=list(signed))
     return JobRecord(
         id="job-1",
         name="job",
@@ -246,16 +246,16 @@ def record_with(*signed: bytes, state: JobState = JobState.LEFT) -> JobRecord:
 
 def test_what_jobs_wait_for_is_pending():
     own = own_keys(CLIENT, ["job-1"])
-    assert pending_of([], own) == Pending(0, 0)
-    assert pending_text(Pending(0, 0)) == ""
-    assert "2 receipts of yours, 2.31 credits" in pending_text(Pending(2, 10**12))
+    assert pending_of([], own) == PendingCredit(0, 0)
+    assert pending_text(PendingCredit(0, 0)) == ""
+    assert "2 receipts of yours, 2.31 credits" in pending_text(PendingCredit(2, 10**12))
     by_me, by_host, by_another = (
         encode(sign(key, make_receipt(key, ADA, "0" * 36)))
         for key in (CLIENT, job_key(CLIENT, "job-1"), key_of("somebody else"))
     )
     # What a host's copy says of others, or cannot be read, is not this client's.
-    assert pending_of([record_with(by_me, by_host, by_another, b"nonsense")], own) == Pending(2, 2 * 10**12)
-    assert pending_of([record_with(by_me, state=JobState.FINISHED)], own) == Pending(0, 0)
+    assert pending_of([record_with(by_me, by_host, by_another, b"nonsense")], own) == PendingCredit(2, 2 * 10**12)
+    assert pending_of([record_with(by_me, state=JobState.FINISHED)], own) == PendingCredit(0, 0)
 
 
 def test_the_verifier_uses_nothing_of_ours():

@@ -12,7 +12,7 @@ import pytest
 from axonp2p.client.ledger.held_evidence import HeldEvidence, ask_evidence
 from axonp2p.errors import MalformedMessage, TrackerUnreachable
 from axonp2p.ledger.log_client import history
-from axonp2p.ledger.log_messages import HistoryTold
+from axonp2p.ledger.log_messages import KeyHistoryTold
 from axonp2p.ledger.voiding import open_voiding
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines
@@ -83,10 +83,10 @@ class Liar:
 
     called = "tracker liar"
 
-    def __init__(self, told: HistoryTold) -> None:
+    def __init__(self, told: KeyHistoryTold) -> None:
         self.told = told
 
-    async def call(self, *asked: object) -> HistoryTold:
+    async def call(self, *asked: object) -> KeyHistoryTold:
         return self.told
 
 

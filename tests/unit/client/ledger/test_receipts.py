@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from axonp2p.client.leasing.lease_sides import Promise
+from axonp2p.client.leasing.lease_sides import Reservation
 from axonp2p.client.ledger import receipt_asking
 from axonp2p.client.ledger import receipts as receipts_module
-from axonp2p.client.ledger.receipt_asking import Asking
+from axonp2p.client.ledger.receipt_asking import SignatureAsking
 from axonp2p.client.ledger.receipts import ReceiptBook, ReceiptOffice
 from axonp2p.errors import BadSignature, MalformedMessage, PeerMisbehaved, TrackerUnreachable
 from axonp2p.ledger.receipt import DoublySigned, Receipt, ReceiptsKept, accept, open_receipt
@@ -90,7 +90,7 @@ class Peer:
 
     def __init__(self, key: Any, tracker: str = LAB, *, signs: bool = True) -> None:
         self.row = type("Row", (), {"peer": key.peer_id})
-        self.promise = Promise(RESERVATION, TOKEN, "tracker", tracker)
+        self.promise = Reservation(RESERVATION, TOKEN, "tracker", tracker)
         self.name, self.hung_up = "peer", False
         self.office: Any = None
         self._key, self._signs = key, signs
@@ -301,7 +301,7 @@ async def test_who_went_away_is_told_as_that(handed_in: list[tuple[int, int]]) -
 
 
 def test_what_was_on_its_way_when_one_was_refused_says_nothing_new() -> None:
-    asking = Asking()
+    asking = SignatureAsking()
     assert asking.flows
     assert asking.refused("disk is full") == 2.0
     assert asking.refused("wrong number: 2, not 1") is None

@@ -13,7 +13,7 @@ from axonp2p.client.run.checked_work import CheckedWork
 from axonp2p.client.storage.trust_book import TRUST_FILE, TrustBook
 from axonp2p.errors import BadSignature
 from axonp2p.ledger.voiding import VOIDING_LIMIT, VoidingHandedIn
-from axonp2p.training.round_messages import WorkChecked
+from axonp2p.training.round_messages import CheckEnded
 from axonp2p.training.verification.evidence import examine_voiding
 from axonp2p.training.verification.opinions import Judgement, Outcome
 from axonp2p.training.verification.own_proofs import OwnProof
@@ -24,7 +24,7 @@ from tests.laboratory.convictions import END, LAZY, claim, opinion, own, own_end
 
 CLIENT, JOB = key_of("client"), "digits-1"
 NAMES = ["heron", "otter", "lynx", "wren"]
-CONVICTED = WorkChecked(
+CONVICTED = CheckEnded(
     of=1, by=[2, 3], round=2, first=0, last=8, judgement=Judgement(Outcome.CONVICTED), convicted=[1], flops=1,
     proofs=[OwnProof(1, 2, 0, 8), *(OwnProof(by, 2, 0, step) for by in (2, 3) for step in (0, 8))],
 )  # fmt: skip

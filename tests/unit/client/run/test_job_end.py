@@ -12,7 +12,7 @@ from torch import nn
 from axonp2p.client.run.job_end import JobEnd
 from axonp2p.client.storage.checkpoints import Checkpoints
 from axonp2p.tensors import flat
-from axonp2p.training.coordinator.crew import Standing
+from axonp2p.training.coordinator.crew import TrainingResult
 from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.trainer.local_trainer import model_file
 from axonp2p.training.trainer.outer_optimizer import first_state
@@ -34,11 +34,11 @@ async def test_the_weights_are_compared_with_the_accepted_state_on_the_disk(tmp_
     end = JobEnd(parts, coordinator, tally, nothing, nothing, nothing)
     file = tmp_path / "model"
     file.write_bytes(model_file(net, layout))
-    fits = await end._accepted(Standing(4, state.name, [0], trained=True))
+    fits = await end._accepted(TrainingResult(4, state.name, [0], trained=True))
     assert fits
     assert fits(file)
     with torch.no_grad():
         net.bias[0] += 1
     file.write_bytes(model_file(net, layout))
     assert not fits(file)
-    assert await end._accepted(Standing(5, b"x" * 32, [0], trained=True)) is None, "it is not here"
+    assert await end._accepted(TrainingResult(5, b"x" * 32, [0], trained=True)) is None, "it is not here"

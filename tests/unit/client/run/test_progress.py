@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from axonp2p.client.run.progress import Pace, summarise
+from axonp2p.client.run.progress import JobPace, summarise
 from axonp2p.training.messages import Progress, RoundDone
 
 
@@ -51,7 +51,7 @@ def test_nothing_is_divided_by_zero() -> None:
 
 
 def test_the_slowest_member_says_how_far_a_round_is() -> None:
-    pace = Pace(rounds=10, first_round=0, steps=20, now=0.0)
+    pace = JobPace(rounds=10, first_round=0, steps=20, now=0.0)
     pace.begun_round(100.0)
     pace.heard("otter", steps(20, samples=200), 102.0)
     shown = pace.heard("heron", steps(5, samples=50, loss=3.0), 104.0)
@@ -63,7 +63,7 @@ def test_the_slowest_member_says_how_far_a_round_is() -> None:
 
 
 def test_the_time_left_follows_the_rounds_that_are_done() -> None:
-    pace = Pace(rounds=10, first_round=4, steps=10, now=0.0)
+    pace = JobPace(rounds=10, first_round=4, steps=10, now=0.0)
     pace.begun_round(1000.0)
     pace.heard("otter", steps(1, round=4), 1000.0)
     assert pace.finished_round(1002.0) == (2.0, 10.0)
@@ -74,7 +74,7 @@ def test_the_time_left_follows_the_rounds_that_are_done() -> None:
 
 
 def test_a_new_attempt_forgets_the_old_one() -> None:
-    pace = Pace(rounds=2, first_round=0, steps=10, now=0.0)
+    pace = JobPace(rounds=2, first_round=0, steps=10, now=0.0)
     pace.begun_round(0.0)
     pace.heard("otter", steps(9, samples=9), 1.0)
     pace.heard("heron", steps(9, samples=9), 1.0)
@@ -84,7 +84,7 @@ def test_a_new_attempt_forgets_the_old_one() -> None:
 
 
 def test_a_round_nobody_told_of_still_counts() -> None:
-    pace = Pace(rounds=1, first_round=0, steps=10, now=0.0)
+    pace = JobPace(rounds=1, first_round=0, steps=10, now=0.0)
     pace.begun_round(5.0)
     assert pace.finished_round(8.0) == (3.0, 0.0)
     assert pace.began == 5.0

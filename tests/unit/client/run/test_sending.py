@@ -14,8 +14,8 @@ from axonp2p.blobs.pieces import PIECE_BYTES
 from axonp2p.client.events.bundle_events import BundleProgress, PeerHelped, PieceWrong
 from axonp2p.client.events.event import Event
 from axonp2p.client.leasing.lease import Lease
-from axonp2p.client.leasing.lease_sides import Promise
-from axonp2p.client.leasing.taking import Wanted, take_lease
+from axonp2p.client.leasing.lease_sides import Reservation
+from axonp2p.client.leasing.taking import LeaseRequest, take_lease
 from axonp2p.client.run.sending import Sending
 from axonp2p.clock import SystemClock
 from axonp2p.errors import AxonError, JobFileWrong, error_classes
@@ -49,8 +49,8 @@ async def lease_from(peer: Any, name: str) -> Lease:
         uuid=new_uuid(), issuer=tracker.peer_id, client=CLIENT.peer_id, client_address="127.0.0.1",
         peers=[peer.key.peer_id], kinds=["train"], not_before=0, expires=2**33,
     )  # fmt: skip
-    promise = Promise(token.uuid, sign(tracker, token), "tracker lab", "https://lab:7070")
-    return await take_lease(CLIENT, HERE, peer.row(), promise, Wanted("x", "train", 1, 1), name=name)
+    promise = Reservation(token.uuid, sign(tracker, token), "tracker lab", "https://lab:7070")
+    return await take_lease(CLIENT, HERE, peer.row(), promise, LeaseRequest("x", "train", 1, 1), name=name)
 
 
 class PassingOn(Daemon):

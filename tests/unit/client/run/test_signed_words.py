@@ -27,9 +27,9 @@ from axonp2p.training.messages import Prepare, Prepared, RoundDone, StartRound, 
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import MemberDropped, RoundAccepted
 from axonp2p.training.rounds.machine import Rounds
-from axonp2p.training.spot_checks.desk import Settings
+from axonp2p.training.spot_checks.desk import CheckSettings
 from axonp2p.training.verification.rates import Trust
-from axonp2p.training.wishes import Wishes
+from axonp2p.training.wishes import ExchangeSettings
 from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.codec import Message, decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
@@ -108,8 +108,8 @@ async def test_who_does_not_sign_its_report_leaves_with_the_first_round_and_is_t
     means: Any = SimpleNamespace(trust=TrustBook(tmp_path / "trust.db"), key=key_of("client"), clock=ManualClock())
     convictions: Any = None  # nobody is convicted here
     crew.signed = CheckedWork(means, crew, account, convictions, set()).signed
-    plan = TrainPlan(JOB, "task.py", 4, 1, STEPS, 8, 1, wishes=Wishes(exchange_every=STEPS, overlap=False))
-    checks = Settings(0.01, 2**30, lambda _: Trust(), lambda: 0.99)
+    plan = TrainPlan(JOB, "task.py", 4, 1, STEPS, 8, 1, wishes=ExchangeSettings(exchange_every=STEPS, overlap=False))
+    checks = CheckSettings(0.01, 2**30, lambda _: Trust(), lambda: 0.99)
     seen: list[Any] = []
 
     def show(sight: Any) -> None:

@@ -13,12 +13,12 @@ from axonp2p.jobs.job_file_keys import COMPRESSIONS
 from axonp2p.jobs.spec import TrainSpec, parse_spec
 from axonp2p.peers.coordinates import Coordinate, write_coordinate
 from axonp2p.training import wishes
-from axonp2p.training.wishes import Wishes
+from axonp2p.training.wishes import ExchangeSettings
 from tests.fakes import key_of, make_row
 
 
 def test_a_job_that_wishes_nothing_leaves_everything_to_be_chosen() -> None:
-    assert wishes_of(TrainSpec()) == Wishes()
+    assert wishes_of(TrainSpec()) == ExchangeSettings()
 
 
 def test_every_wish_arrives() -> None:
@@ -41,7 +41,7 @@ hostile = 0
 """,
         "job.toml",
     )
-    assert wishes_of(spec.train) == Wishes(
+    assert wishes_of(spec.train) == ExchangeSettings(
         bits=2, density=0.02, exchange_every=5, seconds=30.0, overlap=False, outer_learning_rate=0.5,
         outer_momentum=0.8, error_feedback=0.95, momentum_correction=0.9, clip=2.0, warm_up_rounds=4,
         aggregation="centred-clipping", hostile=0,

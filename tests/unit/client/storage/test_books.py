@@ -13,10 +13,10 @@ import pytest
 from axonp2p.blobs.pieces import book_of
 from axonp2p.client.events.events import Event, RoundFinished, RoundsLost, StateDamaged, StateFound
 from axonp2p.client.storage.account import JobAccount
-from axonp2p.client.storage.books import Books
+from axonp2p.client.storage.books import RoundCommits
 from axonp2p.client.storage.checkpoints import Checkpoint
 from axonp2p.client.storage.disk_work import DiskWork
-from axonp2p.client.storage.job_record import AheadRound, JobRecord, Receipts
+from axonp2p.client.storage.job_record import AheadRound, JobRecord, NumberedReceipts
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.client.storage.metrics_file import MetricsFile
 from axonp2p.jobs.lifecycle import JobState
@@ -53,7 +53,7 @@ class Life:
         self.folder: JobFolder = store.find("line-1")
         self.told: list[Event] = []
         account = JobAccount(self.folder, self.folder.read(), ManualClock(), self._hear, disk or AtOnce())
-        self.books = Books(account, self.folder.checkpoints(2))
+        self.books = RoundCommits(account, self.folder.checkpoints(2))
         self.paid: list[int] = []
         """Rounds whose receipts were written when the books were opened."""
 
@@ -64,9 +64,9 @@ class Life:
     def open(self) -> Checkpoint | None:
         return self.books.open(self._pay)
 
-    def _pay(self, ahead: AheadRound) -> list[Receipts]:
+    def _pay(self, ahead: AheadRound) -> list[NumberedReceipts]:
         self.paid.append(ahead.finished.round)
-        return [Receipts(reservation="uuid", peer="otter", last=ahead.finished.round + 1, open=[b"receipt"])]
+        return [NumberedReceipts(reservation="uuid", peer="otter", last=ahead.finished.round + 1, open=[b"receipt"])]
 
     @property
     def record(self) -> JobRecord:

@@ -15,9 +15,9 @@ from axonp2p.client.hosted.hosted_mark import HostedMark, is_at_work, read_mark,
 from axonp2p.client.leasing.kept_leases import kept_leases
 from axonp2p.client.ledger.receipts import ReceiptBook
 from axonp2p.client.storage.account import JobAccount
-from axonp2p.client.storage.books import Books
+from axonp2p.client.storage.books import RoundCommits
 from axonp2p.client.storage.event_tail import EventTail
-from axonp2p.client.storage.job_record import AheadRound, Receipts
+from axonp2p.client.storage.job_record import AheadRound, NumberedReceipts
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.client.storage.kept_bundle import kept_bundle, spec_of
 from axonp2p.client.storage.new_job import new_record
@@ -39,12 +39,12 @@ UUID = "7" * 36
 SPEC = JobSpec(name="line", task="task.py", data=["data.bin"])
 
 
-def books_of(folder: JobFolder, told: list[Event]) -> Books:
+def books_of(folder: JobFolder, told: list[Event]) -> RoundCommits:
     account = JobAccount(folder, folder.read(), ManualClock(), told.append, AtOnce())
-    return Books(account, folder.checkpoints(2))
+    return RoundCommits(account, folder.checkpoints(2))
 
 
-def accept(books: Books, number: int) -> None:
+def accept(books: RoundCommits, number: int) -> None:
     finished = RoundFinished(
         round=number, rounds=9, loss=1.0 / (number + 1), metrics={"accuracy": 0.5}, samples=80, samples_per_second={},
         seconds=1.25, wire_bytes=100 * (number + 1), credits=0.5, eta_s=1.0,
@@ -89,7 +89,7 @@ def prepare(folder: JobFolder) -> tuple[int, list[Event]]:
     book = ReceiptBook(CLIENT, record.id, record.receipts)
     books = books_of(folder, told)
 
-    def pay(ahead: AheadRound) -> list[Receipts]:
+    def pay(ahead: AheadRound) -> list[NumberedReceipts]:
         return book.keep()
 
     good = books.open(pay)

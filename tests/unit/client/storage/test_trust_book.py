@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from axonp2p.client.storage.files import not_writable
-from axonp2p.client.storage.trust_book import TRUST_FILE, Known, TrustBook, known_of
+from axonp2p.client.storage.trust_book import TRUST_FILE, KnownKey, TrustBook, known_of
 from axonp2p.errors import SettingsError
 from axonp2p.training.verification.rates import Trust
 
@@ -25,7 +25,7 @@ def book(tmp_path: Path) -> TrustBook:
 def test_nobody_is_known_at_first(book: TrustBook) -> None:
     assert book.all() == {}
     nobody = known_of(OTTER, book.all())
-    assert nobody == Known(OTTER)
+    assert nobody == KnownKey(OTTER)
     assert nobody.trust == Trust()
     assert nobody.in_words == "new"
 
@@ -37,7 +37,7 @@ def test_checks_that_are_passed_add_up_until_one_is_not(book: TrustBook) -> None
     assert (known.trust, known.in_words) == (Trust(passed=3), "3 of 10")
     book.doubted(OTTER)
     book.passed(OTTER)
-    assert book.all()[OTTER] == Known(OTTER, passed=1, checks=5)
+    assert book.all()[OTTER] == KnownKey(OTTER, passed=1, checks=5)
     for _ in range(9):
         book.passed(OTTER)
     assert book.all()[OTTER].in_words == "10 passed"
@@ -49,7 +49,7 @@ def test_who_is_convicted_stays_it_over_restarts_until_it_is_pardoned(book: Trus
     book.convict(OTTER, "digits-1", "its steps 1 to 8 of round 2", 1000.0)
     again = TrustBook(tmp_path / TRUST_FILE)
     assert again.convicted() == {OTTER}
-    assert again.all()[OTTER] == Known(OTTER, 0, 2, 1000.0, "digits-1", "its steps 1 to 8 of round 2")
+    assert again.all()[OTTER] == KnownKey(OTTER, 0, 2, 1000.0, "digits-1", "its steps 1 to 8 of round 2")
     assert again.all()[OTTER].in_words == "convicted"
     assert again.pardon(OTTER)
     assert not again.pardon(OTTER)

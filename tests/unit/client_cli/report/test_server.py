@@ -14,7 +14,7 @@ from axonp2p.client.events.events import PeerResumed
 from axonp2p.client.storage.event_tail import EventTail
 from axonp2p.errors import JobFailed, PortTaken, SettingsError
 from client_cli.report import server
-from client_cli.report.beside import Wishes, beside
+from client_cli.report.beside import PageWishes, beside
 from client_cli.report.folder_view import FolderView
 from client_cli.report.server import JobPage
 from tests.laboratory.paper_job import STATES, PaperJob
@@ -168,7 +168,7 @@ def test_whether_somebody_works_on_it_is_asked_of_the_lock(job: PaperJob) -> Non
 
 def test_however_a_job_ends_there_is_a_report(job: PaperJob, tmp_path: Path) -> None:
     said: list[str] = []
-    wishes = Wishes(page="127.0.0.1:0", tensorboard=tmp_path / "runs")
+    wishes = PageWishes(page="127.0.0.1:0", tensorboard=tmp_path / "runs")
     with pytest.raises(JobFailed), beside(job.folder, wishes, command, said.append) as hear:  # noqa: PT012
         for event in job.folder.read_events():
             hear(event)
@@ -185,7 +185,7 @@ def test_a_mistake_of_ours_does_not_hide_how_the_job_ended(job: PaperJob) -> Non
     job.folder.events.unlink()
     job.folder.events.mkdir()
     said: list[str] = []
-    with pytest.raises(JobFailed), beside(job.folder, Wishes(), command, said.append):
+    with pytest.raises(JobFailed), beside(job.folder, PageWishes(), command, said.append):
         raise JobFailed("no peer is left")
     assert said[0].startswith("warning: no report: a mistake in axon itself: IsADirectoryError")
 
@@ -194,7 +194,7 @@ def test_what_cannot_be_had_beside_a_job_does_not_harm_it(job: PaperJob, tmp_pat
     (tmp_path / "runs").write_text("a file")
     job.folder.report.mkdir()
     said: list[str] = []
-    with beside(job.folder, Wishes("0.0.0.0:80", tmp_path / "runs"), command, said.append) as hear:
+    with beside(job.folder, PageWishes("0.0.0.0:80", tmp_path / "runs"), command, said.append) as hear:
         for event in job.folder.read_events():
             hear(event)
     assert [line.partition(":")[0] for line in said] == ["warning"] * 3

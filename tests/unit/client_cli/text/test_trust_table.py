@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from axonp2p.client.storage.trust_book import Known
+from axonp2p.client.storage.trust_book import KnownKey
 from axonp2p.errors import NotFound
 from client_cli.text.trust_table import find_one, known_data, trust_text
 
 KNOWN = [
-    Known("w" * 52, 0, 7, 1000.0, "digits-1", "its steps 1 to 8 of round 2"),
-    Known("o" * 52, 12, 12),
-    Known("ox" * 26, 3, 4),
+    KnownKey("w" * 52, 0, 7, 1000.0, "digits-1", "its steps 1 to 8 of round 2"),
+    KnownKey("o" * 52, 12, 12),
+    KnownKey("ox" * 26, 3, 4),
 ]
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from peer_daemon.announcing.own_row import OwnRow, lasting_row
-from peer_daemon.discovery.standing import Standing
+from peer_daemon.discovery.standing import Reachability
 from peer_daemon.lending.lending import Lending
 from tests.fakes import key_of, make_offer
 
@@ -32,7 +32,7 @@ def own():
 
 @pytest.fixture
 def standing(own, node):
-    standing = Standing(own, node, lambda: ["192.0.2.7", "127.0.0.1"])
+    standing = Reachability(own, node, lambda: ["192.0.2.7", "127.0.0.1"])
     standing.port = 7072
     return standing
 
@@ -76,7 +76,7 @@ def test_a_trackers_word_counts_more_and_a_yes_more_than_a_no(standing, own, nod
 
 
 def test_what_trackers_found_stands_in_the_row(own):
-    standing = Standing(own, None, list)
+    standing = Reachability(own, None, list)
     assert standing.look() is False
     assert (own.dialable, standing.needs_relay) == (None, False)
     standing.reached("a", False, trusted=True)
@@ -90,7 +90,7 @@ def test_what_trackers_found_stands_in_the_row(own):
 
 
 def test_only_who_can_be_dialled_is_a_relay_for_others(own):
-    standing = Standing(own, None, list, carries=True)
+    standing = Reachability(own, None, list, carries=True)
     standing.look()
     assert not own.carries
     standing.reached("a", True, trusted=True)
@@ -102,7 +102,7 @@ def test_only_who_can_be_dialled_is_a_relay_for_others(own):
 
 
 def test_peers_are_believed_while_no_tracker_has_tried(own):
-    standing = Standing(own, None, list)
+    standing = Reachability(own, None, list)
     standing.told_by_peers({"a": False, "b": True})
     assert (standing.word, standing.needs_relay, standing.trackers_tell) == (True, True, False)
     standing.told_by_peers({"c": False})

@@ -11,7 +11,7 @@ import pytest
 
 from axonp2p.errors import TokenRefused
 from axonp2p.identity.keys import PrivateKey
-from axonp2p.reservation.token import Caller, Token, check_token
+from axonp2p.reservation.token import Token, TokenHolder, check_token
 from axonp2p.table.tracker_file import read_health
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines
@@ -47,7 +47,7 @@ class Swarm:
         try:
             check_token(
                 token,
-                Caller(CLIENT.peer_id, "127.0.0.1"),
+                TokenHolder(CLIENT.peer_id, "127.0.0.1"),
                 peer=PEER.peer_id,
                 trusted_issuers=health.trusted(self.clock.now()),
                 kind="train",

@@ -7,13 +7,21 @@ from typing import Any
 
 import pytest
 
-from axonp2p.findings import Check, State, broken, report_text
+from axonp2p.findings import Check, FindingState, broken, report_text
 from axonp2p.sandbox.attacks.inside import ATTACKS
 from peer_daemon.doctor.checks import KINDS, checks_of
-from peer_daemon.doctor.facts import Attempt, ContainFacts, Facts, MachineFacts, PortFacts, TrackerFacts, Trouble
+from peer_daemon.doctor.facts import (
+    AttackTried,
+    ContainFacts,
+    MachineFacts,
+    PeerFacts,
+    PortFacts,
+    TrackerFacts,
+    Trouble,
+)
 
-HELD = Attempt("home-folder", "tries to look into the home folder", held=True, said="No such file or directory")
-BROKEN = Attempt("shadow", "tries to read the passwords", held=False, said="read 40 bytes of /etc/shadow")
+HELD = AttackTried("home-folder", "tries to look into the home folder", held=True, said="No such file or directory")
+BROKEN = AttackTried("shadow", "tries to read the passwords", held=False, said="read 40 bytes of /etc/shadow")
 MACHINE = MachineFacts(
     home="/h",
     versions={"python": "3.11.7", "torch": "2.13.0"},
@@ -27,7 +35,7 @@ MACHINE = MachineFacts(
 CONTAIN = ContainFacts(
     no_sandbox="", holds="held", seccomp=Trouble(), landlock=6, no_idle="", attempts={"files": [HELD, HELD]}
 )
-FACTS = Facts(
+FACTS = PeerFacts(
     machine=MACHINE,
     contain=CONTAIN,
     senses=[("CPU", True, "read"), ("heat", False, "no sensor is found")],
@@ -43,7 +51,7 @@ def found(part: str = "", *, verbose: bool = False, **changes: Any) -> list[Chec
 
 
 def wrong(checks: list[Check]) -> list[Check]:
-    return [check for check in checks if check.state is not State.OK]
+    return [check for check in checks if check.state is not FindingState.OK]
 
 
 def test_a_sound_machine_has_nothing_wrong() -> None:
@@ -57,22 +65,34 @@ def test_a_sound_machine_has_nothing_wrong() -> None:
 @pytest.mark.parametrize(
     ("part", "changes", "state", "code", "said"),
     [
-        ("machine", {"key": Trouble("others can read it", "chmod 600")}, State.FAIL, "AX-412", "others can read it"),
-        ("machine", {"settings": Trouble("hours: what?", "hours = []")}, State.FAIL, "AX-601", "hours: what?"),
-        ("machine", {"disk_free_mb": 100}, State.FAIL, "", "no job begins below 1,024 MiB"),
-        ("machine", {"memory_mb": 1000}, State.WARN, "", "few jobs fit"),
-        ("machine", {"versions": {"python": "3.11", "torch": ""}}, State.WARN, "", "missing: torch"),
-        ("contain", {"landlock": 0}, State.WARN, "", "no Landlock"),
-        ("contain", {"seccomp": Trouble("no libseccomp", "apt")}, State.FAIL, "AX-605", "no libseccomp"),
-        ("contain", {"no_idle": "Operation not permitted"}, State.FAIL, "", "cannot be put behind your programs"),
-        ("ports", {"tcp": "Address already in use"}, State.FAIL, "AX-602", "Address already in use"),
-        ("ports", {"udp": "Address already in use"}, State.WARN, "", "takes another port"),
-        ("ports", {"page_port": "Address already in use"}, State.WARN, "", "takes another port"),
-        ("ports", {"running": "otter runs", "reachable": "no"}, State.WARN, "", "others cannot call"),
+        (
+            "machine",
+            {"key": Trouble("others can read it", "chmod 600")},
+            FindingState.FAIL,
+            "AX-412",
+            "others can read it",
+        ),
+        ("machine", {"settings": Trouble("hours: what?", "hours = []")}, FindingState.FAIL, "AX-601", "hours: what?"),
+        ("machine", {"disk_free_mb": 100}, FindingState.FAIL, "", "no job begins below 1,024 MiB"),
+        ("machine", {"memory_mb": 1000}, FindingState.WARN, "", "few jobs fit"),
+        ("machine", {"versions": {"python": "3.11", "torch": ""}}, FindingState.WARN, "", "missing: torch"),
+        ("contain", {"landlock": 0}, FindingState.WARN, "", "no Landlock"),
+        ("contain", {"seccomp": Trouble("no libseccomp", "apt")}, FindingState.FAIL, "AX-605", "no libseccomp"),
+        (
+            "contain",
+            {"no_idle": "Operation not permitted"},
+            FindingState.FAIL,
+            "",
+            "cannot be put behind your programs",
+        ),
+        ("ports", {"tcp": "Address already in use"}, FindingState.FAIL, "AX-602", "Address already in use"),
+        ("ports", {"udp": "Address already in use"}, FindingState.WARN, "", "takes another port"),
+        ("ports", {"page_port": "Address already in use"}, FindingState.WARN, "", "takes another port"),
+        ("ports", {"running": "otter runs", "reachable": "no"}, FindingState.WARN, "", "others cannot call"),
     ],
 )
 def test_each_trouble_is_one_line_with_what_mends_it(
-    part: str, changes: dict[str, Any], state: State, code: str, said: str
+    part: str, changes: dict[str, Any], state: FindingState, code: str, said: str
 ) -> None:
     (one,) = wrong(found(part, **changes))
     assert (one.state, one.code) == (state, code)
@@ -89,7 +109,7 @@ def test_no_sandbox_names_the_command_that_mends_it() -> None:
 
 def test_an_attack_that_got_through_is_told_and_nobody_lends_such_a_machine() -> None:
     (one,) = wrong(found("contain", attempts={"files": [HELD, BROKEN]}))
-    assert one.state is State.FAIL
+    assert one.state is FindingState.FAIL
     assert "1 of 2 attempts" in one.text
     assert "tries to read the passwords: read 40 bytes of /etc/shadow" in one.text
     assert "do not lend this machine" in one.fix
@@ -109,9 +129,9 @@ def test_a_dead_tracker_fails_and_a_learnt_one_is_only_told_of() -> None:
     dead = TrackerFacts("b:1", configured=True, trouble="connection refused")
     learnt = dataclasses.replace(dead, configured=False)
     (one,) = wrong(checks_of(dataclasses.replace(FACTS, trackers=[*FACTS.trackers, dead])))
-    assert (one.state, one.code) == (State.FAIL, "AX-302")
+    assert (one.state, one.code) == (FindingState.FAIL, "AX-302")
     (one,) = wrong(checks_of(dataclasses.replace(FACTS, trackers=[*FACTS.trackers, learnt])))
-    assert one.state is State.WARN
+    assert one.state is FindingState.WARN
     assert wrong(checks_of(dataclasses.replace(FACTS, trackers=[]))) == []
 
 

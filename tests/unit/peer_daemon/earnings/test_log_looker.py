@@ -21,7 +21,7 @@ from axonp2p.wire.envelope import encode_signed
 from peer_daemon.earnings.log_looker import LogLooker
 from peer_daemon.earnings.proofs import ANY, NEWEST, SETTLED_AFTER_S, Proofs
 from peer_daemon.earnings.receipts_book import ReceiptsBook
-from peer_daemon.lending.leases import Lease
+from peer_daemon.lending.leases import LentSlot
 from tests.fakes import ManualClock, make_receipt
 from tests.unit.tracker.conftest import Running, start_tracker
 from tests.unit.tracker.logs import ADA, CLIENT, reserved, rewrite
@@ -40,7 +40,7 @@ class Peer:
     async def earns(self, lab: Running, rounds: int, *, handed_in: bool = True, by: str = "") -> None:
         """A job of so many rounds; its receipts are acknowledged, also when they were given to nobody."""
         uuid, issuer = await reserved(lab, ADA), lab.tracker.key.peer_id
-        lease = Lease(
+        lease = LentSlot(
             uuid,
             issuer,
             ADA.peer_id,

@@ -15,13 +15,13 @@ from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import encode_signed
 from peer_daemon.control.status import DoneNow
 from peer_daemon.earnings.receipts_book import ReceiptsBook
-from peer_daemon.lending.leases import Lease
+from peer_daemon.lending.leases import LentSlot
 from tests.fakes import ManualClock
 
 CLIENT, PEER, STRANGER, TRACKER = (PrivateKey(letter * 32) for letter in (b"c", b"p", b"s", b"t"))
 ISSUER = TRACKER.peer_id
 UUID = "00000000-0000-4000-8000-000000000001"
-LEASE = Lease(
+LEASE = LentSlot(
     UUID, ISSUER, PEER.peer_id, CLIENT.peer_id, "digits", until=10**9, cores=1, memory_mb=256, disk_mb=512,
     token=b"the token",
 )  # fmt: skip

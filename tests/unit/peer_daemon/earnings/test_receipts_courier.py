@@ -5,7 +5,7 @@ import random
 import pytest
 
 from axonp2p.errors import TrackerUnreachable
-from axonp2p.ledger.log_messages import HistoryAsked, HistoryTold, Included
+from axonp2p.ledger.log_messages import HistoryAsked, Included, KeyHistoryTold
 from axonp2p.ledger.merkle import inclusion_path, leaf_hash, root
 from axonp2p.ledger.receipt import Receipts, ReceiptsKept, open_doubly_signed
 from axonp2p.ledger.tiles import node_reader, tiles_after
@@ -17,7 +17,7 @@ from axonp2p.wire.envelope import encode_signed
 from axonp2p.wire.envelope import sign as wire_sign
 from peer_daemon.earnings.receipts_book import ReceiptsBook
 from peer_daemon.earnings.receipts_courier import PROVED_WITHIN_S, ReceiptsCourier
-from peer_daemon.lending.leases import Lease
+from peer_daemon.lending.leases import LentSlot
 from tests.fakes import NOW, ManualClock, key_of, make_receipt
 
 PEER, CLIENT = key_of("peer"), key_of("client")
@@ -59,7 +59,7 @@ class FakeTracker:
         head = TreeHead(tracker=self.tracker, log="a" * 32, size=size, root=root(size, node), time=int(NOW))
         numbers = range(min(asked.before or size, size) - 1, -1, -1)
         included = [Included(number=n, entry=self.log[n], path=inclusion_path(n, size, node)) for n in numbers]
-        return HistoryTold(head=wire_sign(self.key, head), entries=included[:100])
+        return KeyHistoryTold(head=wire_sign(self.key, head), entries=included[:100])
 
 
 class FakeLines:
@@ -108,7 +108,7 @@ def make_courier(book, clock, count=3, learnt=()):
 
 def sign(book, issuer, count=1):
     uuid = new_uuid()
-    lease = Lease(
+    lease = LentSlot(
         uuid, issuer, PEER.peer_id, CLIENT.peer_id, "job-1", until=10**9, cores=1, memory_mb=256, disk_mb=512,
         token=issuer.encode(),
     )  # fmt: skip

@@ -13,11 +13,11 @@ from peer_daemon.execution.lease_progress import (
     LEAST_CPU_S,
     UNPAID_S,
     WORKS_WITHIN_S,
+    LeaseLook,
     LeaseProgress,
-    Seen,
 )
 
-NOTHING = Seen(
+NOTHING = LeaseLook(
     bundle_bytes=0, bundle_there=False, cpu_seconds=3.0, carried_bytes=0, receipts=0, stopped=False, away=False
 )
 BEGUN = replace(NOTHING, bundle_bytes=1000, bundle_there=True)

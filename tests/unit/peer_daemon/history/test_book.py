@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axonp2p.errors import SettingsError
-from peer_daemon.history.book import MOST_LETTERS, MOST_ROWS, History
+from peer_daemon.history.book import MOST_LETTERS, MOST_ROWS, HistoryBook
 from peer_daemon.history.spans import GAP_S
 
 NOON = 1_800_000_000.0
@@ -21,7 +21,7 @@ NOON = 1_800_000_000.0
 
 @pytest.fixture
 def history(tmp_path):
-    history = History(tmp_path / "history.db")
+    history = HistoryBook(tmp_path / "history.db")
     yield history
     history.close()
 
@@ -55,7 +55,7 @@ def test_the_same_state_for_the_same_reason_goes_on(history):
 
 def test_after_a_crash_the_last_span_ends_where_it_was_last_said_to_last(history, tmp_path):
     lives(history, "training", NOON, 5)
-    after = History(tmp_path / "history.db")  # the other one is never closed
+    after = HistoryBook(tmp_path / "history.db")  # the other one is never closed
     after.began("ready", "free", "no job", NOON + 3600)
     assert told(after) == [("training", 0, 300), ("ready", 3600, 3600)]
     after.close()
@@ -120,7 +120,7 @@ def test_strangers_cannot_fill_the_disk_with_refusals(history):
 @pytest.mark.parametrize("where", ["head", "middle", "all"])
 def test_a_damaged_file_is_moved_aside(tmp_path, where):
     path = tmp_path / "history.db"
-    before = History(path)
+    before = HistoryBook(path)
     for number in range(200):
         before.happened("started", f"{number} " * 50, NOON + number)
     before.close()
@@ -129,7 +129,7 @@ def test_a_damaged_file_is_moved_aside(tmp_path, where):
     place = {"head": slice(0, 100), "middle": slice(middle, middle + 8192), "all": slice(0, None)}[where]
     content[place] = os.urandom(len(content[place]))
     path.write_bytes(content)
-    after = History(path)
+    after = HistoryBook(path)
     after.began("ready", "free", "no job", NOON)
     assert told(after) == [("ready", 0, 0)]
     assert path.with_name("history.db.broken").exists()
@@ -138,7 +138,7 @@ def test_a_damaged_file_is_moved_aside(tmp_path, where):
 
 def test_a_disk_that_comes_back_is_written_again(tmp_path):
     home = tmp_path / "home"
-    history = History(home / "history.db")  # the folder is not there
+    history = HistoryBook(home / "history.db")  # the folder is not there
     for say in (
         lambda: history.began("ready", "free", "no job", NOON),
         lambda: history.still(NOON + 60),
@@ -172,7 +172,7 @@ def test_a_file_that_may_not_be_written(tmp_path):
     path = tmp_path / "history.db"
     path.mkdir()  # root may write any file, so a mode would say nothing here
     with pytest.raises(SettingsError):
-        History(path).began("ready", "free", "no job", NOON)
+        HistoryBook(path).began("ready", "free", "no job", NOON)
 
 
 words = st.one_of(
@@ -186,7 +186,7 @@ words = st.one_of(
 @given(st.lists(words, min_size=1, max_size=20))
 def test_whatever_the_clock_does_no_span_is_absurd(said):
     with tempfile.TemporaryDirectory() as folder:
-        history = History(Path(folder) / "history.db")
+        history = HistoryBook(Path(folder) / "history.db")
         now, watched = NOON, 0.0
         for word, state, jump in said:
             now += jump
@@ -196,7 +196,7 @@ def test_whatever_the_clock_does_no_span_is_absurd(said):
                 history.still(now)
             else:
                 history.close()
-                history = History(Path(folder) / "history.db")
+                history = HistoryBook(Path(folder) / "history.db")
             watched += min(abs(jump), GAP_S)
         spans = history.since(0).spans
         history.close()

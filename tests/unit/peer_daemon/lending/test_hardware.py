@@ -4,9 +4,9 @@ import json
 import sys
 
 from peer_daemon.lending.hardware import look_at_machine
-from peer_daemon.lending.offer import Wishes
+from peer_daemon.lending.offer import LendingLimits
 
-WISHES = Wishes(cores=1, memory_mb=0, disk_mb=512, slots=1)
+WISHES = LendingLimits(cores=1, memory_mb=0, disk_mb=512, slots=1)
 
 
 async def test_the_speed_is_measured_once(tmp_path):

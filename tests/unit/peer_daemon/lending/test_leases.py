@@ -19,7 +19,7 @@ from axonp2p.errors import (
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.messages import TakeLease
 from axonp2p.peers.capability import Capability
-from axonp2p.reservation.token import USED_WITHIN_S, Caller, Token
+from axonp2p.reservation.token import USED_WITHIN_S, Token, TokenHolder
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.vouching import sign_vouching
 from axonp2p.wire.codec import encode
@@ -70,7 +70,7 @@ def ask(
     )
 
 
-CALLER = Caller(CLIENT.peer_id, ADDRESS)
+CALLER = TokenHolder(CLIENT.peer_id, ADDRESS)
 
 
 def test_a_good_token_gets_what_the_job_asks_for_until_it_expires():
@@ -88,8 +88,8 @@ BAD = {
     "for longer than a day": (ask(token(expires=int(NOW) + 86_400)), CALLER, TokenRefused),
     "too early": (ask(token(not_before=int(NOW) + 31)), CALLER, TokenRefused),
     "for another peer": (ask(token(peers=[STRANGER.peer_id])), CALLER, TokenRefused),
-    "used by another key": (ask(token()), Caller(STRANGER.peer_id, ADDRESS), TokenRefused),
-    "from another address": (ask(token()), Caller(CLIENT.peer_id, "192.0.2.9"), TokenRefused),
+    "used by another key": (ask(token()), TokenHolder(STRANGER.peer_id, ADDRESS), TokenRefused),
+    "from another address": (ask(token()), TokenHolder(CLIENT.peer_id, "192.0.2.9"), TokenRefused),
     "by a stranger": (ask(token(), signer=STRANGER), CALLER, TokenRefused),
     "for another issuer": (ask(token(issuer=STRANGER.peer_id)), CALLER, TokenRefused),
     "of another kind": (ask(token(), kind="infer"), CALLER, TokenRefused),
@@ -185,7 +185,7 @@ def test_a_peer_without_a_sandbox_refuses_and_says_why():
 def test_the_address_is_not_compared_when_the_volunteer_says_so():
     leases = Leases(PEER.peer_id, Lending(OFFER), check_address=False)
     leases.trust(TRACKER.peer_id)
-    assert leases.take(ask(token()), Caller(CLIENT.peer_id, "192.0.2.9"), NOW)
+    assert leases.take(ask(token()), TokenHolder(CLIENT.peer_id, "192.0.2.9"), NOW)
 
 
 def test_after_a_crash_a_slot_waits_a_minute_for_its_client_and_for_nobody_else():
@@ -252,7 +252,7 @@ def test_tokens_count_of_trackers_that_are_configured_or_vouched_for_and_only_as
 
 def another(number: int, client: PrivateKey = STRANGER, address: str = "192.0.2.8"):
     """Another client's request, with a reservation of that number."""
-    return ask(token(number, client=client.peer_id, client_address=address)), Caller(client.peer_id, address)
+    return ask(token(number, client=client.peer_id, client_address=address)), TokenHolder(client.peer_id, address)
 
 
 def test_a_lease_under_which_nothing_is_done_gives_way_once_it_had_its_time():

@@ -12,8 +12,8 @@ from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.quantities import LATEST
 from peer_daemon.lending.offer import (
     Distribution,
-    Machine,
-    Wishes,
+    LendingLimits,
+    MeasuredMachine,
     capability_of,
     fit,
     lent_cores,
@@ -22,8 +22,10 @@ from peer_daemon.lending.offer import (
 )
 
 PEER = PrivateKey(b"p" * 32).peer_id
-MACHINE = Machine(cores=8, memory_mb=16000, disk_mb=50_000, gflops=99.5, python="3.11.7", packages={"torch": "2.13.0"})
-HALF = Wishes(cores=0, memory_mb=0, disk_mb=2048, slots=1)
+MACHINE = MeasuredMachine(
+    cores=8, memory_mb=16000, disk_mb=50_000, gflops=99.5, python="3.11.7", packages={"torch": "2.13.0"}
+)
+HALF = LendingLimits(cores=0, memory_mb=0, disk_mb=2048, slots=1)
 ROW = Row(
     peer=PEER, name="otter", sequence=2**52, addresses=["[2001:db8::1]:65535"] * 4, certificate=b"c" * 32,
     expires=LATEST, capability=None,
@@ -31,13 +33,13 @@ ROW = Row(
 
 
 def test_half_of_the_machine_is_shared_among_the_slots():
-    offer = capability_of(MACHINE, Wishes(cores=0, memory_mb=0, disk_mb=2048, slots=2), "")
+    offer = capability_of(MACHINE, LendingLimits(cores=0, memory_mb=0, disk_mb=2048, slots=2), "")
     assert (offer.cores, offer.memory_mb, offer.slots, offer.free) == (2, 4000, 2, 2)
     assert lent_cores(1, HALF) == 1
 
 
 def test_no_more_is_offered_than_there_is():
-    offer = capability_of(MACHINE, Wishes(cores=64, memory_mb=10**6, disk_mb=10**6, slots=1), "")
+    offer = capability_of(MACHINE, LendingLimits(cores=64, memory_mb=10**6, disk_mb=10**6, slots=1), "")
     assert (offer.cores, offer.memory_mb, offer.disk_mb) == (8, 16000, 50_000)
 
 
@@ -47,7 +49,10 @@ def test_a_reason_to_refuse_stands_in_the_offer():
     assert read_capability(fit(ROW, offer).capability or {}).refuses == offer.refuses
 
 
-@pytest.mark.parametrize("wishes", [Wishes(-1, 0, 1, 1), Wishes(0, -1, 1, 1), Wishes(0, 0, 0, 1), Wishes(0, 0, 1, 0)])
+@pytest.mark.parametrize(
+    "wishes",
+    [LendingLimits(-1, 0, 1, 1), LendingLimits(0, -1, 1, 1), LendingLimits(0, 0, 0, 1), LendingLimits(0, 0, 1, 0)],
+)
 def test_wishes_that_cannot_be_meant(wishes):
     with pytest.raises(SettingsError):
         wishes.check()
@@ -75,7 +80,7 @@ def test_the_first_of_two_versions_is_the_one_that_is_imported():
 @example({f"package-{number}": "" for number in range(32)})
 @given(st.dictionaries(st.text("abcdefgh-", min_size=1, max_size=60), st.text("0123456789.", max_size=40), max_size=32))
 def test_a_row_is_never_larger_than_a_row_may_be(packages):
-    machine = Machine(8, 16000, 50_000, 1e9, "3.11.7", {"torch": "2.13.0", **packages})
+    machine = MeasuredMachine(8, 16000, 50_000, 1e9, "3.11.7", {"torch": "2.13.0", **packages})
     offer = capability_of(machine, HALF, "r" * 200)
     row = fit(ROW, offer)
     assert decode_as(encode(row), Row, Row.LIMIT) == row

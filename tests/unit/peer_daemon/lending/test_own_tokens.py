@@ -5,7 +5,7 @@ import pytest
 
 from axonp2p.errors import BadSignature, Busy, Refused, TooOften
 from axonp2p.jobs.messages import TakeLease
-from axonp2p.reservation.token import Caller, Token
+from axonp2p.reservation.token import Token, TokenHolder
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import open_signed, sign
 from axonp2p.wire.schema import WORK_SCHEMA
@@ -34,7 +34,7 @@ def test_a_token_of_its_own_gives_a_lease():
     leases = Leases(PEER.peer_id, Lending(make_offer()), check_address=True)
     leases.trust(PEER.peer_id)
     ask = TakeLease(schema=WORK_SCHEMA, token=encode(signed), job="digits", kind="train", cores=1, memory_mb=256)
-    lease = leases.take(ask, Caller(CLIENT.peer_id, HERE), NOW)
+    lease = leases.take(ask, TokenHolder(CLIENT.peer_id, HERE), NOW)
     assert (lease.issuer, lease.token) == (PEER.peer_id, ask.token)
 
 

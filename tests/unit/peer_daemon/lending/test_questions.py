@@ -9,7 +9,7 @@ from aiohttp import web
 from axonp2p.errors import AxonError, Busy, Refused, TooOften
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.reservation.reserving import RESERVE_PATH, new_uuid, reserve
-from axonp2p.reservation.token import Reserved, Token
+from axonp2p.reservation.token import Token, TokenGiven
 from axonp2p.table.peer_client import fetch_row
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http.http_caller import HttpCaller
@@ -18,7 +18,7 @@ from axonp2p.wire.envelope import open_signed, sign
 from peer_daemon.lending.leases import Leases
 from peer_daemon.lending.lending import Lending
 from peer_daemon.lending.own_tokens import OwnTokens
-from peer_daemon.lending.questions import ASKED_AT_ONCE, RESERVE_COST, Questions
+from peer_daemon.lending.questions import ASKED_AT_ONCE, RESERVE_COST, PeerQuestions
 from tests.fakes import ManualClock, key_of, make_offer, make_row
 
 PEER, CLIENT = key_of("peer"), key_of("client")
@@ -32,7 +32,7 @@ class Asked:
         self.row = None
         offer = make_offer(slots=slots, free=slots)
         self.leases = Leases(PEER.peer_id, Lending(offer), check_address=True)
-        self.questions = Questions(
+        self.questions = PeerQuestions(
             lambda: self.row, OwnTokens(PEER, Lending(offer)) if tokens else None, self.leases, self.clock
         )
         self.certificate = make_certificate(PEER, folder / "certificate.pem")
@@ -90,7 +90,7 @@ async def test_rubbish_is_refused_and_harms_nothing(tmp_path):
     async with asked.line() as line:
         for rubbish in (sign(PEER, make_row(PEER)), make_row(PEER), None):
             with pytest.raises(AxonError):
-                await line.call(RESERVE_PATH, rubbish, Reserved, 20_000)
+                await line.call(RESERVE_PATH, rubbish, TokenGiven, 20_000)
         assert await asked.reserve(line)
 
 

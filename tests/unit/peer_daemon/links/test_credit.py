@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from axonp2p.errors import MalformedMessage
 from axonp2p.wire.frame import FRAME_COST
 from peer_daemon.execution.worker_credit import WorkerCredit
-from peer_daemon.links.credit import FIRST_BYTES, MOST_BYTES, Credit
+from peer_daemon.links.credit import FIRST_BYTES, MOST_BYTES, FlowCredit
 
 
 def test_the_first_credit_is_granted_once_and_made_up_when_a_line_is_replaced():
-    credit = Credit()
+    credit = FlowCredit()
     assert credit.first() == FIRST_BYTES
     assert credit.first() == 0
     credit.said(1000)
@@ -21,7 +21,7 @@ def test_the_first_credit_is_granted_once_and_made_up_when_a_line_is_replaced():
 
 
 def test_what_the_line_took_may_be_said_again_in_large_portions():
-    credit = Credit()
+    credit = FlowCredit()
     credit.first()
     for _ in range(3):
         credit.said(FIRST_BYTES // 4)
@@ -30,7 +30,7 @@ def test_what_the_line_took_may_be_said_again_in_large_portions():
 
 
 def test_one_message_may_pass_the_credit_and_a_second_may_not():
-    credit = Credit()
+    credit = FlowCredit()
     credit.first()
     credit.said(FIRST_BYTES + 5)
     with pytest.raises(MalformedMessage):
@@ -40,7 +40,7 @@ def test_one_message_may_pass_the_credit_and_a_second_may_not():
 
 
 def test_a_line_that_takes_all_there_is_gets_a_larger_window_up_to_a_limit():
-    credit, left = Credit(), 0
+    credit, left = FlowCredit(), 0
     left += credit.first()
     granted = []
     for _ in range(20):
@@ -53,7 +53,7 @@ def test_a_line_that_takes_all_there_is_gets_a_larger_window_up_to_a_limit():
 
 
 def test_a_line_that_cannot_take_it_keeps_its_window():
-    credit = Credit()
+    credit = FlowCredit()
     left = credit.first()
     for _ in range(100):
         while left > 0:
@@ -64,7 +64,7 @@ def test_a_line_that_cannot_take_it_keeps_its_window():
 
 
 def test_who_is_out_of_reach_gets_no_more():
-    credit = Credit()
+    credit = FlowCredit()
     left = credit.first()
     credit.dropped(left)
     with pytest.raises(MalformedMessage):
@@ -73,7 +73,7 @@ def test_who_is_out_of_reach_gets_no_more():
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 300_000)), max_size=200))
 def test_no_more_lies_here_than_the_largest_window_and_one_message(steps: list[tuple[bool, int]]):
-    credit, waiting = Credit(), []
+    credit, waiting = FlowCredit(), []
     left = credit.first()
     for says, size in steps:
         if says and left > 0:

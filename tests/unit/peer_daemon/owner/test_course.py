@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 from peer_daemon.idle.decision import Act, Decision, Why
-from peer_daemon.owner.course import Wanted, course_of
+from peer_daemon.owner.course import StandingOrders, course_of
 
 FREE = Decision(Act.RUN, Why.FREE, "nothing else needs the machine")
 BUSY = Decision(Act.WAIT, Why.BUSY, "another program uses 87 % CPU (limit 25 %): firefox")
 
 
 def test_nothing_to_do_is_said_plainly():
-    course = course_of(FREE, Wanted(), no_sandbox="", jobs=0)
+    course = course_of(FREE, StandingOrders(), no_sandbox="", jobs=0)
     assert (course.state, course.sentence, course.takes_work) == ("ready", "no job wants this machine now", True)
 
 
 def test_a_job_runs_while_nothing_else_needs_the_machine():
-    course = course_of(FREE, Wanted(), no_sandbox="", jobs=2)
+    course = course_of(FREE, StandingOrders(), no_sandbox="", jobs=2)
     assert (course.state, course.act, course.takes_work) == ("training", Act.RUN, True)
     assert course.sentence == "works on 2 jobs: nothing else needs the machine"
 
 
 def test_while_the_owner_is_busy_it_waits_and_takes_no_work():
-    course = course_of(BUSY, Wanted(), no_sandbox="", jobs=1)
+    course = course_of(BUSY, StandingOrders(), no_sandbox="", jobs=1)
     assert (course.state, course.act, course.why, course.takes_work) == ("waiting", Act.WAIT, Why.BUSY, False)
     assert course.sentence == BUSY.sentence
 
 
 def test_the_owners_word_comes_before_the_policy():
-    course = course_of(BUSY, Wanted(paused=True, until=100.0), no_sandbox="", jobs=1, until_text="14:10")
+    course = course_of(BUSY, StandingOrders(paused=True, until=100.0), no_sandbox="", jobs=1, until_text="14:10")
     assert (course.state, course.act, course.until) == ("paused", Act.HAND_BACK, 100.0)
     assert course.sentence == "paused by you until 14:10"
 
 
 def test_what_is_finished_runs_on_but_gets_no_company():
-    course = course_of(FREE, Wanted(finishing=True), no_sandbox="", jobs=1)
+    course = course_of(FREE, StandingOrders(finishing=True), no_sandbox="", jobs=1)
     assert (course.state, course.act, course.takes_work) == ("finishing", Act.RUN, False)
 
 
 def test_without_a_sandbox_nothing_else_counts():
-    course = course_of(FREE, Wanted(paused=True), no_sandbox="bubblewrap is not installed", jobs=0)
+    course = course_of(FREE, StandingOrders(paused=True), no_sandbox="bubblewrap is not installed", jobs=0)
     assert (course.state, course.sentence) == ("refused", "bubblewrap is not installed")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from axonp2p.errors import SettingsError
-from peer_daemon.page.guard import Caller, loopback, own_names, why_refused
+from peer_daemon.page.guard import PageCaller, loopback, own_names, why_refused
 
 TOKEN = "5e" * 32
 OURS = own_names("127.0.0.1", 7072)
 
 
 def refused(method: str = "GET", **said: str | None) -> str:
-    return why_refused(Caller(method, said.pop("host", "127.0.0.1:7072"), **said), OURS, TOKEN)
+    return why_refused(PageCaller(method, said.pop("host", "127.0.0.1:7072"), **said), OURS, TOKEN)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:7072", "localhost:7072", "[::1]:7072", "LocalHost:7072"])

@@ -14,7 +14,7 @@ from axonp2p.identity.certificate import make_certificate
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.http.http_replies import add_ping
-from axonp2p.transport.relay.choice import Candidate, RelayChoice
+from axonp2p.transport.relay.choice import RelayCandidate, RelayChoice
 from axonp2p.transport.relay.door import RelayDoor
 from axonp2p.transport.relay.server import RelayServer
 from axonp2p.transport.sessions.listener import Listener
@@ -42,7 +42,7 @@ class Relay:
     async def start(self):
         port = await self.listener.start("127.0.0.1", 0)
         self.address = PinnedAddress("127.0.0.1", port, self.certificate.fingerprint)
-        return Candidate(str(self.address), self.key.peer_id, f"relay {port}")
+        return RelayCandidate(str(self.address), self.key.peer_id, f"relay {port}")
 
     async def stop(self):
         await self.door.stop()
@@ -60,7 +60,7 @@ class Home:
         lasting = lasting_row(PEER.peer_id, "otter", self.certificate.fingerprint, issues_tokens=True)
         self.own = OwnRow(lasting, Lending(make_offer()), "0.0.0.0")
         self.told: asyncio.Queue[list[str]] = asyncio.Queue()
-        self.found: list[Candidate] = []
+        self.found: list[RelayCandidate] = []
         self.side = RelaySide(
             PEER,
             self.listener,

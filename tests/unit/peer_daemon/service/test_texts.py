@@ -13,11 +13,11 @@ import pytest
 
 from axonp2p.errors import SettingsError
 from peer_daemon.service import launchd, systemd, task_scheduler
-from peer_daemon.service.facts import Facts
+from peer_daemon.service.facts import InstallationFacts
 from peer_daemon.service.manager import install, remove
 from peer_daemon.service.plan import TEXTS, plan_for
 
-FACTS = Facts(python="/opt/my env/bin/python3", home='/home/o/100% "mine"/$HOME/peer', user="otter")
+FACTS = InstallationFacts(python="/opt/my env/bin/python3", home='/home/o/100% "mine"/$HOME/peer', user="otter")
 COMMAND = ["/opt/my env/bin/python3", "-P", "-m", "peer_daemon.main", "run", "--home", FACTS.home]
 TASK = "{http://schemas.microsoft.com/windows/2004/02/mit/task}"
 
@@ -29,7 +29,7 @@ def test_systemd_finds_nothing_wrong(tmp_path):
     program.parent.mkdir()
     program.symlink_to("/bin/true")
     unit = tmp_path / systemd.NAME
-    unit.write_text(systemd.text(Facts(str(program), FACTS.home, "otter")))
+    unit.write_text(systemd.text(InstallationFacts(str(program), FACTS.home, "otter")))
     read = subprocess.run(
         ["systemd-analyze", "verify", "--user", "--man=no", str(unit)],
         env=os.environ | {"XDG_RUNTIME_DIR": str(tmp_path)},
@@ -62,7 +62,9 @@ def test_launchd():
 
 
 def test_task_scheduler():
-    facts = Facts(python="C:\\Program Files\\py&thon.exe", home="C:\\Users\\otter <1>\\peer", user="PC\\otter")
+    facts = InstallationFacts(
+        python="C:\\Program Files\\py&thon.exe", home="C:\\Users\\otter <1>\\peer", user="PC\\otter"
+    )
     task = ElementTree.fromstring(task_scheduler.text(facts))
     assert task.findtext(f".//{TASK}LogonTrigger/{TASK}UserId") == "PC\\otter"
     assert int(task.findtext(f".//{TASK}Priority")) in (7, 8)

@@ -6,17 +6,17 @@ import pytest
 
 from axonp2p.errors import SettingsError
 from axonp2p.settings import PeerSettings
-from peer_daemon.lending.offer import Machine
+from peer_daemon.lending.offer import MeasuredMachine
 from peer_daemon.setup.answers import Amounts, Answers, Times, amounts, times, trackers, usual_amounts
 from peer_daemon.setup.config_text import is_answered, with_answers
 
-MACHINE = Machine(cores=8, memory_mb=16384, disk_mb=100_000, gflops=0, python="3.11", packages={})
+MACHINE = MeasuredMachine(cores=8, memory_mb=16384, disk_mb=100_000, gflops=0, python="3.11", packages={})
 USUAL = usual_amounts(MACHINE, PeerSettings())
 
 
 def test_half_is_suggested_and_never_more_disk_than_half_of_what_is_free():
     assert Amounts(4, 8192, 2048) == USUAL
-    small = Machine(cores=1, memory_mb=1000, disk_mb=1000, gflops=0, python="3.11", packages={})
+    small = MeasuredMachine(cores=1, memory_mb=1000, disk_mb=1000, gflops=0, python="3.11", packages={})
     assert usual_amounts(small, PeerSettings()) == Amounts(1, 500, 500)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from axonp2p.sandbox.limits import MIB, Limits
 from axonp2p.sandbox.watch.cgroup import (
     WANTED,
-    Claim,
-    Place,
+    GroupClaim,
+    GroupPlace,
     claim,
     count,
     daemon_of,
@@ -21,30 +21,32 @@ from axonp2p.sandbox.watch.cgroup import (
 
 LIMITS = Limits(cores=2, memory_mb=512, scratch_mb=64)
 ALL = frozenset({"memory", "pids", "cpu", "io", "hugetlb"})
-DELEGATED = Place(writable=True, top=False, others=0, offered=ALL)
+DELEGATED = GroupPlace(writable=True, top=False, others=0, offered=ALL)
 
 
 def test_a_delegated_group_is_claimed_with_all_controllers_after_the_daemon_moved_down() -> None:
-    assert claim(DELEGATED) == Claim(move_daemon=True, enable=WANTED)
+    assert claim(DELEGATED) == GroupClaim(move_daemon=True, enable=WANTED)
 
 
 def test_only_what_is_offered_is_switched_on() -> None:
-    offered = Place(writable=True, top=False, others=0, offered=frozenset({"pids", "memory"}))
-    assert claim(offered) == Claim(move_daemon=True, enable=("memory", "pids"))
+    offered = GroupPlace(writable=True, top=False, others=0, offered=frozenset({"pids", "memory"}))
+    assert claim(offered) == GroupClaim(move_daemon=True, enable=("memory", "pids"))
 
 
 def test_groups_without_controllers_can_still_be_frozen() -> None:
-    assert claim(Place(writable=True, top=True, others=90, offered=frozenset())) == Claim(move_daemon=False, enable=())
+    assert claim(GroupPlace(writable=True, top=True, others=90, offered=frozenset())) == GroupClaim(
+        move_daemon=False, enable=()
+    )
 
 
 def test_a_group_of_other_programs_is_left_alone() -> None:
     # A terminal's, for example: its shell would have to be moved.
-    assert claim(Place(writable=True, top=False, others=1, offered=ALL)) is None
+    assert claim(GroupPlace(writable=True, top=False, others=1, offered=ALL)) is None
 
 
 def test_without_the_right_to_write_there_is_no_claim() -> None:
-    assert claim(Place(writable=False, top=False, others=0, offered=ALL)) is None
-    assert claim(Place(writable=False, top=True, others=0, offered=ALL)) is None
+    assert claim(GroupPlace(writable=False, top=False, others=0, offered=ALL)) is None
+    assert claim(GroupPlace(writable=False, top=True, others=0, offered=ALL)) is None
 
 
 FILES = {

@@ -8,7 +8,7 @@ import pytest
 
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.watch.ending import Circumstances, ending
-from axonp2p.sandbox.watch.verdict import Sample, Verdict
+from axonp2p.sandbox.watch.verdict import LimitVerdict, UsageSample
 
 LIMITS = Limits(cores=1, memory_mb=200, scratch_mb=16)
 
@@ -18,16 +18,16 @@ def ended(
     said: str = "",
     *,
     killed: bool = False,
-    verdict: Verdict | None = None,
+    verdict: LimitVerdict | None = None,
     out_of_memory: bool = False,
     scratch_full: bool = False,
 ) -> tuple[str, str]:
-    last = Sample(scratch_full=scratch_full)
+    last = UsageSample(scratch_full=scratch_full)
     return ending(Circumstances(code, killed, verdict, out_of_memory, last, said), LIMITS)
 
 
 def test_what_the_watch_found_comes_first() -> None:
-    found = Verdict("processes", "ran too many")
+    found = LimitVerdict("processes", "ran too many")
     assert ended(137, "MemoryError", killed=True, verdict=found) == ("ran too many", "processes")
 
 

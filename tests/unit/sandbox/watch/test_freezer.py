@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from axonp2p.sandbox.watch.freezer import Freezer, Look, Seen, judge
+from axonp2p.sandbox.watch.freezer import Freezer, Look, SeenProcess, judge
 
-RUNS, STANDS = Seen(born=5, states="RS"), Seen(born=5, states="TT")
+RUNS, STANDS = SeenProcess(born=5, states="RS"), SeenProcess(born=5, states="TT")
 
 
 def test_at_first_everyone_is_to_be_stopped() -> None:
@@ -23,7 +23,7 @@ def test_who_was_told_and_waits_for_its_turn_is_told_again_but_does_not_evade() 
 
 
 def test_one_thread_that_moves_is_enough() -> None:
-    assert judge({1: Seen(5, "TTR")}, {1: RUNS}, {(1, 5)}).to_stop == (1,)
+    assert judge({1: SeenProcess(5, "TTR")}, {1: RUNS}, {(1, 5)}).to_stop == (1,)
 
 
 def test_all_stand_still_when_a_second_look_finds_nobody_new() -> None:
@@ -37,20 +37,20 @@ def test_a_child_that_was_born_meanwhile_is_to_be_stopped() -> None:
 
 
 def test_a_number_that_was_given_again_is_somebody_new() -> None:
-    again = Seen(born=9, states="S")
+    again = SeenProcess(born=9, states="S")
     assert judge({1: again}, {1: STANDS}, {(1, 5)}).unasked == (1,)
-    assert not judge({1: Seen(born=9, states="T")}, {1: STANDS}, {(1, 5)}).still
+    assert not judge({1: SeenProcess(born=9, states="T")}, {1: STANDS}, {(1, 5)}).still
 
 
 def test_who_waits_deep_in_the_kernel_stands_still_once_told() -> None:
     # As the parent in vfork does, for as long as its child is stopped.
-    deep = Seen(born=5, states="D")
+    deep = SeenProcess(born=5, states="D")
     assert not judge({1: deep}, {1: deep}, set()).still
     assert judge({1: deep}, {1: deep}, {(1, 5)}).still
 
 
 def test_who_has_ended_needs_no_stopping() -> None:
-    assert judge({1: Seen(5, "Z")}, {1: Seen(5, "Z")}, set()).still
+    assert judge({1: SeenProcess(5, "Z")}, {1: SeenProcess(5, "Z")}, set()).still
     assert judge({}, {1: STANDS}, set()).still
 
 

@@ -7,7 +7,7 @@ import pytest
 from axonp2p.sandbox.limits import MIB, Limits
 from axonp2p.sandbox.watch.verdict import (
     SOCKETS,
-    Sample,
+    UsageSample,
     parse_exact,
     parse_page_tables,
     parse_sockets,
@@ -16,7 +16,7 @@ from axonp2p.sandbox.watch.verdict import (
 )
 
 LIMITS = Limits(cores=2, memory_mb=100, scratch_mb=10, processes=8, cpu_seconds=60, wall_seconds=90, log_bytes=4096)
-AT_THE_LIMIT = Sample(
+AT_THE_LIMIT = UsageSample(
     memory_bytes=100 * MIB,
     tasks=16,
     cpu_seconds=60.0,
@@ -52,7 +52,7 @@ def test_each_limit_is_named_when_it_is_passed(limit: str, change: dict[str, int
 
 
 def test_time_has_no_limit_unless_one_is_set() -> None:
-    assert verdict(Sample(cpu_seconds=1e9, seconds=1e9), replace(LIMITS, cpu_seconds=0, wall_seconds=0)) is None
+    assert verdict(UsageSample(cpu_seconds=1e9, seconds=1e9), replace(LIMITS, cpu_seconds=0, wall_seconds=0)) is None
 
 
 STATUS = """\

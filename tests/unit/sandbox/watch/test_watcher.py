@@ -10,7 +10,7 @@ import pytest
 
 from axonp2p.sandbox.limits import MIB, Limits
 from axonp2p.sandbox.watch.family import descendants
-from axonp2p.sandbox.watch.verdict import Sample
+from axonp2p.sandbox.watch.verdict import UsageSample
 from axonp2p.sandbox.watch.watcher import Sampler
 
 LIMITS = Limits(cores=2, memory_mb=100, scratch_mb=10, processes=8, cpu_seconds=60, log_bytes=4096)
@@ -54,4 +54,4 @@ def test_the_search_stops_when_enough_were_found(family: int) -> None:
 def test_a_process_that_is_gone_has_no_sample() -> None:
     process = subprocess.Popen([sys.executable, "-S", "-c", ""])
     process.wait()
-    assert replace(Sampler(process.pid, LIMITS).take(0), seconds=0.0) == Sample()
+    assert replace(Sampler(process.pid, LIMITS).take(0), seconds=0.0) == UsageSample()

@@ -12,7 +12,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import public_key_of
 from axonp2p.table.dht.node import DhtNode
 from axonp2p.table.dht.records.compact import CompactRow, sign_compact
-from axonp2p.table.dht.records.index_keys import Wanted
+from axonp2p.table.dht.records.index_keys import RowQuery
 from tests.laboratory.home_links import HomeLinks
 from tests.laboratory.measuring import Trial
 from tests.laboratory.swarms import AxonSwarm, LoopClock
@@ -62,7 +62,7 @@ def test_a_crowded_class_splits_and_is_found(trial):
         newcomer = DhtNode(PrivateKey(b"n" * 32), LoopClock(), random.Random(5), serves=False)
         await newcomer.listen("99.1.1.1", 7070)
         await newcomer.bootstrap([f"{host}:{port}" for host, port in trial.swarm.addresses[:3]])
-        for wanted in (Wanted(cores=4, memory_mb=8192, tags=("torch2",)), Wanted()):
+        for wanted in (RowQuery(cores=4, memory_mb=8192, tags=("torch2",)), RowQuery()):
             found = await newcomer.find(wanted, 60)
             assert len({row.peer for row in found}) == 60
             assert all(rows[row.peer] == row for row in found)

@@ -12,11 +12,11 @@ from axonp2p.clock import SystemClock
 from axonp2p.errors import BadSignature, PortTaken
 from axonp2p.table.dht.node import DhtNode
 from axonp2p.table.dht.records.compact import sign_compact, withdrawal_of
-from axonp2p.table.dht.records.index_keys import Wanted
+from axonp2p.table.dht.records.index_keys import RowQuery
 from tests.fakes import key_of
 from tests.unit.table.dht.dht_nodes import HERE, Network, compact_row, network
 
-ALL = Wanted()
+ALL = RowQuery()
 
 
 async def test_a_row_is_found_by_its_peer_and_by_what_it_offers() -> None:
@@ -24,8 +24,8 @@ async def test_a_row_is_found_by_its_peer_and_by_what_it_offers() -> None:
         row = compact_row("anna")
         assert await made.nodes[3].publish(sign_compact(key_of("anna"), row)) >= 5
         assert await made.nodes[9].find_peer(row.peer) == row
-        assert await made.nodes[7].find(Wanted(cores=2, memory_mb=4096, tags=("torch2",)), 5) == [row]
-        assert await made.nodes[7].find(Wanted(cores=64), 5) == []
+        assert await made.nodes[7].find(RowQuery(cores=2, memory_mb=4096, tags=("torch2",)), 5) == [row]
+        assert await made.nodes[7].find(RowQuery(cores=64), 5) == []
 
 
 async def test_a_node_that_only_asks_finds_and_publishes_but_nobody_keeps_it() -> None:
@@ -56,7 +56,7 @@ async def test_many_rows_come_in_pages() -> None:
         names = [f"peer-{number}" for number in range(30)]
         for name in names:  # one by one: all at once, on a busy machine, are more than one process can answer in time
             await made.nodes[0].publish(sign_compact(key_of(name), compact_row(name)))
-        found = await made.nodes[5].find(Wanted(cores=2), 25)
+        found = await made.nodes[5].find(RowQuery(cores=2), 25)
         assert len({row.peer for row in found}) == 25
         assert len(await made.nodes[5].find(ALL, 100)) == 30
 

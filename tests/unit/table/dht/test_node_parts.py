@@ -8,7 +8,7 @@ from pathlib import Path
 from axonp2p.table.dht.records.compact import sign_compact, withdrawal_of
 from axonp2p.table.dht.records.depths import MOST_CLASSES, Depths
 from axonp2p.table.dht.records.gate import MOST_REMEMBERED, Gate
-from axonp2p.table.dht.records.sample import Sample
+from axonp2p.table.dht.records.sample import RowSample
 from axonp2p.table.dht.routing.node_state import LARGEST_FILE, MOST_SAVED, SavedContact, load_state, save_state
 from axonp2p.table.dht.routing.reachability import should_serve
 from tests.fakes import NOW, key_of
@@ -49,7 +49,7 @@ def test_depths_are_learnt_and_bounded() -> None:
 def test_a_sample_keeps_the_newest_true_row_of_each_peer() -> None:
     key = key_of("anna")
     rows = [compact_row("anna", sequence=number, expires=LATER) for number in (1, 3, 2)]
-    sample = Sample()
+    sample = RowSample()
     sample.add([sign_compact(key, row) for row in rows], NOW)
     assert sample.of(rows[0].public_key) == rows[1]
     false = bytearray(sign_compact(key, compact_row("anna", sequence=9, expires=LATER)))
@@ -64,7 +64,7 @@ def test_a_sample_keeps_the_newest_true_row_of_each_peer() -> None:
 
 def test_a_true_row_in_a_wrong_place_is_not_taken() -> None:
     row = compact_row("anna", expires=LATER)
-    sample = Sample()
+    sample = RowSample()
     assert sample.add([sign_compact(key_of("anna"), row)], NOW, lambda row: False) == set()
     assert sample.false == 1
     assert sample.rows() == []
@@ -74,7 +74,7 @@ def test_a_true_row_in_a_wrong_place_is_not_taken() -> None:
 def test_of_two_rows_with_one_number_everybody_keeps_the_same() -> None:
     key = key_of("anna")
     two = [sign_compact(key, compact_row("anna", cores=cores, expires=LATER)) for cores in (2, 4)]
-    one, other = Sample(), Sample()
+    one, other = RowSample(), RowSample()
     one.add(two, NOW)
     other.add(reversed(two), NOW)
     assert one.rows() == other.rows()

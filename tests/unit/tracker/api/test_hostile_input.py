@@ -41,7 +41,7 @@ from tests.laboratory.convictions import WITNESSES, evidence_against, voiding_of
 from tests.unit.tracker.conftest import Running, Start
 from tracker.api.routes import BALANCES_ASKED_LIMIT, EVIDENCE_ASKED_LIMIT
 from tracker.replication.own_tracker_row import OwnTrackerRow
-from tracker.replication.tracker_book import Known
+from tracker.replication.tracker_book import KnownTracker
 
 PEER, CLIENT, LATER = key_of("peer"), key_of("client"), key_of("later")
 REQUEST = make_request([PEER.peer_id])
@@ -149,7 +149,7 @@ async def target(start: Start, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     lab = await start()
     sync = lab.tracker._joined()
     monkeypatch.setattr(sync.own, "peer", LATER.peer_id)
-    pusher = Known("https://127.0.0.1:1", TrackerStanding.VOUCHED, CLIENT.peer_id)
+    pusher = KnownTracker("https://127.0.0.1:1", TrackerStanding.VOUCHED, CLIENT.peer_id)
     monkeypatch.setattr(sync.book, "living_one", lambda tracker: pusher if tracker == pusher.tracker else None)
     lab.trusts(key_of("a tracker that is gone"))
     async with aiohttp.ClientSession() as http:

@@ -10,7 +10,7 @@ import pytest
 from axonp2p.errors import MalformedMessage, NotFound, TrackerUnreachable
 from axonp2p.transport.address import PinnedAddress
 from tests.unit.tracker.conftest import Running, Start
-from tracker.api.status import OtherState, Status, ask_status, print_status, status_lines
+from tracker.api.status import OtherState, TrackerStatus, ask_status, print_status, status_lines
 
 
 def other(**changes: Any) -> OtherState:
@@ -32,8 +32,10 @@ def other(**changes: Any) -> OtherState:
     return OtherState(**(usual | changes))
 
 
-def status_of(*others: OtherState) -> Status:
-    return Status(tracker="a" * 52, address="https://10.0.0.9:7070#x", alive=3, rows=5, time=0, trackers=list(others))
+def status_of(*others: OtherState) -> TrackerStatus:
+    return TrackerStatus(
+        tracker="a" * 52, address="https://10.0.0.9:7070#x", alive=3, rows=5, time=0, trackers=list(others)
+    )
 
 
 def test_each_other_tracker_has_a_line_with_its_lag():

@@ -18,7 +18,7 @@ from tests.fakes import NOW, ManualClock, key_of, make_row
 from tests.unit.tracker.conftest import Running, Start, until
 from tracker.api.sync_routes import PUSHED_AT_ONCE
 from tracker.replication.own_tracker_row import OwnTrackerRow
-from tracker.replication.tracker_book import Known, TrackerBook
+from tracker.replication.tracker_book import KnownTracker, TrackerBook
 from tracker.table.row_sources import PassedOnBy, RowSources
 
 STRANGER, FRIEND, OTHER = key_of("stranger"), key_of("friend"), key_of("other")
@@ -36,9 +36,9 @@ async def push(lab: Running, key: PrivateKey, *rows: Signed[Row], to: str = "") 
     return await lab.caller.call(PUSH_PATH, sign(key, message), Pushed, PUSHED_LIMIT)
 
 
-def know(lab: Running, key: PrivateKey, standing: TrackerStanding, monkeypatch: pytest.MonkeyPatch) -> Known:
+def know(lab: Running, key: PrivateKey, standing: TrackerStanding, monkeypatch: pytest.MonkeyPatch) -> KnownTracker:
     """From now on the tracker with that key is in the lab's book, as one that lives."""
-    known = Known(AT, standing, key.peer_id, answered=NOW, since=NOW)
+    known = KnownTracker(AT, standing, key.peer_id, answered=NOW, since=NOW)
     book = lab.tracker._joined().book
     before = book.living_one
     monkeypatch.setattr(book, "living_one", lambda tracker: known if tracker == key.peer_id else before(tracker))

@@ -21,7 +21,7 @@ from tracker.table.admission import (
     Holding,
     IssuedToken,
     KnownRow,
-    Promise,
+    PromisedPeers,
     check_peers,
     check_request_time,
     check_reservations,
@@ -165,7 +165,7 @@ def test_peers_that_are_only_reserved_are_bounded_for_one_source_and_one_key():
 
 def test_of_two_receipts_with_one_number_all_trackers_count_the_same():
     receipt = make_receipt(CLIENT, PEER, new_uuid())
-    promise = Promise(CLIENT.peer_id, frozenset([PEER.peer_id]))
+    promise = PromisedPeers(CLIENT.peer_id, frozenset([PEER.peer_id]))
     for one, other in itertools.permutations([b"one", b"two"]):
         if sha256(one).digest() < sha256(other).digest():
             assert is_new_receipt(receipt, one, promise, other)
@@ -176,12 +176,12 @@ def test_of_two_receipts_with_one_number_all_trackers_count_the_same():
 
 def test_which_receipts_count():
     receipt = make_receipt(CLIENT, PEER, new_uuid())
-    promise = Promise(CLIENT.peer_id, frozenset([PEER.peer_id]))
+    promise = PromisedPeers(CLIENT.peer_id, frozenset([PEER.peer_id]))
     assert is_new_receipt(receipt, b"receipt", promise, None)
     assert not is_new_receipt(receipt, b"receipt", promise, b"receipt")
     with pytest.raises(Refused, match="another receipt has number 1"):
         is_new_receipt(receipt, b"receipt", promise, b"before")
     with pytest.raises(Refused, match="another client"):
-        is_new_receipt(receipt, b"receipt", Promise(OTHER.peer_id, promise.peers), None)
+        is_new_receipt(receipt, b"receipt", PromisedPeers(OTHER.peer_id, promise.peers), None)
     with pytest.raises(Refused, match="not in the reservation"):
-        is_new_receipt(receipt, b"receipt", Promise(CLIENT.peer_id, frozenset([OTHER.peer_id])), None)
+        is_new_receipt(receipt, b"receipt", PromisedPeers(CLIENT.peer_id, frozenset([OTHER.peer_id])), None)

@@ -17,7 +17,7 @@ from axonp2p.blobs.pieces import book_of
 from axonp2p.errors import JobFailed, SettingsError, TaskMistake
 from axonp2p.jobs.messages import HandBack, WorkerPaused, WorkerResumed
 from axonp2p.training.coordinator.coordinator import Coordinator
-from axonp2p.training.coordinator.crew import RoundBegun, Standing
+from axonp2p.training.coordinator.crew import RoundBegun, TrainingResult
 from axonp2p.training.coordinator.inbox import MOST_WAITING
 from axonp2p.training.coordinator.state_keeper import Arriving, Shelf
 from axonp2p.training.messages import (
@@ -37,10 +37,10 @@ from axonp2p.training.messages import (
 )
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
-    ChecksAwaited,
-    ChecksUnended,
+    AwaitingChecks,
+    ChecksCutShort,
     Chosen,
-    JobGoesOn,
+    EnoughAwake,
     JobWaits,
     MemberDropped,
     MemberJoined,
@@ -53,12 +53,12 @@ from axonp2p.training.round_messages import (
     RoundBooked,
 )
 from axonp2p.training.rounds.machine import Rounds
-from axonp2p.training.spot_checks.desk import Settings
+from axonp2p.training.spot_checks.desk import CheckSettings
 from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.state_transfer.file_parts import cut
 from axonp2p.training.state_transfer.pieces import serve_pieces
 from axonp2p.training.verification.rates import Trust
-from axonp2p.training.wishes import Wishes
+from axonp2p.training.wishes import ExchangeSettings
 from axonp2p.wire.codec import Message, decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 from tests.fakes import ManualClock
@@ -83,7 +83,7 @@ class Crew:
         rounds: int = 3,
         start: Path | None = None,
         shelf: Shelf | None = None,
-        checks: Settings | None = None,
+        checks: CheckSettings | None = None,
         written: Callable[[], Awaitable[None]] | None = None,
         **plan: Any,
     ) -> None:
@@ -138,7 +138,7 @@ class Crew:
                 for part, payload in cut("model", MODEL, hashlib.sha256(MODEL).digest()):
                     await self.say(rank, part, payload)
 
-    async def train(self) -> Standing:
+    async def train(self) -> TrainingResult:
         async with asyncio.timeout(10):
             return await self.coordinator.train()
 
@@ -146,7 +146,7 @@ class Crew:
 async def test_training_goes_from_prepare_to_the_last_round() -> None:
     crew = Crew(rounds=3)
     standing = await crew.train()
-    assert standing == Standing(3, after(after(after(FIRST))), [0, 1], trained=True)
+    assert standing == TrainingResult(3, after(after(after(FIRST))), [0, 1], trained=True)
     assert crew.members == [[0, 1]]
     kinds = [type(sight) for sight in crew.seen]
     assert kinds.count(MemberReady) == 2
@@ -248,8 +248,8 @@ def marked(rank: int, told: Any) -> Message | None:
 async def test_who_leaves_while_the_last_round_is_checked_has_a_job_that_is_trained(
     leave: Callable[[Coordinator], None],
 ) -> None:
-    checks = Settings(1.0, 2**30, lambda _: Trust(), lambda: 0.0)
-    crew = Crew(rounds=1, checks=checks, wishes=Wishes(exchange_every=5, overlap=False))
+    checks = CheckSettings(1.0, 2**30, lambda _: Trust(), lambda: 0.0)
+    crew = Crew(rounds=1, checks=checks, wishes=ExchangeSettings(exchange_every=5, overlap=False))
 
     def instead(rank: int, told: Any) -> Message | None:
         crew.clock.time += 1.0  # rounds that take no time leave none to a member's line for checks
@@ -259,15 +259,15 @@ async def test_who_leaves_while_the_last_round_is_checked_has_a_job_that_is_trai
 
     crew.instead = instead
     standing = await crew.train()
-    assert standing == Standing(1, after(FIRST), [0, 1], trained=True)
-    told = [sight for sight in crew.seen if isinstance(sight, ChecksAwaited | ChecksUnended)]
-    assert told == [ChecksAwaited(2), ChecksUnended(2, "the client went")]
+    assert standing == TrainingResult(1, after(FIRST), [0, 1], trained=True)
+    told = [sight for sight in crew.seen if isinstance(sight, AwaitingChecks | ChecksCutShort)]
+    assert told == [AwaitingChecks(2), ChecksCutShort(2, "the client went")]
 
 
 async def test_leaving_before_the_first_round_keeps_nothing() -> None:
     crew = Crew()
     crew.coordinator.leave()
-    assert await crew.train() == Standing(0, None, [0, 1])
+    assert await crew.train() == TrainingResult(0, None, [0, 1])
 
 
 async def test_a_resumed_job_feeds_its_state_to_one_member(tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ async def test_a_resumed_job_feeds_its_state_to_one_member(tmp_path: Path) -> No
     path.write_bytes(state)
     crew = Crew(rounds=5, start=path, first_round=3, start_state=name)
     standing = await crew.train()
-    assert standing == Standing(5, after(after(name)), [0, 1], trained=True)
+    assert standing == TrainingResult(5, after(after(name)), [0, 1], trained=True)
     assert crew.fed == {0: state}
     assert [message.senders for _, message in crew.told if isinstance(message, AdoptState)] == [[], [0]]
 
@@ -334,8 +334,8 @@ async def test_an_owner_who_comes_back_is_shown_and_waited_for() -> None:
 
     crew.instead = instead
     assert (await crew.train()).trained
-    about = [sight for sight in crew.seen if isinstance(sight, OwnersWord | JobWaits | JobGoesOn)]
-    assert about == [MemberPaused(0, "a game"), JobWaits([0]), MemberResumed(0), JobGoesOn()]
+    about = [sight for sight in crew.seen if isinstance(sight, OwnersWord | JobWaits | EnoughAwake)]
+    assert about == [MemberPaused(0, "a game"), JobWaits([0]), MemberResumed(0), EnoughAwake()]
 
 
 async def test_when_the_last_machine_is_wanted_back_the_job_is_left() -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from axonp2p.tensors.coding import EXACT, Coding
-from axonp2p.training.exchange.arrivals import Arrivals
+from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.early_parts import EarlyParts
 from axonp2p.training.exchange.past import Past
 from axonp2p.training.exchange.slice_exchange import Outgoing, SliceExchange
@@ -55,7 +55,7 @@ class Meeting:
         self.members = sorted(sendings)
         self.sendings = {rank: values.clone() for rank, values in sendings.items()}
         self.samples = samples or dict.fromkeys(sendings, 1)
-        self.arrivals = {rank: Arrivals() for rank in sendings}
+        self.arrivals = {rank: ArrivalTimes() for rank in sendings}
         self.exchanges: dict[int, SliceExchange] = {}
         self.told: dict[int, Tensor] = {}
         """The mean, as it was told part by part."""
@@ -103,7 +103,7 @@ class Meeting:
 
     def _begin(self, rank: int, a_part: float) -> None:
         sending = self.sendings[rank].clone() if rank in self.sendings else None
-        arrivals = self.arrivals.get(rank, Arrivals())
+        arrivals = self.arrivals.get(rank, ArrivalTimes())
         own = self.terms_for(rank)
         told = self.told[rank] = torch.full((self.length,), torch.nan)
 

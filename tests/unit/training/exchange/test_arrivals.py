@@ -3,11 +3,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axonp2p.training.exchange.arrivals import LEAST_S, Arrivals
+from axonp2p.training.exchange.arrivals import LEAST_S, ArrivalTimes
 
 
 def heard(*times, rank=1):
-    arrivals = Arrivals()
+    arrivals = ArrivalTimes()
     for time in times:
         arrivals.heard(rank, time)
     return arrivals

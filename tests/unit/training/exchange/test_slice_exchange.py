@@ -7,7 +7,7 @@ from axonp2p.errors import PeerMisbehaved
 from axonp2p.tensors.coding import Coding
 from axonp2p.tensors.encoding import decode, encode
 from axonp2p.tensors.frames import values_to_bytes
-from axonp2p.training.exchange.arrivals import Arrivals
+from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.slice_exchange import SliceExchange
 from axonp2p.training.messages import SlicePart
 from tests.unit.training.exchange.meeting import MOST_SAMPLES, Meeting, terms, vectors, weighted_mean
@@ -75,12 +75,12 @@ def test_a_listener_hears_the_results_and_says_nothing():
 
 
 def test_owners_are_served_side_by_side_in_proportion_to_their_slices():
-    exchange = SliceExchange(terms(0, [0, 1, 2], 36, shares=[0, 1, 2]), torch.zeros(36), 1, Arrivals(), 0.0)
+    exchange = SliceExchange(terms(0, [0, 1, 2], 36, shares=[0, 1, 2]), torch.zeros(36), 1, ArrivalTimes(), 0.0)
     assert [out.to for out in exchange.outgoing()] == [1, 2, 2, 1, 2, 2, 1, 2, 2]
 
 
 def test_a_result_comes_as_soon_as_its_part_is_there():
-    exchange = SliceExchange(terms(0, [0, 1], 16), torch.zeros(16), 1, Arrivals(), 0.0)
+    exchange = SliceExchange(terms(0, [0, 1], 16), torch.zeros(16), 1, ArrivalTimes(), 0.0)
     said = exchange.receive(1, gather(offset=4), ONES, 0.5)
     assert [(out.to, out.part.phase, out.part.offset, out.part.samples) for out in said] == [(1, "result", 4, 11)]
 
@@ -129,7 +129,7 @@ def test_what_nobody_waits_for_any_more_is_not_sent():
 
 
 def test_a_part_is_never_closed_with_fewer_than_half():
-    exchange = SliceExchange(terms(0, [0, 1, 2, 3, 4], 20), torch.zeros(20), 1, Arrivals(), 0.0)
+    exchange = SliceExchange(terms(0, [0, 1, 2, 3, 4], 20), torch.zeros(20), 1, ArrivalTimes(), 0.0)
     assert exchange.receive(1, gather(), ONES, 1.0) == []
     assert exchange.deadline() == 10.0
     assert exchange.due(10.0) == []
@@ -142,7 +142,7 @@ def test_a_part_is_never_closed_with_fewer_than_half():
 
 
 def test_late_values_of_a_closed_part_are_ignored_without_fault():
-    exchange = SliceExchange(terms(0, [0, 1, 2], 12), torch.zeros(12), 1, Arrivals(), 0.0)
+    exchange = SliceExchange(terms(0, [0, 1, 2], 12), torch.zeros(12), 1, ArrivalTimes(), 0.0)
     exchange.receive(1, gather(), ONES, 0.5)
     assert len(exchange.due(10.0)) == 2
     assert exchange.receive(2, gather(), ONES, 12.0) == []
@@ -184,7 +184,7 @@ def test_an_owner_that_is_gone_leaves_the_exchange_incomplete_for_the_coordinato
 
 
 def test_digests_name_the_owner_that_told_members_different_things():
-    one, other = (SliceExchange(terms(rank, [0, 1, 2], 12), torch.zeros(12), 1, Arrivals(), 0.0) for rank in (0, 1))
+    one, other = (SliceExchange(terms(rank, [0, 1, 2], 12), torch.zeros(12), 1, ArrivalTimes(), 0.0) for rank in (0, 1))
     for exchange in (one, other):
         list(exchange.outgoing())
     for exchange, lie in ((one, 1.0), (other, 1.5)):
@@ -216,7 +216,7 @@ def result(**changes):
 
 
 def begun(length=12):
-    exchange = SliceExchange(terms(0, [0, 1, 2], length), torch.zeros(length), 10, Arrivals(), 0.0)
+    exchange = SliceExchange(terms(0, [0, 1, 2], length), torch.zeros(length), 10, ArrivalTimes(), 0.0)
     list(exchange.outgoing())
     return exchange
 
@@ -294,7 +294,7 @@ def test_a_member_keeps_to_its_number_of_samples():
 
 
 def test_a_mean_cannot_hold_values_that_were_never_sent():
-    exchange = SliceExchange(terms(0, [0, 1, 2], 12), torch.ones(12), 10, Arrivals(), 0.0)
+    exchange = SliceExchange(terms(0, [0, 1, 2], 12), torch.ones(12), 10, ArrivalTimes(), 0.0)
     with pytest.raises(PeerMisbehaved, match="rank 1 sent a mean with values at 0 that it cannot have"):
         exchange.receive(1, result(), ONES, 0.1)
     exchange.receive(1, result(left_out=[0]), ONES, 0.1)
@@ -302,7 +302,7 @@ def test_a_mean_cannot_hold_values_that_were_never_sent():
 
 
 def test_a_listener_is_sent_results_only():
-    exchange = SliceExchange(terms(9, [0, 1, 2], 12, listeners=(9,)), None, 0, Arrivals(), 0.0)
+    exchange = SliceExchange(terms(9, [0, 1, 2], 12, listeners=(9,)), None, 0, ArrivalTimes(), 0.0)
     with pytest.raises(PeerMisbehaved, match="rank 1 sent values of rank 0's slice to rank 9"):
         exchange.receive(1, gather(), ONES, 0.1)
     assert list(exchange.outgoing()) == []

@@ -15,7 +15,7 @@ from axonp2p.training.round_messages import (
     MemberPaused,
     MemberResumed,
     RoundAccepted,
-    RoundRedone,
+    RoundBegunAnew,
     SetMembers,
     StateAdoptedBy,
     Tell,
@@ -110,7 +110,7 @@ def test_nobody_waits_for_it_after_the_last_round() -> None:
 def test_it_follows_a_round_that_is_redone_as_well() -> None:
     talk = joined(3)
     said = talk.hears(MemberLost(2, "killed"))
-    assert only(said, RoundRedone)
+    assert only(said, RoundBegunAnew)
     assert started(said)[9].listeners == [9]
     assert (started(said)[9].attempt, started(said)[9].state) == (1, SECOND)
 

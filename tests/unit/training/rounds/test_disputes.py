@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from axonp2p.training.round_messages import RoundAccepted, RoundRedone
+from axonp2p.training.round_messages import RoundAccepted, RoundBegunAnew
 from tests.unit.training.conversation import OTHER, SECOND, THIRD, Conversation, dropped, error_in, only, started
 
 GOOD, BAD, WORSE = (letter.encode() * 32 for letter in "gbw")
@@ -19,7 +19,7 @@ def test_an_owner_whose_slice_differs_at_two_goes_at_once() -> None:
         talk.report(3, 0, OTHER, slices=wrong),
     )
     assert dropped(said) == [1]
-    assert only(said, RoundRedone)[0].reason == "lynx: the others had different results of its slice after round 1"
+    assert only(said, RoundBegunAnew)[0].reason == "lynx: the others had different results of its slice after round 1"
     assert set(started(said)) == {0, 2, 3}
 
 
@@ -43,7 +43,7 @@ def test_where_one_differs_the_round_is_redone_with_slices_that_neither_of_the_t
         talk.report(1, 0, SECOND),
         talk.report(2, 0, OTHER, slices=[b"m" * 32, BAD, b"m" * 32]),
     )
-    assert said[0] == RoundRedone(0, 1, "lynx and hare had different results of lynx's slice after round 1")
+    assert said[0] == RoundBegunAnew(0, 1, "lynx and hare had different results of lynx's slice after round 1")
     order = started(said)[0]
     assert [bool(share) for share in order.shares] == [True, False, False]
     assert only(talk.all_report(0, SECOND, 1), RoundAccepted)

@@ -12,8 +12,8 @@ from axonp2p.training.round_messages import (
     MemberDropped,
     MemberLost,
     MemberReady,
+    RoundBegunAnew,
     RoundBooked,
-    RoundRedone,
     SendStartState,
     StateAdoptedBy,
     StateKept,
@@ -64,7 +64,7 @@ def test_attempts_are_numbered_so_that_words_of_the_life_before_are_known():
     talk.hears(talk.report(0, 13, OTHER, attempt=0))  # crossed the order on its way
     assert talk.rounds.members == [0, 1, 2]
     said = talk.hears(MemberLost(2, "it was killed"))
-    (redone,) = (action for action in said if isinstance(action, RoundRedone))
+    (redone,) = (action for action in said if isinstance(action, RoundBegunAnew))
     assert redone.attempt == 1
     assert {order.attempt for order in orders(said).values()} == {ATTEMPTS_A_LIFE + 1}
 

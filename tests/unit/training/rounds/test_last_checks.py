@@ -14,8 +14,9 @@ import pytest
 from axonp2p.training.messages import Mark, RedoSegment, RoundDone, SegmentRedone, StartRound
 from axonp2p.training.round_messages import (
     Action,
-    ChecksAwaited,
-    ChecksUnended,
+    AwaitingChecks,
+    CheckEnded,
+    ChecksCutShort,
     HelpedSince,
     KeepState,
     MemberJoins,
@@ -29,14 +30,13 @@ from axonp2p.training.round_messages import (
     StopChecking,
     Tell,
     Trained,
-    WorkChecked,
 )
 from axonp2p.training.rounds.phases import Phase
 from axonp2p.training.spot_checks.answering import UNKNOWN_S, AnswerTimes, hand_over_s
-from axonp2p.training.spot_checks.desk import Settings
+from axonp2p.training.spot_checks.desk import CheckSettings
 from axonp2p.training.verification.opinions import Outcome
 from axonp2p.training.verification.rates import Trust
-from axonp2p.training.wishes import Wishes
+from axonp2p.training.wishes import ExchangeSettings
 from tests.unit.training.conversation import SECOND, STEPS, Conversation, dropped, only, round_done, started
 
 LAST = 0
@@ -63,8 +63,8 @@ class Talk(Conversation):
 
     def __init__(self, members: int = 4, rounds: int = 1, seed: int | None = None, **more: Any) -> None:
         chance = random.Random(seed).random if seed is not None else lambda: 0.0
-        settings = Settings(1.0, 2**30, lambda _: Trust(), chance)
-        wishes = Wishes(exchange_every=STEPS, overlap=False)
+        settings = CheckSettings(1.0, 2**30, lambda _: Trust(), chance)
+        wishes = ExchangeSettings(exchange_every=STEPS, overlap=False)
         super().__init__(members, rounds=rounds, checks=settings, wishes=wishes, **more)
         self.orders: dict[int, StartRound] = {}
         self.asked: dict[int, RedoSegment] = {}
@@ -127,13 +127,13 @@ class Talk(Conversation):
 
 def test_the_job_ends_when_the_checks_of_its_last_round_have() -> None:
     talk = Talk()
-    assert only(talk.trains(), ChecksAwaited) == [ChecksAwaited(4)]
+    assert only(talk.trains(), AwaitingChecks) == [AwaitingChecks(4)]
     assert talk.rounds.phase is Phase.CHECKING
     said = talk.all_answer()
     assert only(said, Trained) == [Trained(SECOND, [0, 1, 2, 3])]
     assert talk.over
-    assert {checked.judgement.outcome for checked in talk.heard(WorkChecked)} == {Outcome.PASSED}
-    assert not talk.heard(ChecksUnended)
+    assert {checked.judgement.outcome for checked in talk.heard(CheckEnded)} == {Outcome.PASSED}
+    assert not talk.heard(ChecksCutShort)
     assert talk.rounds.next_deadline() is None
 
 
@@ -144,9 +144,9 @@ def test_who_cheats_in_the_last_round_is_convicted_before_the_round_enters_the_b
     assert only(said, KeepState)
     assert talk.hears(StateKept(SECOND)) == []  # the state is on the disk, and nobody is paid yet
     talk.all_answer()
-    kinds = [type(action) for action in talk.heard(WorkChecked, RoundBooked, Trained)]
+    kinds = [type(action) for action in talk.heard(CheckEnded, RoundBooked, Trained)]
     assert kinds[-2:] == [RoundBooked, Trained]
-    convicted = [checked.convicted for checked in talk.heard(WorkChecked) if checked.convicted]
+    convicted = [checked.convicted for checked in talk.heard(CheckEnded) if checked.convicted]
     assert (convicted, dropped(talk.told)) == ([[2]], [2])
     assert talk.heard(Trained)[0].members == [0, 1, 3]
 
@@ -161,7 +161,7 @@ def test_the_accused_is_asked_about_the_steps_of_another_even_when_all_of_these_
     assert not talk.over
     talk.all_answer()
     assert talk.over
-    assert [checked.convicted for checked in talk.heard(WorkChecked) if checked.convicted] == [[0]]
+    assert [checked.convicted for checked in talk.heard(CheckEnded) if checked.convicted] == [[0]]
 
 
 def test_who_is_accused_and_answers_nothing_goes_without_being_called_a_cheat() -> None:
@@ -175,7 +175,7 @@ def test_who_is_accused_and_answers_nothing_goes_without_being_called_a_cheat() 
         talk.waits()
     assert talk.over
     assert talk.now - began < 1000
-    (accused,) = [checked for checked in talk.heard(WorkChecked) if checked.of == 2]
+    (accused,) = [checked for checked in talk.heard(CheckEnded) if checked.of == 2]
     assert (accused.judgement.outcome, accused.convicted) == (Outcome.UNLIKE, [])
     assert dropped(talk.told) == [2]
 
@@ -189,7 +189,7 @@ def test_who_hands_nothing_over_is_known_after_two() -> None:
         held = talk.asked[rank].of == 3
         asked += held
         talk.answers(rank, failed="not handed over" if held else "")
-    outcomes = {checked.of: checked.judgement.outcome for checked in talk.heard(WorkChecked)}
+    outcomes = {checked.of: checked.judgement.outcome for checked in talk.heard(CheckEnded)}
     assert outcomes.pop(3) is Outcome.WITHHELD
     assert set(outcomes.values()) == {Outcome.PASSED}
     assert asked == 2
@@ -202,7 +202,7 @@ def test_when_nobody_answers_the_job_ends_after_what_all_may_take_and_says_how_m
     while not talk.over:
         talk.waits()
     assert talk.now - began == pytest.approx(3 * (UNKNOWN_S + hand_over_s(100)), abs=0.01)
-    assert talk.heard(ChecksUnended) == [ChecksUnended(4, "nobody is left to be asked")]
+    assert talk.heard(ChecksCutShort) == [ChecksCutShort(4, "nobody is left to be asked")]
     assert talk.heard(Trained) == [Trained(SECOND, [0, 1, 2, 3])]
 
 
@@ -222,7 +222,7 @@ def test_what_was_open_before_the_last_round_is_waited_for_too() -> None:
     talk.trains(0)
     open_before = len(talk.asked)
     assert open_before
-    (awaited,) = only(talk.trains(1), ChecksAwaited)
+    (awaited,) = only(talk.trains(1), AwaitingChecks)
     assert awaited.number == 3 + 3
     talk.all_answer()
     assert talk.over
@@ -230,16 +230,16 @@ def test_what_was_open_before_the_last_round_is_waited_for_too() -> None:
 
 def test_a_job_of_which_nothing_was_drawn_ends_at_once() -> None:
     talk = Talk()
-    talk.rounds._checks._settings = Settings(0.01, 2**30, lambda _: Trust(), lambda: 0.9)  # type: ignore[union-attr]
+    talk.rounds._checks._settings = CheckSettings(0.01, 2**30, lambda _: Trust(), lambda: 0.9)  # type: ignore[union-attr]
     assert only(talk.trains(), Trained)
-    assert not talk.heard(ChecksAwaited)
+    assert not talk.heard(AwaitingChecks)
 
 
 def test_a_client_that_goes_waits_for_nothing() -> None:
     talk = Talk(keep_every=1)
     talk.trains()
     said = talk.hears(StopChecking())
-    assert only(said, ChecksUnended, Trained) == [ChecksUnended(4, "the client went"), Trained(SECOND, [0, 1, 2, 3])]
+    assert only(said, ChecksCutShort, Trained) == [ChecksCutShort(4, "the client went"), Trained(SECOND, [0, 1, 2, 3])]
 
 
 def test_too_few_members_end_it_and_the_job_does_not_fail() -> None:
@@ -270,7 +270,7 @@ def test_steps_done_again_after_the_last_report_are_told_so_that_they_are_paid_f
     talk.trains()
     talk.all_answer()
     (helped,) = talk.heard(HelpedSince)
-    answers = sum(len(checked.by) for checked in talk.heard(WorkChecked))
+    answers = sum(len(checked.by) for checked in talk.heard(CheckEnded))
     assert sum(helped.flops.values()) == 7 * answers
 
 

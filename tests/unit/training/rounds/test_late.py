@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from axonp2p.training.deadlines import Learnt, late_after
-from axonp2p.training.round_messages import MemberJoined, MemberLost, RoundAccepted, RoundRedone, StateAdoptedBy
+from axonp2p.training.round_messages import MemberJoined, MemberLost, RoundAccepted, RoundBegunAnew, StateAdoptedBy
 from tests.unit.training.conversation import (
     FIRST,
     OTHER,
@@ -87,7 +87,7 @@ def test_a_first_round_that_nobody_finishes_is_redone_and_then_given_up() -> Non
     for attempt in (1, 2):
         said = talk.waits()
         assert talk.now == 2 + 3600 * attempt
-        assert said[0] == RoundRedone(0, attempt, "no peer finished it in time")
+        assert said[0] == RoundBegunAnew(0, attempt, "no peer finished it in time")
         assert set(started(said)) == {0, 1}
     error = error_in(talk.waits())
     assert "round 1 does not end, though it was begun 3 times" in error.message
@@ -100,7 +100,7 @@ def test_a_first_exchange_that_does_not_end_is_begun_again_with_all() -> None:
     since = talk.now
     said = talk.waits()
     assert talk.now - since == 60
-    assert isinstance(said[0], RoundRedone)
+    assert isinstance(said[0], RoundBegunAnew)
     assert set(started(said)) == {0, 1}
 
 
@@ -115,7 +115,7 @@ def test_when_nobody_gets_any_further_it_is_the_one_that_is_behind_who_holds_the
     said = talk.waits()
     assert talk.now - since == late_after([1.0]) == 2
     assert left_behind(said) == [3]
-    assert isinstance(said[1], RoundRedone)
+    assert isinstance(said[1], RoundBegunAnew)
     assert started(said)[0].attempt == 1
 
 
@@ -128,7 +128,7 @@ def test_when_it_cannot_be_told_who_holds_the_others_up_all_begin_again() -> Non
     since = talk.now
     said = talk.waits()
     assert talk.now - since == 10
-    assert isinstance(said[0], RoundRedone)
+    assert isinstance(said[0], RoundBegunAnew)
     assert set(started(said)) == {0, 1}
 
 

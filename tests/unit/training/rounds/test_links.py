@@ -10,7 +10,7 @@ from axonp2p.training.round_messages import (
     MemberJoins,
     MemberLost,
     MemberPaused,
-    RoundRedone,
+    RoundBegunAnew,
     StateAdoptedBy,
     Tick,
 )
@@ -38,7 +38,7 @@ def test_a_round_is_redone_with_slices_that_neither_of_the_two_owns() -> None:
     since = talk.now
     said = talk.waits()
     assert talk.now - since == 1
-    assert said[0] == RoundRedone(0, 1, "otter and lynx cannot reach each other: timed out")
+    assert said[0] == RoundBegunAnew(0, 1, "otter and lynx cannot reach each other: timed out")
     assert not dropped(said)
     assert owners(said) == {2, 3}
     said = talk.all_report(0, SECOND, 1)
@@ -52,7 +52,7 @@ def test_two_that_alone_do_not_get_on_after_the_same_step_are_taken_for_cut_off_
     talk.hears(*(finished_steps(rank, 1) for rank in range(4)))
     talk.hears(*(talk.report(rank, 1, THIRD) for rank in (0, 1)))
     said = talk.waits()
-    assert said[0] == RoundRedone(
+    assert said[0] == RoundBegunAnew(
         1, 1, "hare and crow alone did not finish round 2, as if they did not reach each other"
     )
     assert owners(said) == {0, 1}

@@ -14,7 +14,7 @@ from axonp2p.training.round_messages import (
     MemberLost,
     MemberPaused,
     RoundAccepted,
-    RoundRedone,
+    RoundBegunAnew,
     RoundReported,
     SendStartState,
     SetMembers,
@@ -216,7 +216,7 @@ def test_a_lost_member_is_dropped_its_shards_move_and_the_round_is_redone() -> N
     said = talk.hears(MemberLost(2, "the session ended"))
     assert said[:3] == [
         MemberDropped(2, "the session ended"),
-        RoundRedone(0, 1, "hare: the session ended"),
+        RoundBegunAnew(0, 1, "hare: the session ended"),
         SetMembers([0, 1]),
     ]
     orders = started(said)

@@ -9,7 +9,7 @@ import pytest
 
 from axonp2p.jobs.aggregation import MEAN, Rule
 from axonp2p.training.messages import RoundDone
-from axonp2p.training.rounds.disputes import Disputes, Verdict
+from axonp2p.training.rounds.disputes import Disputes, DisputeVerdict
 from axonp2p.training.rounds.suspects import sure_liars
 from tests.laboratory.lying_members import ROUNDS, LyingJob, play
 from tests.unit.training.conversation import OTHER, SECOND, THIRD, round_done
@@ -25,7 +25,7 @@ def said(members: int, *, about: Iterable[int] = (), state: bytes = SECOND, good
     return round_done(0, 0, state, members=members, slices=slices)
 
 
-def judged(disputes: Disputes, reports: dict[int, RoundDone], rule: Rule = MEDIAN) -> Verdict:
+def judged(disputes: Disputes, reports: dict[int, RoundDone], rule: Rule = MEDIAN) -> DisputeVerdict:
     members = sorted(reports)
     return disputes.judge(reports, members, members, {rank: f"peer{rank}" for rank in members}, rule)
 

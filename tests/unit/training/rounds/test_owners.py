@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from axonp2p.training.messages import AdoptState
 from axonp2p.training.round_messages import (
-    JobGoesOn,
+    EnoughAwake,
     JobWaits,
     Leave,
     LinkBroken,
@@ -16,7 +16,7 @@ from axonp2p.training.round_messages import (
     MemberPaused,
     MemberResumed,
     RoundAccepted,
-    RoundRedone,
+    RoundBegunAnew,
     SetMembers,
     StateAdoptedBy,
     Tell,
@@ -58,7 +58,7 @@ def test_the_others_wait_for_a_paused_member_as_long_as_for_a_slow_one() -> None
     said = talk.waits()
     assert talk.now - half_at == 3 * 20
     assert said[0] == MemberLeftBehind(2, f"paused: {BUSY}")
-    assert isinstance(said[1], RoundRedone)
+    assert isinstance(said[1], RoundBegunAnew)
     assert set(started(said)) == {0, 1}
 
 
@@ -125,7 +125,7 @@ def test_a_job_waits_for_the_only_member_as_long_as_it_takes() -> None:
     assert talk.rounds.next_deadline() is None
     talk.now += 86_400
     assert talk.hears(Tick()) == []
-    assert talk.hears(MemberResumed(0)) == [JobGoesOn()]
+    assert talk.hears(MemberResumed(0)) == [EnoughAwake()]
     assert talk.hears(talk.report(0, 0, SECOND))[-1] == Trained(SECOND, [0])
 
 
@@ -144,7 +144,7 @@ def test_a_job_waits_before_its_first_round_too() -> None:
     talk.begin()
     assert talk.hears(MemberPaused(0, BUSY)) == [JobWaits([0])]
     assert talk.hears(ready(1), after=5000) == []
-    assert talk.hears(MemberResumed(0)) == [JobGoesOn()]
+    assert talk.hears(MemberResumed(0)) == [EnoughAwake()]
     assert set(started(talk.hears(ready(0)))) == {0, 1}
 
 
@@ -153,7 +153,7 @@ def test_who_else_stands_still_is_told() -> None:
     talk.all_ready()
     assert talk.hears(MemberPaused(0, BUSY)) == []
     assert talk.hears(MemberPaused(1, BUSY)) == [JobWaits([0, 1])]
-    assert talk.hears(MemberResumed(0)) == [JobGoesOn()]
+    assert talk.hears(MemberResumed(0)) == [EnoughAwake()]
 
 
 def test_an_owners_deadline_does_not_wait_with_the_job() -> None:

@@ -11,9 +11,9 @@ from axonp2p.training.messages import AdoptState, Prepare, Prepared, Progress, R
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
     Action,
+    EnoughAwake,
     Event,
     GiveUp,
-    JobGoesOn,
     JobWaits,
     Leave,
     LineHeard,
@@ -286,7 +286,7 @@ class History(RuleBasedStateMachine):
                 case JobWaits(waiting_for):
                     assert set(waiting_for) == self.paused & self.members
                     self.waits = True
-                case JobGoesOn():
+                case EnoughAwake():
                     assert self.waits
                     self.waits = False
                 case Tell(rank, StartRound() as order):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from axonp2p.training.round_messages import ChecksOff, ChecksUnended, MemberDropped, Trained, WorkChecked
+from axonp2p.training.round_messages import CheckEnded, ChecksCutShort, ChecksImpossible, MemberDropped, Trained
 from axonp2p.training.trainer.local_trainer import LocalTrainer
 from axonp2p.training.verification.opinions import Outcome
 from tests.laboratory.real_job import real_job
@@ -34,7 +34,7 @@ def job(folder, kinds, *, text=TASK, **more):
 @pytest.mark.parametrize("optimizer", ["", SLOWER])
 def test_honest_members_pass_every_check_to_the_bit(tmp_path, overlap, optimizer):
     only = job(tmp_path, {}, overlap=overlap, text=TASK + optimizer)
-    checked = only(WorkChecked)
+    checked = only(CheckEnded)
     assert len(checked) > 8
     assert {action.judgement.outcome for action in checked} == {Outcome.PASSED}
     assert {action.judgement.distance for action in checked} == {0.0}
@@ -46,7 +46,7 @@ def test_honest_members_pass_every_check_to_the_bit(tmp_path, overlap, optimizer
 def test_one_that_takes_every_second_step_only_is_convicted_and_has_to_go(tmp_path, overlap):
     only = job(tmp_path, {2: Lazy}, overlap=overlap)
     assert [action.rank for action in only(MemberDropped)] == [2]
-    (convicted,) = [action for action in only(WorkChecked) if action.convicted]
+    (convicted,) = [action for action in only(CheckEnded) if action.convicted]
     assert (convicted.of, convicted.convicted, convicted.judgement.outcome) == (2, [2], Outcome.CONVICTED)
     assert len(convicted.by) == 2
 
@@ -55,9 +55,9 @@ def test_one_that_takes_every_second_step_only_is_convicted_and_has_to_go(tmp_pa
 def test_one_that_cheats_in_the_only_round_of_a_job_is_convicted_before_the_job_ends(tmp_path, seed):
     only = job(tmp_path, {2: Lazy}, rounds=1, wished=0.5, seed=seed)
     assert [action.rank for action in only(MemberDropped)] == [2]
-    assert [action.convicted for action in only(WorkChecked) if action.convicted] == [[2]]
+    assert [action.convicted for action in only(CheckEnded) if action.convicted] == [[2]]
     assert [action.members for action in only(Trained)] == [[0, 1, 3]]
-    assert not only(ChecksUnended)
+    assert not only(ChecksCutShort)
 
 
 def test_one_whose_optimiser_remembers_what_no_gradient_made_is_convicted(tmp_path):
@@ -67,7 +67,7 @@ def test_one_whose_optimiser_remembers_what_no_gradient_made_is_convicted(tmp_pa
 
 def test_a_job_whose_optimiser_cannot_be_committed_to_goes_on_unchecked(tmp_path):
     only = job(tmp_path, {}, text=TASK + LISTS.replace("lr=0.1", "lr=0.005"))
-    assert not only(WorkChecked)
+    assert not only(CheckEnded)
     assert not only(MemberDropped)
-    (off,) = only(ChecksOff)
+    (off,) = only(ChecksImpossible)
     assert off.reason == "the optimiser remembers history as a list"

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from axonp2p.training.messages import Mark, RoundDone, SegmentRedone
-from axonp2p.training.round_messages import ChecksOff, SegmentHeard, Tell
+from axonp2p.training.round_messages import ChecksImpossible, SegmentHeard, Tell
 from axonp2p.training.spot_checks.cases import Finished
-from axonp2p.training.spot_checks.desk import MOST_WITHHELD, Checks, Settings
+from axonp2p.training.spot_checks.desk import MOST_WITHHELD, Checks, CheckSettings
 from axonp2p.training.verification.opinions import Outcome
 from axonp2p.training.verification.rates import Trust
 
@@ -41,7 +41,7 @@ class Conversation:
 
     def __init__(self, sure=1.0, trust=None):
         self.now = 0.0
-        settings = Settings(sure, 2**30, lambda _: trust or Trust(), lambda: 0.0)
+        settings = CheckSettings(sure, 2**30, lambda _: trust or Trust(), lambda: 0.0)
         self.checks = Checks(settings, steps=STEPS, batch=BATCH, from_the_start=True)
         assert self.checks.cut(1000, STEPS, 5).every == STEPS
 
@@ -144,7 +144,9 @@ def test_where_those_who_accuse_do_not_come_to_their_own_ends_nobody_has_to_go(h
     gone, (told,) = own_ends(desk, honest)
     assert not gone
     assert (told.judgement.outcome, told.convicted) == (Outcome.UNDECIDED, [])
-    assert desk.finish(everybody(round=2), 2)[1] == [ChecksOff("the same steps hardly ever lead to the same end twice")]
+    assert desk.finish(everybody(round=2), 2)[1] == [
+        ChecksImpossible("the same steps hardly ever lead to the same end twice")
+    ]
 
 
 def test_where_work_cannot_be_checked_any_more_nobody_is_accused_any_more():
@@ -152,7 +154,7 @@ def test_where_work_cannot_be_checked_any_more_nobody_is_accused_any_more():
     desk.finish(everybody(of_2=FALSE))
     rank, order = next((rank, order) for rank, order in desk.asks().items() if order.of == 2)
     desk.answers(rank, order)
-    assert list(desk.checks.off("a reason")) == [ChecksOff("a reason")]
+    assert list(desk.checks.off("a reason")) == [ChecksImpossible("a reason")]
     assert desk.asks() == {}
     assert desk.checks.open_cases == 0
 
@@ -211,7 +213,7 @@ def test_who_hands_nothing_over_has_to_go_in_the_end():
 
 
 def test_a_trusted_key_is_hardly_checked():
-    settings = Settings(0.05, 2**30, lambda _: Trust(passed=100), lambda: 0.5)
+    settings = CheckSettings(0.05, 2**30, lambda _: Trust(passed=100), lambda: 0.5)
     checks = Checks(settings, steps=STEPS, batch=BATCH, from_the_start=True)
     checks.cut(1000, STEPS, 5)
     done = Finished(0, 0, STEPS, 1, True, {rank: [rank] for rank in range(5)}, everybody(), (), (), 10.0, FAST)
@@ -256,7 +258,10 @@ def test_whose_daemon_does_not_sign_what_it_reports_has_to_go():
 
 
 def test_where_no_daemon_signs_nobody_has_to_go_and_nothing_is_checked():
-    assert Conversation().finish(everybody(), unsigned=EVERYBODY) == ({}, [ChecksOff("no peer's daemon signs reports")])
+    assert Conversation().finish(everybody(), unsigned=EVERYBODY) == (
+        {},
+        [ChecksImpossible("no peer's daemon signs reports")],
+    )
 
 
 def test_what_is_said_of_the_steps_of_others_without_a_signature_counts_for_nothing():
@@ -283,7 +288,7 @@ def test_what_an_optimiser_remembers_goes_on_from_round_to_round():
 
 
 def test_where_an_optimiser_comes_to_remember_far_more_is_looked_at_for_certain():
-    settings = Settings(0.001, 2**30, lambda _: Trust(passed=100), lambda: 0.99)
+    settings = CheckSettings(0.001, 2**30, lambda _: Trust(passed=100), lambda: 0.99)
     checks = Checks(settings, steps=STEPS, batch=BATCH, from_the_start=True)
     checks.cut(1000, STEPS, 5)
     usual = {rank: report(marks=[mark(0, START), mark(8, END, memory=[1.0])]) for rank in range(4)}
@@ -298,6 +303,6 @@ def test_where_an_optimiser_comes_to_remember_far_more_is_looked_at_for_certain(
 def test_when_most_cannot_commit_to_anything_it_is_said_once_and_nobody_has_to_go():
     desk = Conversation()
     none = {rank: report(marks=[], no_marks="a reason") for rank in range(3)}
-    assert desk.finish(none) == ({}, [ChecksOff("a reason")])
+    assert desk.finish(none) == ({}, [ChecksImpossible("a reason")])
     assert desk.finish(none, 1) == ({}, [])
     assert desk.checks.cut(1000, STEPS, 5).every == 0

@@ -9,11 +9,11 @@ import torch
 from axonp2p.errors import TaskMistake
 from axonp2p.jobs.aggregation import MEAN, Rule
 from axonp2p.tensors.coding import Coding
-from axonp2p.training.exchange.arrivals import Arrivals
+from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.slice_exchange import SliceExchange
 from axonp2p.training.exchange.terms import terms_of
 from axonp2p.training.messages import Prepare
-from axonp2p.training.trainer.local_trainer import LocalTrainer, Verdict
+from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.outer_optimizer import outer_step, state_from_file
 from axonp2p.training.trainer.plain_run import PlainRun
 from axonp2p.training.trainer.task import Task
@@ -78,9 +78,9 @@ def rounds(trainers, number=2, coding=TWO_BITS, rule=MEAN, lines=(1, 1, 1), oute
                 gather=coding, result=coding, rule=rule, shares=list(lines),
             )  # fmt: skip
             trainer.begin(start)
-            leg = trainer.leg(state.weights, lambda *_: Verdict.GO_ON)
+            leg = trainer.leg(state.weights, lambda *_: LegVerdict.GO_ON)
             terms = terms_of(start, rank, 0, state.layout, 8)
-            meeting[rank] = SliceExchange(terms, leg.difference, leg.samples, Arrivals(), 0.0)
+            meeting[rank] = SliceExchange(terms, leg.difference, leg.samples, ArrivalTimes(), 0.0)
         waiting = [(rank, out) for rank, exchange in meeting.items() for out in exchange.outgoing()]
         while waiting:
             rank, out = waiting.pop()

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from axonp2p.jobs.spec import read_spec
-from axonp2p.training.exchange.arrivals import Arrivals
+from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.slice_exchange import SliceExchange
 from axonp2p.training.exchange.terms import terms_of
 from axonp2p.training.messages import Prepare
-from axonp2p.training.trainer.local_trainer import LocalTrainer, Verdict
+from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.outer_optimizer import outer_step
 from axonp2p.training.trainer.plain_run import PlainRun
 from axonp2p.training.trainer.task import Task
@@ -24,7 +24,7 @@ MEMBERS = [0, 1, 2, 3]
 def exchanged(start, legs, layout, batch):
     """The mean that all members come to."""
     meeting = {
-        rank: SliceExchange(terms_of(start, rank, 0, layout, batch), leg.difference, leg.samples, Arrivals(), 0.0)
+        rank: SliceExchange(terms_of(start, rank, 0, layout, batch), leg.difference, leg.samples, ArrivalTimes(), 0.0)
         for rank, leg in legs.items()
     }
     waiting = [(rank, out) for rank, exchange in meeting.items() for out in exchange.outgoing()]
@@ -51,7 +51,7 @@ def test_four_members_read_digits_as_well_as_one_process(seed):
                 round, state.name, MEMBERS, rank=rank, steps=plan.steps, exchange_every=plan.steps, part=4096
             )
             trainer.begin(start)
-            legs[rank] = trainer.leg(state.weights, lambda *_: Verdict.GO_ON)
+            legs[rank] = trainer.leg(state.weights, lambda *_: LegVerdict.GO_ON)
         state = outer_step(state, exchanged(start, legs, state.layout, plan.batch), 0.7, 0.9)
     metrics, samples = trainers[0].evaluate(state.weights, MEMBERS)
     assert samples == 360

@@ -6,7 +6,7 @@ import torch
 
 from axonp2p.errors import TaskMistake
 from axonp2p.training.messages import Prepare
-from axonp2p.training.trainer.local_trainer import LocalTrainer, Verdict
+from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.outer_optimizer import outer_step
 from axonp2p.training.trainer.task import Task
 from tests.unit.training.member_swarm import start_round
@@ -41,7 +41,7 @@ def order(round=0, rank=0, steps=3, **settings):
 
 
 def go_on(*_):
-    return Verdict.GO_ON
+    return LegVerdict.GO_ON
 
 
 def first_leg(made, start, weights=None, judge=go_on):
@@ -57,7 +57,7 @@ def test_the_same_seed_makes_the_same_model(tmp_path):
 def test_local_steps_are_told_and_counted(tmp_path):
     made = trainer(tmp_path)
     heard = []
-    leg = first_leg(made, order(), judge=lambda *said: heard.append(said) or Verdict.GO_ON)
+    leg = first_leg(made, order(), judge=lambda *said: heard.append(said) or LegVerdict.GO_ON)
     assert [(step, samples) for step, _, samples in heard] == [(1, 8), (2, 16), (3, 24)]
     assert (leg.steps, leg.samples) == (3, 24)
     assert leg.loss == pytest.approx(heard[-1][1])
@@ -103,12 +103,12 @@ def test_steps_read_the_same_samples_however_the_round_is_divided(tmp_path):
     made.begin(order(steps=6, exchange_every=2))
     legs = []
     for length in (2, 1, 2):
-        verdicts = iter([Verdict.ENOUGH] if length == 1 else [Verdict.GO_ON] * 2)
+        verdicts = iter([LegVerdict.ENOUGH] if length == 1 else [LegVerdict.GO_ON] * 2)
         legs.append(made.leg(weights, lambda *_, verdicts=verdicts: next(verdicts)))
         weights = weights - legs[-1].difference
     assert [leg.steps for leg in legs] == [2, 1, 2]
     made.put_back()
-    again = first_leg(made, order(steps=6), judge=lambda step, *_: Verdict.ENOUGH if step == 5 else Verdict.GO_ON)
+    again = first_leg(made, order(steps=6), judge=lambda step, *_: LegVerdict.ENOUGH if step == 5 else LegVerdict.GO_ON)
     assert torch.allclose(sum(leg.difference for leg in legs), again.difference, atol=1e-5)
     assert not torch.allclose(whole.difference, again.difference, atol=1e-5)
 
@@ -121,7 +121,7 @@ def test_the_last_leg_is_as_short_as_the_round_leaves_it(tmp_path):
 
 def test_it_ends_between_steps_when_it_is_told_to(tmp_path):
     made = trainer(tmp_path)
-    judge = lambda step, *_: Verdict.ABANDON if step == 2 else Verdict.GO_ON  # noqa: E731
+    judge = lambda step, *_: LegVerdict.ABANDON if step == 2 else LegVerdict.GO_ON  # noqa: E731
     assert first_leg(made, order(steps=1000), judge=judge) is None
 
 

@@ -23,7 +23,7 @@ from axonp2p.training.trainer.legs import (
     TaskWentWrong,
     TrainRound,
 )
-from axonp2p.training.trainer.local_trainer import Leg, Verdict
+from axonp2p.training.trainer.local_trainer import Leg, LegVerdict
 from axonp2p.training.trainer.training_thread import Built, TrainingThread
 from tests.unit.training.member_swarm import start_round
 
@@ -66,9 +66,9 @@ class Trainer:
             if self.may_go_on:
                 self.may_go_on.get(timeout=20)
             verdict = judge(self.steps, 0.5, 4 * self.steps)
-            if verdict is Verdict.ABANDON:
+            if verdict is LegVerdict.ABANDON:
                 return None
-            if verdict is Verdict.ENOUGH:
+            if verdict is LegVerdict.ENOUGH:
                 return Leg(weights, taken, 4 * taken, 0.5, 10 * taken)
         raise TaskMistake("local steps", cause="too many")
 

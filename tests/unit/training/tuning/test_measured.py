@@ -6,7 +6,7 @@ import pytest
 
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.tuning.choice import Choice
-from axonp2p.training.tuning.measured import Line, Measured
+from axonp2p.training.tuning.measured import Line, LinkStatistics
 from tests.unit.training.conversation import SECOND, round_done
 
 MBIT = 125_000.0
@@ -14,11 +14,11 @@ PLAN = TrainPlan("job", "task.py", 4, 10, 40, batch=8, seed=1, rtt_s=0.08)
 MODEL = (1_000_000, 1_000_000, 0)
 
 
-def measured(upload: float = 20, download: float = 100) -> Measured:
-    return Measured(PLAN, {rank: Line(upload * MBIT, download * MBIT) for rank in range(4)})
+def measured(upload: float = 20, download: float = 100) -> LinkStatistics:
+    return LinkStatistics(PLAN, {rank: Line(upload * MBIT, download * MBIT) for rank in range(4)})
 
 
-def choose(known: Measured) -> tuple[Choice, bool]:
+def choose(known: LinkStatistics) -> tuple[Choice, bool]:
     return known.choose(MODEL, range(4), 0, 0, [])
 
 

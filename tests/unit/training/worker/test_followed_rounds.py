@@ -10,7 +10,7 @@ import torch
 from axonp2p.errors import MalformedMessage, PeerMisbehaved
 from axonp2p.tensors.coding import Coding
 from axonp2p.tensors.flat import Layout
-from axonp2p.training.exchange.arrivals import Arrivals
+from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.slice_exchange import SliceExchange
 from axonp2p.training.exchange.terms import terms_of
 from axonp2p.training.messages import SlicePart, StartRound
@@ -63,7 +63,7 @@ class Round:
         members: dict[int, SliceExchange] = {}
         for rank in MEMBERS:
             terms = terms_of(self.start, rank, exchange, LAYOUT, BATCH)
-            members[rank] = SliceExchange(terms, torch.randn(LAYOUT.values, generator=chance), 7, Arrivals(), 0.0)
+            members[rank] = SliceExchange(terms, torch.randn(LAYOUT.values, generator=chance), 7, ArrivalTimes(), 0.0)
         said = [(rank, out) for rank in MEMBERS for out in members[rank].outgoing()]
         for sender, (to, part, payload) in said:
             if to == JOINER:

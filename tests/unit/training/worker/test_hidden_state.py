@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from axonp2p.training.round_messages import ChecksOff, MemberDropped, WorkChecked
+from axonp2p.training.round_messages import CheckEnded, ChecksImpossible, MemberDropped
 from tests.laboratory.hidden_states import CHECKABLE, HIDDEN, TASKS, forget_hooks
 from tests.laboratory.real_job import real_job
 
@@ -20,9 +20,9 @@ def test_checks_change_nothing_of_training_and_blame_nobody(tmp_path, kind, seed
     assert checked.losses == plain.losses
     assert all(move > 0 for moves in checked.moves.values() for move in moves)
     assert not checked.only(MemberDropped)
-    outcomes = [action.judgement.outcome.name for action in checked.only(WorkChecked)]
-    assert not any(action.convicted for action in checked.only(WorkChecked))
-    off = [action.reason for action in checked.only(ChecksOff)]
+    outcomes = [action.judgement.outcome.name for action in checked.only(CheckEnded)]
+    assert not any(action.convicted for action in checked.only(CheckEnded))
+    off = [action.reason for action in checked.only(ChecksImpossible)]
     if kind in CHECKABLE:
         assert set(outcomes) == {"PASSED"}
         assert not off

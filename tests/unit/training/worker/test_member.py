@@ -24,7 +24,7 @@ from axonp2p.training.messages import (
 from axonp2p.training.state_transfer.file_parts import cut
 from axonp2p.training.trainer.legs import Abandon, GoOn, LegDone, PutBack, TaskWentWrong, TrainRound
 from axonp2p.training.trainer.outer_optimizer import first_state, outer_step
-from axonp2p.training.worker.member_actions import Report
+from axonp2p.training.worker.member_actions import SayToCoordinator
 from tests.unit.training.member_swarm import BATCH, LAYOUT, MemberSwarm, NextStep, TinyTrainer, start_round
 
 CODINGS = [
@@ -411,7 +411,7 @@ def test_a_member_without_shards_ends_the_worker():
 
 
 def said_by(actions):
-    return [action.message for action in actions if isinstance(action, Report)]
+    return [action.message for action in actions if isinstance(action, SayToCoordinator)]
 
 
 def test_who_is_asked_again_leaves_its_round_and_says_what_it_holds():

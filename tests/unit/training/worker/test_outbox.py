@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from axonp2p.sandbox.messages import Control, Started, ToMember
 from axonp2p.training.messages import AskPieces, FilePart, Piece, SlicePart, StateAdopted
-from axonp2p.training.worker.outbox import MOST_PIECES, Outbox
+from axonp2p.training.worker.outbox import MOST_PIECES, WorkerOutbox
 from axonp2p.wire.frame import split_frame
 
 PIECE = Piece(state=bytes(32), number=0)
@@ -19,7 +19,7 @@ def said(outbox, most=100):
 
 
 def test_small_words_come_before_bulk_and_need_no_credit():
-    outbox = Outbox()
+    outbox = WorkerOutbox()
     outbox.credit(None, 10**6)
     outbox.report(FilePart(what="model", offset=0, total=9, sha256=bytes(32)), b"123456789")
     outbox.say(Started())
@@ -28,7 +28,7 @@ def test_small_words_come_before_bulk_and_need_no_credit():
 
 
 def test_parts_of_files_are_bulk_and_wait_for_credit():
-    outbox = Outbox()
+    outbox = WorkerOutbox()
     outbox.report(FilePart(what="model", offset=0, total=9, sha256=bytes(32)), b"123456789")
     assert said(outbox) == []
     outbox.credit(None, 1)
@@ -37,7 +37,7 @@ def test_parts_of_files_are_bulk_and_wait_for_credit():
 
 
 def test_a_member_is_told_only_while_its_credit_is_above_nothing():
-    outbox = Outbox()
+    outbox = WorkerOutbox()
     for _ in range(3):
         outbox.tell(1, PIECE, bytes(1000))
     assert said(outbox) == []
@@ -51,7 +51,7 @@ def test_a_member_is_told_only_while_its_credit_is_above_nothing():
 
 
 def test_members_take_turns_and_one_without_credit_holds_nobody_up():
-    outbox = Outbox()
+    outbox = WorkerOutbox()
     for _ in range(3):
         for rank in (1, 2, 3):
             outbox.tell(rank, PIECE, bytes(10 * rank))
@@ -61,7 +61,7 @@ def test_members_take_turns_and_one_without_credit_holds_nobody_up():
 
 
 def test_asks_overtake_bulk_to_the_same_member():
-    outbox = Outbox()
+    outbox = WorkerOutbox()
     outbox.credit(1, 10**6)
     outbox.tell(1, PIECE, bytes(10))
     outbox.tell(1, ASK)
@@ -69,7 +69,7 @@ def test_asks_overtake_bulk_to_the_same_member():
 
 
 def test_pieces_of_a_state_go_when_no_part_of_a_slice_is_left_to_send():
-    outbox = Outbox()
+    outbox = WorkerOutbox()
     for rank in (1, 2):
         outbox.credit(rank, 10**6)
         outbox.tell(rank, PIECE, bytes(10))
@@ -80,7 +80,7 @@ def test_pieces_of_a_state_go_when_no_part_of_a_slice_is_left_to_send():
 
 
 def test_what_is_useless_is_dropped_and_all_else_stays_in_order():
-    outbox = Outbox()
+    outbox = WorkerOutbox()
     outbox.credit(1, 10**6)
     for attempt in (0, 1):
         part = SlicePart(round=0, attempt=attempt, exchange=0, phase="gather", slice=1, offset=0, samples=1)
@@ -91,7 +91,7 @@ def test_what_is_useless_is_dropped_and_all_else_stays_in_order():
 
 
 def test_who_asks_and_does_not_take_makes_nothing_grow():
-    outbox = Outbox()
+    outbox = WorkerOutbox()
     outbox.credit(1, 10**9)
     for _ in range(2):
         for _ in range(3 * MOST_PIECES):

@@ -9,7 +9,7 @@ import torch
 
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.training.messages import Prepare, RedoSegment
-from axonp2p.training.trainer.local_trainer import LocalTrainer, Verdict
+from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.task import Task
 from axonp2p.training.verification.distances import relative
 from tests.unit.training.member_swarm import start_round
@@ -48,7 +48,7 @@ def order(round=3, **settings):
 
 
 def go_on(*_):
-    return Verdict.GO_ON
+    return LegVerdict.GO_ON
 
 
 def legs(made, start, factors=None):

@@ -9,7 +9,7 @@ import numpy
 import pytest
 import torch
 
-from axonp2p.training.trainer.local_trainer import LocalTrainer, Verdict
+from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.task import Task
 from axonp2p.training.worker.redo_server import RedoServer
 from tests.unit.training.trainer.test_local_trainer import TASK
@@ -105,7 +105,7 @@ def test_models_that_grow_and_optimisers_that_keep_no_state_dict_are_the_tasks_m
     made = trainer(tmp_path, grows)
     made.begin(order())
     with pytest.raises(TaskMistake, match="local steps"):
-        made.leg(made.first_state().weights, lambda *_: Verdict.GO_ON)
+        made.leg(made.first_state().weights, lambda *_: LegVerdict.GO_ON)
     bare = TASK + (
         "    def optimizer(self, model):\n"
         "        class Bare(torch.optim.SGD):\n"

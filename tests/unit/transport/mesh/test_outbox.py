@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axonp2p.errors import PeerMisbehaved
-from axonp2p.transport.mesh.outbox import Outbox
+from axonp2p.transport.mesh.outbox import LinkOutbox
 
 
-def filled(*payloads: bytes) -> Outbox:
-    outbox = Outbox()
+def filled(*payloads: bytes) -> LinkOutbox:
+    outbox = LinkOutbox()
     for payload in payloads:
         outbox.put(payload)
     return outbox
 
 
-def following(outbox: Outbox) -> bytes | None:
+def following(outbox: LinkOutbox) -> bytes | None:
     said = outbox.next()
     return None if said is None else bytes(said[0])
 

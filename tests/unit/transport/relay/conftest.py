@@ -15,7 +15,7 @@ from axonp2p.transport.relay.server import RelayServer
 from axonp2p.transport.sessions.session import Session
 from axonp2p.transport.tunnel.limits import RelayLimits
 from axonp2p.transport.tunnel.messages import RelayTerms
-from axonp2p.transport.ways import Place
+from axonp2p.transport.ways import BareWhereabouts
 
 
 @dataclass
@@ -44,10 +44,10 @@ class Hidden:
     terms: list[RelayTerms] = field(default_factory=list)
     holding: list[asyncio.Task[None]] = field(default_factory=list)
 
-    def at(self, *relays: Relay, dialable: bool | None = False) -> Place:
+    def at(self, *relays: Relay, dialable: bool | None = False) -> BareWhereabouts:
         names = [str(relay.address) for relay in relays]
         certificate = self.host.certificate.fingerprint
-        return Place(self.host.key.peer_id, ["127.0.0.1:1"], certificate, names, dialable)
+        return BareWhereabouts(self.host.key.peer_id, ["127.0.0.1:1"], certificate, names, dialable)
 
     async def register(self, relay: Relay) -> Registration:
         host, registered = self.host, asyncio.Event()

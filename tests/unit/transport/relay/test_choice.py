@@ -7,19 +7,19 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axonp2p.transport.relay.choice import LINGER_S, LONGEST_RETRY_S, STEADY_S, Candidate, RelayChoice
+from axonp2p.transport.relay.choice import LINGER_S, LONGEST_RETRY_S, STEADY_S, RelayCandidate, RelayChoice
 from tests.fakes import key_of
 
 
-def candidate(name: str, *, is_peer: bool = False) -> Candidate:
-    return Candidate(f"https://{name}:7070#{'a' * 52}", key_of(name).peer_id, name, is_peer)
+def candidate(name: str, *, is_peer: bool = False) -> RelayCandidate:
+    return RelayCandidate(f"https://{name}:7070#{'a' * 52}", key_of(name).peer_id, name, is_peer)
 
 
 ONE, TWO, THREE = candidate("one"), candidate("two"), candidate("three")
 HOME = candidate("home", is_peer=True)
 
 
-def choice(*offered: Candidate, needed: bool = True) -> RelayChoice:
+def choice(*offered: RelayCandidate, needed: bool = True) -> RelayChoice:
     made = RelayChoice(random.Random(1))
     made.offer(offered)
     made.need(needed, 0)
@@ -109,7 +109,7 @@ def test_trackers_that_carry_for_nobody_are_not_enough():
 @given(st.lists(st.tuples(st.sampled_from(["open", "yes", "end", "need", "offer"]), st.integers(0, 3)), max_size=60))
 def test_never_more_open_than_wanted_and_never_the_same_twice(steps):
     relays, everybody = choice(ONE, TWO, THREE, HOME), [ONE, TWO, THREE, HOME]
-    opened: list[Candidate] = []
+    opened: list[RelayCandidate] = []
     for now, (step, number) in enumerate(steps):
         if step == "open":
             fresh = relays.to_open(now)

@@ -22,7 +22,7 @@ from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.sessions.session import Session
 from axonp2p.transport.tunnel.messages import FromRegistered, OpenStream, RegisterAtRelay, RelayTerms
 from axonp2p.transport.tunnel.tunnel import ask_relay, connect_through
-from axonp2p.transport.ways import Place
+from axonp2p.transport.ways import BareWhereabouts
 from axonp2p.wire.codec import Message
 from tests.unit.transport.relay.conftest import Relay
 
@@ -107,7 +107,9 @@ async def test_a_relay_that_answers_itself_is_found_out(relays, hosts) -> None:
     relay = await relays.relay()
     hidden, other = await relays.hidden(echo, relay), await relays.hidden(echo, relay)
     where = hidden.at(relay)
-    false = Place(where.peer, where.addresses, other.host.certificate.fingerprint, where.relays, where.dialable)
+    false = BareWhereabouts(
+        where.peer, where.addresses, other.host.certificate.fingerprint, where.relays, where.dialable
+    )
     with pytest.raises(BadSignature, match="another certificate answers"):
         await dial(ME, false, called="peer otter")
 
@@ -118,7 +120,7 @@ async def test_a_relay_with_another_certificate_is_not_spoken_to(relays) -> None
     wrong = PinnedAddress(relay.address.host, relay.address.port, bytes(32))
     place = hidden.at(relay)
     with pytest.raises(Unreachable) as caught:
-        await dial(ME, Place(place.peer, [], place.certificate, [str(wrong)]), called="peer otter")
+        await dial(ME, BareWhereabouts(place.peer, [], place.certificate, [str(wrong)]), called="peer otter")
     assert "another certificate answers" in caught.value.cause
 
 
@@ -129,7 +131,7 @@ async def test_direct_is_tried_first_and_the_relay_when_it_fails(relays) -> None
     assert session.relay
     await session.close()
     certificate, direct = hidden.host.certificate.fingerprint, [hidden.host.host_port]
-    place = Place(hidden.host.key.peer_id, direct, certificate, [str(relay.address)])
+    place = BareWhereabouts(hidden.host.key.peer_id, direct, certificate, [str(relay.address)])
     session = await dial(ME, place, called="peer otter")
     assert session.relay == ""
     await session.close()

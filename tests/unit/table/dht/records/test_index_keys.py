@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from axonp2p.table.dht.records.compact import CompactRow, withdrawal_of
 from axonp2p.table.dht.records.index_keys import (
     EVERYBODY,
-    Wanted,
+    RowQuery,
     belongs,
     class_names,
     classes_for,
@@ -36,12 +36,16 @@ some_rows = st.builds(
     tags=tags,
 )
 wants = st.builds(
-    Wanted, cores=st.integers(1, 64), memory_mb=sizes, gpu_memory_mb=st.just(0) | sizes, tags=tags.map(lambda t: t[:2])
+    RowQuery,
+    cores=st.integers(1, 64),
+    memory_mb=sizes,
+    gpu_memory_mb=st.just(0) | sizes,
+    tags=tags.map(lambda t: t[:2]),
 )
 
 
 @given(some_rows, wants)
-def test_who_meets_a_need_is_in_a_class_that_is_asked(row: CompactRow, wanted: Wanted) -> None:
+def test_who_meets_a_need_is_in_a_class_that_is_asked(row: CompactRow, wanted: RowQuery) -> None:
     if meets(row, wanted):
         assert set(class_names(row)) & set(classes_for(wanted))
 
@@ -72,7 +76,7 @@ def test_a_row_does_not_belong_elsewhere() -> None:
 def test_a_withdrawn_row_stands_where_the_row_stood() -> None:
     left = withdrawal_of(ROW, 6, 0)
     assert keys_of(left, {}) == keys_of(ROW, {})
-    assert not meets(left, Wanted())
+    assert not meets(left, RowQuery())
 
 
 @pytest.mark.parametrize(
@@ -84,17 +88,17 @@ def test_tiers(cores: int, memory_gib: float, tier: int) -> None:
 
 
 def test_near_classes_come_first() -> None:
-    asked = classes_for(Wanted(cores=4, memory_mb=8192))
+    asked = classes_for(RowQuery(cores=4, memory_mb=8192))
     assert asked[:2] == ["any|gpu0|2", "any|gpu0|3"]
     assert asked[-1] == "any|gpu24|7"
     assert len(set(asked)) == len(asked) == 24
-    assert classes_for(Wanted(gpu_memory_mb=16 * 1024, tags=("torch2",)))[0] == "torch2|gpu12|0"
+    assert classes_for(RowQuery(gpu_memory_mb=16 * 1024, tags=("torch2",)))[0] == "torch2|gpu12|0"
 
 
 def test_who_takes_no_work_does_not_meet() -> None:
-    assert meets(ROW, Wanted())
-    assert not meets(replace(ROW, flags=2), Wanted())
-    assert not meets(ROW, Wanted(tags=("jax0",)))
+    assert meets(ROW, RowQuery())
+    assert not meets(replace(ROW, flags=2), RowQuery())
+    assert not meets(ROW, RowQuery(tags=("jax0",)))
 
 
 def test_tags_of_an_environment() -> None:

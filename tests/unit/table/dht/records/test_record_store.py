@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from axonp2p.table.dht.records.compact import CompactRow, open_compact, sign_compact, withdrawal_of
 from axonp2p.table.dht.records.index_keys import EVERYBODY
-from axonp2p.table.dht.records.record_store import Outcome, PutResult, RecordStore
+from axonp2p.table.dht.records.record_store import PutResult, RecordStore, StoreOutcome
 from axonp2p.table.dht.records.store_limits import StoreLimits
 from axonp2p.table.dht.routing.keys import index_key, page_order, row_key, shard_bits
 from tests.unit.table.dht.rows import NOW, key_number, keys_of, row_of
@@ -45,7 +45,7 @@ def store() -> RecordStore:
 def test_a_row_is_held_under_each_of_its_keys(store: RecordStore) -> None:
     row = row_of(key_number(1))
     keys = [row_key(row.public_key), *keys_of(row, {}).values()]
-    assert [put(store, 1, key).outcome for key in keys] == [Outcome.STORED] * 4
+    assert [put(store, 1, key).outcome for key in keys] == [StoreOutcome.STORED] * 4
     assert all(rows_in(store, key) == [row] for key in keys)
     assert len(store) == 4
 
@@ -61,21 +61,21 @@ def test_nothing_without_a_token_of_this_node_for_this_address_and_time(store: R
         store.token_for(HERE, NOW + 300),
     ]
     for token in others:
-        assert store.put(ALL, 0, data, token=token, source=HERE, now=NOW).outcome is Outcome.REFUSED
+        assert store.put(ALL, 0, data, token=token, source=HERE, now=NOW).outcome is StoreOutcome.REFUSED
     yesterday = store.token_for(HERE, NOW - 300)
-    assert store.put(ALL, 0, data, token=yesterday, source=HERE, now=NOW).outcome is Outcome.STORED
+    assert store.put(ALL, 0, data, token=yesterday, source=HERE, now=NOW).outcome is StoreOutcome.STORED
 
 
 def test_unsigned_stale_and_misplaced_rows_are_refused(store: RecordStore) -> None:
-    assert put(store, 1, random.Random(1).randbytes(20)).outcome is Outcome.REFUSED
-    assert put(store, 1, ALL, depth=1).outcome is Outcome.REFUSED
-    assert put(store, 1, expires=int(NOW) - 60).outcome is Outcome.REFUSED
-    assert put(store, 1, expires=int(NOW)).outcome is Outcome.REFUSED
-    assert put(store, 1, expires=int(NOW) + 9000).outcome is Outcome.REFUSED
+    assert put(store, 1, random.Random(1).randbytes(20)).outcome is StoreOutcome.REFUSED
+    assert put(store, 1, ALL, depth=1).outcome is StoreOutcome.REFUSED
+    assert put(store, 1, expires=int(NOW) - 60).outcome is StoreOutcome.REFUSED
+    assert put(store, 1, expires=int(NOW)).outcome is StoreOutcome.REFUSED
+    assert put(store, 1, expires=int(NOW) + 9000).outcome is StoreOutcome.REFUSED
     data = bytearray(sign_compact(key_number(1), row_of(key_number(1))))
     data[0] ^= 1
     token = store.token_for(HERE, NOW)
-    assert store.put(ALL, 0, bytes(data), token=token, source=HERE, now=NOW).outcome is Outcome.REFUSED
+    assert store.put(ALL, 0, bytes(data), token=token, source=HERE, now=NOW).outcome is StoreOutcome.REFUSED
     assert len(store) == 0
 
 
@@ -83,14 +83,14 @@ def test_unsigned_stale_and_misplaced_rows_are_refused(store: RecordStore) -> No
 def test_whatever_the_bytes_are_putting_never_raises(data: bytes, key: bytes, depth: int) -> None:
     store = RecordStore(b"secret")
     token = store.token_for(HERE, NOW)
-    assert store.put(key, depth, data, token=token, source=HERE, now=NOW).outcome is Outcome.REFUSED
+    assert store.put(key, depth, data, token=token, source=HERE, now=NOW).outcome is StoreOutcome.REFUSED
 
 
 def test_the_highest_sequence_stays(store: RecordStore) -> None:
-    assert put(store, 1, sequence=7, cores=8).outcome is Outcome.STORED
-    assert put(store, 1, sequence=6, cores=8).outcome is Outcome.OLDER
-    assert put(store, 1, sequence=7, cores=8).outcome is Outcome.STORED
-    assert put(store, 1, sequence=8, cores=9).outcome is Outcome.STORED
+    assert put(store, 1, sequence=7, cores=8).outcome is StoreOutcome.STORED
+    assert put(store, 1, sequence=6, cores=8).outcome is StoreOutcome.OLDER
+    assert put(store, 1, sequence=7, cores=8).outcome is StoreOutcome.STORED
+    assert put(store, 1, sequence=8, cores=9).outcome is StoreOutcome.STORED
     assert [row.cores for row in rows_in(store)] == [9]
     assert len(store) == 1
 
@@ -112,7 +112,7 @@ def test_who_left_does_not_come_back(store: RecordStore) -> None:
     put(store, 1)
     left = sign_compact(key_number(1), withdrawal_of(row, row.sequence + 1, int(NOW) + 60))
     store.put(ALL, 0, left, token=store.token_for(HERE, NOW), source=HERE, now=NOW)
-    assert put(store, 1).outcome is Outcome.OLDER
+    assert put(store, 1).outcome is StoreOutcome.OLDER
     assert [row.withdrawn for row in rows_in(store)] == [True]
 
 
@@ -120,7 +120,7 @@ def test_a_newer_row_that_ends_sooner_still_keeps_the_old_one_out(store: RecordS
     put(store, 1, sequence=5, expires=int(NOW) + 600)
     put(store, 1, sequence=6, expires=int(NOW) + 100)
     assert rows_in(store, now=NOW + 200) == []
-    assert put(store, 1, sequence=5, now=NOW + 200).outcome is Outcome.OLDER
+    assert put(store, 1, sequence=5, now=NOW + 200).outcome is StoreOutcome.OLDER
     assert store.expire(NOW + 600) == 1
     assert len(store) == 0
 
@@ -162,44 +162,48 @@ def test_no_room_no_rows(store: RecordStore) -> None:
 def test_a_crowded_set_says_so_and_sends_new_ones_deeper() -> None:
     store = RecordStore(b"secret", StoreLimits(rows_a_set=12, split_above=8))
     outcomes = [put(store, number).outcome for number in range(1, 16)]
-    assert outcomes == [Outcome.STORED] * 8 + [Outcome.SPLIT] * 7
+    assert outcomes == [StoreOutcome.STORED] * 8 + [StoreOutcome.SPLIT] * 7
     assert store.get(ALL, bytes(8), 1000, NOW).split
     assert store.get(ALL, bytes(8), 1000, NOW).total == 12
-    assert put(store, 1, sequence=6).outcome is Outcome.STORED
+    assert put(store, 1, sequence=6).outcome is StoreOutcome.STORED
     deeper = index_key(EVERYBODY, shard_bits(row_of(key_number(15)).public_key, 1))
-    assert put(store, 15, deeper, depth=1).outcome is Outcome.STORED
+    assert put(store, 15, deeper, depth=1).outcome is StoreOutcome.STORED
     assert not store.get(deeper, bytes(8), 1000, NOW).split
 
 
 def test_one_network_cannot_fill_a_set(store: RecordStore) -> None:
     outcomes = [put(store, number, source=f"8.8.4.{number}").outcome for number in range(1, 20)]
-    assert outcomes == [Outcome.STORED] * 16 + [Outcome.FULL] * 3
-    assert put(store, 20, source="8.8.5.1").outcome is Outcome.STORED
-    assert put(store, 1, source="8.8.4.1", sequence=6).outcome is Outcome.STORED
-    assert put(store, 19, source="8.8.4.19", now=NOW + 600, expires=int(NOW) + 900).outcome is Outcome.STORED
+    assert outcomes == [StoreOutcome.STORED] * 16 + [StoreOutcome.FULL] * 3
+    assert put(store, 20, source="8.8.5.1").outcome is StoreOutcome.STORED
+    assert put(store, 1, source="8.8.4.1", sequence=6).outcome is StoreOutcome.STORED
+    assert put(store, 19, source="8.8.4.19", now=NOW + 600, expires=int(NOW) + 900).outcome is StoreOutcome.STORED
 
 
 def test_one_address_cannot_put_without_end(store: RecordStore) -> None:
     outcomes = [put(store, 1, source="8.8.4.1", sequence=number).outcome for number in range(1, 111)]
-    assert outcomes == [Outcome.STORED] * 100 + [Outcome.FULL] * 10
-    assert put(store, 1, source="8.8.4.1", sequence=200, now=NOW + 1).outcome is Outcome.STORED
-    assert put(store, 1, source="8.8.4.2", sequence=201).outcome is Outcome.STORED
+    assert outcomes == [StoreOutcome.STORED] * 100 + [StoreOutcome.FULL] * 10
+    assert put(store, 1, source="8.8.4.1", sequence=200, now=NOW + 1).outcome is StoreOutcome.STORED
+    assert put(store, 1, source="8.8.4.2", sequence=201).outcome is StoreOutcome.STORED
 
 
 def test_bounds_of_the_whole() -> None:
     few_keys = RecordStore(b"secret", StoreLimits(keys=3))
     outcomes = [put(few_keys, n, row_key(row_of(key_number(n)).public_key)).outcome for n in range(1, 6)]
-    assert outcomes == [Outcome.STORED] * 3 + [Outcome.FULL] * 2
+    assert outcomes == [StoreOutcome.STORED] * 3 + [StoreOutcome.FULL] * 2
     few_bytes = RecordStore(b"secret", StoreLimits(bytes=600))
-    assert [put(few_bytes, n).outcome for n in range(1, 6)] == [Outcome.STORED] * 3 + [Outcome.FULL] * 2
+    assert [put(few_bytes, n).outcome for n in range(1, 6)] == [StoreOutcome.STORED] * 3 + [StoreOutcome.FULL] * 2
     few_of_a_network = RecordStore(b"secret", StoreLimits(rows_a_network_in_all=2))
     keys = [row_key(row_of(key_number(n)).public_key) for n in range(1, 4)]
     outcomes = [put(few_of_a_network, n, key, source="8.8.4.4").outcome for n, key in enumerate(keys, 1)]
-    assert outcomes == [Outcome.STORED, Outcome.STORED, Outcome.FULL]
-    assert put(few_of_a_network, 3, keys[2], source="8.8.5.5").outcome is Outcome.STORED
+    assert outcomes == [StoreOutcome.STORED, StoreOutcome.STORED, StoreOutcome.FULL]
+    assert put(few_of_a_network, 3, keys[2], source="8.8.5.5").outcome is StoreOutcome.STORED
     few_rows = RecordStore(b"secret", StoreLimits(rows_a_signer=2))
     keys = list(keys_of(row_of(key_number(1)), {}).values())
-    assert [put(few_rows, 1, key).outcome for key in keys] == [Outcome.STORED, Outcome.STORED, Outcome.FULL]
+    assert [put(few_rows, 1, key).outcome for key in keys] == [
+        StoreOutcome.STORED,
+        StoreOutcome.STORED,
+        StoreOutcome.FULL,
+    ]
 
 
 steps = st.tuples(
@@ -219,7 +223,10 @@ def test_whatever_comes_no_superseded_or_expired_row_is_served(
     now, stored = int(NOW), {}
     for number, sequence, life, passed, source in given_steps:
         now += passed
-        if put(store, number, source=source, now=now, sequence=sequence, expires=now + life).outcome is Outcome.STORED:
+        if (
+            put(store, number, source=source, now=now, sequence=sequence, expires=now + life).outcome
+            is StoreOutcome.STORED
+        ):
             before, alive_until = stored.get(number, (0, 0))
             assert sequence >= before or alive_until <= now
             stored[number] = sequence, max(alive_until, now + life)
