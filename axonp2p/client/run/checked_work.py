@@ -109,7 +109,7 @@ class CheckedWork:
             if (report.round, rank) not in self.unproven
         }
 
-    def show(self, checked: CheckEnded) -> None:
+    def ended(self, checked: CheckEnded) -> None:
         """A check came to an end."""
         judgement = checked.judgement
         event = WorkCheckedEvent(

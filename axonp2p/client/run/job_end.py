@@ -11,7 +11,8 @@ from pathlib import Path
 from axonp2p.client.events.events import Event, JobFinished, JobLeft, ReceiptsMissing
 from axonp2p.client.ledger.convictions import Convictions
 from axonp2p.client.ledger.receipts import ReceiptOffice
-from axonp2p.client.run.narrator import Narrator, Tally
+from axonp2p.client.run.progress import JobPace
+from axonp2p.client.run.settlement import Tally
 from axonp2p.client.storage.books import RoundCommits
 from axonp2p.client.storage.metrics_file import MetricsFile
 from axonp2p.clock import Clock
@@ -40,7 +41,7 @@ class JobEnd:
         tally: Tally,
         office: ReceiptOffice,
         convictions: Convictions,
-        narrator: Narrator,
+        pace: JobPace,
     ) -> None:
         self._books = books
         self._account = books.account
@@ -49,7 +50,7 @@ class JobEnd:
         self._crew = tally.crew
         self._office = office
         self._convictions = convictions
-        self._narrator = narrator
+        self._pace = pace
 
     async def finished(self, began: float, clock: Clock) -> Event:
         """All rounds are trained: fetch the weights. Raises `JobFailed` when no peer can give them.
@@ -80,7 +81,7 @@ class JobEnd:
             metrics=record.metrics,
             samples=sum(int(row["samples"]) for row in MetricsFile(folder.metrics).rows()),
             seconds=now - began,
-            first_step_s=(self._narrator.began or now) - began,
+            first_step_s=(self._pace.began or now) - began,
             wire_bytes=record.wire_bytes,
             credits=record.credits,
             receipts=kept,

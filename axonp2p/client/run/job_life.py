@@ -16,9 +16,11 @@ from axonp2p.client.run.checked_work import CheckedWork
 from axonp2p.client.run.crew import LeasedCrew
 from axonp2p.client.run.job_end import KEEP_S, JobEnd
 from axonp2p.client.run.manning import Manning
-from axonp2p.client.run.narrator import Narrator, Tally
+from axonp2p.client.run.narrator import Narrator
+from axonp2p.client.run.progress import JobPace
 from axonp2p.client.run.replacements import Replacements
 from axonp2p.client.run.sending import Sending
+from axonp2p.client.run.settlement import RoundSettlement, Tally
 from axonp2p.client.run.training_plan import lines_of, plan_of, rtts_among
 from axonp2p.client.storage.account import JobAccount
 from axonp2p.client.storage.books import RoundCommits
@@ -189,7 +191,10 @@ class JobLife:
         plan = plan_of(self._account.record, spec)
         checked = CheckedWork(self._means, crew, self._account, convictions, tally.voided)
         crew.signed = checked.signed
-        narrator = Narrator(self._books, tally, plan, self._means.clock, checked)
+        clock = self._means.clock
+        pace = JobPace(rounds=plan.rounds, first_round=plan.first_round, steps=plan.steps, now=clock.monotonic())
+        narrator = Narrator(self._account, crew, pace, clock)
+        settlement = RoundSettlement(self._books, tally, plan, clock, checked, pace, narrator.show)
         rounds = Rounds(
             plan,
             crew.present,
@@ -200,8 +205,8 @@ class JobLife:
         coordinator = Coordinator(
             rounds,
             crew,
-            self._means.clock,
-            narrator.show,
+            clock,
+            settlement.heard,
             written=self._account.disk.finished,
             shelf=self._books.checkpoints,
             start_state=self._start_state,
@@ -212,7 +217,7 @@ class JobLife:
         self._coordinator = coordinator
         if self.leaving:
             coordinator.leave()
-        end = JobEnd(self._books, coordinator, tally, office, convictions, narrator)
+        end = JobEnd(self._books, coordinator, tally, office, convictions, pace)
         try:
             return await self._to_its_end(coordinator, crew, end)
         finally:

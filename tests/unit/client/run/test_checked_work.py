@@ -79,7 +79,7 @@ def test_a_conviction_with_evidence_is_written_down_to_be_handed_in(world: World
         for one in own_ends(END, of=rank):
             world.signs(name, one)
     world.signs("otter", own(LAZY, of=1))
-    world.checked.show(CONVICTED)
+    world.checked.ended(CONVICTED)
     (data,) = world.book.convictions()
     handed_in = decode_as(data, VoidingHandedIn, VOIDING_LIMIT)
     voiding, examined = examine_voiding(handed_in.voided, handed_in.evidence)
@@ -95,7 +95,7 @@ def test_a_conviction_with_evidence_is_written_down_to_be_handed_in(world: World
 def test_without_the_words_of_two_that_signed_its_receipts_stay_valid(world: World) -> None:
     world.signs("otter", claim(LAZY))
     world.signs("lynx", opinion(END))
-    world.checked.show(CONVICTED)
+    world.checked.ended(CONVICTED)
     assert world.book.convictions() == []
     assert (world.nudged, world.voided) == (0, set())
     assert world.book.convicted() == {key_of("otter").peer_id}
@@ -103,9 +103,9 @@ def test_without_the_words_of_two_that_signed_its_receipts_stay_valid(world: Wor
 
 def test_what_came_to_no_judgement_is_noted_of_nobody(world: World) -> None:
     undecided = dataclasses.replace(CONVICTED, judgement=Judgement(Outcome.UNDECIDED), convicted=[], proofs=[])
-    world.checked.show(undecided)
+    world.checked.ended(undecided)
     assert world.book.all() == {}
-    world.checked.show(dataclasses.replace(undecided, judgement=Judgement(Outcome.UNLIKE)))
+    world.checked.ended(dataclasses.replace(undecided, judgement=Judgement(Outcome.UNLIKE)))
     assert [known.passed for known in world.book.all().values()] == [0]
 
 
