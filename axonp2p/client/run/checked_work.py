@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from axonp2p.client.events.check_events import CheckOutcome
-from axonp2p.client.events.events import WorkChecked as WorkCheckedEvent
+from axonp2p.client.events.events import WorkChecked
 from axonp2p.client.leasing.hiring import Means
 from axonp2p.client.ledger.convictions import Convictions
 from axonp2p.client.run.crew import LeasedCrew
@@ -112,7 +112,7 @@ class CheckedWork:
     def ended(self, checked: CheckEnded) -> None:
         """A check came to an end."""
         judgement = checked.judgement
-        event = WorkCheckedEvent(
+        event = WorkChecked(
             peer=self._name(checked.of),
             by=[self._name(rank) for rank in checked.by],
             round=checked.round,
