@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from axonp2p.errors import SettingsError
+
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _CLOSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
@@ -34,6 +36,14 @@ def fix_of(error: OSError | sqlite3.Error, path: Path, when_damaged: str = "") -
     if damaged and when_damaged:
         return when_damaged
     return f"free some space on the disk of {folder} (df -h {folder}), or choose another home with --home DIR"
+
+
+def not_writable(path: Path, error: OSError) -> SettingsError:
+    """What to tell of a disk that takes no more, or a folder that is not ours."""
+    return SettingsError(
+        f"cannot write to {error.filename or path}: {error.strerror or error}",
+        fix=fix_of(error, Path(error.filename or path)),
+    )
 
 
 @contextmanager

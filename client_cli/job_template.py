@@ -6,7 +6,7 @@ import json
 from importlib import resources
 from pathlib import Path
 
-from axonp2p.errors import JobFileWrong, SettingsError
+from axonp2p.errors import JobFileWrong, NotFound, SettingsError
 from axonp2p.jobs.spec import JOB_FILE, parse_spec
 
 FILES = {JOB_FILE: "what is to be done, and what it needs", "task.py": "the model, the data and the loss"}
@@ -35,3 +35,11 @@ def write_job(folder: Path) -> dict[str, str]:
     except OSError as error:
         raise SettingsError(f"cannot write to {folder}: {error.strerror}", fix="choose another folder") from error
     return FILES
+
+
+def digits_folder() -> Path:
+    """The job of handwritten digits. Raises `NotFound` when the installation lacks it."""
+    folder = Path(str(resources.files("client_cli") / "examples" / "digits")).resolve()
+    if not (folder / "job.toml").is_file():
+        raise NotFound(f"the example job is missing: {folder}", fix="install Axon again")
+    return folder

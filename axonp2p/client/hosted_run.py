@@ -24,10 +24,9 @@ from axonp2p.client.events.events import JobEndedBadly
 from axonp2p.client.hosted.hosted_copy import HostedCopy
 from axonp2p.client.hosted.hosted_mark import remove_mark
 from axonp2p.client.job import Job
-from axonp2p.client.storage.job_record import ErrorRecord, has_record
+from axonp2p.client.storage.job_record import ErrorRecord, has_record, new_record
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.client.storage.job_wishes import JobWish
-from axonp2p.client.storage.new_job import new_record
 from axonp2p.client.swarm import Swarm
 from axonp2p.clock import SystemClock
 from axonp2p.console import run_program

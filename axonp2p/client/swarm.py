@@ -39,10 +39,9 @@ from axonp2p.client.loop_thread import LoopThread
 from axonp2p.client.run.job_run import JobRun
 from axonp2p.client.storage.account import JobAccount
 from axonp2p.client.storage.event_feed import EventFeed
-from axonp2p.client.storage.job_record import JobRecord
+from axonp2p.client.storage.job_record import JobRecord, new_record
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.client.storage.kept_bundle import kept_bundle, spec_of
-from axonp2p.client.storage.new_job import new_record
 from axonp2p.client.storage.trust_book import TRUST_FILE, TrustBook
 from axonp2p.clock import SystemClock
 from axonp2p.errors import AlreadyRunning, JobFailed, Unreachable

@@ -39,7 +39,7 @@ def command(peers: int, kill_one: bool, keep: bool, out: Path, home: Path | None
     from client_cli.context import Context, how_to_activate
     from client_cli.demo.demo import DemoPlan, run_demo, state_folder
     from client_cli.demo.demo_report import as_data, as_text, next_commands, what_is_wrong
-    from client_cli.examples_folder import digits_folder
+    from client_cli.job_template import digits_folder
     from client_cli.watching.progress import progress_on
 
     plan = DemoPlan(folder=digits_folder(), peers=peers, kill_one=kill_one, keep=keep, out=out)

@@ -32,8 +32,7 @@ def command(since: float, home: Path | None, as_json: bool) -> None:
     from axonp2p.console import print_answer
     from peer_daemon.control.caller import ask_history
     from peer_daemon.options import peer_home
-    from peer_daemon.owner.history_text import history_text
-    from peer_daemon.owner.status_text import local_time
+    from peer_daemon.owner.status_text import history_text, local_time
 
     told = asyncio.run(ask_history(peer_home(home), max(0.0, time.time() - since)))
     print_answer(history_text(told, local_time), msgspec.to_builtins(told), as_json=as_json)

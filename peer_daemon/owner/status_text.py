@@ -1,13 +1,22 @@
-"""A peer's status in lines for its owner's terminal. Pure: values in, text out."""
+"""A peer's status, and its history, in lines for its owner's terminal. Pure: values in, text out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
 
-from axonp2p.plain_text import plural
-from peer_daemon.control.status import Carried, JobNow, LimitsNow, MachineNow, NetworkNow, Status
-from peer_daemon.page.words import WORDS, credit, mebibytes, proof
+from axonp2p.plain_text import columns, plural
+from peer_daemon.control.status import (
+    Carried,
+    HappeningTold,
+    HistoryTold,
+    JobNow,
+    LimitsNow,
+    MachineNow,
+    NetworkNow,
+    Status,
+)
+from peer_daemon.page.words import WORDS, credit, duration, mebibytes, proof
 
 Local = Callable[[float], datetime]
 """From Unix seconds to what the clock on the wall shows."""
@@ -158,3 +167,17 @@ def _carried_text(carried: Carried | None) -> str:
     if not carried.on:
         return "; a relay for others once they can call it"
     return f"; a relay for {plural(carried.peers, 'peer')}, {carried.bytes / 2**20:,.0f} MiB so far"
+
+
+def history_text(told: HistoryTold, local: Local) -> str:
+    """A line a stretch of time or happening, oldest first."""
+    rows = [(span.began, duration(span.ended - span.began), span.state, span.sentence) for span in told.spans]
+    rows += [(one.at, "", one.kind, _said(one)) for one in told.happenings]
+    if not rows:
+        return "Nothing was kept of that time."
+    lines = [[f"{local(at):%a %d %b %H:%M}", long, what, said] for at, long, what, said in sorted(rows)]
+    return columns(["when", "for", "what", "because"], lines, right=(1,))
+
+
+def _said(one: HappeningTold) -> str:
+    return one.sentence if one.job in one.sentence else f"{one.job}: {one.sentence}"

@@ -17,10 +17,10 @@ import msgspec
 
 from axonp2p.client.hosted.hosted_mark import HostedMark, looked_at
 from axonp2p.client.storage.checkpoints import Checkpoint
-from axonp2p.client.storage.files import not_writable
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.clock import Clock
+from axonp2p.disk_errors import not_writable
 from axonp2p.errors import (
     AlreadyRunning,
     LimitReached,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from axonp2p.client.storage.files import not_writable
 from axonp2p.client.storage.job_store import JobFolder
-from axonp2p.disk_errors import fix_of
+from axonp2p.disk_errors import fix_of, not_writable
 from axonp2p.errors import SettingsError
 from axonp2p.files import write_whole
 from axonp2p.hosting.folder_files import newest_rounds

@@ -9,9 +9,9 @@ from axonp2p.client.events.events import Event, JobCancelled, JobEndedBadly, Job
 from axonp2p.client.leasing.hiring import Means
 from axonp2p.client.run.job_life import JobLife
 from axonp2p.client.storage.account import JobAccount
-from axonp2p.client.storage.files import not_writable
 from axonp2p.client.storage.job_record import ErrorRecord
 from axonp2p.client.storage.job_wishes import JobWish, listen
+from axonp2p.disk_errors import not_writable
 from axonp2p.errors import AxonError
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.lifecycle import JobState

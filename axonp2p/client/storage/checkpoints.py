@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from axonp2p.blobs.pieces import PIECE_BYTES, PieceHasher
-from axonp2p.client.storage.files import not_writable
+from axonp2p.disk_errors import not_writable
 from axonp2p.errors import MalformedMessage
 from axonp2p.files import put_aside, sync_folder
 from axonp2p.training.state_transfer.checkpoint_file import LENGTH_BYTES, Model, header_length, header_of

@@ -17,6 +17,7 @@ from axonp2p.client.events.round_events import RoundFinished
 from axonp2p.errors import NotFound, SettingsError
 from axonp2p.files import put_aside, replacing
 from axonp2p.jobs.lifecycle import JobState
+from axonp2p.jobs.spec import JobSpec
 from axonp2p.training.messages import RoundDone
 from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count, Number, UnixMoment
@@ -202,3 +203,22 @@ def _encoded(record: JobRecord) -> bytes:
 
 def _copy_of(path: Path) -> Path:
     return path.with_name(path.name + ".bak")
+
+
+def new_record(job: str, spec: JobSpec, folder: str, now: float, bundle: bytes = b"") -> JobRecord:
+    """Of a job for which nothing is done yet.
+
+    `folder` is where people find what was submitted; `now` is Unix time; `bundle` is what its manifest hashes to.
+    """
+    return JobRecord(
+        id=job,
+        name=spec.name,
+        folder=folder,
+        spec=msgspec.to_builtins(spec),
+        state=JobState.WAITING,
+        created=now,
+        updated=now,
+        peers_wanted=spec.need.peers,
+        rounds=spec.train.rounds,
+        bundle=bundle.hex(),
+    )

@@ -29,9 +29,9 @@ import msgspec
 
 from axonp2p.client.events.events import Event, FileDamaged, as_line, from_line
 from axonp2p.client.storage.checkpoints import Checkpoints
-from axonp2p.client.storage.files import not_writable
 from axonp2p.client.storage.job_record import JobRecord, has_record, mend_record, read_record, write_record
 from axonp2p.client.storage.metrics_file import MetricsFile
+from axonp2p.disk_errors import not_writable
 from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
 from axonp2p.files import locked, write_whole
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 
-from axonp2p.client.storage.files import not_writable
+from axonp2p.disk_errors import not_writable
 from axonp2p.files import write_whole
 
 LOOK_S = 0.3

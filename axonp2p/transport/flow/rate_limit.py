@@ -22,7 +22,7 @@ class _Bucket:
 
 
 class RateLimit:
-    """Buckets by source. Times are seconds of one clock that never goes back."""
+    """Buckets by source. Times are seconds of one clock; while it is set back nothing is added."""
 
     def __init__(
         self, a_second: float = REQUESTS_A_SECOND, burst: float = BURST, most_buckets: int = MOST_BUCKETS
@@ -47,6 +47,13 @@ class RateLimit:
             wait = (cost - bucket.left) / self._a_second
             raise TooOften(f"too many requests from {source}", fix=f"ask again in {wait:.1f} s", wait_s=wait)
         bucket.left -= cost
+
+    def allows(self, source: str, now: float) -> bool:
+        """Count one request of a source, unless it asks too much."""
+        bucket = self._bucket(source, now)
+        allowed = bucket.left >= 1
+        bucket.left -= allowed
+        return allowed
 
     def debit(self, source: str, now: float, cost: float) -> None:
         """Count what has been done already, also where less is left: a debt, of `cost` at the most."""
@@ -76,7 +83,7 @@ class RateLimit:
                 self._buckets.popitem(last=False)
         else:
             self._buckets.move_to_end(source)
-            bucket.left = min(self._burst, bucket.left + (now - bucket.at) * self._a_second)
+            bucket.left = min(self._burst, bucket.left + max(0.0, now - bucket.at) * self._a_second)
             bucket.at = now
         return bucket
 

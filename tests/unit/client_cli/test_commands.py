@@ -12,8 +12,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from axonp2p.client.storage.job_record import new_record
 from axonp2p.client.storage.job_store import JobStore
-from axonp2p.client.storage.new_job import new_record
 from axonp2p.errors import AxonError, NotFound, SettingsError
 from axonp2p.jobs.spec import JobSpec
 from client_cli.main import COMMANDS, cli

@@ -9,8 +9,7 @@ import pytest
 from axonp2p.errors import JobFileWrong, SettingsError
 from axonp2p.jobs.bundle import collect
 from axonp2p.jobs.spec import read_spec
-from client_cli.examples_folder import digits_folder
-from client_cli.job_template import write_job
+from client_cli.job_template import digits_folder, write_job
 
 
 def test_the_folder_is_a_job_of_that_name(tmp_path: Path) -> None:

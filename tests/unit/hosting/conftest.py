@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 
 from axonp2p.client.hosted_run import copy_once
+from axonp2p.client.storage.job_record import new_record
 from axonp2p.client.storage.job_store import JobFolder
-from axonp2p.client.storage.new_job import new_record
 from axonp2p.errors import AxonError
 from axonp2p.hosting.caller import HostLine
 from axonp2p.hosting.host import Host

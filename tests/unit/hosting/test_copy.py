@@ -16,8 +16,8 @@ from axonp2p.client.hosted import hosted_jobs
 from axonp2p.client.hosted.hosted_copy import STATE_EVERY_S, HostedCopy
 from axonp2p.client.hosted.hosted_jobs import ClientHostedJobs
 from axonp2p.client.hosted.hosted_mark import HostedMark, is_at_work, read_mark, write_mark
+from axonp2p.client.storage.job_record import new_record
 from axonp2p.client.storage.job_store import JobFolder, JobStore
-from axonp2p.client.storage.new_job import new_record
 from axonp2p.errors import MalformedMessage, PeerMisbehaved, Unreachable
 from axonp2p.hosting.caller import HostLine
 from axonp2p.hosting.messages import FolderFile, FolderState

@@ -12,18 +12,38 @@ from heapq import heappop, heappush
 
 from axonp2p.errors import AxonError
 from axonp2p.table.dht.records.compact import CompactRow, open_compact, peek
-from axonp2p.table.dht.records.gate import Gate
 from axonp2p.table.dht.records.index_keys import belongs
-from axonp2p.table.dht.records.store_limits import StoreLimits
 from axonp2p.table.dht.routing.contact import read_host
 from axonp2p.table.dht.routing.keys import page_order
+from axonp2p.transport.flow.rate_limit import RateLimit
 
+MOST_SOURCES = 8192
+"""Whose pace is remembered at once, here and by `protocol`."""
 TOKEN_BYTES = 8
 TOKEN_LIFE_S = 300
 """A token counts in the span of this many seconds in which it was given, and in the next."""
 
 _OVERHEAD_OF_A_ROW = 3
 """Bytes that msgpack adds to each row of a page."""
+
+
+@dataclass(frozen=True)
+class StoreLimits:
+    """How much a node holds."""
+
+    keys: int = 20_000
+    bytes: int = 16 * 1024 * 1024
+    rows_a_set: int = 512
+    split_above: int = 256
+    """A set with more rows says so: writers go one bit deeper, readers too."""
+    rows_a_network: int = 16
+    """That one source network (/24, IPv6 /48) may have put into one set."""
+    rows_a_network_in_all: int = 1000
+    """That one source network may have put under all keys together."""
+    rows_a_signer: int = 64
+    """Of one peer, under all keys together."""
+    puts_a_second: float = 50.0
+    """Of one IP address; twice as many at once. Like the limit for networks it is not for local addresses."""
 
 
 class StoreOutcome(Enum):
@@ -90,7 +110,7 @@ class RecordStore:
         self._rows = 0
         self._ends: list[tuple[int, bytes, bytes]] = []
         self._networks: Counter[bytes] = Counter()
-        self._gate = Gate(self._limits.puts_a_second, 2 * self._limits.puts_a_second)
+        self._puts = RateLimit(self._limits.puts_a_second, 2 * self._limits.puts_a_second, MOST_SOURCES)
 
     def __len__(self) -> int:
         """How many rows are held."""
@@ -115,7 +135,7 @@ class RecordStore:
             return PutResult(StoreOutcome.REFUSED, "no token of this node")
         # After the token: without it the source may be false, and its true owner shall not pay.
         host = read_host(source)
-        if not host.local and not self._gate.lets_in(host.packed, now):
+        if not host.local and not self._puts.allows(host.packed.hex(), now):
             return PutResult(StoreOutcome.FULL, "too many puts a second")
         self.expire(now)
         try:

@@ -19,8 +19,7 @@ from kademlia.protocol import KademliaProtocol
 from axonp2p.clock import Clock
 from axonp2p.errors import MalformedMessage
 from axonp2p.identity.keys import PrivateKey
-from axonp2p.table.dht.records.gate import Gate
-from axonp2p.table.dht.records.record_store import RecordStore
+from axonp2p.table.dht.records.record_store import MOST_SOURCES, RecordStore
 from axonp2p.table.dht.routing.contact import Contact, read_host
 from axonp2p.table.dht.routing.routing_table import ContactTable
 from axonp2p.table.dht.rpc.answering import Answering
@@ -39,6 +38,7 @@ from axonp2p.table.dht.rpc.rpc import (
 from axonp2p.table.dht.rpc.timing import Timing
 from axonp2p.table.dht.rpc.traffic import Traffic
 from axonp2p.transport.address import join_host_port
+from axonp2p.transport.flow.rate_limit import RateLimit
 
 TOKEN_LIFE_S = 240.0
 """A node's tokens hold for five to ten minutes."""
@@ -71,8 +71,8 @@ class DhtProtocol(KademliaProtocol):  # type: ignore[misc]  # kademlia has no ty
         self._loop = asyncio.get_running_loop()
         self._six = False
         self._paused = False
-        self._gate = Gate(QUESTIONS_A_SECOND, QUESTIONS_AT_ONCE)
-        self._signatures = Gate(SIGNATURES_A_SECOND, SIGNATURES_A_SECOND)
+        self._questions = RateLimit(QUESTIONS_A_SECOND, QUESTIONS_AT_ONCE, MOST_SOURCES)
+        self._signatures = RateLimit(SIGNATURES_A_SECOND, SIGNATURES_A_SECOND, MOST_SOURCES)
         self._tokens: OrderedDict[Address, tuple[bytes, float]] = OrderedDict()
         self._places: OrderedDict[Address, bytes] = OrderedDict()
         self.traffic = Traffic()
@@ -174,12 +174,12 @@ class DhtProtocol(KademliaProtocol):  # type: ignore[misc]  # kademlia has no ty
     def _asked(self, data: bytes, sender: Address) -> None:
         now = self._loop.time()
         host = read_host(sender[0])
-        if not host.local and not self._gate.lets_in(host.network, now):
+        if not host.local and not self._questions.allows(host.network.hex(), now):
             self.traffic.refused("too-many")
             return
         call = decode_call(data)
         # A `hi` costs a signature before anything is known of the sender, whose address may be forged each time.
-        if isinstance(call.question, Hi) and not self._signatures.lets_in(b"", now):
+        if isinstance(call.question, Hi) and not self._signatures.allows("", now):
             self.traffic.refused("too-many-hi")
             return
         name = name_of(call.question)

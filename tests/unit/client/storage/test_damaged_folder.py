@@ -17,10 +17,9 @@ from axonp2p.client.ledger.receipts import ReceiptBook
 from axonp2p.client.storage.account import JobAccount
 from axonp2p.client.storage.books import RoundCommits
 from axonp2p.client.storage.event_tail import EventTail
-from axonp2p.client.storage.job_record import AheadRound, NumberedReceipts
+from axonp2p.client.storage.job_record import AheadRound, NumberedReceipts, new_record
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.client.storage.kept_bundle import kept_bundle, spec_of
-from axonp2p.client.storage.new_job import new_record
 from axonp2p.errors import AxonError, JobFileWrong, PeerMisbehaved, SettingsError
 from axonp2p.jobs.bundle import collect
 from axonp2p.jobs.lifecycle import JobState

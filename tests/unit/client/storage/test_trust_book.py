@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from axonp2p.client.storage.files import not_writable
 from axonp2p.client.storage.trust_book import TRUST_FILE, KnownKey, TrustBook, known_of
+from axonp2p.disk_errors import not_writable
 from axonp2p.errors import SettingsError
 from axonp2p.training.verification.rates import Trust
 

@@ -13,8 +13,8 @@ from axonp2p.client.hosted.hosted_mark import HostedMark, OtherHost, write_mark
 from axonp2p.client.hosted.second_host import without_host
 from axonp2p.client.job import Job
 from axonp2p.client.storage.event_feed import EventFeed
+from axonp2p.client.storage.job_record import new_record
 from axonp2p.client.storage.job_store import JobFolder, JobStore
-from axonp2p.client.storage.new_job import new_record
 from axonp2p.errors import NotFound, TrackerUnreachable, Unreachable
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.jobs.spec import JobSpec

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from axonp2p.table.dht.records.compact import sign_compact, withdrawal_of
 from axonp2p.table.dht.records.depths import MOST_CLASSES, Depths
-from axonp2p.table.dht.records.gate import MOST_REMEMBERED, Gate
 from axonp2p.table.dht.records.sample import RowSample
 from axonp2p.table.dht.routing.node_state import LARGEST_FILE, MOST_SAVED, SavedContact, load_state, save_state
 from axonp2p.table.dht.routing.reachability import should_serve
@@ -15,22 +14,6 @@ from tests.fakes import NOW, key_of
 from tests.unit.table.dht.dht_nodes import compact_row
 
 LATER = int(NOW) + 600
-
-
-def test_a_gate_lets_in_a_burst_and_then_its_rate() -> None:
-    gate = Gate(2.0, 3.0)
-    assert [gate.lets_in(b"one", 0.0) for _ in range(4)] == [True, True, True, False]
-    assert gate.lets_in(b"other", 0.0)
-    assert gate.lets_in(b"one", 0.5)
-    assert not gate.lets_in(b"one", 0.5)
-
-
-def test_a_gate_remembers_a_bounded_number() -> None:
-    gate = Gate(0.0, 1.0)
-    for number in range(MOST_REMEMBERED + 1):
-        assert gate.lets_in(number.to_bytes(4), 0.0)
-    assert gate.lets_in((0).to_bytes(4), 0.0)  # forgotten
-    assert not gate.lets_in(MOST_REMEMBERED.to_bytes(4), 0.0)
 
 
 def test_depths_are_learnt_and_bounded() -> None:

@@ -75,3 +75,19 @@ def test_what_was_done_already_counts_where_less_is_left_and_is_no_larger_debt_t
     assert len(limit) == 1
     limit.forget_idle(14.0)
     assert len(limit) == 0
+
+
+def test_a_burst_is_allowed_and_then_the_rate_also_by_a_clock_that_is_set_back() -> None:
+    limit = RateLimit(2.0, 3.0)
+    assert [limit.allows("one", 10.0) for _ in range(4)] == [True, True, True, False]
+    assert limit.allows("other", 10.0)
+    assert not limit.allows("one", 5.0)
+    assert limit.allows("one", 5.5)
+    assert not limit.allows("one", 5.5)
+
+
+def test_a_bounded_number_of_sources_is_remembered() -> None:
+    limit = RateLimit(0.0, 1.0, most_buckets=8)
+    assert all(limit.allows(str(number), 0.0) for number in range(9))
+    assert limit.allows("0", 0.0)  # forgotten
+    assert not limit.allows("8", 0.0)

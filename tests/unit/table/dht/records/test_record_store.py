@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from axonp2p.table.dht.records.compact import CompactRow, open_compact, sign_compact, withdrawal_of
 from axonp2p.table.dht.records.index_keys import EVERYBODY
-from axonp2p.table.dht.records.record_store import PutResult, RecordStore, StoreOutcome
-from axonp2p.table.dht.records.store_limits import StoreLimits
+from axonp2p.table.dht.records.record_store import PutResult, RecordStore, StoreLimits, StoreOutcome
 from axonp2p.table.dht.routing.keys import index_key, page_order, row_key, shard_bits
 from tests.unit.table.dht.rows import NOW, key_number, keys_of, row_of
 
