@@ -17,6 +17,7 @@ from axonp2p import settings
 from axonp2p.errors import error_classes
 from axonp2p.table.dht.records.compact import CompactRow
 from axonp2p.training.exchange.faults import Fault
+from axonp2p.wire.codec import PROTOCOL_VERSION
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -131,3 +132,7 @@ def test_the_readme_names_only_commands_that_exist() -> None:
         for words in re.findall(rf"^ +(?:\$ )?{program}((?: [a-z]+)+)", text, re.M):
             verbs = words.split()
             assert any(f"{program} {' '.join(verbs[:n])}" in real for n in (1, 2)), f"{program}{words}"
+
+
+def test_the_protocol_page_names_the_version_that_is_spoken() -> None:
+    assert f"\n\nVersion {PROTOCOL_VERSION}. " in (ROOT / "docs" / "protocol" / "README.md").read_text()
