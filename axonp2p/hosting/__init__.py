@@ -19,7 +19,7 @@ leaves its computer.
       | AskFolder(job) -----------------------------> |
       | <-------------- FolderState + job.json        |  which files there are (`folder_files` knows all names)
       | AskPart(job, name, offset) -----------------> |
-      | <-------------- FilePart + bytes              |
+      | <-------------- HostedFilePart + bytes        |
       | TellJob(job, wish) -------------------------> |
       | <-------------- JobTold                       |
 

@@ -109,9 +109,11 @@ class Budget:
                 self._clock.monotonic(),
             )
         except TooOften as error:
-            whose = "of one household" if not strangers else "on reservations of trackers that this one does not trust"
-            fix = "hand them in later, or to the tracker that gave the reservations"
-            raise TooOften(f"too many receipts {whose}", fix=fix, wait_s=min(error.wait_s, 3600.0)) from error
+            raise TooOften(
+                "too many receipts, of which few may be on reservations of trackers that this one does not trust",
+                fix="hand them in later, or to the tracker that gave the reservations",
+                wait_s=min(error.wait_s, 3600.0),
+            ) from error
 
     def charge_conviction(self, source: str) -> None:
         """One more that this source is the first to show. Raises `TooOften`. For the thread that writes."""

@@ -17,7 +17,6 @@ from axonp2p.client.run.crew import LeasedCrew
 from axonp2p.client.run.job_end import KEEP_S, JobEnd
 from axonp2p.client.run.manning import Manning
 from axonp2p.client.run.narrator import Narrator
-from axonp2p.client.run.progress import JobPace
 from axonp2p.client.run.replacements import Replacements
 from axonp2p.client.run.sending import Sending
 from axonp2p.client.run.settlement import RoundSettlement, Tally
@@ -32,6 +31,7 @@ from axonp2p.jobs.spec import JobSpec, need_of
 from axonp2p.peers.capability import read_need
 from axonp2p.supervision import keep_up
 from axonp2p.training.coordinator.coordinator import Coordinator
+from axonp2p.training.coordinator.crew import Sight
 from axonp2p.training.rounds.machine import Rounds
 
 REFILL_S = 60.0
@@ -192,9 +192,13 @@ class JobLife:
         checked = CheckedWork(self._means, crew, self._account, convictions, tally.voided)
         crew.signed = checked.signed
         clock = self._means.clock
-        pace = JobPace(rounds=plan.rounds, first_round=plan.first_round, steps=plan.steps, now=clock.monotonic())
-        narrator = Narrator(self._account, crew, pace, clock)
-        settlement = RoundSettlement(self._books, tally, plan, clock, checked, pace, narrator.show)
+        settlement = RoundSettlement(self._books, tally, plan, clock, checked)
+        narrator = Narrator(self._account, crew, settlement.pace, clock)
+
+        def heard(sight: Sight) -> None:
+            settlement.heard(sight)
+            narrator.show(sight)
+
         rounds = Rounds(
             plan,
             crew.present,
@@ -206,7 +210,7 @@ class JobLife:
             rounds,
             crew,
             clock,
-            settlement.heard,
+            heard,
             written=self._account.disk.finished,
             shelf=self._books.checkpoints,
             start_state=self._start_state,
@@ -217,7 +221,7 @@ class JobLife:
         self._coordinator = coordinator
         if self.leaving:
             coordinator.leave()
-        end = JobEnd(self._books, coordinator, tally, office, convictions, pace)
+        end = JobEnd(self._books, coordinator, tally, office, convictions, settlement.pace)
         try:
             return await self._to_its_end(coordinator, crew, end)
         finally:

@@ -60,10 +60,14 @@ class JobPace:
         """When the first sign of training came."""
         return self._began
 
-    def heard(self, peer: str, progress: Progress, now: float) -> RoundProgress:
-        """A member's report from inside a round."""
+    def begun(self, now: float) -> None:
+        """A sign of training came."""
         if self._began is None:
             self._began = now
+
+    def heard(self, peer: str, progress: Progress, now: float) -> RoundProgress:
+        """A member's report from inside a round."""
+        self.begun(now)
         current = max((seen.round, seen.attempt) for seen, _ in [*self._latest.values(), (progress, now)])
         self._latest = {name: entry for name, entry in self._latest.items() if _attempt(entry[0]) == current}
         if _attempt(progress) == current:

@@ -1,11 +1,11 @@
 """What follows from the coordinator's words, whoever watches: rounds kept, peers paid, leases given back.
 
-What is told of it comes after, and by another (`narrator`): a job of which nothing is told ends with the same receipts.
+What is told of it is another's (`narrator`): a job of which nothing is told ends with the same receipts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 import msgspec
@@ -32,6 +32,7 @@ from axonp2p.training.round_messages import (
     MemberPaused,
     MemberReady,
     MemberResumed,
+    ProgressHeard,
     RoundAccepted,
     RoundBooked,
 )
@@ -79,10 +80,7 @@ class RoundSettlement:
         plan: TrainPlan,
         clock: Clock,
         checked: CheckedWork,
-        pace: JobPace,
-        tell: Callable[[Sight], None],
     ) -> None:
-        """`tell` hears of each word once what follows from it is done, or on its way to the disk."""
         self._books = books
         self._checked = checked
         self._account = books.account
@@ -90,8 +88,7 @@ class RoundSettlement:
         self._crew = tally.crew
         self._plan = plan
         self._clock = clock
-        self._pace = pace
-        self._tell = tell
+        self.pace = JobPace(rounds=plan.rounds, first_round=plan.first_round, steps=plan.steps, now=clock.monotonic())
         self._values = 0
 
     def heard(self, sight: Sight) -> None:
@@ -102,7 +99,9 @@ class RoundSettlement:
             case MemberReady(prepared=prepared):
                 self._values = prepared.parameters + prepared.exact
             case RoundBegun(attempt=attempt) if attempt == self._plan.first_attempt:
-                self._pace.begun_round(self._clock.monotonic())
+                self.pace.begun_round(self._clock.monotonic())
+            case ProgressHeard(progress=progress) if progress.round == self._account.round:
+                self.pace.begun(self._clock.monotonic())
             case RoundAccepted(round=number, reports=reports, state=state):
                 self._accepted(number, reports, state)
             case RoundBooked(round=number, state=kept):
@@ -122,14 +121,13 @@ class RoundSettlement:
             case MemberDropped(rank=rank, reason=reason):
                 self._crew.dismiss(rank, reason)
                 self._account.lost(rank, self._name(rank), reason, len(self._crew.present))
-        self._tell(sight)
 
     def _accepted(self, number: int, reports: Mapping[int, RoundDone], state: bytes) -> None:
         # What one member sent another received: counting both would count each byte twice.
         round_bytes = sum(report.sent_bytes for report in reports.values())
         self._tally.between_members += round_bytes
         summary = summarise({self._name(rank): report for rank, report in reports.items()})
-        seconds, eta = self._pace.finished_round(self._clock.monotonic())
+        seconds, eta = self.pace.finished_round(self._clock.monotonic())
         credits = self._tally.credits()
         event = RoundFinished(
             at=self._clock.now(),

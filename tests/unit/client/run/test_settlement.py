@@ -12,7 +12,6 @@ import pytest
 from axonp2p.client.events.events import Event, PeerLost, RoundFinished
 from axonp2p.client.ledger.receipts import ReceiptBook
 from axonp2p.client.run.narrator import Narrator
-from axonp2p.client.run.progress import JobPace
 from axonp2p.client.run.settlement import RoundSettlement, Tally
 from axonp2p.client.storage.account import JobAccount
 from axonp2p.client.storage.books import RoundCommits
@@ -83,20 +82,16 @@ class World:
         crew: Any = self.crew
         self.book = book
         plan = TrainPlan(record.id, "task.py", 2, record.rounds, 8, batch=8, seed=1, first_round=record.round)
-        pace = JobPace(rounds=plan.rounds, first_round=plan.first_round, steps=plan.steps, now=clock.monotonic())
         checked: Any = SimpleNamespace(to_be_paid=lambda reports, last: reports)
         books = RoundCommits(self.account, folder.checkpoints(2))
-        narrator = Narrator(self.account, crew, pace, clock)
-
-        def tell(sight: Sight) -> None:
-            if not mute:
-                narrator.show(sight)
-
-        self.settlement = RoundSettlement(books, Tally(record, crew, book), plan, clock, checked, pace, tell)
+        self.settlement = RoundSettlement(books, Tally(record, crew, book), plan, clock, checked)
+        self.narrator = None if mute else Narrator(self.account, crew, self.settlement.pace, clock)
 
     def hear(self, *sights: Sight) -> None:
         for sight in sights:
             self.settlement.heard(sight)
+            if self.narrator is not None:
+                self.narrator.show(sight)
 
     def train(self, number: int) -> None:
         reports = {rank: round_done(number, 0, STATE) for rank in self.crew.present}
