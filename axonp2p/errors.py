@@ -253,6 +253,12 @@ class LimitReached(JobFailed):
     code = "AX-103"
 
 
+class CopiesFailed(JobFailed):
+    """A job has all its results, and some of its copies failed."""
+
+    code = "AX-104"
+
+
 def error_classes() -> dict[str, type[AxonError]]:
     """Every class of the family by its code, for the wire (a code comes back as its class) and the docs."""
     found: dict[str, type[AxonError]] = {}

@@ -8,8 +8,10 @@ _BYTE_UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
 def plural(count: int, noun: str) -> str:
-    """(1, "peer") -> "1 peer"; (4, "peer") -> "4 peers"."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+    """(1, "peer") -> "1 peer"; (4, "peer") -> "4 peers"; (2, "copy") -> "2 copies"."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count:,} {noun[:-1]}ies" if noun.endswith("y") and noun[-2:-1] not in "aeiou" else f"{count:,} {noun}s"
 
 
 def scaled(value: float, units: Sequence[str]) -> str:

@@ -65,6 +65,8 @@ class PeerSettings(_Section, frozen=True):
     """Disk for each job in MiB: bundle, log and /tmp."""
     slots: int = 1
     """How many jobs at a time."""
+    kinds: list[str] = []
+    """Which kinds of job may run here, such as "train"; empty: all."""
     check_client_address: bool = True
     """Whether a client must call from the address in its token."""
     issue_tokens: bool = True

@@ -9,17 +9,21 @@ from pathlib import Path
 from axonp2p.errors import JobFileWrong, NotFound, SettingsError
 from axonp2p.jobs.spec import JOB_FILE, parse_spec
 
-FILES = {JOB_FILE: "what is to be done, and what it needs", "task.py": "the model, the data and the loss"}
+FILES = {
+    "train": {JOB_FILE: "what is to be done, and what it needs", "task.py": "the model, the data and the loss"},
+    "run": {JOB_FILE: "what is to be done, and what it needs", "work.py": "what each copy runs"},
+}
+"""By kind of job."""
 _NAME_IN_TEMPLATE = 'name = "my-job"'
 
 
-def write_job(folder: Path) -> dict[str, str]:
-    """Make `folder` with a job of its name; its files and what each is for.
+def write_job(folder: Path, kind: str) -> dict[str, str]:
+    """Make `folder` with a job of its name and of that kind; its files and what each is for.
 
     Raises `JobFileWrong` when the name is none for a job, `SettingsError` when the folder is in use or cannot be made.
     """
-    templates = resources.files("client_cli") / "templates"
-    texts = {name: (templates / name).read_text() for name in FILES}
+    templates = resources.files("client_cli") / "templates" / kind
+    texts = {name: (templates / name).read_text() for name in FILES[kind]}
     name = folder.absolute().name
     texts[JOB_FILE] = texts[JOB_FILE].replace(_NAME_IN_TEMPLATE, f"name = {json.dumps(name)}")
     try:
@@ -34,7 +38,7 @@ def write_job(folder: Path) -> dict[str, str]:
             (folder / file).write_text(text)
     except OSError as error:
         raise SettingsError(f"cannot write to {folder}: {error.strerror}", fix="choose another folder") from error
-    return FILES
+    return FILES[kind]
 
 
 def digits_folder() -> Path:

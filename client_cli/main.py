@@ -22,6 +22,7 @@ COMMANDS = (
     "status",
     "watch",
     "report",
+    "logs",
     "fetch",
     "peers",
     "credits",
@@ -36,10 +37,10 @@ COMMANDS = (
 @click.group(cls=LazyGroup, package="client_cli.commands", names=COMMANDS, name="axon", no_args_is_help=True)
 @click.version_option(package_name="axonp2p", prog_name="axon")
 def cli() -> None:
-    """Train PyTorch models on machines that people lend.
+    """Train PyTorch models, and run commands, on machines that people lend.
 
     Try it on this computer alone: axon demo.  Your own model: axon init my-job, then axon check my-job and
-    axon submit my-job.
+    axon submit my-job.  A command on many machines: axon init --kind run my-job.
     """
 
 

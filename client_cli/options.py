@@ -46,11 +46,20 @@ def page(command: F) -> F:
     )(command)
 
 
+def _with_its_library(_: click.Context, __: click.Parameter, folder: Path | None) -> Path | None:
+    if folder:
+        from client_cli.report.tensorboard import require_tensorboard
+
+        require_tensorboard()
+    return folder
+
+
 def tensorboard(command: F) -> F:
     """`--tensorboard DIR`."""
     return click.option(
         "--tensorboard",
         metavar="DIR",
         type=click.Path(path_type=Path, file_okay=False),
-        help="Also write event files for TensorBoard, into DIR/JOB.",
+        callback=_with_its_library,
+        help="Also write event files for TensorBoard, into DIR/JOB; needs axonp2p[tensorboard].",
     )(command)

@@ -61,7 +61,7 @@ from peer_daemon.lending.own_tokens import OwnTokens
 from peer_daemon.lending.questions import PeerQuestions
 from peer_daemon.links.in_turn import InTurn
 from peer_daemon.links.line_watch import LineWatch
-from peer_daemon.links.pace import BYTES_A_MBIT, SendPace
+from peer_daemon.links.turns import BYTES_A_MBIT, SendPace
 from peer_daemon.owner_side import Lent, OwnerSide
 from peer_daemon.reachability.dial_back import DialBackAsker, DialBackDoor
 from peer_daemon.reachability.port_mapping import port_mapping

@@ -14,7 +14,7 @@ from axonp2p.reservation.token import ReserveRequest
 from axonp2p.table.records import Row
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.wire.envelope import Signed, sign
-from axonp2p.wire.schema import WORK_SCHEMA
+from axonp2p.wire.schema import SCHEMAS
 
 NOW = 1_800_000_000.0
 HERE = DialPolicy(lambda: ["127.0.0.1"])
@@ -84,7 +84,7 @@ def make_row(key: PrivateKey, *, now: float = NOW, offer: Capability | None = No
         "addresses": ["127.0.0.1:7071"],
         "certificate": b"c" * 32,
         "expires": int(now) + 600,
-        "schema": WORK_SCHEMA,
+        "schema": SCHEMAS["train"],
         "capability": as_map(offer or make_offer()),
     }
     return Row(**(usual | changes))

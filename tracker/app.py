@@ -11,9 +11,9 @@ from pathlib import Path
 
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, Busy, SettingsError
+from axonp2p.hosting.admission import limits_of as host_limits_of
 from axonp2p.hosting.host import Host
 from axonp2p.hosting.keeper import Keeper
-from axonp2p.hosting.limits import limits_of as host_limits_of
 from axonp2p.hosting.server import HostServer
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.identity.key_file import load_or_create_key

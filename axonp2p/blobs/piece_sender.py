@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-MOST_UNDER_WAY = 32
-"""Pieces under way with one sender."""
+from axonp2p.blobs.messages import MOST_ASKED
+
+MOST_UNDER_WAY = MOST_ASKED
+"""Pieces under way with one sender: it may be asked for all of them at once."""
 FIRST_UNDER_WAY = 2
 AHEAD_S = 0.5
 """How much work a sender has before it."""

@@ -10,16 +10,18 @@ from pathlib import Path
 
 from axonp2p.blobs.manifest import Blob
 
-_FOLDER, _FILE = 0o755, 0o644
+_FOLDER, _FILE, _PROGRAM = 0o755, 0o644, 0o755
 """Whatever the umask: a worker of root's is another user. Outside, the folder above lets only its owner in."""
 
 
 class PieceStore:
     """The files of `blob` in `folder`, whose names were checked. What raises `OSError` is the disk's fault."""
 
-    def __init__(self, folder: Path, blob: Blob) -> None:
+    def __init__(self, folder: Path, blob: Blob, *, executes: bool = False) -> None:
+        """`executes`: each of the files may be a program."""
         self._folder = folder
         self._blob = blob
+        self._mode = _PROGRAM if executes else _FILE
 
     def make(self) -> None:
         """Make the files, empty; those that were kept stay as they are."""
@@ -31,7 +33,7 @@ class PieceStore:
                 folder.chmod(_FOLDER)
             descriptor = os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW)
             try:
-                os.fchmod(descriptor, _FILE)
+                os.fchmod(descriptor, self._mode)
             finally:
                 os.close(descriptor)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,10 +12,8 @@ from axonp2p.client.storage.event_feed import EventFeed
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import JobFailed, SettingsError
+from axonp2p.jobs.kinds import KINDS, load
 from axonp2p.jobs.lifecycle import JobState
-
-Weights = dict[str, Any]
-"""A state dict: names to `torch.Tensor`, which the client's own code never names."""
 
 
 class Job:
@@ -44,7 +41,7 @@ class Job:
 
     @property
     def record(self) -> JobRecord:
-        """What is written down of it: state, round, peers, loss, credits."""
+        """What is written down of it: state, peers, credits, and what its kind adds."""
         return self._folder.read()
 
     def events(self) -> Iterator[Event]:
@@ -62,12 +59,12 @@ class Job:
         return self._feed.wait(timeout)
 
     def pause(self) -> None:
-        """Stop the job after the round that runs; `Swarm.resume` goes on from there. Does not wait."""
+        """Stop the job after the round or the copies that run; `Swarm.resume` goes on from there. Does not wait."""
         if self._pause:
             self._pause()
 
     def leave(self) -> None:
-        """Stop the job soon, keeping its accepted rounds; `Swarm.resume` goes on from there. Does not wait."""
+        """Stop the job soon, keeping what is done; `Swarm.resume` goes on from there. Does not wait."""
         if self._leave:
             self._leave()
 
@@ -77,34 +74,38 @@ class Job:
             self._cancel()
 
     @overload
-    def fetch(self, out: None = None) -> Weights: ...
+    def fetch(self, out: None = None) -> Any: ...
     @overload
     def fetch(self, out: str | Path) -> Path: ...
-    def fetch(self, out: str | Path | None = None) -> Weights | Path:
-        """The trained weights as a state dict; or, into the folder `out`: model.safetensors, metrics.csv and logs.
+    def fetch(self, out: str | Path | None = None) -> Any:
+        """What the job came to; or, into the folder `out`: the files of that, its events and its logs.
 
-        Waits for a job that runs here. Raises what the job failed with, or `JobFailed` when it has no weights.
+        Of a training: the weights, a state dict of names to `torch.Tensor`. Of copies of a command: a list of
+        `kinds.run.fetched.FetchedCopy`, failed ones too. Of a kind without files: its record. Waits for a job that runs
+        here. Raises what the job failed with, or `JobFailed` when it has no result.
         """
-        last = self.wait()
-        if not isinstance(last, JobFinished) and self.record.state is not JobState.FINISHED:
-            raise JobFailed(f"{self.id} has no weights: it is {self.record.state}", fix=f"axon resume {self.id}")
+        last, record = self.wait(), self.record
+        if not isinstance(last, JobFinished) and record.state is not JobState.FINISHED:
+            raise JobFailed(f"{self.id} has no result: it is {record.state}", fix=f"axon resume {self.id}")
+        kind = KINDS[record.kind]
+        if out is None and not kind.result_files:
+            return record
         if out is None:
             # By name, at call time: the process of `axon submit` must never map libtorch, so nothing of the
             # client imports it; who asks for tensors has torch in their own process already.
-            weights = importlib.import_module("axonp2p.training.trainer.weights")
-            loaded: Weights = weights.load(self._folder.model)
-            return loaded
-        return self._copy(Path(out))
+            return load(kind.result)(self.folder / kind.result_files[0])
+        return self._copy(Path(out), kind.result_files)
 
-    def _copy(self, out: Path) -> Path:
+    def _copy(self, out: Path, names: tuple[str, ...]) -> Path:
+        others = [file.name for file in (self._folder.events, self._folder.report, self._folder.logs)]
         try:
             out.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(self._folder.model, out / self._folder.model.name)
-            for file in (self._folder.metrics, self._folder.events, self._folder.report):
-                if file.exists():
-                    shutil.copyfile(file, out / file.name)
-            if self._folder.logs.exists():
-                shutil.copytree(self._folder.logs, out / "logs", dirs_exist_ok=True)
+            for name in (*names, *others):
+                source = self.folder / name
+                if source.is_dir():
+                    shutil.copytree(source, out / name, dirs_exist_ok=True)
+                elif source.exists() or name in names[:1]:
+                    shutil.copyfile(source, out / name)
         except OSError as error:
             raise SettingsError(
                 f"cannot write to {out}: {error.strerror or error}", fix="choose another folder with -o OUT"

@@ -324,9 +324,9 @@ class Swarm:
                 job=record.id,
                 folder=str(folder.path),
                 peers=spec.need.peers,
-                rounds=spec.train.rounds,
+                rounds=record.units,
                 bundle_bytes=bundle.size,
-                resumed_from_round=record.kept_round,
+                resumed_from_round=record.kept,
             )
         )
         self._running[record.id] = (run, feed)

@@ -1,4 +1,4 @@
-"""Which jobs a host takes, which of them give way to others, and when each is forgotten (pure).
+"""How much a host takes on, which jobs it takes, which of them give way to others, and when each is forgotten (pure).
 
 Times are Unix seconds.
 """
@@ -8,11 +8,38 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from axonp2p.errors import Busy, LimitReached, Refused, TooOften
-from axonp2p.hosting.limits import HostLimits
+from axonp2p.errors import Busy, LimitReached, Refused, SettingsError, TooOften
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.plain_text import bytes_text
+
+DAY_S = 24 * 3600.0
+_MIB = 2**20
+
+
+@dataclass(frozen=True)
+class HostLimits:
+    """One host's."""
+
+    jobs: int = 4
+    """Held at once, whether they run or are over; 0: none."""
+    jobs_of_one: int = 2
+    """The same of one client, and of all clients at one IP address (or IPv6 household)."""
+    disk_bytes: int = 4096 * _MIB
+    """Of each job: bundle, states, weights, logs."""
+    keep_s: float = 14 * DAY_S
+    """For how long a job may run, and again for how long it is kept when it is over."""
+
+
+def limits_of(jobs: int, jobs_of_one: int, disk_mb: int, days: float) -> HostLimits:
+    """As an operator sets them. Raises `SettingsError` for numbers that cannot be meant."""
+    if min(jobs, jobs_of_one) < 0 or disk_mb < 1 or days <= 0:
+        told = f"hosted-jobs {jobs}, hosted-jobs-of-one {jobs_of_one}, hosted-disk-mb {disk_mb}, hosted-days {days:g}"
+        raise SettingsError(
+            f"these limits of hosting cannot be meant: {told}", fix="hosted-jobs = 0 to host no job; else more than 0"
+        )
+    return HostLimits(jobs, jobs_of_one, disk_mb * _MIB, days * DAY_S)
+
 
 ARRIVAL_IDLE_S = 60.0
 """A bundle of which nothing came for so long gives way to another ..."""
@@ -22,10 +49,10 @@ ARRIVAL_BEGINS_S = 300.0
 LEAST_BYTES_S = 32 * 1024
 """How fast a bundle comes at least, once it has had so long to begin."""
 FAILED_S = 3600.0
-"""For so long a job that failed after some rounds keeps its place, when others want it."""
+"""For so long a job that failed after some rounds or results keeps its place, when others want it."""
 UNBEGUN_S = 3600.0
 ROUNDLESS_S = 6 * 3600.0
-"""For so long a job may run without a first round, or without another, and keep its place when others want it."""
+"""For so long a job may run without a first (or another) round or result, and keep its place when others want it."""
 TRY_AGAIN_S = 600.0
 
 
@@ -46,10 +73,11 @@ class HeldJob:
     came_bytes: int = 0
     """Of its bundle, while that is not whole."""
     stirred: float = 0.0
-    """When a piece of its bundle or a new round came last."""
+    """When a piece of its bundle, or a new round or result, came last."""
     state: JobState | None = None
     """As its process wrote it down; None before that."""
-    rounds: int = 0
+    done: int = 0
+    """Rounds that are accepted, results that are kept."""
     fetched: bool = False
     """Its owner has what came of it."""
     is_copy: bool = False
@@ -75,15 +103,15 @@ def may_go(held: HeldJob, now: float) -> bool:
         return now - held.stirred >= ARRIVAL_IDLE_S or now - held.began >= arrives_within(held.came_bytes)
     if held.is_copy:
         gone = held.fetched or held.state is JobState.CANCELLED
-        return gone or (not held.rounds and now - held.began >= UNBEGUN_S)
+        return gone or (not held.done and now - held.began >= UNBEGUN_S)
     if not held.over_since:
-        return now - held.stirred >= (ROUNDLESS_S if held.rounds else UNBEGUN_S)
+        return now - held.stirred >= (ROUNDLESS_S if held.done else UNBEGUN_S)
     if held.fetched or held.state is JobState.CANCELLED:
         return True
     if held.state is JobState.FINISHED:
         return False
     failed = held.state is not JobState.LEFT
-    return not held.rounds or (failed and now - held.over_since >= FAILED_S)
+    return not held.done or (failed and now - held.over_since >= FAILED_S)
 
 
 def give_way(held: Iterable[HeldJob], now: float) -> list[HeldJob]:

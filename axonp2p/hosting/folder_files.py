@@ -15,9 +15,11 @@ from axonp2p.hosting.messages import FolderFile
 RECORD = "job.json"
 EVENTS = "events.jsonl"
 METRICS = "metrics.csv"
+RESULTS = "results.csv"
 MODEL = "model.safetensors"
 LOGS = "logs"
 STATES = "states"
+OUTPUTS = "out"
 
 RECORD_LIMIT = 2**20
 """Bytes of job.json: it travels in one frame."""
@@ -29,6 +31,7 @@ SMALL_STATE = 64 * 2**20
 
 _LOG = re.compile(rf"{LOGS}/[A-Za-z0-9_-][A-Za-z0-9._-]{{0,63}}\.log", re.ASCII)
 _STATE = re.compile(rf"{STATES}/[0-9]{{6,9}}-[0-9a-f]{{64}}\.safetensors", re.ASCII)
+_FOLDER = re.compile(rf"{OUTPUTS}/(0|[1-9][0-9]{{0,8}})", re.ASCII)
 
 
 class Kind(StrEnum):
@@ -38,15 +41,18 @@ class Kind(StrEnum):
     """Lines are added at its end; seldom it is written anew."""
     FIXED = "fixed"
     """It is there when it is whole, and does not change."""
+    FOLDER = "folder"
+    """So is this one: the files of one result, which travel as one (`packed_folder`). No listing has it: there may be
+    thousands, and who asks knows from the results which there are."""
 
 
 def kind_of(name: str) -> Kind | None:
     """How the file of that name changes; None when no such file travels."""
-    if name in (EVENTS, METRICS) or _LOG.fullmatch(name):
+    if name in (EVENTS, METRICS, RESULTS) or _LOG.fullmatch(name):
         return Kind.GROWING
     if name == MODEL or _STATE.fullmatch(name):
         return Kind.FIXED
-    return None
+    return Kind.FOLDER if _FOLDER.fullmatch(name) else None
 
 
 def is_state(name: str) -> bool:
@@ -69,7 +75,7 @@ def check_listing(files: Iterable[FolderFile]) -> None:
     seen: set[str] = set()
     for file in files:
         kind = kind_of(file.name)
-        if kind is None:
+        if kind is None or kind is Kind.FOLDER:
             raise MalformedMessage(f"a job's folder has no file {file.name!r}")
         if file.name in seen:
             raise MalformedMessage(f"a job's folder has {file.name!r} twice")

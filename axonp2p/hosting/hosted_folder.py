@@ -20,6 +20,7 @@ import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -34,12 +35,15 @@ from axonp2p.hosting.folder_files import (
     MODEL,
     RECORD,
     RECORD_LIMIT,
+    RESULTS,
     STATES,
     Kind,
     kind_of,
 )
 from axonp2p.hosting.messages import LAST_BYTES, MOST_FOLDER_FILES, FolderFile, HostRole
+from axonp2p.hosting.packed_folder import read_packed
 from axonp2p.identity.peer_id import PeerId, PeerIdOrNone
+from axonp2p.jobs.kinds import KINDS, UNLESS_SAID
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.plain_text import bytes_text
 from axonp2p.wire.frame import PAYLOAD_LIMIT
@@ -90,7 +94,8 @@ class HostedProgress:
     """What the host reads of a job.json: where the job is, and no more."""
 
     state: JobState
-    round: int
+    done: int
+    """Units of its work."""
 
     @property
     def over(self) -> bool:
@@ -155,8 +160,10 @@ class HostedFolder:
     def progress(self) -> HostedProgress | None:
         """How far the job is; None before its process has written anything."""
         try:
-            return decode_json((self.job / RECORD).read_bytes(), HostedProgress)
-        except (OSError, msgspec.DecodeError):
+            record = decode_json((self.job / RECORD).read_bytes(), dict[str, Any])
+            counter = KINDS[({"kind": UNLESS_SAID} | record["spec"])["kind"]].counter
+            return HostedProgress(JobState(record["state"]), int(record.get(counter) or 0))
+        except (OSError, msgspec.DecodeError, LookupError, TypeError, ValueError):
             return None
 
     def bytes_used(self) -> int:
@@ -182,7 +189,7 @@ class HostedFolder:
 
     def listing(self) -> list[FolderFile]:
         """All files that travel, but job.json."""
-        names = [EVENTS, METRICS, MODEL]
+        names = [EVENTS, METRICS, RESULTS, MODEL]
         names += sorted(f"{LOGS}/{path.name}" for path in self.job.glob(f"{LOGS}/*.log"))
         names += sorted(f"{STATES}/{path.name}" for path in self.job.glob(f"{STATES}/*.safetensors"))
         found = []
@@ -192,7 +199,7 @@ class HostedFolder:
         return found[:MOST_FOLDER_FILES]
 
     def part(self, name: str, offset: int, before: bytes) -> tuple[int, bytes]:
-        """Bytes of that file from `offset` on; from 0 on when those before it do not hash to `before`.
+        """Bytes of that file or folder from `offset` on; from 0 on when those before it do not hash to `before`.
 
         Raises `Refused` when there is no such file.
         """
@@ -201,6 +208,8 @@ class HostedFolder:
             raise Refused("no such file travels")
         most = GROWING_LIMIT if kind is Kind.GROWING else 2**62
         try:
+            if kind is Kind.FOLDER:
+                return offset, read_packed(self.job / name, offset, PAYLOAD_LIMIT)
             with os.fdopen(os.open(self.job / name, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
                 if before and kind is Kind.GROWING and not _begins_with(file.read(min(offset, most)), offset, before):
                     offset = 0

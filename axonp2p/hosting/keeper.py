@@ -10,10 +10,9 @@ from pathlib import Path
 from axonp2p.blobs.manifest import Blob
 from axonp2p.clock import Clock
 from axonp2p.errors import Busy, Refused
-from axonp2p.hosting.admission import Applicant, HeldJob, admit, give_way, settle, why_forgotten
+from axonp2p.hosting.admission import Applicant, HeldJob, HostLimits, admit, give_way, settle, why_forgotten
 from axonp2p.hosting.copying import Copies
 from axonp2p.hosting.hosted_folder import HostedFolder, HostedRecord, all_folders
-from axonp2p.hosting.limits import HostLimits
 from axonp2p.hosting.messages import HostJob
 from axonp2p.hosting.process import Program, RunOrders
 from axonp2p.hosting.tending import Tending

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MOST_DEATHS = 5
-"""In a row, without a new round in between."""
+"""In a row, without a new round or result in between."""
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 60.0
 
@@ -29,13 +29,13 @@ class Lives:
 
     def __init__(self) -> None:
         self._deaths = 0
-        self._round = -1
+        self._done = -1
 
-    def died(self, round_number: int) -> Again | StopTrying:
-        """Its process ended though the job is not over; so many rounds are accepted by then."""
-        if round_number > self._round >= 0:
+    def died(self, done: int) -> Again | StopTrying:
+        """Its process ended though the job is not over; so many rounds or results are there by then."""
+        if done > self._done >= 0:
             self._deaths = 0
-        self._round = round_number
+        self._done = done
         self._deaths += 1
         if self._deaths >= MOST_DEATHS:
             return StopTrying(self._deaths)

@@ -120,7 +120,7 @@ class AskPart(Message, tag=True, frozen=True):
 
     job: JobId
     name: FileName
-    """As `FolderState` has it."""
+    """As `FolderState` has it; or `out/3`, the files of one result as `hosting/packed_folder.py` packs them."""
     offset: Size
     before: Digest = b""
     """SHA-256 of the bytes before `offset` as the asker has them; empty: nobody need compare."""

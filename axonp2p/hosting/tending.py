@@ -50,10 +50,10 @@ class Tending:
         self.forgotten = ""
         """Why the host holds it no more."""
         self.stirred = max(record.began, record.copied) if record.copies and record.arrived else clock.now()
-        """When a piece of its bundle, a new round or a copy came last, Unix seconds."""
+        """When a piece of its bundle, a new round or result, or a copy came last, Unix seconds."""
         self.came_bytes = 0
         """Of its bundle, while that is not whole."""
-        self._rounds = -1
+        self._done = -1
         self._clock = clock
         self._orders = orders
         self._program = program
@@ -78,11 +78,11 @@ class Tending:
     def held(self) -> HeldJob:
         """What `admission` knows of it. Reads the disk."""
         record, progress = self.record, self.folder.progress()
-        rounds = progress.round if progress else 0
-        if rounds > self._rounds:
-            if self._rounds >= 0:
+        done = progress.done if progress else 0
+        if done > self._done:
+            if self._done >= 0:
                 self.stirred = self._clock.now()
-            self._rounds = rounds
+            self._done = done
         return HeldJob(
             owner=record.owner,
             job=record.job,
@@ -93,7 +93,7 @@ class Tending:
             came_bytes=self.came_bytes,
             stirred=self.stirred,
             state=progress.state if progress else None,
-            rounds=rounds,
+            done=done,
             fetched=record.fetched,
             is_copy=bool(record.copies),
         )
@@ -131,7 +131,7 @@ class Tending:
         elif wish == "resume":
             if not self.at_work and not await self._is_over_for_good():
                 self._starts.charge("", self._clock.monotonic())
-                if self._rounds > 0:  # it has its time to find peers again
+                if self._done > 0:  # it has its time to find peers again
                     self.stirred = self._clock.now()
                 self.begin()
         elif self._process:
@@ -194,10 +194,10 @@ class Tending:
         while True:
             progress = await self._live()
             if progress is not None and progress.over:
-                log.info("hosted job over", job=self.record.job, state=progress.state, rounds=progress.round)
+                log.info("hosted job over", job=self.record.job, state=progress.state, done=progress.done)
                 await self._change(over_since=self._clock.now())
                 return
-            next_step = lives.died(progress.round if progress else 0)
+            next_step = lives.died(progress.done if progress else 0)
             said = await asyncio.to_thread(self._last_words)
             log.warning("hosted job's process died", job=self.record.job, said=said)
             if isinstance(next_step, StopTrying):

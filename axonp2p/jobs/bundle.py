@@ -10,7 +10,7 @@ from axonp2p.blobs.manifest import MOST_FILES, Blob, BlobFile, Manifest
 from axonp2p.blobs.pieces import PieceHasher
 from axonp2p.errors import JobFileWrong, MalformedMessage, MessageTooLarge
 from axonp2p.jobs.file_names import why_bad_together
-from axonp2p.jobs.spec import JOB_FILE, JobSpec
+from axonp2p.jobs.spec import JOB_FILE, JobSpec, section_of
 from axonp2p.plain_text import bytes_text
 
 BUNDLE_LIMIT = 2**30
@@ -66,7 +66,11 @@ def collect(folder: Path, spec: JobSpec, *, limit: int = BUNDLE_LIMIT) -> Bundle
 
     Raises `JobFileWrong` when one is missing, unreadable, outside the folder, or all are above `limit` bytes.
     """
-    named = [JOB_FILE, spec.task, *(path for entry in spec.data for path in _matches(folder, entry))]
+    named = [
+        JOB_FILE,
+        *section_of(spec.kind).files(spec),
+        *(path for entry in spec.data for path in _matches(folder, entry)),
+    ]
     paths = list(dict.fromkeys(named))
     job_file = folder / JOB_FILE
     if reason := why_bad_together(paths):

@@ -19,7 +19,8 @@ class JobState(StrEnum):
     """A tracker is asked for a token, and peers for leases."""
     SENDING = "sending"
     """The bundle is on its way."""
-    TRAINING = "training"
+    RUNNING = "running"
+    """Its driver works."""
     FINISHED = "finished"
     """The weights are here."""
     FAILED = "failed"
@@ -36,9 +37,9 @@ LEGAL: Mapping[JobState, frozenset[JobState]] = {
     JobState.FINDING: _OVER_ANY_TIME | {JobState.RESERVING, JobState.SENDING},
     # Back to finding: chosen peers were busy, and others are looked for.
     JobState.RESERVING: _OVER_ANY_TIME | {JobState.FINDING, JobState.SENDING},
-    JobState.SENDING: _OVER_ANY_TIME | {JobState.FINDING, JobState.TRAINING},
+    JobState.SENDING: _OVER_ANY_TIME | {JobState.FINDING, JobState.RUNNING},
     # Back to finding: too few peers were left.
-    JobState.TRAINING: _OVER_ANY_TIME | {JobState.FINISHED, JobState.FINDING},
+    JobState.RUNNING: _OVER_ANY_TIME | {JobState.FINISHED, JobState.FINDING},
     # Resumed: it finds its peers anew.
     JobState.LEFT: frozenset({JobState.FINDING, JobState.CANCELLED}),
     JobState.FAILED: frozenset({JobState.FINDING, JobState.CANCELLED}),

@@ -16,6 +16,8 @@ session is lost after the bundle has come, the worker waits for a while, and the
       | SignReceipt ------------------------> |  after each accepted round
       | <------ ReceiptSigned, ReceiptRefused |
       | FetchLog / LogPart <----------------> |
+      | FollowLog(start) -------------------> |
+      | <---------------- LogNews ...         |  what the job writes, as it comes
       | <---- WorkerPaused, WorkerResumed       |  the owner is back: the worker stands still, then goes on
       | <---------------- HandBack(seconds)     |  the owner wants the machine: the lease ends soon
       | EndLease ---------------------------> |  the worker and its files are removed
@@ -54,13 +56,14 @@ SignedRow = Annotated[bytes, msgspec.Meta(min_length=1, max_length=2048)]
 """An encoded `Signed[Row]`."""
 
 
-class TakeLease(Message, tag=True, frozen=True):
+class TakeLease(Message, tag=True, frozen=True, omit_defaults=True):
     """Give me the slot that this token promises, for this job."""
 
     token: EncodedEnvelope
     """An encoded `Signed[Token]`."""
     job: JobId
     kind: Annotated[str, msgspec.Meta(max_length=32)]
+    """Of `jobs.kinds`: the peer's own registry says which program the worker is."""
     cores: Cores
     memory_mb: Size
     """What the job asks for; the peer's own limits hold whatever stands here."""
@@ -209,12 +212,31 @@ class ReceiptRefused(Message, tag=True, frozen=True):
 class FetchLog(Message, tag=True, frozen=True):
     """Send what the job wrote to its standard output and error."""
 
+    start: Size = 0
+    """How many bytes of what the job wrote are known already."""
+
 
 class LogPart(Message, tag=True, frozen=True):
     """The next bytes of the log, as payload."""
 
     offset: Size
     total: Size
+
+
+class FollowLog(Message, tag=True, frozen=True):
+    """Send what the job writes as it comes, for as long as this session lasts. Said again, it begins anew."""
+
+    start: Size
+    """How many bytes of what the job wrote are known already."""
+
+
+class LogNews(Message, tag=True, frozen=True):
+    """The next bytes of a log that is followed, as payload: cleaned as in `LogPart`, so of another length perhaps."""
+
+    start: Size
+    """Where they begin in what the job wrote. What lies before it, and was not sent, is no longer kept."""
+    end: Size
+    """Where they end there."""
 
 
 class EndLease(Message, tag=True, frozen=True):
@@ -232,7 +254,7 @@ class LeaseEnded(Message, tag=True, frozen=True):
 
 
 FirstMessage = TakeLease | JoinMesh | RegisterAtRelay
-ClientMessage = BlobManifest | BlobPiece | SetRoster | ToWorker | SignReceipt | FetchLog | EndLease
+ClientMessage = BlobManifest | BlobPiece | SetRoster | ToWorker | SignReceipt | FetchLog | FollowLog | EndLease
 PeerMessage = (
     LeaseTaken
     | BlobHave
@@ -251,6 +273,7 @@ PeerMessage = (
     | ReceiptSigned
     | ReceiptRefused
     | LogPart
+    | LogNews
     | LeaseEnded
     | Refusal
 )
@@ -258,5 +281,9 @@ PeerMessage = (
 OwnersMessage = WorkerPaused | WorkerResumed | HandBack
 """What a peer says for its owner."""
 
+LOG_BYTES_A_SECOND = 64 * 1024
+"""How fast a log is followed: as much of its cleaned text is sent."""
+MOST_LOG_NEWS = 64 * 1024
+"""Bytes of payload of one `LogNews`."""
 PART_BYTES = PAYLOAD_LIMIT // 4
 """How large the parts of files are that we send: small enough that control messages slip between them."""

@@ -12,10 +12,11 @@ import msgspec
 
 from axonp2p.blobs.manifest import MOST_FILES
 from axonp2p.errors import JobFileWrong
-from axonp2p.jobs.aggregation import Aggregation, Rule
-from axonp2p.jobs.job_file_keys import LONGEST_RESERVATION_S, SECTIONS, Wrong, nearest, nearest_section
+from axonp2p.jobs.job_file_keys import COMMON, LONGEST_RESERVATION_S, Sections, Wrong, nearest, nearest_section
 from axonp2p.jobs.job_file_lines import line_of
-from axonp2p.wire.quantities import Count
+from axonp2p.jobs.kinds import KINDS, UNLESS_SAID, load
+from axonp2p.jobs.section import Section
+from axonp2p.wire.quantities import Count, Quantity
 
 JOB_FILE = "job.toml"
 JOB_FILE_LIMIT = 64 * 1024
@@ -26,7 +27,6 @@ _MOST_DOTS = 1000
 """In one line: reading a key takes time by the square of its parts."""
 
 # What holds also where a spec comes back from a job.json; `job_file_keys` is stricter, key by key.
-Amount = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Word = Annotated[str, msgspec.Meta(max_length=256)]
 
 
@@ -47,7 +47,7 @@ class NeedSpec(msgspec.Struct, frozen=True, kw_only=True):
     """MiB; 0 means that no GPU is needed."""
     disk: Count = 0
     """MiB."""
-    gflops: Amount = 0.0
+    gflops: Quantity = 0.0
     """Float32 matrix speed of the cores, as the peer measured it."""
     packages: Annotated[list[Word], msgspec.Meta(max_length=16)] = []
     """Requirements as pip writes them."""
@@ -63,61 +63,14 @@ class NeedSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Milliseconds."""
 
 
-class TrainSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """`[train]`: how much is trained."""
-
-    rounds: Count = 20
-    steps: Count = 10
-    """Local steps of each peer in a round."""
-    batch: Count = 32
-    """Samples a step."""
-    seed: Count = 0
-    compression: Word = "auto"
-    """How values travel between peers: one of `COMPRESSIONS`."""
-    density: Amount = 1.0
-    """About which share of the values goes out in an exchange; the rest is kept for the next one."""
-    exchange_every: Count | None = None
-    """Local steps between two exchanges; None: chosen by links and steps."""
-    seconds: Amount = 0.0
-    """How long the local steps of a round may take; 0: as long as they do."""
-    overlap: bool = True
-    """Whether peers may go on with local steps while an exchange is under way."""
-    outer_learning_rate: Amount | None = None
-    """Of the step that all take together after an exchange; None: by the steps between two exchanges."""
-    outer_momentum: Amount | None = None
-    """Nesterov, of the same; None: by the steps between two exchanges."""
-    error_feedback: Amount = 1.0
-    """How much of what was held back is kept."""
-    momentum_correction: Amount = 0.0
-    """Momentum that each peer adds before anything is held back."""
-    step_scaling: bool = True
-    """Whether steps of Adam and its kin are lengthened where a peer's own noise made them short."""
-    clip: Amount = 0.0
-    """The largest norm of what peers send, taken together; 0: none."""
-    aggregation: Aggregation = "mean"
-    """By which rule one value is made of the peers'."""
-    hostile: Count | None = None
-    """How many peers may lie without harm; None: a quarter of those that there are."""
-    warm_up_rounds: Count = 0
-    """In these first rounds the density goes down to the wished one."""
-    checks: Amount = 0.05
-    """About which share of the peers' work is done again by others; 0: none."""
-    checkpoint: Count = 1
-    """After every so many rounds the client keeps what they led to."""
-    keep_states: Count = 2
-    """How many of these states are kept at a time."""
-
-
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole of job.toml."""
+    """What job.toml says of a job of any kind. Each kind's own adds its section, under the kind's name."""
 
     name: Word
-    kind: Word = "train"
-    task: Word = "task.py"
+    kind: Word = UNLESS_SAID
     data: Annotated[list[Word], msgspec.Meta(max_length=MOST_FILES)] = []
     """Names of files in the job's folder, or patterns that they fit."""
     need: NeedSpec = NeedSpec()
-    train: TrainSpec = TrainSpec()
 
 
 def read_spec(folder: Path) -> JobSpec:
@@ -151,29 +104,43 @@ def parse_spec(text: str, path: Path | str) -> JobSpec:
         where = int(line[1]) if line else len(text.splitlines()) or 1
         reason = re.sub(r" \(at .*\)", "", str(error))
         raise JobFileWrong(f"{path}, line {where}: not TOML: {reason}", fix="docs/jobs.md shows a job.toml") from error
-    found: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     try:
-        for key, value in plain.items():
-            if key and key in SECTIONS:
-                if not isinstance(value, dict):
-                    _check_plain("", key, value)
-                    raise Wrong("", key, f"expected a section, got {value!r}", f"[{key}]")
-                found[key] = _checked(key, value)
-            else:
-                found[""] |= _checked("", {key: value})
-        if "name" not in found[""]:
-            raise Wrong("", "name", "a job needs a name", 'name = "my-job"')
-        spec = JobSpec(
-            **found[""],
-            need=NeedSpec(**found["need"]),
-            train=TrainSpec(**found["train"]),
-        )
-        _check_together(spec)
+        spec = _read(plain)
     except Wrong as wrong:
         line_number = line_of(text, wrong.section, wrong.key)
         where_text = f", line {line_number}" if line_number else ""
         raise JobFileWrong(f"{path}{where_text}: {wrong.key}: {wrong.problem}", fix=wrong.fix) from None
     return spec
+
+
+def _read(plain: dict[str, Any]) -> JobSpec:
+    """Raises `Wrong`."""
+    own = section_of(_checked(COMMON, "", {"kind": plain.get("kind", UNLESS_SAID)})["kind"])
+    sections = {**COMMON, "": {**COMMON[""], **own.above}, own.name: own.rules}
+    found: dict[str, dict[str, Any]] = {section: {} for section in sections}
+    for key, value in plain.items():
+        if key and key in sections:
+            if not isinstance(value, dict):
+                _check_plain("", key, value)
+                raise Wrong("", key, f"expected a section, got {value!r}", f"[{key}]")
+            found[key] = _checked(sections, key, value)
+        else:
+            found[""] |= _checked(sections, "", {key: value})
+    if "name" not in found[""]:
+        raise Wrong("", "name", "a job needs a name", 'name = "my-job"')
+    read: JobSpec = own.spec(**found[""], need=NeedSpec(**found["need"]), **{own.name: own.struct(**found[own.name])})
+    need = read.need
+    if need.min_peers > need.peers:
+        problem = f"{need.min_peers} is more than peers, which is {need.peers}"
+        raise Wrong("need", "min-peers", problem, f"min-peers = {need.peers}")
+    own.check_together(read)
+    return read
+
+
+def section_of(kind: str) -> Section:
+    """What a kind of job says of job.toml."""
+    section: Section = load(KINDS[kind].section)
+    return section
 
 
 def _check_plain(section: str, key: str, value: Any) -> None:
@@ -192,40 +159,10 @@ def _check_plain(section: str, key: str, value: Any) -> None:
         raise Wrong(section, key, f"expected at most {_DEEPEST} levels within each other", f"{key} = []")
 
 
-def _check_together(spec: JobSpec) -> None:
-    """What is right by itself may be wrong beside another key."""
-    need, train = spec.need, spec.train
-    if need.min_peers > need.peers:
-        problem = f"{need.min_peers} is more than peers, which is {need.peers}"
-        raise Wrong("need", "min-peers", problem, f"min-peers = {need.peers}")
-    if train.density < 1 and not train.compression.endswith("-bit"):
-        problem = f"it needs a number of bits, and compression is {train.compression}"
-        raise Wrong("train", "density", problem, 'compression = "2-bit"')
-    if train.warm_up_rounds and train.density == 1:
-        raise Wrong("train", "warm-up-rounds", "there is no density below 1 to come to", "density = 0.02")
-    if train.exchange_every and train.exchange_every > train.steps:
-        problem = f"{train.exchange_every} is more than steps, which is {train.steps}"
-        raise Wrong("train", "exchange-every", problem, f"exchange-every = {train.steps}")
-    _check_rule(need, train)
-
-
-def _check_rule(need: NeedSpec, train: TrainSpec) -> None:
-    """With fewer peers than its rule needs a job could only go on at the liars' mercy."""
-    rule = Rule(train.aggregation, train.hostile or 0)
-    if rule.hostile and not rule.robust:
-        raise Wrong("train", "hostile", "the mean bears nobody who lies", 'aggregation = "centred-clipping"')
-    if rule.least_members > need.min_peers:
-        problem = f"{rule.name} needs {rule.least_members} peers, and min-peers is {need.min_peers}"
-        raise Wrong("train", "hostile", problem, f"min-peers = {rule.least_members}")
-    if rule.value_by_value and train.density < 1:
-        problem = f"{rule.name} judges each value by itself, and would take one that is not sent for 0"
-        raise Wrong("train", "density", problem, 'aggregation = "centred-clipping"')
-
-
 def with_peers(spec: JobSpec, peers: int) -> JobSpec:
     """`spec` for another number of peers, as a person chose it on the command line. Raises `JobFileWrong`."""
     try:
-        checked = _checked("need", {"peers": peers})["peers"]
+        checked = _checked(COMMON, "need", {"peers": peers})["peers"]
     except Wrong as wrong:
         raise JobFileWrong(f"peers: {wrong.problem}", fix="--peers N") from None
     if checked < spec.need.min_peers:
@@ -241,7 +178,7 @@ def need_of(spec: JobSpec) -> dict[str, Any]:
     return _as_query(spec.kind, spec.need)
 
 
-def need_in_words(words: Iterable[str], kind: str = "train") -> dict[str, Any]:
+def need_in_words(words: Iterable[str], kind: str = UNLESS_SAID) -> dict[str, Any]:
     """The same map from words as a person types them: `cores=4`, `memory=8 GB`, `packages=numpy,torch>=2`.
 
     What is not named is not asked for. Raises `JobFileWrong` naming the word.
@@ -260,7 +197,7 @@ def need_in_words(words: Iterable[str], kind: str = "train") -> dict[str, Any]:
             raise JobFileWrong(f"{word!r} says nothing of a need", fix="write KEY=VALUE, such as cores=4")
         plain[key] = value
     try:
-        checked = _checked("need", plain)
+        checked = _checked(COMMON, "need", plain)
     except Wrong as wrong:
         raise JobFileWrong(f"{wrong.key}: {wrong.problem}", fix=wrong.fix.replace(" = ", "=")) from None
     return _as_query(kind, NeedSpec(**({"memory": 0} | checked)))
@@ -286,14 +223,18 @@ def _as_query(kind: str, need: NeedSpec) -> dict[str, Any]:
     }
 
 
-def _checked(section: str, plain: dict[str, Any]) -> dict[str, Any]:
+def _checked(sections: Sections, section: str, plain: dict[str, Any]) -> dict[str, Any]:
     """The section's values by their field names, each read by its key's own rule."""
     values = {}
     for key, value in plain.items():
         _check_plain(section, key, value)
-        rule = SECTIONS[section].get(key)
+        rule = sections[section].get(key)
         if rule is None:
-            meant = nearest_section(key) if not section and isinstance(value, dict) else nearest(section, key)
+            meant = (
+                nearest_section(sections, key)
+                if not section and isinstance(value, dict)
+                else nearest(sections, section, key)
+            )
             question = f" Did you mean {meant}?" if meant else ""
             fix = f"write {meant}" if meant else "remove it; docs/jobs.md lists every key"
             raise Wrong(section, key, f"unknown key.{question}", fix)

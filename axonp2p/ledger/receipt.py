@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, ClassVar
 
@@ -18,7 +19,19 @@ from axonp2p.wire.quantities import Count, UnixTime
 
 ACCEPT_PURPOSE = "axon/receipt-accepted/1"
 
-Amount = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+MOST_AMOUNT = 2**63 - 1
+Amount = Annotated[int, msgspec.Meta(ge=0, le=MOST_AMOUNT)]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a receipt is given for: one accepted unit of a job's work, by one peer."""
+
+    unit: int
+    """Its number, from 0: a round of training, a copy of a command."""
+    flops: int
+    samples: int
+    milliseconds: int
 
 
 class Receipt(Signable, frozen=True):

@@ -47,7 +47,7 @@ class Capability(Message, frozen=True):
     packages: Annotated[dict[Label, Label], msgspec.Meta(max_length=32)]
     """Version by name, lower case with dashes."""
     kinds: Annotated[list[Label], msgspec.Meta(max_length=8)]
-    """Which kinds of job it takes: `train`."""
+    """Which kinds of job it takes, such as `train`."""
     gpus: Annotated[list[Gpu], msgspec.Meta(max_length=16)] = []
     """Processors that jobs may use."""
     datasets: Annotated[list[Label], msgspec.Meta(max_length=16)] = []
@@ -60,7 +60,7 @@ class Capability(Message, frozen=True):
     """Why the peer takes no work at present; empty when it does."""
 
 
-class Need(Message, frozen=True):
+class Need(Message, frozen=True, omit_defaults=True):
     """What each peer of a job must offer."""
 
     kind: Label = "train"

@@ -138,7 +138,7 @@ def _fix(reasons: Counter[str], seen: int) -> str:
     if not seen:
         return "`axon peers` shows who is there; axon-peer run --tracker URL lends another machine"
     common = reasons.most_common(1)[0][0] if reasons else ""
-    if common == OTHER_VERSION:
+    if common.startswith(OTHER_VERSION):
         return "install the version of Axon that the peers run (AX-405); `axon version` shows yours"
     if common.startswith("too far"):
         return "raise max-rtt under [need] in job.toml"

@@ -122,9 +122,13 @@ class SandboxedWorker:
         self.channel.close()
         return end
 
-    def log(self) -> bytes:
-        """What it printed, UTF-8: head and tail within the limit, control characters replaced."""
-        return self._log.text().encode()
+    def log(self, start: int = 0) -> bytes:
+        """What it printed from byte `start` on, UTF-8: head and tail within the limit, control characters replaced."""
+        return self._log.text(start).encode()
+
+    def log_since(self, start: int, most: int) -> tuple[int, bytes]:
+        """At most `most` of the bytes that it printed from `start` on, as it printed them, and where they begin."""
+        return self._log.since(start, most)
 
     async def _until_the_end(self) -> WorkerEnd:
         reading = asyncio.create_task(self._read_log())
@@ -239,11 +243,11 @@ async def start_worker(
     job_folder: Path,
     limits: Limits,
     *,
-    module: str = "axonp2p.training.worker.worker_main",
+    program: str,
     python_path: tuple[str, ...] = (),
     data: Mapping[str, Path] | None = None,
 ) -> SandboxedWorker:
-    """Start `python -m MODULE FD` in a sandbox that sees `job_folder`, read-only, as /job.
+    """Start `python -m PROGRAM FD` in a sandbox that sees `job_folder`, read-only, as /job.
 
     Each folder of `data` is shown, read-only, as /data/NAME.
     `python_path` are folders inside, such as /job, where modules are looked for after Axon's own and the packages.
@@ -255,7 +259,7 @@ async def start_worker(
     group = territory.group(limits) if territory else None
     try:
         launched = await launch(
-            job_folder, limits, module, python_path, data, prepare=partial(_settle, group, limits.cores)
+            job_folder, limits, program, python_path, data, prepare=partial(_settle, group, limits.cores)
         )
     except BaseException:
         if group is not None:

@@ -1,6 +1,6 @@
 """The worker's end of the channel: blocking, for threads, with the standard library and `wire` alone.
 
-Runs inside the sandbox. The daemon starts the worker as `python -m MODULE FD`; `Inside(int(FD))` is then its only
+Runs inside the sandbox. The daemon starts the worker as `python -m PROGRAM FD`; `Inside(int(FD))` is then its only
 way to anyone.
 
     4 bytes   length of the frame, big endian
@@ -92,7 +92,7 @@ def apply_limits(start: Start) -> None:
     kernel = (int(found[1]), int(found[2])) if found else (0, 0)
     for what, value in kernel_limits(start, kernel):
         resource.setrlimit(what, (value, value))
-    restrict_self()
+    restrict_self(executes=start.executes)
 
 
 def _gone(error: OSError) -> Unreachable:

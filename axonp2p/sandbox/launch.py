@@ -115,13 +115,13 @@ def made_up_files() -> tuple[IO[bytes], ...]:
 async def launch(
     job_folder: Path,
     limits: Limits,
-    module: str,
+    program: str,
     python_path: tuple[str, ...] = (),
     data: Mapping[str, Path] | None = None,
     *,
     prepare: Callable[[FirstProcess], None],
 ) -> Launched:
-    """Start `python -m MODULE FD` in a sandbox that sees `job_folder` as /job and each of `data` as /data/NAME.
+    """Start `python -m PROGRAM FD` in a sandbox that sees `job_folder` as /job and each of `data` as /data/NAME.
 
     Its first process is given to `prepare`, which may raise `OSError`, before anything runs in it.
     Raises `SandboxMissing`, and `SettingsError` when data is not where it was said to be.
@@ -144,7 +144,7 @@ async def launch(
             limits,
             job_folder=str(job_folder),
             descriptors=ends.descriptors,
-            run=[module, str(ends.channel_inside.fileno())],
+            run=[program, str(ends.channel_inside.fileno())],
             user=user,
             data={name: str(folder) for name, folder in (data or {}).items()},
         )

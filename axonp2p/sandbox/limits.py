@@ -11,6 +11,13 @@ from dataclasses import dataclass
 from axonp2p.sandbox.messages import Start
 
 MIB = 1024 * 1024
+SCRATCH_MB = 256
+"""The most that a job's /tmp may hold, in MiB: it lies in memory, so at most a quarter of the job's memory too."""
+
+
+def scratch_within(*mebibytes: int) -> int:
+    """MiB of /tmp for a job with so much memory, and disk where that is limited too."""
+    return max(1, min(SCRATCH_MB, *(one // 4 for one in mebibytes)))
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,8 @@ class Limits:
     """Seconds from its start, those in which it is frozen left out; 0: no limit."""
     log_bytes: int = MIB
     """How much of stdout and stderr is kept: half from the start, half from the end."""
+    executes: bool = False
+    """Whether programs of /job may be executed. What the worker wrote itself never is."""
 
     def start(self) -> Start:
         """The message by which the worker learns the limits to lay on itself."""
@@ -42,6 +51,7 @@ class Limits:
             open_files=self.open_files,
             file_mb=self.scratch_mb,
             cpu_seconds=self.cpu_seconds,
+            executes=self.executes,
         )
 
 

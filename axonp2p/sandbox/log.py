@@ -55,13 +55,37 @@ class BoundedLog:
         if len(self._tail) > 256:  # many small pieces: each costs more than its bytes
             self._tail = deque([b"".join(self._tail)])
 
-    def text(self) -> str:
-        """What was kept, with the gap named and what could fool a terminal replaced."""
+    def since(self, start: int, most: int) -> tuple[int, bytes]:
+        """At most `most` of the bytes from `start` on, and where they begin: later, where those are no longer kept."""
+        if start < len(self._head):
+            return start, bytes(self._head[start : start + most])
+        if start >= self.total:
+            return start, b""
         tail = b"".join(self._tail)[-self._tail_limit :]
-        left_out = self.total - len(self._head) - len(tail)
-        if not left_out:
-            return harmless(bytes(self._head) + tail)
-        return harmless(bytes(self._head)) + f"\n[... {left_out} bytes left out ...]\n" + harmless(tail)
+        begins = self.total - len(tail)
+        start = max(start, begins)
+        return start, tail[start - begins : start - begins + most]
+
+    def text(self, start: int = 0) -> str:
+        """What was kept from `start` on, with the gap named and what could fool a terminal replaced."""
+        tail = b"".join(self._tail)[-self._tail_limit :]
+        begins = self.total - len(tail)
+        head, tail = bytes(self._head[start:]), tail[max(0, start - begins) :]
+        left_out = begins - max(start, len(self._head))
+        if left_out <= 0:
+            return harmless(head + tail)
+        return harmless(head) + f"\n[... {left_out} bytes left out ...]\n" + harmless(tail)
+
+
+def without_a_broken_end(data: bytes) -> bytes:
+    """Without the bytes at its end that may be the first of a character, or of a line's end, still to come."""
+    for back in range(1, min(3, len(data)) + 1):
+        byte = data[-back]
+        if byte & 0xC0 == 0x80:
+            continue  # within a character, which begins before
+        length = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
+        return data[:-back] if length > back else data.removesuffix(b"\r")
+    return data
 
 
 def harmless(data: bytes) -> str:

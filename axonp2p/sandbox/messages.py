@@ -27,6 +27,8 @@ class Start(Message, tag=True, frozen=True):
     """The largest file that it may write, in MiB."""
     cpu_seconds: Count = 0
     """0: no limit."""
+    executes: bool = False
+    """Whether programs of the bundle may be executed."""
 
 
 class Started(Message, tag=True, frozen=True):

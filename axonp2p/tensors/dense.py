@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from axonp2p.tensors.bits import packed_bytes
-from axonp2p.tensors.frames import bytes_to_values, values_to_bytes
 from axonp2p.tensors.levels import LARGEST_SCALE, Heights, Integers
 
 Piece = bytes | memoryview
@@ -106,3 +105,15 @@ def _bfloat16_bytes(values: Tensor) -> Piece:
 
 def _bfloat16(data: memoryview) -> Tensor:
     return torch.from_numpy(numpy.frombuffer(data, "<i2").astype(numpy.int16)).view(torch.bfloat16)
+
+
+def values_to_bytes(values: Tensor) -> memoryview:
+    """The bytes of a contiguous float32 vector. On little-endian machines they are the tensor's own memory."""
+    array = values.detach().numpy().astype("<f4", copy=False)
+    return array.data.cast("B")
+
+
+def bytes_to_values(data: bytes | memoryview) -> Tensor:
+    """A new float32 vector from bytes whose number is a multiple of four (`ValueError` when it is not)."""
+    array = numpy.frombuffer(data, dtype="<f4")
+    return torch.from_numpy(array.astype(numpy.float32, copy=True))

@@ -12,12 +12,13 @@ Members exchange this vector. Its sections, in this order, differ in what an exc
     wide integers    three values each, the mean, rounded
 
 Tied parameters stand in it once; buffers that are not in the state dict are left out, because the model's code makes
-them again. A complex number is two values.
+them again. What the state dict makes up (`get_extra_state`) stands in it as buffers do, and must stay as it is. A
+complex number is two values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, get_args
@@ -47,6 +48,8 @@ class HeldTensor:
     dtype: torch.dtype
     section: Section
     elements: int
+    made_up: bool
+    """Whether the state dict makes it up each time it is asked for: nothing can be put into it."""
 
     @property
     def values(self) -> int:
@@ -108,9 +111,14 @@ def layout_of(model: nn.Module, optimizer: optim.Optimizer | None = None) -> Lay
     """
     trained = {id(parameter) for parameter in _trained(model, optimizer)}
     rows = {id(parameter) for parameter in _by_rows(model, optimizer)}
+    own = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
     found = [
         HeldTensor(
-            name, tensor.dtype, _section(name, tensor, id(tensor) in trained, id(tensor) in rows), tensor.numel()
+            name,
+            tensor.dtype,
+            _section(name, tensor, id(tensor) in trained, id(tensor) in rows),
+            tensor.numel(),
+            made_up=id(tensor) not in own,
         )
         for name, tensor in _tensors(model).items()
     ]
@@ -168,23 +176,36 @@ def less_wide(lanes: Tensor, taken: Tensor, layout: Layout) -> Tensor:
     return wide.less(lanes, taken, layout.wide_floats // wide.LANES)
 
 
-def places(model: nn.Module, layout: Layout) -> dict[str, tuple[str, int, int]]:
-    """How each tensor of the model's state dict stands in the vector, its first value, and how far apart its lanes are.
+@dataclass(frozen=True)
+class Place:
+    """Where a tensor of the state dict stands in the vector."""
 
-    How is `values` (complex numbers as pairs), `bits` or `wide`; those that are not in the vector are left out.
+    tensor: Tensor
+    coding: Literal["values", "bits", "wide"]
+    """One float32 for each number (two for a complex one), one for each part of its bits, or three for each number."""
+    begin: int
+    apart: int
+    """Of a wide tensor, how far the values are apart that are one number."""
+
+
+def places(model: nn.Module, layout: Layout) -> dict[str, Place]:
+    """Where each tensor of the model's state dict stands, by all its names.
+
     Raises `ValueError` for a model whose state dict does not hold its tensors as they are.
     """
     here = {id(tensor): held for tensor, held in _found(model, layout)}
+    made_up = {held.name: held for held in layout.tensors if held.made_up}
     begins = {held.name: begin for held, (begin, _) in _places(layout)}
-    saved = model.state_dict(keep_vars=True)
-    found = {name: here[id(tensor)] for name, tensor in saved.items() if id(tensor) in here}
-    if len({held.name for held in found.values()}) < len(here):
-        raise ValueError("state_dict() has other tensors than the model: what comes home could not be compared")
+    saved = {name: tensor for name, tensor in model.state_dict(keep_vars=True).items() if isinstance(tensor, Tensor)}
+    found = {name: here.get(id(tensor)) or made_up.get(name) for name, tensor in saved.items()}
+    if {held.name for held in found.values() if held} != begins.keys():
+        raise ValueError("state_dict() has other tensors than the model: its file could not be written from a state")
     apart = {"wide floats": layout.wide_floats // wide.LANES, "wide integers": layout.wide_integers // wide.LANES}
-    kinds = {"bits": "bits", "wide floats": "wide", "wide integers": "wide"}
+    kinds: dict[Section, Literal["bits", "wide"]] = {"bits": "bits", "wide floats": "wide", "wide integers": "wide"}
     return {
-        name: (kinds.get(held.section, "values"), begins[held.name], apart.get(held.section, 0))
+        name: Place(saved[name], kinds.get(held.section, "values"), begins[held.name], apart.get(held.section, 0))
         for name, held in found.items()
+        if held
     }
 
 
@@ -275,11 +296,12 @@ def _countable(tensor: Tensor) -> bool:
 
 
 def _tensors(model: nn.Module) -> dict[str, Tensor]:
-    """All tensors that a model file holds, by name: parameters, then buffers."""
+    """All tensors that a model file holds, by name: parameters, buffers, and those that the state dict makes up."""
+    saved = {name: tensor for name, tensor in model.state_dict(keep_vars=True).items() if isinstance(tensor, Tensor)}
     found: dict[str, Tensor] = dict(model.named_parameters())
-    buffers = list(model.named_buffers())
-    saved: Collection[str] = model.state_dict(keep_vars=True) if buffers else ()
-    return found | {name: buffer for name, buffer in buffers if name in saved}
+    found |= {name: buffer for name, buffer in model.named_buffers() if name in saved}
+    here = {id(tensor) for tensor in found.values()}
+    return found | {name: tensor for name, tensor in saved.items() if name not in found and id(tensor) not in here}
 
 
 def _found(model: nn.Module, layout: Layout) -> list[tuple[Tensor, HeldTensor]]:
@@ -318,11 +340,14 @@ def _put(chunk: Tensor, tensor: Tensor, held: HeldTensor) -> None:
 
 
 def _copy(numbers: Tensor, tensor: Tensor, held: HeldTensor) -> None:
-    if all(size == 1 or stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)):
+    own = all(size == 1 or stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    if own and not held.made_up:
         tensor.copy_(numbers)
     elif not torch.equal(tensor, numbers.to(tensor.dtype)):
         raise ValueError(
-            f"{held.name} shares its memory with itself (.expand()) and has changed: make it .contiguous()"
+            f"{held.name} is made up by state_dict() and has changed: members exchange parameters and buffers"
+            if held.made_up
+            else f"{held.name} shares its memory with itself (.expand()) and has changed: make it .contiguous()"
         )
 
 

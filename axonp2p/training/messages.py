@@ -4,7 +4,7 @@ Each is the header of a frame that daemons carry unread (`ToWorker`, `FromWorker
 
     coordinator                               worker of each member
       | Prepare -------------------------------> |  imports the task, builds the model from the seed
-      | <------------------- Prepared(state)     |  or TaskFailed(traceback)
+      | <---------- Prepared(state), FileLayout  |  or TaskFailed(traceback)
       | AdoptState(state, senders) ------------> |  who lacks a state asks the members that hold it for its pieces
       |           AskPieces <----> Piece         |  between members
       | <------------------- StateAdopted        |
@@ -17,11 +17,10 @@ Each is the header of a frame that daemons carry unread (`ToWorker`, `FromWorker
       | RedoSegment ---------------------------> |  do a few steps of another member again, from what it committed to
       |           AskPieces <----> Piece         |  between the two
       | <------------------- SegmentRedone       |
-      | SendFile ------------------------------> |
-      | <------------------- FilePart ...        |
 
 The state is weights and outer momentum; its name is the SHA-256 of the SHA-256 of its pieces. A round is accepted by
-the next `StartRound` (or `SendFile`) naming the state that it led to, redone by naming the state before it.
+the next `StartRound` naming the state that it led to, redone by naming the state before it. After the last round the
+client asks for the pieces of the state, and writes the model's file from them (`FileLayout`).
 
 A round has one or more exchanges: after every `exchange_every` local steps the members exchange what they have moved
 since the last one, and take an outer step. Who is listed in `listeners` takes no part, but is sent the results: a
@@ -36,42 +35,37 @@ import msgspec
 
 from axonp2p.jobs.aggregation import MEAN, Rule
 from axonp2p.tensors.coding import Coding
+from axonp2p.verification.claims import MOST_SEGMENT_STEPS, Mark, RoundDone, SegmentRedone, StateHash
 from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
 from axonp2p.wire.quantities import Count, Number, Seconds
 from axonp2p.wire.ranks import MOST_MEMBERS, Rank
 from axonp2p.wire.schema import Schema
 
-StateHash = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
-Metric = Annotated[str, msgspec.Meta(max_length=40)]
+Dtype = Literal[
+    "U64",
+    "I64",
+    "F64",
+    "C64",
+    "F32",
+    "U32",
+    "I32",
+    "BF16",
+    "F16",
+    "U16",
+    "I16",
+    "F8_E4M3",
+    "F8_E5M2",
+    "I8",
+    "U8",
+    "BOOL",
+]
+"""As safetensors calls them, in the order in which a file has them."""
 
 LEAST_PART, MOST_PART = 1024, PAYLOAD_LIMIT // 8
 """Values in one part of a slice: in whatever coding it travels, it must fit a frame."""
 Shard = Annotated[int, msgspec.Meta(ge=0, lt=MOST_MEMBERS)]
 Members = Annotated[list[Rank], msgspec.Meta(min_length=1, max_length=MOST_MEMBERS)]
-
-
-MOST_MARKS = 100
-"""In one round: with their sketches they must fit a frame's header."""
-MOST_SEGMENT_STEPS = 64
-SKETCH_BYTES = 256
-
-
-class Mark(Message, frozen=True):
-    """What a member commits to: where its local steps had come to (weights, and the inner optimiser's memory)."""
-
-    leg: Count
-    """Which one of the round, from 0."""
-    step: Count
-    """Local steps of the round that were done by then."""
-    name: StateHash
-    """SHA-256 of the SHA-256s of the pieces of all of it."""
-    size: Annotated[int, msgspec.Meta(ge=1, le=2**33)]
-    """In bytes."""
-    sketch: Annotated[bytes, msgspec.Meta(min_length=SKETCH_BYTES, max_length=SKETCH_BYTES)]
-    """32 numbers (float64, little-endian) by which weights are compared without sending them (`checking.sketch`)."""
-    memory: Annotated[list[Number], msgspec.Meta(max_length=8)]
-    """How large what the optimiser remembers is: the norm of each of its kinds of tensors, by their names' order."""
 
 
 class Prepare(Message, tag=True, frozen=True):
@@ -94,21 +88,14 @@ class Prepare(Message, tag=True, frozen=True):
     """Of the job: it fixes first weights, batches and dropout."""
     first_round: Count = 0
     """Above 0 when a job is resumed."""
-    error_feedback: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
-    """How much of what was held back is kept for the next exchange."""
-    momentum_correction: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
-    """Momentum that each member adds to its difference before anything is held back; 0: none."""
     step_scaling: bool = True
     """Whether steps of Adam and its kin are lengthened where the member's own noise made them short."""
-    clip: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 0.0
-    """The largest norm of a mean difference: each member's is clipped to this, over the root of their number; 0: no
-    clipping."""
     schema: Schema = ""
     """Which messages of a job the client speaks (`wire.schema`)."""
 
 
 class Prepared(Message, tag=True, frozen=True):
-    """The model is built."""
+    """The model is built. Its `FileLayout` is the payload."""
 
     state: StateHash
     parameters: Count
@@ -119,6 +106,31 @@ class Prepared(Message, tag=True, frozen=True):
     """Of the other values, about how many an exchange sends, in 32 bits each: what stays as it is costs nothing."""
     candidate: StateHash | None = None
     """Where the last round led to that was finished here, and of which it is not known whether it counts."""
+
+
+class TensorInfo(Message, frozen=True):
+    """One tensor of the model's file (safetensors), and where its values stand in a state."""
+
+    name: Annotated[str, msgspec.Meta(max_length=500)]
+    """In the model's state dict."""
+    dtype: Dtype
+    """What kind of numbers it holds."""
+    shape: Annotated[list[Count], msgspec.Meta(max_length=64)]
+    """How long it is in each dimension; a single number has none."""
+    coding: Literal["values", "bits", "wide"]
+    """How the tensor stands in the state: one float32 for each number (two for a complex one), one for each part of its
+    bits, or three for each number (`tensors.wide`)."""
+    begin: Count
+    """Where its first value stands."""
+    apart: Count = 0
+    """Of a wide tensor: how far the second values stand behind the first ones, and the third behind the second."""
+
+
+class FileLayout(Message, frozen=True):
+    """Which tensors the model's file has. Tensors that are tied have one place in the state and several names."""
+
+    tensors: Annotated[list[TensorInfo], msgspec.Meta(max_length=2**14)]
+    """In any order; each name once."""
 
 
 class AdoptState(Message, tag=True, frozen=True):
@@ -135,6 +147,25 @@ class StateAdopted(Message, tag=True, frozen=True):
     state: StateHash
 
 
+class ExchangeSettings(Message, frozen=True):
+    """How the members of a round exchange, the same for all of them: chosen by the coordinator (`tuning.choice`)."""
+
+    exchange_every: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+    """Local steps between two exchanges; the last exchange may follow on fewer."""
+    overlap: bool
+    """Whether the next local steps begin while an exchange is under way, whose result is then applied one later."""
+    part: Annotated[int, msgspec.Meta(ge=LEAST_PART, le=MOST_PART)]
+    """Values in one part of a slice."""
+    patience: Seconds
+    """How long the owner of a slice waits for the slowest while it has not learnt yet how long they need."""
+    outer_learning_rate: Annotated[float, msgspec.Meta(ge=0, le=10)]
+    """Of each outer step."""
+    outer_momentum: Annotated[float, msgspec.Meta(ge=0, lt=1)]
+    """Nesterov; 0: none."""
+    rule: Rule = MEAN
+    """By which owners make one value of the members'."""
+
+
 class StartRound(Message, tag=True, frozen=True):
     """Train local steps from `state` on `shards`, and exchange with `members` on the way and at the end."""
 
@@ -149,28 +180,16 @@ class StartRound(Message, tag=True, frozen=True):
     """The receiver's; a listener has none."""
     steps: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
     """Local steps, at most."""
-    exchange_every: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
-    """Local steps between two exchanges; the last exchange may follow on fewer."""
+    settings: ExchangeSettings
+    """How they exchange."""
     seconds: Seconds
     """How long the local steps of the round may take, divided evenly among the exchanges; 0: as long as they do."""
-    overlap: bool
-    """Whether the next local steps begin while an exchange is under way, whose result is then applied one later."""
     shares: Annotated[list[Annotated[int, msgspec.Meta(ge=0, le=2**20)]], msgspec.Meta(max_length=MOST_MEMBERS)]
     """How large a slice each of `members` owns, in proportion; 0: none."""
-    part: Annotated[int, msgspec.Meta(ge=LEAST_PART, le=MOST_PART)]
-    """Values in one part of a slice."""
     gather: Coding
     """How the receiver sends its own values."""
     result: Coding
     """How the receiver sends the mean of its slice."""
-    patience: Seconds
-    """How long the owner of a slice waits for the slowest while it has not learnt yet how long they need."""
-    outer_learning_rate: Annotated[float, msgspec.Meta(ge=0, le=10)]
-    """Of each outer step."""
-    outer_momentum: Annotated[float, msgspec.Meta(ge=0, lt=1)]
-    """Nesterov; 0: none."""
-    rule: Rule = MEAN
-    """By which owners make one value of the members'."""
     mark_every: Annotated[int, msgspec.Meta(ge=0, le=MOST_SEGMENT_STEPS)] = 0
     """Commit to where the local steps are at the start of each leg, after every so many of them, and at its end; 0:
     nothing is committed to."""
@@ -186,49 +205,6 @@ class Progress(Message, tag=True, frozen=True):
     loss: Number
     """Mean over the local steps so far."""
     samples: Count
-
-
-class RoundDone(Message, tag=True, frozen=True):
-    """Local steps and exchange are done; `state` is where the round led to."""
-
-    round: Count
-    attempt: Count
-    state: StateHash
-    loss: Number
-    """Mean over the local steps."""
-    samples: Count
-    flops: Count
-    """Floating point operations of the local steps, counted."""
-    train_seconds: Seconds
-    """Spent on local steps."""
-    exchange_seconds: Seconds
-    """In which no local step could be taken because of an exchange or an outer step."""
-    exchanges: Count
-    """How many there were."""
-    left_out: Annotated[list[Rank], msgspec.Meta(max_length=MOST_MEMBERS)]
-    """Members that sent parts of this member's slice too late, or not at all: their values follow later."""
-    kept_back: Count
-    """Values of this member that the others went on without, counted once an exchange."""
-    slices: Annotated[list[StateHash], msgspec.Meta(max_length=MOST_MEMBERS)]
-    """SHA-256 of all results of each member's slice, in the order of `members`: who differs is found by it."""
-    sent_bytes: Count
-    """To other members, in this round's exchange."""
-    received_bytes: Count
-    """From other members, in this round's exchange."""
-    metrics: Annotated[dict[Metric, Number], msgspec.Meta(max_length=32)]
-    """On this member's shards of the test split, of the new weights."""
-    test_samples: Count
-    """How many samples the metrics are the mean of."""
-    marks: Annotated[list[Mark], msgspec.Meta(max_length=MOST_MARKS)] = []
-    """What the member commits to, in order, when it was told to."""
-    no_marks: Annotated[str, msgspec.Meta(max_length=200)] = ""
-    """Why it could commit to nothing although it was told to."""
-    mark_seconds: Seconds = 0.0
-    """Of `train_seconds`, spent on `marks`."""
-    unmoved: Count = 0
-    """How many of its legs of local steps ended with the very parameters that they began with."""
-    not_repeated: Annotated[str, msgspec.Meta(max_length=200)] = ""
-    """Why its own steps, done again in the first rounds to try it, do not lead where they led; empty when they do."""
 
 
 class RedoSegment(Message, tag=True, frozen=True):
@@ -253,27 +229,6 @@ class RedoSegment(Message, tag=True, frozen=True):
     """How many to take."""
 
 
-class SegmentRedone(Message, tag=True, frozen=True):
-    """Where the steps led that were done again."""
-
-    of: Rank
-    """Whose."""
-    round: Count
-    attempt: Count
-    step: Count
-    """Where they began."""
-    start: StateHash
-    """The name of what they began with."""
-    end: Mark | None
-    """What this member would have committed to; None when it could not be done."""
-    before_last: Annotated[bytes, msgspec.Meta(max_length=SKETCH_BYTES)] = b""
-    """The sketch before the last of the steps: what it would make to leave one out."""
-    flops: Count = 0
-    """Spent on it."""
-    failed: Literal["", "not handed over", "other bytes", "cannot be done"] = ""
-    """Why there is no end. "other bytes": what was handed over has the right name, but not the sketch beside it."""
-
-
 class TaskFailed(Message, tag=True, frozen=True):
     """The task's own code raised."""
 
@@ -283,19 +238,9 @@ class TaskFailed(Message, tag=True, frozen=True):
     """Only the frames of the task's own files."""
 
 
-class SendFile(Message, tag=True, frozen=True):
-    """Send the accepted state's weights as a safetensors file of the model's state dict."""
-
-    state: StateHash
-    whole: bool = True
-    """False: its first part only, without its bytes: that names the whole file's hash."""
-
-
 class FilePart(Message, tag=True, frozen=True):
-    """The next bytes of a file, as payload; parts come in order."""
+    """The next bytes of a state's file, as payload; parts come in order."""
 
-    what: Literal["model", "state"]
-    """Which file."""
     offset: Count
     total: Count
     sha256: StateHash
@@ -347,8 +292,6 @@ class Piece(Message, tag=True, frozen=True):
     """From 0."""
 
 
-ToWorkerTraining = Prepare | AdoptState | StartRound | SendFile | FilePart | AskPieces | RedoSegment
-FromWorkerTraining = (
-    Prepared | StateAdopted | Progress | RoundDone | SegmentRedone | TaskFailed | FilePart | PieceList | Piece
-)
+ToWorkerTraining = Prepare | AdoptState | StartRound | FilePart | AskPieces | RedoSegment
+FromWorkerTraining = Prepared | StateAdopted | Progress | RoundDone | SegmentRedone | TaskFailed | PieceList | Piece
 BetweenMembers = SlicePart | AskPieces | PieceList | Piece

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from axonp2p.errors import AxonError
-from axonp2p.training.messages import Prepared, Progress, RoundDone, SegmentRedone, TaskFailed, ToWorkerTraining
+from axonp2p.training.messages import Prepared, Progress, TaskFailed, ToWorkerTraining
 from axonp2p.training.tuning.choice import Choice
-from axonp2p.training.verification.opinions import Judgement
-from axonp2p.training.verification.own_proofs import OwnProof
+from axonp2p.training.tuning.costs import ModelSize
+from axonp2p.verification.claims import RoundDone, SegmentRedone
+from axonp2p.verification.opinions import Judgement
+from axonp2p.verification.own_proofs import OwnProof
 
 # --- heard ----------------------------------------------------------------------------------------
+
+
+class BuiltModel(NamedTuple):
+    """A model as a member has built it."""
+
+    size: ModelSize
+    file_layout: bytes
+    """The hash of its file's layout."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +31,14 @@ class MemberReady:
 
     rank: int
     prepared: Prepared
+    file_layout: bytes
+    """The hash of the layout of its model's file."""
+
+    @property
+    def model(self) -> BuiltModel:
+        """What all members must have in common."""
+        said = self.prepared
+        return BuiltModel((said.parameters, said.values, said.exact), self.file_layout)
 
 
 @dataclass(frozen=True)

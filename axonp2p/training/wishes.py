@@ -1,11 +1,12 @@
-"""What a job file asks of the exchange between members. Pure."""
+"""What the author of a job asks of the exchange between members: part of `[train]` in job.toml. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from axonp2p.jobs.aggregation import Aggregation
 from axonp2p.tensors.coding import Bits
+from axonp2p.wire.quantities import Count, PlainText, Quantity, Seconds
 
 COMPRESSIONS: dict[str, Bits | None] = {
     "auto": None, "none": 32, "bf16": 16, "8-bit": 8, "4-bit": 4, "2-bit": 2, "1-bit": 1,
@@ -13,37 +14,31 @@ COMPRESSIONS: dict[str, Bits | None] = {
 """The names that a job file uses, and how many bits a value then has; None: as few as are good."""
 
 
-@dataclass(frozen=True)
-class ExchangeSettings:
-    """The exchange as the job's author wants it; what is None or 0 is chosen from links and steps (`choice`)."""
+class ExchangeWishes(msgspec.Struct, frozen=True, kw_only=True):
+    """What is None is chosen from links and steps (`tuning.choice`)."""
 
-    bits: Bits | None = None
-    """A value's."""
-    density: float = 1.0
-    """About which share of the values goes out; the rest is kept for later."""
-    warm_up_rounds: int = 0
-    """In these first rounds the density goes down to that step by step, as in Deep Gradient Compression."""
-    exchange_every: int = 0
+    compression: PlainText = "auto"
+    """How values travel: one of `COMPRESSIONS`."""
+    density: Quantity = 1.0
+    """About which share of the values goes out in an exchange; the rest is kept for the next one."""
+    exchange_every: Count | None = None
     """Local steps between two exchanges."""
-    seconds: float = 0.0
+    seconds: Seconds = 0.0
     """How long the local steps of a round may take; 0: as long as they do."""
     overlap: bool = True
-    """Whether the next steps may begin before an exchange is over."""
-    outer_learning_rate: float | None = None
-    outer_momentum: float | None = None
-    error_feedback: float = 1.0
-    """How much of what was held back is kept for the next exchange."""
-    momentum_correction: float = 0.0
-    """Momentum that each member adds to its difference before anything is held back."""
+    """Whether members may go on with local steps while an exchange is under way."""
+    outer_learning_rate: Quantity | None = None
+    """Of the step that all take together after an exchange."""
+    outer_momentum: Quantity | None = None
+    """Nesterov, of the same."""
     step_scaling: bool = True
     """Whether steps of Adam and its kin are lengthened where a member's own noise made them short."""
-    clip: float = 0.0
-    """The largest norm of a mean difference; 0: none."""
     aggregation: Aggregation = "mean"
     """By which rule owners make one value of the members'."""
-    hostile: int | None = None
-    """How many members may lie; None: a quarter of those that there are."""
+    hostile: Count | None = None
+    """How many members may lie without harm; None: a quarter of those that there are."""
 
-    def density_in(self, round: int) -> float:
-        """The density in a round, counted from 0: 25 %, 6.25 %, 1.56 % and so on while it warms up."""
-        return max(self.density, 0.25 ** (round + 1)) if round < self.warm_up_rounds else self.density
+    @property
+    def bits(self) -> Bits | None:
+        """A value's."""
+        return COMPRESSIONS[self.compression]

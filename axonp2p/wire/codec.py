@@ -17,6 +17,9 @@ from axonp2p.errors import MalformedMessage, MessageTooLarge
 PROTOCOL_VERSION = 2
 """Of sessions: it grows when two sides could not even tell each other that they differ (`wire.schema`)."""
 _LONGEST_REASON = 300
+_OF_ANOTHER_VERSION = ("unknown field", "missing required field", "Invalid value")
+"""In what is said of a message that may be sound in another version: a field or a message that is lacking here."""
+_SAME_VERSION = f"""install the same version of axonp2p on both sides; this one speaks protocol {PROTOCOL_VERSION}"""
 
 T = TypeVar("T")
 
@@ -42,7 +45,9 @@ def decode(data: bytes | memoryview, kind: Any, limit: int) -> Any:
     try:
         return _decoder(kind).decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, MemoryError) as error:
-        raise MalformedMessage(f"not a {_name(kind)}: {str(error)[:_LONGEST_REASON]}") from error
+        reason = str(error)[:_LONGEST_REASON]
+        fix = _SAME_VERSION if any(sign in reason for sign in _OF_ANOTHER_VERSION) else ""
+        raise MalformedMessage(f"not a {_name(kind)}: {reason}", fix=fix) from error
 
 
 @lru_cache(maxsize=512)

@@ -17,6 +17,7 @@ UnixMoment = Annotated[float, msgspec.Meta(ge=0, le=LATEST)]
 """Unix seconds with a part of one."""
 
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+Quantity = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 """Of anything; also a number that only grows. A float holds it exactly."""
 Number = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]

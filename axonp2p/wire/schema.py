@@ -1,8 +1,9 @@
 """Which messages this build speaks: builds of different age refuse each other by name, before any work is begun (pure).
 
-`WORK_SCHEMA` is a hash of all messages that a client, peers and workers say to each other during a job: their names,
-fields, types, limits and defaults. A peer's row, `TakeLease` and `Prepare` carry it. `scripts/write_messages_page`
-writes it, and a test holds it to the types.
+`SCHEMAS` has a hash for each kind of job, over all messages that a client, peers and workers say to each other in such
+a job: their names, fields, types, limits and defaults. An optional field is left out: a message that does not use it
+is the same bytes to a build that lacks it (docs/decisions/0045). A peer's row, `TakeLease` and the first order to a
+worker carry it. `scripts/write_messages_page` writes it, and a test holds it to the types.
 """
 
 from __future__ import annotations
@@ -13,17 +14,31 @@ import msgspec
 
 from axonp2p.errors import VersionMismatch
 
-WORK_SCHEMA: Final = "f95b02dbe8b53e9b"
+SCHEMAS: Final = {
+    "train": "50556f47f6934236",
+    "run": "7f06623e8a5404d5",
+}
+"""By kind of job."""
+IN_ROWS: Final = "train"
+"""The kind whose hash stands in a row, which has room for one. Of other kinds the peer itself says no, at the lease."""
 
-Schema = Annotated[str, msgspec.Meta(max_length=16)]
+Schema = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{16})?\Z")]
 """Sixteen hexadecimal digits; empty in messages of a build that did not say it."""
 
 
-def check_schema(theirs: str, who: str) -> None:
-    """Raise `VersionMismatch` when `who` (such as "the client") speaks other messages than this build."""
-    if theirs != WORK_SCHEMA:
-        raise VersionMismatch(
-            f"{who} runs another version of Axon",
-            cause=f"its messages are {theirs or 'older than their own hash'}, those of this side {WORK_SCHEMA}",
-            fix="install the same version of Axon on both sides: pip install --upgrade axonp2p",
-        )
+def row_differs(theirs: str, kind: str) -> bool:
+    """Whether a peer with this hash in its row is known to speak other messages in jobs of that kind."""
+    return kind == IN_ROWS and theirs != SCHEMAS[IN_ROWS]
+
+
+def check_schema(theirs: str, who: str, kind: str) -> None:
+    """Raise `VersionMismatch` when `who` (such as "the client") speaks other messages than this build in such jobs."""
+    ours = SCHEMAS.get(kind)
+    if theirs == ours:
+        return
+    cause = f"its messages are {theirs or 'older than their own hash'}, those of this side {ours}"
+    raise VersionMismatch(
+        f"{who} runs another version of Axon",
+        cause=cause if ours else f"this side knows no jobs of the kind {kind!r}, only: {', '.join(SCHEMAS)}",
+        fix="install the same version of Axon on both sides: pip install --upgrade axonp2p",
+    )

@@ -18,7 +18,7 @@ def command(job: str, trackers: tuple[str, ...], home: Path | None, as_json: boo
     """Stop JOB at once and for good: its peers are given back, and the states to go on from are removed.
 
     It works from any terminal of this computer, on a job that runs and on one that was paused or interrupted;
-    and on a job that a tracker carries on.
+    and on a job that a tracker carries on. Results of copies that came home stay.
     """
     from axonp2p.client.storage.job_wishes import JobWish
     from axonp2p.errors import JobFailed

@@ -37,13 +37,16 @@ def command(peers: int, kill_one: bool, keep: bool, out: Path, home: Path | None
     """
     from axonp2p.errors import JobFailed
     from client_cli.context import Context, how_to_activate
-    from client_cli.demo.demo import DemoPlan, run_demo, state_folder
+    from client_cli.demo.demo import DEMO_KIND, DemoPlan, run_demo, state_folder
     from client_cli.demo.demo_report import as_data, as_text, next_commands, what_is_wrong
     from client_cli.job_template import digits_folder
     from client_cli.watching.progress import progress_on
 
     plan = DemoPlan(folder=digits_folder(), peers=peers, kill_one=kill_one, keep=keep, out=out)
-    with state_folder(home, keep=keep) as state, progress_on(sys.stderr if as_json else sys.stdout) as progress:
+    with (
+        state_folder(home, keep=keep) as state,
+        progress_on(sys.stderr if as_json else sys.stdout, DEMO_KIND) as progress,
+    ):
         context = Context.of(state, as_json)
         result = run_demo(plan, context, progress)
     text = f"{as_text(result)}\n{next_commands(keep, context.command, how_to_activate())}"

@@ -18,7 +18,9 @@ from client_cli.options import trackers as trackers_option
 @trackers_option
 @common
 def command(job: str, out: Path, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
-    """Copy the weights, the metrics and every peer's log of a finished JOB into a folder.
+    """Copy what a finished JOB made, and every peer's log, into a folder.
+
+    Of a training these are weights and metrics; of copies of a command their files and results.csv.
 
     Those of a job that a tracker carried on come from there, on any computer with the same key.
     """

@@ -11,15 +11,22 @@ from client_cli.options import common
 
 @click.command("init")
 @click.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
+@click.option(
+    "--kind",
+    type=click.Choice(["train", "run"]),
+    default="train",
+    show_default=True,
+    help="A training, or copies of one command.",
+)
 @common
-def command(folder: Path, home: Path | None, as_json: bool) -> None:
+def command(folder: Path, kind: str, home: Path | None, as_json: bool) -> None:
     """Write a job folder NAME that works as it is, to be changed into your own."""
     from axonp2p.plain_text import columns
     from client_cli.context import Context
     from client_cli.job_template import write_job
 
     context = Context.of(home, as_json)
-    files = write_job(folder)
+    files = write_job(folder, kind)
     name = str(folder)
     table = columns(["file", "what"], [[f"  {file}", what] for file, what in files.items()]).partition("\n")[2]
     lines = [

@@ -12,29 +12,31 @@ from client_cli.options import trackers as trackers_option
 
 @click.command("pause")
 @click.argument("job")
-@click.option("--now", is_flag=True, help="Do not wait for the end of the round that runs.")
+@click.option("--now", is_flag=True, help="Do not wait for the end of the round, or of the copies, that run.")
 @trackers_option
 @common
 def command(job: str, now: bool, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
-    """Stop JOB after the round that runs, keeping all that is done; axon resume goes on with it.
+    """Stop JOB after the round that runs, or once its copies that run are over; axon resume goes on with it.
 
-    Its peers are given back. It works from any terminal of this computer; the program that ran the job ends. A job that
-    a tracker carries on is paused there.
+    All that is done is kept, and its peers are given back. It works from any terminal of this computer; the program
+    that ran the job ends. A job that a tracker carries on is paused there.
     """
     from axonp2p.client.hosted.hosted_mark import is_at_work
     from axonp2p.client.storage.job_wishes import JobWish
     from axonp2p.plain_text import plural
     from client_cli.context import Context
     from client_cli.text.job_text import job_data
+    from client_cli.text.kind_text import text_of
     from client_cli.watching.hosted import looked_at
     from client_cli.watching.other_program import stop
 
     context = Context.of(home, as_json)
     folder = looked_at(job, context, trackers, steers=True)
+    words = text_of(folder.read().kind).words
     if is_at_work(folder):
-        context.say(f"{folder.path.name} stops {'now' if now else 'after this round'} ...")
+        context.say(f"{folder.path.name} stops {'now' if now else words.pausing} ...")
     record, worked = stop(folder, JobWish.LEAVE if now else JobWish.PAUSE, context, trackers)
-    kept = plural(record.kept_round, "round")
+    kept = plural(record.kept, words.unit)
     if record.state == "left":
         text = f"Paused {record.id} after {kept}." if worked else f"No program worked on {record.id}; {kept} are kept."
         text += f"  Go on with: {context.command('resume', record.id)}"

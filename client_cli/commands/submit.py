@@ -30,10 +30,12 @@ def command(
     home: Path | None,
     as_json: bool,
 ) -> int:
-    """Train the job in FOLDER on the swarm, and follow it to its end.
+    """Do the job in FOLDER on the swarm (a training, or copies of one command), and follow it to its end.
 
     Ctrl-C asks whether to leave the job (axon resume goes on with it), to cancel it, or to go on; where nobody can be
     asked it is left. Its page shows it meanwhile (not with --json); its report is written when it ends.
+
+    It ends with 0 only when all is done: for copies of a command, when each of them ended with exit code 0.
 
     With --detach this ends once a tracker has the job: axon watch shows it, here or on another computer with the same
     key, and axon fetch brings what came of it.

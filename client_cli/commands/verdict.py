@@ -20,7 +20,7 @@ def command(file: Path, home: Path | None, as_json: bool) -> None:
     """
     from axonp2p.errors import NotFound
     from axonp2p.ledger.voiding import EVIDENCE_LIMIT
-    from axonp2p.training.verification.evidence import examine, read_evidence
+    from axonp2p.verification.evidence import examine, read_evidence
     from client_cli.context import Context
     from client_cli.text.verdict_text import verdict_data, verdict_text
 

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from axonp2p.client.events.events import Event, JobFinished, PeerReady, RoundFinished
+from axonp2p.client.events.events import Event, JobFinished
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AlreadyRunning, JobFailed
-from axonp2p.jobs.spec import read_spec
+from axonp2p.kinds.train.events import PeerReady, RoundFinished
+from axonp2p.kinds.train.section import train_job
 from axonp2p.plain_text import bytes_text, plural
-from client_cli.alone import alone
 from client_cli.context import Context
 from client_cli.demo.demo_report import Accuracies, DemoResult, LedgerCheck
 from client_cli.demo.local_swarm import SwarmPlan, start_swarm, stop_process, stop_swarm
@@ -30,11 +30,15 @@ from client_cli.interrupts import no_interruption
 from client_cli.report.files import REPORT, write_report
 from client_cli.swarm_file import SwarmProcess, SwarmRecord
 from client_cli.text.render import duration_text
+from client_cli.train.alone import alone
 from client_cli.watching.progress import EventDisplay
 
 if TYPE_CHECKING:
     from axonp2p.client.job import Job
     from axonp2p.client.swarm import Swarm
+
+DEMO_KIND = "train"
+"""Of the job that the demo shows."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ def run_demo(plan: DemoPlan, context: Context, progress: EventDisplay) -> DemoRe
         job=finished,
         peers=plan.peers,
         parameters=watched.parameters,
-        steps=read_spec(plan.folder).train.steps,
+        steps=train_job(plan.folder).train.steps,
         judgement=judgement,
         ledger=ledger,
         killed=watched.killed,

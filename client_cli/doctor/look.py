@@ -34,9 +34,9 @@ from axonp2p.table.tracker_file import read_health
 from axonp2p.transport.address import PinnedAddress, split_host_port
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.http.http_caller import HttpCaller
+from client_cli.doctor.checks import groups_of
 from client_cli.doctor.facts import ClientFacts, ClientMachineFacts, ClientTrackerFacts, DhtFacts
 from client_cli.doctor.look_logs import look_at_logs_of
-from client_cli.doctor.split import groups_of
 
 LIBRARIES = ("torch", "numpy", "safetensors", "aiohttp", "kademlia")
 LOOK_AGAIN_AFTER_S = 3.0

@@ -14,9 +14,9 @@ from axonp2p.client.events.events import Event
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AxonError
 from client_cli.report.files import write_report
-from client_cli.report.serving import served
-from client_cli.report.standing import Command
+from client_cli.report.server import served
 from client_cli.report.tensorboard import TensorBoardFiles
+from client_cli.text.kind_text import Command
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from axonp2p.client.events.events import JobFinished
-from axonp2p.plain_text import bytes_text
-from client_cli.report import curves_picture, lanes_picture, rtt_picture, signs, tables
-from client_cli.report.lanes import WorkTime, lanes, pace_setter
-from client_cli.report.standing import Command, JobSummary, View, standing
+from axonp2p.plain_text import bytes_text, plural
+from client_cli.report import lanes_picture, rtt_picture, signs, tables
+from client_cli.report.kind_report import KindReport, report_of
+from client_cli.report.lanes import Lane, WorkTime
+from client_cli.report.standing import JobSummary, View, standing
 from client_cli.report.tables import Table
-from client_cli.text.render import credits_text, duration_text, metric_text
+from client_cli.text.kind_text import Command, text_of
+from client_cli.text.render import credits_text, duration_text
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -54,28 +56,35 @@ def policy(*, live: bool) -> str:
 
 def make(view: View, command: Command, local: Local, *, live: bool) -> Made:
     """The page (`live`: one that asks its server for news) or the report of a job."""
-    made = _tables(view)
+    kind = report_of(view.record.kind)
+    drawn = kind.lanes(view.story, _time(view), _until(view))
+    made = _tables(view, kind, drawn)
     csv = {table.name: table.csv() for table in made.values()}
-    html = _template().render(_context(view, command, local, made, csv, live=live))
+    html = _template().render(_context(view, command, local, made, csv, kind, drawn, live=live))
     return Made(html, csv)
 
 
-def _tables(view: View) -> dict[str, Table]:
+def _tables(view: View, kind: KindReport[Any], drawn: list[Lane]) -> dict[str, Table]:
     story = view.story
-    drawn = lanes(story, _time(view), _until(view))
     found = [
-        tables.rounds(story),
-        tables.work(story, drawn),
+        *kind.tables(story, drawn),
         tables.round_trips(story),
-        tables.bytes_a_round(story),
-        tables.peers(story, _credits(view), over=view.over),
+        kind.peers(story, _credits(view), view.over),
         tables.happened(story),
     ]
     return {table.name: table for table in found}
 
 
 def _context(
-    view: View, command: Command, local: Local, made: dict[str, Table], csv: dict[str, str], *, live: bool
+    view: View,
+    command: Command,
+    local: Local,
+    made: dict[str, Table],
+    csv: dict[str, str],
+    kind: KindReport[Any],
+    drawn: list[Lane],
+    *,
+    live: bool,
 ) -> dict[str, Any]:
     record, story = view.record, view.story
     stands = standing(view, command)
@@ -93,40 +102,31 @@ def _context(
         "sign": signs.state_sign(stands.look),
         "icon": f"data:image/svg+xml,{quote(signs.tab_icon(stands.look))}",
         "title": _title(view, stands),
-        "facts": _facts(view, stands, credits),
-        "loss": curves_picture.loss(story),
-        "metrics": curves_picture.metrics(story),
-        "marks": curves_picture.legend_of_marks(story),
-        "lanes": lanes_picture.draw(lanes(story, time, _until(view)), time),
-        "pace": pace_setter(story),
+        "facts": _facts(view, kind, stands, credits),
+        "units": plural(2, text_of(record.kind).words.unit).partition(" ")[2],
+        "panels": kind.templates,
+        "beside_map": kind.beside_map,
+        "lanes": lanes_picture.draw(drawn, time, kind.looks),
         "work_seconds": time.total,
         "map": rtt_picture.rtt_map(story),
         "map_said": rtt_picture.said(story),
-        "bytes": curves_picture.bytes_a_round(story),
-        "bytes_said": curves_picture.bytes_said(story),
-        "compared": curves_picture.total_bytes(story),
         "credits": credits,
         "most_credits": max(credits.values(), default=0.0),
         "tables": made,
         "href": (lambda name: f"{name}.csv") if live else (lambda name: _data_address(csv[name])),
         "said": story.said[-SAID_SHOWN:][::-1],
         "local": local,
+        **kind.panels(story),
     }
 
 
-def _facts(view: View, stands: JobSummary, credits: dict[str, float]) -> list[tuple[str, str]]:
+def _facts(view: View, kind: KindReport[Any], stands: JobSummary, credits: dict[str, float]) -> list[tuple[str, str]]:
     """The large numbers under the headline."""
     record, story = view.record, view.story
-    found = [("loss", f"{record.loss:.4g}")] if record.loss is not None else []
-    found += [(f"held-out {name}", metric_text(name, value).removeprefix(f"{name} "))
-              for name, value in list(record.metrics.items())[:3]]  # fmt: skip
-    sent, dense = curves_picture.total_bytes(story)
-    found.append(("on the wire", bytes_text(record.wire_bytes)))
-    if sent and dense:
-        found.append(("fewer bytes than dense", f"{dense / sent:,.3g} times"))
+    found = [*kind.facts(record, story), ("on the wire", bytes_text(record.wire_bytes))]
     found.append(("credits", credits_text(sum(credits.values()))))
-    if story.newest and stands.look == "running" and story.newest.eta_s > 0:
-        found.append(("to go, about", duration_text(story.newest.eta_s)))
+    if stands.look == "running" and (seconds := kind.to_go(story)) > 0:
+        found.append(("to go, about", duration_text(seconds)))
     elif isinstance(story.last, JobFinished):
         found.append(("in all", duration_text(story.last.seconds)))
     return found
@@ -134,7 +134,7 @@ def _facts(view: View, stands: JobSummary, credits: dict[str, float]) -> list[tu
 
 def _title(view: View, stands: JobSummary) -> str:
     record = view.record
-    share = f" {100 * record.round // max(1, record.rounds)} %" if not view.over else ""
+    share = f" {100 * record.done // max(1, record.units)} %" if not view.over else ""
     return f"{stands.word}{share} - {record.id}"
 
 

@@ -11,7 +11,7 @@ from axonp2p.errors import SettingsError
 from axonp2p.files import write_whole
 from client_cli.report.document import make
 from client_cli.report.folder_view import FolderView
-from client_cli.report.standing import Command
+from client_cli.text.kind_text import Command
 
 REPORT = "report.html"
 

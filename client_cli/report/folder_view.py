@@ -38,7 +38,7 @@ class FolderView:
         record = self._folder.read()
         self._events += self._tail.fresh()
         at_work = not is_over(record.state) and self._is_held()
-        return View(record, fold(self._events), at_work, time.time(), str(self._folder.path))
+        return View(record, fold(self._events, record.kind), at_work, time.time(), str(self._folder.path))
 
     def ask_again(self) -> None:
         """The next look asks whether somebody still works on the job, however short ago that was asked."""

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from axonp2p.client.events import events
-from client_cli.report.story import CurveMark, InVain, Kind, Life, PeerStory, Story, StoryLine
-from client_cli.text.event_text import line_of
+from client_cli.report.kind_report import KindReport, report_of
+from client_cli.report.story import CurveMark, Life, MarkKind, Story, StoryLine
+from client_cli.text.event_text import end_line, line_of
 
 
-def fold(happened: Iterable[events.Event]) -> Story:
-    """The story that these events tell."""
-    story = Story()
+def fold(happened: Iterable[events.Event], kind: str) -> Story:
+    """The story that these events of a job of that kind tell."""
+    report = report_of(kind)
+    story: Story = report.story()
     for event in happened:
-        _take(story, event)
+        if not event.passing:
+            _take(story, event, kind, report)
     return story
 
 
-_KINDS: dict[type[events.Event], Kind] = {
+_MARKS: dict[type[events.Event], MarkKind] = {
     events.PeerLost: "lost",
     events.PeerHandedBack: "handed back",
-    events.PeerLeftBehind: "behind",
-    events.PeerJoined: "joined",
-    events.RoundRedone: "redone",
-    events.ExchangeChosen: "exchange",
     events.PeerPaused: "paused",
     events.PeerResumed: "resumed",
     events.JobWaiting: "waits",
@@ -34,32 +34,11 @@ _KINDS: dict[type[events.Event], Kind] = {
 }
 
 
-def _take(story: Story, event: events.Event) -> None:
-    if isinstance(event, events.RoundProgress):
-        return
-    _note_life(story, event)
+def _take(story: Story, event: events.Event, kind: str, report: KindReport[Any]) -> None:
+    report.take(story, event)
+    _note_life(story, event, kind)
     _note_peer(story, event)
     match event:
-        case events.JobSubmitted(rounds=rounds):
-            story.rounds_planned = rounds
-            story.begun = 0.0
-        case events.BundleSent():
-            story.begun = event.at
-            story.sent.append(event.at)
-        case events.RoundFinished(rounds=rounds):
-            story.rounds_planned = rounds
-            if event.round < story.done:  # after a crash a round may be told twice: the last word counts
-                story.rounds = [one for one in story.rounds if one.round < event.round]
-            story.rounds.append(event)
-            story.begun = event.at if event.round + 1 < rounds else 0.0
-        case events.StateFound(round=kept):
-            story.lives[-1].from_round = kept
-        case events.RoundsLost(first=kept):
-            story.forgotten += [one for one in story.rounds if one.round >= kept]
-            story.rounds = [one for one in story.rounds if one.round < kept]
-            story.redone = [one for one in story.redone if one.round < kept]
-        case events.RoundRedone():
-            story.redone.append(event)
         case events.RttsGuessed(seconds=seconds):
             story.among = seconds
         case events.JobWaiting(peers=names):
@@ -67,26 +46,15 @@ def _take(story: Story, event: events.Event) -> None:
         case events.JobGoesOn():
             story.waits_for = []
         case events.JobFinished() | events.JobLeft() | events.JobCancelled() | events.JobEndedBadly():
-            _break_off(story, event.at)
             story.waits_for = []
     story.last = event
-    _note_words(story, event)
+    _note_words(story, event, kind, report)
 
 
-def _break_off(story: Story, at: float) -> None:
-    """The round that runs is not finished any more."""
-    if story.begun and at > story.begun:
-        working = tuple(peer.name for peer in story.peers.values() if peer.state in ("works", "paused"))
-        story.in_vain.append(InVain(story.begun, at, working))
-    story.begun = 0.0
-
-
-def _note_life(story: Story, event: events.Event) -> None:
+def _note_life(story: Story, event: events.Event, kind: str) -> None:
     if isinstance(event, events.JobSubmitted):
         kept = event.resumed_from_round
         again = bool(story.lives)
-        if again:
-            _break_off(story, story.lives[-1].ended)
         story.lives.append(Life(event.at, event.at, kept))
         for peer in story.peers.values():
             if peer.state != "lost":
@@ -94,7 +62,7 @@ def _note_life(story: Story, event: events.Event) -> None:
                 peer.gone_at = event.at
         story.waits_for = []
         if again:
-            story.marks.append(CurveMark(event.at, kept, "again", "", line_of(event)))
+            story.marks.append(CurveMark(event.at, kept, "again", "", line_of(event, kind)))
     elif story.lives:
         story.lives[-1].ended = max(story.lives[-1].ended, event.at)
     else:
@@ -106,41 +74,24 @@ def _note_peer(story: Story, event: events.Event) -> None:
         case events.RttMeasured(seconds=seconds):
             story.distances.update(seconds)
         case events.PeerHired(peer=name):
-            peer = _peer(story, name)
+            peer = story.peer(name)
             peer.state, peer.why, peer.rtt_s = "hired", "", story.distances.get(name)
-            peer.late = story.begun > 0
-        case events.PeerReady(peer=name):
-            if not _peer(story, name).late:
-                story.peers[name].state = "works"
-        case events.PeerJoined(peer=name):
-            peer = _peer(story, name)
-            peer.state, peer.why = "works", ""
         case events.PeerResumed(peer=name):
-            peer = _peer(story, name)
+            peer = story.peer(name)
             if peer.state == "behind":
                 peer.why = "catching up"
             else:
                 peer.state, peer.why = "works", ""
         case events.PeerPaused(peer=name, reason=reason):
-            peer = _peer(story, name)
+            peer = story.peer(name)
             peer.state, peer.why = "paused", reason
-        case events.PeerLeftBehind(peer=name, reason=reason):
-            peer = _peer(story, name)
-            peer.state, peer.why, peer.samples_per_second = "behind", reason, None
         case events.PeerLost(peer=name, reason=reason):
-            peer = _peer(story, name)
+            peer = story.peer(name)
             peer.state, peer.why, peer.samples_per_second = "lost", reason, None
             peer.gone_at = event.at
-        case events.RoundFinished(peers=shares):
-            for name, share in shares.items():
-                peer = _peer(story, name)
-                peer.credits = max(peer.credits, share.credits)
-                if peer.state == "lost" and event.at > peer.gone_at:  # it waited for the job, and goes on with it
-                    peer.state, peer.why = "works", ""
-                peer.samples_per_second = event.samples_per_second.get(name) if peer.state != "lost" else None
         case events.JobFinished(credits=credits):
             for name, amount in credits.items():
-                _peer(story, name).credits = amount
+                story.peer(name).credits = amount
     if isinstance(event, _TURNS):
         story.turns.append(event)
 
@@ -148,44 +99,22 @@ def _note_peer(story: Story, event: events.Event) -> None:
 _TURNS = (
     events.JobSubmitted,
     events.PeerHired,
-    events.PeerReady,
     events.PeerPaused,
     events.PeerResumed,
-    events.PeerLeftBehind,
-    events.PeerJoined,
     events.PeerLost,
     events.JobWaiting,
     events.JobGoesOn,
 )
 
 
-def _peer(story: Story, name: str) -> PeerStory:
-    return story.peers.setdefault(name, PeerStory(name))
-
-
-def _note_words(story: Story, event: events.Event) -> None:
-    kind = _KINDS.get(type(event))
-    sentence = line_of(event) or end_line(event)
+def _note_words(story: Story, event: events.Event, kind: str, report: KindReport[Any]) -> None:
+    mark = _MARKS.get(type(event)) or report.marks.get(type(event))
+    sentence = line_of(event, kind) or end_line(event, kind)
     if sentence:
         story.said.append(StoryLine(event.at, sentence))
-    if kind is None:
+    if mark is None:
         return
     # An event that names its round speaks of that one: an exchange is chosen for the round that comes.
     about = getattr(event, "round", None)
-    number = about if isinstance(about, int) and kind != "over" else story.done
-    story.marks.append(CurveMark(event.at, number, kind, getattr(event, "peer", ""), sentence))
-
-
-def end_line(event: events.Event) -> str:
-    """What the end of a job's life says, in one line; empty for what is no end."""
-    match event:
-        case events.JobFinished():
-            return f"finished after round {event.rounds}: loss {event.loss:.4g}"
-        case events.JobLeft():
-            because = f": {event.reason}" if event.reason else ""
-            return f"left after round {event.round}{because}"
-        case events.JobCancelled():
-            return "cancelled"
-        case events.JobEndedBadly():
-            return f"failed: {event.message}" + (f" ({event.cause})" if event.cause else "")
-    return ""
+    number = about if isinstance(about, int) and mark != "over" else story.done
+    story.marks.append(CurveMark(event.at, number, mark, getattr(event, "peer", ""), sentence))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from client_cli.report.axes import seconds_text, seconds_ticks
@@ -11,20 +12,15 @@ from client_cli.report.svg import Svg, element, label, percent, picture
 from client_cli.text.render import duration_text
 
 HEIGHT, BASE = 26, 23
+NAMED_FROM = 0.02
+"""A span that is so wide a share of the strip bears its name."""
 TALL: dict[Doing, int] = {
     "train": 20, "exchange": 20, "now": 20, "lost": 20, "wait": 4, "ready": 4, "behind": 9, "paused": 12,
+    "ran": 20, "failed": 20,
 }  # fmt: skip
 """Heights tell them apart as well as colours and patterns."""
-WORDS: dict[Doing, str] = {
-    "train": "train",
-    "exchange": "exchange",
-    "wait": "wait",
-    "paused": "paused by its owner",
-    "behind": "left behind, catching up",
-    "lost": "lost: done in vain",
-    "ready": "hired, not in a round yet",
-    "now": "the round that runs",
-}
+Words = Mapping[Doing, str]
+"""What each look means in a job of this kind, in the order of the legend."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +41,13 @@ class Lanes:
     legend: list[tuple[Svg, str]]
 
 
-def draw(found: list[Lane], time: WorkTime) -> Lanes:
+def draw(found: list[Lane], time: WorkTime, words: Words) -> Lanes:
     """The picture of these lanes."""
     seen = {span.doing for lane in found for span in [*lane.spans, *lane.over]}
     return Lanes(
-        [Strip(lane.peer, _strip(lane, time), said_of(lane)) for lane in found],
+        [Strip(lane.peer, _strip(lane, time, words), said_of(lane, words)) for lane in found],
         _clock(time),
-        [(swatch(doing), word) for doing, word in WORDS.items() if doing in seen],
+        [(swatch(doing), word) for doing, word in words.items() if doing in seen],
     )
 
 
@@ -63,10 +59,10 @@ def sums_of(lane: Lane) -> dict[Doing, float]:
     return sums
 
 
-def said_of(lane: Lane) -> str:
+def said_of(lane: Lane, words: Words) -> str:
     """The lane in a sentence."""
     sums = sums_of(lane)
-    parts = [f"{word} {duration_text(sums[doing])}" for doing, word in WORDS.items() if sums.get(doing, 0.0) > 0]
+    parts = [f"{word} {duration_text(sums[doing])}" for doing, word in words.items() if sums.get(doing, 0.0) > 0]
     gone = ", lost in the end" if lane.lost_at and not _came_back(lane) else ""
     return f"{lane.peer}: {', '.join(parts) or 'nothing yet'}{gone}"
 
@@ -77,7 +73,7 @@ def swatch(doing: Doing) -> Svg:
     return element("svg", bar, class_="swatch", width=22, height=20, aria_hidden="true")
 
 
-def _strip(lane: Lane, time: WorkTime) -> Svg:
+def _strip(lane: Lane, time: WorkTime, words: Words) -> Svg:
     whole = time.total or 1.0
     drawn = [element("line", class_="base", x1=0, x2="100%", y1=BASE + 0.5, y2=BASE + 0.5)]
     for span in [*lane.spans, *lane.over]:
@@ -90,6 +86,12 @@ def _strip(lane: Lane, time: WorkTime) -> Svg:
                 y=BASE - TALL[span.doing], height=TALL[span.doing],
             )
         )  # fmt: skip
+    drawn += [
+        label(span.name, class_="on-look", x=percent((span.began + span.lasted / 2) / whole), y=BASE - 6,
+              text_anchor="middle")
+        for span in lane.spans
+        if span.name and span.lasted / whole >= NAMED_FROM
+    ]  # fmt: skip
     drawn += [element("line", class_="cut", x1=percent(at / whole), x2=percent(at / whole), y1=0, y2=BASE)
               for at in time.cuts]  # fmt: skip
     drawn += [
@@ -99,7 +101,7 @@ def _strip(lane: Lane, time: WorkTime) -> Svg:
         )
         for at in lane.lost_at
     ]  # fmt: skip
-    return picture(*drawn, said=said_of(lane), class_="strip", width="100%", height=HEIGHT)
+    return picture(*drawn, said=said_of(lane, words), class_="strip", width="100%", height=HEIGHT)
 
 
 def _clock(time: WorkTime) -> Svg:

@@ -6,21 +6,24 @@ Its address has a secret in its path, so that other accounts of this computer ca
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 from aiohttp_sse import sse_response
 
+from axonp2p.client.loop_thread import LoopThread
+from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AxonError, PortTaken, SettingsError
 from axonp2p.transport.address import join_host_port
 from axonp2p.transport.http.own_page import HEADERS, loopback, own_names, why_not_ours
 from client_cli.report.document import Made, make, policy
 from client_cli.report.files import on_the_wall
 from client_cli.report.folder_view import FolderView
-from client_cli.report.standing import Command
+from client_cli.text.kind_text import Command
 
 LOOK_S = 0.5
 """Between two looks at the folder, while somebody looks at the page."""
@@ -88,7 +91,7 @@ class JobPage:
         if self._open:
             self._last_looks = asyncio.Semaphore(0)
             await self._turn()
-            with contextlib.suppress(TimeoutError):
+            with suppress(TimeoutError):
                 async with asyncio.timeout(LAST_LOOK_S):
                     for _ in range(self._open):
                         await self._last_looks.acquire()
@@ -114,7 +117,7 @@ class JobPage:
 
     async def _wait_for_a_turn(self) -> None:
         """Or for a while: a tab that was closed is noticed by its pings."""
-        with contextlib.suppress(TimeoutError):
+        with suppress(TimeoutError):
             async with asyncio.timeout(PING_S), self._turned:
                 await self._turned.wait()
 
@@ -186,3 +189,18 @@ def _cannot_listen(error: OSError, address: str) -> SettingsError:
     if error.errno == errno.EADDRINUSE:
         return PortTaken(f"{address} is taken", fix="--page 127.0.0.1:0 takes a free port")
     return SettingsError(f"cannot listen on {address}: {error.strerror}", fix="--page 127.0.0.1:0")
+
+
+@contextmanager
+def served(folder: JobFolder, command: Command, listen: str, *, ours: bool) -> Iterator[str]:
+    """While inside, the page of the job in `folder` is there, served from a thread of its own; gives its address.
+
+    `ours`: this program works on the job. Raises `PortTaken` or `SettingsError`.
+    """
+    thread = LoopThread()
+    page = JobPage(FolderView(folder, ours=ours), command, listen)
+    try:
+        yield thread.call(page.start())
+    finally:
+        thread.call(page.close())
+        thread.stop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from client_cli.report.story import Kind
+from client_cli.report.story import MarkKind
 from client_cli.report.svg import Svg, element
 
 _FILLED: dict[str, str] = {
@@ -21,7 +21,7 @@ _DRAWN: dict[str, str] = {
     "redone": "M4.4 1A4.5 4.5 0 1 1 2.6-3.6M3.6-6V-2.8H.4",
     "handed back": "M5 0H-4M-.6-3.8-4.4 0-.6 3.8",
 }
-WORDS: dict[Kind, str] = {
+WORDS: dict[MarkKind, str] = {
     "lost": "peer lost",
     "handed back": "wanted back by its owner",
     "behind": "left behind",
@@ -35,7 +35,7 @@ WORDS: dict[Kind, str] = {
     "again": "job resumed",
     "over": "job ended",
 }
-GRADES: dict[Kind, str] = {
+GRADES: dict[MarkKind, str] = {
     "lost": "bad", "redone": "warn", "behind": "warn", "paused": "warn", "waits": "warn", "handed back": "warn",
     "joined": "good", "resumed": "good", "goes on": "good", "again": "good", "exchange": "info", "over": "info",
 }  # fmt: skip
@@ -49,7 +49,7 @@ def drawing(kind: str) -> Svg:
     return element("path", d=_FILLED[kind], class_="fill")
 
 
-def sign(kind: Kind) -> Svg:
+def sign(kind: MarkKind) -> Svg:
     """The same as a picture of its own, beside words."""
     return element("svg", drawing(kind), class_=f"mark {GRADES[kind]}", viewBox="-7 -7 14 14", aria_hidden="true")
 

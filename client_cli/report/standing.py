@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from axonp2p.client.events.events import JobFinished, JobLeft
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.plain_text import plural
+from client_cli.report.kind_report import report_of
 from client_cli.report.story import PeerStory, Story
+from client_cli.text.kind_text import Command, KindWords, text_of
 from client_cli.text.render import duration_text
-
-Command = Callable[..., str]
-"""Spells a command of ours: ("resume", "digits-7f3a") -> "axon resume digits-7f3a"."""
 
 LOST_TOLD = 3
 _BEFORE_TRAINING = {
@@ -36,7 +34,12 @@ class View:
     """Unix seconds."""
     folder: str
     fetched: bool = False
-    """Whether weights and logs were copied there already."""
+    """Whether its result and logs were copied there already."""
+
+    @property
+    def words(self) -> KindWords:
+        """Of its kind of job."""
+        return text_of(self.record.kind).words
 
     @property
     def over(self) -> bool:
@@ -76,8 +79,8 @@ def standing(view: View, command: Command) -> JobSummary:
         return _left(view, command)
     if record.state is JobState.CANCELLED:
         again = JobBanner("warn", "The job was cancelled", "Nothing of it is kept to go on from.",
-                       command("submit", record.folder), "trains it from the beginning.")  # fmt: skip
-        return JobSummary("left", "CANCELLED", f"cancelled after round {record.round} of {record.rounds}", (again,))
+                       command("submit", record.folder), "does it from the beginning.")  # fmt: skip
+        return JobSummary("left", "CANCELLED", f"cancelled {view.words.after(record.done, record.units)}", (again,))
     if not view.at_work:
         return _interrupted(view, command)
     return _at_work(view, command)
@@ -87,9 +90,12 @@ def _finished(view: View, command: Command) -> JobSummary:
     record, last = view.record, view.story.last
     took = f" in {duration_text(last.seconds)}" if isinstance(last, JobFinished) else ""
     fetch = "" if view.fetched else command("fetch", record.id, "-o", "OUT")
-    copies = "copies weights, metrics and logs into a folder."
-    get = JobBanner("good", "The weights are here", f"They lie in {view.folder}.", fetch, copies)
-    return JobSummary("finished", "FINISHED", f"{plural(record.rounds, 'round')} trained{took}", (get,))
+    title = f"The {view.words.result} are here"
+    get = JobBanner("good", title, f"They lie in {view.folder}.", fetch, view.words.fetching)
+    banners: tuple[JobBanner, ...] = (get,)
+    if short := report_of(record.kind).shortfall(view.story, record.id, command):
+        banners = (JobBanner("bad", short.title, short.text, short.fix, short.or_else), get)
+    return JobSummary("finished", "FINISHED", f"{view.words.finished(record)}{took}", banners)
 
 
 def _failed(view: View, command: Command) -> JobSummary:
@@ -98,56 +104,55 @@ def _failed(view: View, command: Command) -> JobSummary:
         fix = command("resume", record.id)
         return JobSummary("failed", "FAILED", "the job failed", (JobBanner("bad", "The job failed", "", fix),))
     error = record.error
-    kept = f" {plural(record.kept_round, 'round')} {_are(record.kept_round)} kept." if record.kept_round else ""
+    kept = f" {plural(record.kept, view.words.unit)} {_are(record.kept)} kept." if record.kept else ""
     fix, _, words = error.fix.partition("      ")
     cause = f"{error.cause}{'.' if error.cause else ''}{kept}".strip()
     fix = fix or command("resume", record.id)
     banner = JobBanner("bad", f"{error.code}: {error.message}", cause, fix, words.strip())
-    return JobSummary("failed", "FAILED", f"{error.message} (after round {record.round} of {record.rounds})", (banner,))
+    return JobSummary("failed", "FAILED", f"{error.message} ({view.words.after(record.done, record.units)})", (banner,))
 
 
 def _left(view: View, command: Command) -> JobSummary:
     record, last = view.record, view.story.last
     reason = last.reason if isinstance(last, JobLeft) else ""
     title = "Too few peers stayed" if reason else "The job was left, to be resumed"
-    kept = f"{plural(record.kept_round, 'round')} {_are(record.kept_round)} kept; nothing of them is trained again."
-    if not record.kept_round:
-        kept = "No round was kept: it begins anew."
+    kept = f"{plural(record.kept, view.words.unit)} {_are(record.kept)} kept; nothing of them is done again."
+    if not record.kept:
+        kept = f"No {view.words.unit} was kept: it begins anew."
     text = f"{_stop(reason)} {kept}" if reason else kept
     banner = JobBanner("warn", title, text, command("resume", record.id), "goes on with it.")
-    return JobSummary("left", "LEFT", f"left after round {record.round} of {record.rounds}", (banner,))
+    return JobSummary("left", "LEFT", f"left {view.words.after(record.done, record.units)}", (banner,))
 
 
 def _interrupted(view: View, command: Command) -> JobSummary:
     record = view.record
-    kept = f"{plural(record.kept_round, 'round')} {_are(record.kept_round)} kept." if record.kept_round else ""
+    kept = f"{plural(record.kept, view.words.unit)} {_are(record.kept)} kept." if record.kept else ""
     banner = JobBanner(
         "bad", "No program works on this job any more",
         f"It is not over, but what worked on it was killed, or its computer stopped. {kept}".strip(),
         command("resume", record.id), "goes on with it.",
     )  # fmt: skip
-    return JobSummary("failed", "INTERRUPTED", f"interrupted in round {record.round + 1} of {record.rounds}", (banner,))
+    return JobSummary("failed", "INTERRUPTED", f"interrupted {view.words.during(record.done, record.units)}", (banner,))
 
 
 def _at_work(view: View, command: Command) -> JobSummary:
     record, story = view.record, view.story
     present = [peer for peer in story.peers.values() if peer.state in ("works", "paused", "behind", "hired")]
-    running = f"round {min(record.round + 1, record.rounds)} of {record.rounds}"
+    during = view.words.during(record.done, record.units)
     if record.waits_for:
-        return _waiting(record, present, running, _peers_told(story))
+        return _waiting(record, present, during, _peers_told(story))
     if record.state in _BEFORE_TRAINING:
-        again = f" again, to go on after round {record.kept_round}" if record.kept_round else ""
+        again = f" again, to go on {view.words.after(record.kept, record.units)}" if record.kept else ""
         return JobSummary("preparing", "PREPARING", f"{_BEFORE_TRAINING[record.state]}{again}", ())
-    if record.state is not JobState.TRAINING:
-        return JobSummary("paused", str(record.state).upper(), f"{record.state} in {running}", _peers_told(story))
-    if record.round >= record.rounds:
-        return JobSummary("running", "RUNNING", "all rounds are trained; the weights are on their way", ())
-    resumed = f", resumed after round {story.lives[-1].from_round}" if len(story.lives) > 1 else ""
+    if record.state is not JobState.RUNNING:
+        return JobSummary("paused", str(record.state).upper(), f"{record.state} {during}", _peers_told(story))
+    resumed = f", resumed {view.words.after(story.lives[-1].from_round, record.units)}" if len(story.lives) > 1 else ""
     works = sum(peer.state == "works" for peer in present)
-    return JobSummary("running", "RUNNING", f"trains {running} on {plural(works, 'peer')}{resumed}", _peers_told(story))
+    sentence = f"{view.words.at_work(record, works)}{resumed}"
+    return JobSummary("running", "RUNNING", sentence, () if record.done >= record.units else _peers_told(story))
 
 
-def _waiting(record: JobRecord, present: list[PeerStory], running: str, others: tuple[JobBanner, ...]) -> JobSummary:
+def _waiting(record: JobRecord, present: list[PeerStory], during: str, others: tuple[JobBanner, ...]) -> JobSummary:
     names = ", ".join(record.waits_for)
     why = "; ".join(f"{peer.name}: {peer.why}" for peer in present if peer.name in record.waits_for and peer.why)
     text = (
@@ -157,7 +162,7 @@ def _waiting(record: JobRecord, present: list[PeerStory], running: str, others: 
         else "What is done is kept. Peers are looked for again and again; it goes on by itself when they come."
     )
     banner = JobBanner("warn", f"The job waits for {names}", text)
-    return JobSummary("paused", "PAUSED", f"waits in {running}: it cannot go on without {names}", (banner, *others))
+    return JobSummary("paused", "PAUSED", f"waits {during}: it cannot go on without {names}", (banner, *others))
 
 
 def _peers_told(story: Story) -> tuple[JobBanner, ...]:
@@ -166,7 +171,7 @@ def _peers_told(story: Story) -> tuple[JobBanner, ...]:
     lost_now = {mark.peer for mark in story.marks if mark.kind == "lost" and mark.at >= this_life}
     lost = [peer for peer in story.peers.values() if peer.state == "lost" and peer.name in lost_now]
     still = [peer for peer in story.peers.values() if peer.state in ("paused", "behind")]
-    after = "Finished rounds are kept, and another peer is looked for. Nothing has to be done."
+    after = "What is done is kept, and another peer is looked for. Nothing has to be done."
     found = [
         JobBanner("warn", f"{peer.name} is gone", f"{_stop(peer.why)} {_others(story)} {after}")
         for peer in lost[-LOST_TOLD:]

@@ -1,7 +1,6 @@
-"""What happened in a job: rounds, peers, and what is worth a mark on the curves (`folding` makes it of events). Pure.
+"""What happened in a job: its lives, its peers, and what is worth a mark (`folding` makes it of events). Pure.
 
-A job may have several lives: it is left, or its client is killed, and it is resumed from the rounds that were kept.
-Rounds that were not kept are forgotten here as they are in metrics.csv; what happened meanwhile is not.
+A job may have several lives: it is left, or its client is killed, and it is resumed from what was kept.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import Literal
 
 from axonp2p.client.events import events
 
-Kind = Literal[
+MarkKind = Literal[
     "lost", "handed back", "behind", "joined", "redone", "exchange", "paused", "resumed", "waits", "goes on", "again",
     "over",
 ]  # fmt: skip
@@ -28,7 +27,7 @@ class CurveMark:
     """Unix seconds; 0 where it is not known."""
     round: int
     """The one that ran, from 0."""
-    kind: Kind
+    kind: MarkKind
     peer: str
     """Empty: it is about the whole job."""
     sentence: str
@@ -40,15 +39,6 @@ class StoryLine:
 
     at: float
     sentence: str
-
-
-@dataclass(frozen=True)
-class InVain:
-    """The last round of a life that ended within it. Unix seconds."""
-
-    began: float
-    ended: float
-    peers: tuple[str, ...]
 
 
 @dataclass
@@ -80,14 +70,8 @@ class PeerStory:
 
 @dataclass
 class Story:
-    """The whole of it, up to now."""
+    """What all kinds of jobs have of it, up to now; a kind's own adds its work."""
 
-    rounds_planned: int = 0
-    rounds: list[events.RoundFinished] = field(default_factory=list)
-    """Accepted ones that count, in order."""
-    forgotten: list[events.RoundFinished] = field(default_factory=list)
-    """Accepted ones that were not kept when the job was resumed before them."""
-    redone: list[events.RoundRedone] = field(default_factory=list)
     marks: list[CurveMark] = field(default_factory=list)
     said: list[StoryLine] = field(default_factory=list)
     lives: list[Life] = field(default_factory=list)
@@ -98,21 +82,14 @@ class Story:
     """Guessed round trips between peers, in seconds; each pair once."""
     turns: list[events.Event] = field(default_factory=list)
     """All that says when a peer came, went, stood still or went on."""
-    sent: list[float] = field(default_factory=list)
-    """When the bundle was with the peers: training began."""
-    begun: float = 0.0
-    """When the round that runs began; 0 while none runs."""
-    in_vain: list[InVain] = field(default_factory=list)
-    """What the peers had done of a round that no life of the job finished."""
     waits_for: list[str] = field(default_factory=list)
     last: events.Event | None = None
 
     @property
     def done(self) -> int:
-        """How many rounds are accepted."""
-        return self.rounds[-1].round + 1 if self.rounds else 0
+        """How many units of work are done: rounds, copies."""
+        raise NotImplementedError
 
-    @property
-    def newest(self) -> events.RoundFinished | None:
-        """The last accepted round."""
-        return self.rounds[-1] if self.rounds else None
+    def peer(self, name: str) -> PeerStory:
+        """What is known of it."""
+        return self.peers.setdefault(name, PeerStory(name))

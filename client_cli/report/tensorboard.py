@@ -1,14 +1,26 @@
-"""A job's rounds for TensorBoard: a folder a job, a file a life of it, a step a round."""
+"""A job's rounds for TensorBoard: a folder a job, a file a life of it, a step a round. Needs `axonp2p[tensorboard]`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from axonp2p.client.events.events import Event, JobSubmitted, RoundFinished
+from axonp2p.client.events.events import Event, JobSubmitted
 from axonp2p.errors import SettingsError
-from client_cli.report.tensorboard_records import first_event, record, scalars
+from axonp2p.kinds.train.events import RoundFinished
+
+
+def require_tensorboard() -> None:
+    """Raises `SettingsError` where the library that writes event files is missing."""
+    if find_spec("tensorboard") is None:
+        raise SettingsError(
+            "no event files can be written for TensorBoard",
+            cause="the library tensorboard is not installed",
+            fix="pip install 'axonp2p[tensorboard]'",
+        )
 
 
 class TensorBoardFiles:
@@ -32,10 +44,9 @@ class TensorBoardFiles:
             if isinstance(event, JobSubmitted) or (self._file is None and isinstance(event, RoundFinished)):
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._file = self._folder / f"events.out.tfevents.{int(event.at):010d}.axon"
-                self._file.write_bytes(record(first_event(event.at)))
+                _append(self._file, event.at, file_version="brain.Event:2")
             if isinstance(event, RoundFinished) and self._file:
-                with self._file.open("ab") as file:
-                    file.write(record(scalars(event.at, event.round + 1, values_of(event))))
+                _append(self._file, event.at, step=event.round + 1, summary={"value": _scalars(values_of(event))})
         except OSError as error:
             raise SettingsError(
                 f"cannot write to {self._folder}: {error.strerror or error}", fix="choose another --tensorboard DIR"
@@ -58,6 +69,19 @@ def values_of(event: RoundFinished) -> dict[str, float]:
         "job/wire_bytes": float(event.wire_bytes),
         **speeds,
     }
+
+
+def _scalars(values: Mapping[str, float]) -> list[dict[str, Any]]:
+    return [{"tag": tag, "simple_value": value} for tag, value in values.items()]
+
+
+def _append(path: Path, at: float, **fields: Any) -> None:
+    """One event; a file begins with its version. Not by the library's `EventFileWriter`, which loads TensorFlow."""
+    from tensorboard.compat.proto.event_pb2 import Event as Record
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    with path.open("ab") as file:
+        RecordWriter(file).write(Record(wall_time=at, **fields).SerializeToString())
 
 
 def _tag(name: str) -> str:

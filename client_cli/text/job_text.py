@@ -9,8 +9,9 @@ import msgspec
 
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.jobs.lifecycle import JobState, is_over
-from axonp2p.plain_text import bytes_text, columns
-from client_cli.text.render import credits_text, duration_text, metric_text, pairs
+from axonp2p.plain_text import bytes_text, columns, plural
+from client_cli.text.kind_text import text_of
+from client_cli.text.render import credits_text, duration_text, pairs
 
 INTERRUPTED = "interrupted"
 
@@ -18,9 +19,10 @@ INTERRUPTED = "interrupted"
 def job_data(record: JobRecord, *, at_work: bool) -> dict[str, Any]:
     """The facts of a job. One that no program works on, though it is not over, was interrupted."""
     facts: dict[str, Any] = msgspec.to_builtins(record)
+    facts |= {"kind": record.kind, "done": record.done, "units": record.units}
     # What the job's next life needs, and nobody else.
-    for name in ("ahead", "last", "receipts", "lives", "state_name", "bundle", "named_trackers"):
-        del facts[name]
+    for name in ("ahead", "last", "unpaid", "receipts", "lives", "state_name", "bundle", "named_trackers"):
+        facts.pop(name, None)
     if not at_work and not is_over(record.state):
         facts["state"] = INTERRUPTED
     return facts
@@ -32,20 +34,19 @@ def jobs_text(jobs: Sequence[dict[str, Any]], now: float) -> str:
         [
             job["id"],
             job["state"],
-            f"{job['round']}/{job['rounds']}",
-            _loss(job),
-            _metrics(job),
+            f"{job['done']}/{job['units']} {plural(job['units'], text_of(job['kind']).words.unit).partition(' ')[2]}",
+            text_of(job["kind"]).so_far(job) or "-",
             str(len(job["peers"]) or job["peers_wanted"]),
             credits_text(sum(job["credits"].values())),
             f"{duration_text(max(0.0, now - job['created']))} ago",
         ]
         for job in jobs
     ]
-    heads = ["job", "state", "round", "loss", "held-out", "peers", "credits", "submitted"]
+    heads = ["job", "state", "done", "so far", "peers", "credits", "submitted"]
     if any("copy" in job for job in jobs):
         heads.append("copy")
         rows = [[*row, job.get("copy", "-")] for row, job in zip(rows, jobs, strict=True)]
-    return columns(heads, rows, right=(2, 3, 5, 6, 7))
+    return columns(heads, rows, right=(4, 5, 6))
 
 
 def status_text(job: dict[str, Any], command: Callable[..., str]) -> str:
@@ -53,9 +54,7 @@ def status_text(job: dict[str, Any], command: Callable[..., str]) -> str:
     facts = {
         "job": job["id"],
         "state": _state(job),
-        "round": f"{job['round']} of {job['rounds']}",
-        "loss": _loss(job),
-        "held-out": _metrics(job),
+        **text_of(job["kind"]).facts(job),
         "peers": "",
         "bytes": f"{bytes_text(job['wire_bytes'])} on the wire",
         "credits": credits_text(sum(job["credits"].values())),
@@ -87,22 +86,14 @@ def _peer_row(peer: dict[str, Any], job: dict[str, Any]) -> list[str]:
     note = ""
     if peer["lost"]:
         note = f"left: {peer['lost']}"
-    elif peer["paused"] and job["state"] == JobState.TRAINING:
+    elif peer["paused"] and job["state"] == JobState.RUNNING:
         note = f"paused: {peer['paused']}"
     return [peer["name"], f"{peer['rtt_s'] * 1000:.1f} ms", credits_text(job["credits"].get(peer["name"], 0.0)), note]
 
 
-def _loss(job: dict[str, Any]) -> str:
-    return "-" if job["loss"] is None else f"{job['loss']:.4g}"
-
-
-def _metrics(job: dict[str, Any]) -> str:
-    return ", ".join(metric_text(name, value) for name, value in job["metrics"].items()) or "-"
-
-
 def _next(job: dict[str, Any], command: Callable[..., str]) -> str:
     if job["state"] == "finished":
-        return f"weights: {command('fetch', job['id'], '-o', 'OUT')}"
+        return f"{text_of(job['kind']).words.result}: {command('fetch', job['id'], '-o', 'OUT')}"
     if job["state"] in ("left", "failed", INTERRUPTED):
         return f"go on: {command('resume', job['id'])}"
     return ""

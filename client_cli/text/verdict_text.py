@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from axonp2p.training.verification.distances import NOWHERE_NEAR
-from axonp2p.training.verification.evidence import Examined
-from axonp2p.training.verification.opinions import Outcome
+from axonp2p.verification.distances import NOWHERE_NEAR
+from axonp2p.verification.evidence import Examined
+from axonp2p.verification.opinions import Outcome
 
 
 def verdict_text(examined: Examined) -> str:

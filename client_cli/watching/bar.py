@@ -15,7 +15,8 @@ from rich.text import Text
 
 from axonp2p.client.events.events import Event
 from axonp2p.console import printable
-from client_cli.text.event_text import Shown, after, line_of, standing_still
+from client_cli.text.event_text import after, line_of, standing_still
+from client_cli.text.kind_text import Shown
 
 BAR_WIDTH = 28
 
@@ -23,7 +24,8 @@ BAR_WIDTH = 28
 class Bar:
     """Shows a job's events on a terminal."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, kind: str) -> None:
+        self._kind = kind
         self._console = Console(file=stream, highlight=False)
         self._shown = Shown()
         self._live = Live(
@@ -38,10 +40,9 @@ class Bar:
         self._live.stop()
 
     def show(self, event: Event) -> None:
-        line = line_of(event)
-        if line:
+        if line := line_of(event, self._kind):
             self.say(f"{time.strftime('%H:%M:%S')}  {line}")
-        self._shown = after(self._shown, event)
+        self._shown = after(self._shown, event, self._kind)
 
     def say(self, line: str) -> None:
         # markup off: a peer's name or a job's error may hold square brackets.
@@ -57,11 +58,11 @@ class Bar:
 
 
 def picture(shown: Shown) -> Group:
-    """The bar, and below it what changes once a round, how fast each peer is, and who is paused."""
+    """The bar, and below it what changes once a round or with a copy, how each peer is, and who is paused."""
     if not shown.doing:
         return Group()
     row = Table.grid(padding=(0, 1))
-    bar = ProgressBar(total=shown.rounds or 1, completed=shown.done, width=BAR_WIDTH)
+    bar = ProgressBar(total=shown.units or 1, completed=shown.done, width=BAR_WIDTH)
     row.add_row(_line(shown.doing), bar, _line(shown.headline))
     below = [_line(f"  {text}") for text in (shown.facts, shown.peers, standing_still(shown)) if text]
     return Group(row, *below)

@@ -20,7 +20,7 @@ from axonp2p.plain_text import plural
 from client_cli.context import Context, on_terminal
 from client_cli.interrupts import TERMINATED_EXIT, Terminated
 from client_cli.report.beside import PageWishes, beside
-from client_cli.text.event_text import summary
+from client_cli.text.kind_text import text_of
 from client_cli.watching.progress import EventDisplay, progress_on
 
 if TYPE_CHECKING:
@@ -62,28 +62,34 @@ class EventQueue:
 
 
 def follow(job: Job, context: Context, wishes: PageWishes) -> int:
-    """Show `job` until it is over; gives the exit code. Raises the job's error."""
+    """Show `job` until it is over; gives the exit code. Raises the job's error, and why it finished with no success."""
     coming = EventQueue(job)
     # Nobody would be told the page's address where a program reads the answer.
     wishes = replace(wishes, page="" if context.as_json else wishes.page)
+    kind = job.record.kind
+    text = text_of(kind)
     with (
-        progress_on(None if context.as_json else sys.stdout) as progress,
+        progress_on(None if context.as_json else sys.stdout, kind) as progress,
         beside(JobFolder(job.folder), wishes, context.command, progress.say) as hear,
     ):
         code = _until_over(job, coming, progress, hear, may_ask=on_terminal() and not context.as_json)
     match coming.last:
         case JobFinished() as event:
-            lines = [summary(event), "Next:", f"  {context.command('fetch', job.id, '-o', 'OUT')}"]
-            context.answer("\n".join(lines), _data(event, "finished"))
+            told = JobFolder(job.folder).read_events()
+            lines = [text.end.summary(event, told), "Next:", f"  {context.command('fetch', job.id, '-o', 'OUT')}"]
+            context.answer("\n".join(lines), _data(text.end.data(event, told), "finished"))
+            if failure := text.end.failure(event, told, context.command):
+                raise failure
             return 0
         case JobLeft() as event:
             why = f"{event.reason}\nToo few peers are left. " if event.reason else ""
-            kept = f"{why}Left {job.id} after {plural(event.round, 'round')}."
-            context.answer(f"{kept}  Go on with: {context.command('resume', job.id)}", _data(event, "left"))
+            kept = f"{why}Left {job.id} after {plural(event.round, text.words.unit)}."
+            data = _data(msgspec.to_builtins(event), "left")
+            context.answer(f"{kept}  Go on with: {context.command('resume', job.id)}", data)
             if event.reason:
                 return NobodyFits.exit_code
         case JobCancelled() as event:
-            context.answer(f"Cancelled {job.id}.", _data(event, "cancelled"))
+            context.answer(f"Cancelled {job.id}.", _data(msgspec.to_builtins(event), "cancelled"))
     return code
 
 
@@ -128,7 +134,5 @@ def wish_of(text: str) -> str:
     raise click.BadParameter("say leave, cancel or on")
 
 
-def _data(event: Event, state: str) -> dict[str, Any]:
-    facts: dict[str, Any] = msgspec.to_builtins(event)
-    del facts["event"]
-    return {"state": state, **facts}
+def _data(event: dict[str, Any], state: str) -> dict[str, Any]:
+    return {"state": state} | {name: fact for name, fact in event.items() if name != "event"}

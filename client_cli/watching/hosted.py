@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from axonp2p.client.discovery.trackers import which_trackers
 from axonp2p.client.hosted.hosted_mark import read_mark
+from axonp2p.client.hosted.how_far import after_text, has_result
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AxonError, NotFound, PeerMisbehaved, Refused, Unreachable
@@ -38,7 +39,7 @@ def looked_at(
     asks `steers` the job. Raises `NotFound`.
     """
     here = _here(job, context)
-    if here is not None and (read_mark(here) is None or (result and here.model.exists())):
+    if here is not None and (read_mark(here) is None or (result and has_result(here))):
         return here
     if here is None and not _may_be_elsewhere(context, trackers):
         return context.jobs().find(job)  # raises
@@ -46,7 +47,7 @@ def looked_at(
         try:
             swarm.look_at_host(job if here is None else here.path.name, result=result)
         except (Unreachable, Refused, PeerMisbehaved) as error:
-            if here is None or steers or (result and not here.model.exists()):
+            if here is None or steers or (result and not has_result(here)):
                 raise
             context.say(f"{error.in_a_line}: this is what it told last")
             if error.fix:
@@ -127,7 +128,7 @@ def handed_over(job: Job, context: Context) -> int:
         f"{mark.place.called} carries {job.id} on. You may switch this computer off.",
         f"{mark.standby.place.called} keeps a copy of it."
         if mark.standby
-        else f"No second host keeps a copy of it ({mark.without_copy}): its states are there alone.",
+        else f"No second host keeps a copy of it ({mark.without_copy}): what it keeps is there alone.",
         "See it, here or on another computer with the same key (client.key in your home):",
         f"  {context.command('watch', job.id)}",
         f"  {context.command('fetch', job.id, '-o', 'OUT')}      when it is done",
@@ -146,17 +147,17 @@ def hosted_data(folder: JobFolder) -> dict[str, Any]:
     former = f"; {mark.former.place.called} is to leave it when it answers" if mark.former else ""
     found = {"hosted": f"{mark.place.address.host_port}{asked}{trouble}{former}", "hosted_at": mark.tracker}
     if mark.role == "copy":
-        return found | {"copy": _copy_text(mark.place, mark.rounds), "copy_at": mark.tracker}
+        return found | {"copy": _copy_text(mark.place, mark.kept, folder), "copy_at": mark.tracker}
     if mark.standby:
         return found | {
-            "copy": _copy_text(mark.standby.place, mark.standby.rounds),
+            "copy": _copy_text(mark.standby.place, mark.standby.kept, folder),
             "copy_at": mark.standby.tracker,
         }
     return found
 
 
-def _copy_text(place: Host, rounds: int | None) -> str:
-    return f"{place.address.host_port}, {f'after round {rounds}' if rounds is not None else 'no state yet'}"
+def _copy_text(place: Host, kept: int | None, folder: JobFolder) -> str:
+    return f"{place.address.host_port}, {after_text(kept, folder, 'nothing yet')}"
 
 
 def _here(job: str, context: Context) -> JobFolder | None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol, TextIO
 
-from axonp2p.client.events.events import Event, RoundFinished
+from axonp2p.client.events.events import Event
 from axonp2p.console import printable
-from client_cli.text.event_text import line_of, round_line
+from client_cli.text.event_text import line_without_bar
 
 
 class EventDisplay(Protocol):
@@ -34,10 +34,11 @@ class EventDisplay(Protocol):
 
 
 class PlainLines:
-    """A line a round, and one for each event that changes the course of the job; with no stream, none."""
+    """A line a round or copy, and one for each event that changes the course of the job; with no stream, none."""
 
-    def __init__(self, stream: TextIO | None) -> None:
+    def __init__(self, stream: TextIO | None, kind: str) -> None:
         self._stream = stream
+        self._kind = kind
 
     def __enter__(self) -> PlainLines:
         return self
@@ -46,8 +47,7 @@ class PlainLines:
         return
 
     def show(self, event: Event) -> None:
-        line = round_line(event) if isinstance(event, RoundFinished) else line_of(event)
-        if line:
+        if line := line_without_bar(event, self._kind):
             self.say(line)
 
     def say(self, line: str) -> None:
@@ -58,10 +58,10 @@ class PlainLines:
         return nullcontext()
 
 
-def progress_on(stream: TextIO | None) -> EventDisplay:
-    """What fits `stream`: a bar on a terminal, else plain lines; None for silence."""
+def progress_on(stream: TextIO | None, kind: str) -> EventDisplay:
+    """What fits `stream` and jobs of that kind: a bar on a terminal, else plain lines; None for silence."""
     if stream is not None and stream.isatty():
         from client_cli.watching.bar import Bar  # rich is loaded only where it is seen
 
-        return Bar(stream)
-    return PlainLines(stream)
+        return Bar(stream, kind)
+    return PlainLines(stream, kind)

@@ -21,7 +21,7 @@ from axonp2p.table.records import Row
 from axonp2p.transport.address import join_host_port, plain_address, split_host_port
 from axonp2p.transport.dial_policy import is_address
 from axonp2p.transport.messages import MOST_RELAYS
-from axonp2p.wire.schema import WORK_SCHEMA
+from axonp2p.wire.schema import IN_ROWS, SCHEMAS
 from peer_daemon.announcing.seen_addresses import SeenAddresses
 from peer_daemon.lending.lending import Lending
 from peer_daemon.lending.offer import fit
@@ -160,7 +160,7 @@ def lasting_row(peer: PeerId, name: str, certificate: bytes, *, issues_tokens: b
         expires=0,
         capability=None,
         issues_tokens=issues_tokens,
-        schema=WORK_SCHEMA,
+        schema=SCHEMAS[IN_ROWS],
     )
 
 

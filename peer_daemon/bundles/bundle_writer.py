@@ -23,9 +23,11 @@ _FOLDER = 0o755
 class BundleWriter:
     """The folder `HOME/jobs/<reservation>`; its `bundle` is what the worker sees. Methods run in a thread."""
 
-    def __init__(self, folder: Path, limit_bytes: int) -> None:
+    def __init__(self, folder: Path, limit_bytes: int, *, executes: bool = False) -> None:
+        """`executes`: the worker may execute programs of the bundle."""
         self._folder = folder
         self._limit = limit_bytes
+        self._executes = executes
         self._turn = threading.Lock()
         self._removed = False
         self._store: PieceStore | None = None
@@ -58,7 +60,7 @@ class BundleWriter:
                     for entry in kept.iterdir():
                         entry.rename(self.bundle / entry.name)
                     kept.rmdir()
-                store = PieceStore(self.bundle, blob)
+                store = PieceStore(self.bundle, blob, executes=self._executes)
                 store.make()
                 self._store = store
                 return store.held() if kept is not None else set()

@@ -15,39 +15,33 @@ def command() -> None:
 
 
 @command.command("install")
-@click.option(
-    "--print",
-    "kind",
-    type=click.Choice(["systemd", "launchd", "task-scheduler"]),
-    help="Only print the text for this system, and change nothing.",
-)
+@click.option("--print", "only_print", is_flag=True, help="Only print the systemd unit, and change nothing.")
 @common
-def install(kind: str | None, home: Path | None, as_json: bool) -> None:
+def install(only_print: bool, home: Path | None, as_json: bool) -> None:
     """Write the service, and start it now and at each login. Undo: axon-peer service uninstall."""
     from axonp2p.console import print_answer
     from peer_daemon.options import peer_home
     from peer_daemon.service import manager
-    from peer_daemon.service.plan import TEXTS
+    from peer_daemon.service.systemd import BEGIN
 
-    folder = peer_home(home)
-    if kind is not None:
-        text = TEXTS[kind](manager.facts_of(folder))
-        print_answer(text.rstrip("\n"), {"kind": kind, "text": text}, as_json=as_json)
+    text = manager.own_text(peer_home(home))
+    if only_print:
+        print_answer(text.rstrip("\n"), {"text": text}, as_json=as_json)
         return
-    plan = manager.own_plan(folder)
-    wrote = manager.install(plan)
+    path = manager.unit_path()
+    wrote = manager.install(path, text)
     trouble = manager.why_no_manager()
-    lines = [f"{'Wrote' if wrote else 'Is there already:'} {plan.path}"]
+    lines = [f"{'Wrote' if wrote else 'Is there already:'} {path}"]
     if trouble:
-        lines += [f"Not started: {trouble}.", "Then:", *(f"  {' '.join(words)}" for words in plan.begin)]
+        lines += [f"Not started: {trouble}.", "Then:", *(f"  {' '.join(words)}" for words in BEGIN)]
     else:
-        manager.carry_out(plan.begin)
+        manager.carry_out(BEGIN)
         lines.append(
             "It runs now, and at each login.   How it is: axon-peer status    undo: axon-peer service uninstall"
         )
         if not manager.lingers():
             lines.append("It ends when you log out. So that it goes on: loginctl enable-linger")
-    data = {"path": str(plan.path), "written": wrote, "started": not trouble, "trouble": trouble}
+    data = {"path": str(path), "written": wrote, "started": not trouble, "trouble": trouble}
     print_answer("\n".join(lines), data, as_json=as_json)
 
 
@@ -58,21 +52,20 @@ def uninstall(home: Path | None, as_json: bool) -> None:
     from axonp2p.console import print_answer
     from peer_daemon.options import peer_home
     from peer_daemon.service import manager
+    from peer_daemon.service.systemd import END, FORGET, LATE_END
 
-    folder = peer_home(home)
-    plan = manager.own_plan(folder)
+    path = manager.unit_path()
     trouble = manager.why_no_manager()
-    there = Path(plan.path).exists()
-    if there and not trouble:
-        manager.carry_out(plan.end)
-    removed = manager.remove(plan)
-    lines = [f"Removed {plan.path}" if removed else f"No service was installed ({plan.path} is not there)."]
+    if path.exists() and not trouble:
+        manager.carry_out(END)
+    removed = manager.remove(path)
+    lines = [f"Removed {path}" if removed else f"No service was installed ({path} is not there)."]
     if removed and trouble:
-        lines += [f"Not stopped: {trouble}.", "Then:", *(f"  {' '.join(words)}" for words in plan.late_end)]
+        lines += [f"Not stopped: {trouble}.", "Then:", *(f"  {' '.join(words)}" for words in LATE_END)]
     elif removed:
-        manager.carry_out(plan.forget)
-        lines.append(f"Key, settings and credits stay in {folder}.")
-    print_answer("\n".join(lines), {"path": str(plan.path), "removed": removed, "trouble": trouble}, as_json=as_json)
+        manager.carry_out(FORGET)
+        lines.append(f"Key, settings and credits stay in {peer_home(home)}.")
+    print_answer("\n".join(lines), {"path": str(path), "removed": removed, "trouble": trouble}, as_json=as_json)
 
 
 @command.command("status")
@@ -82,10 +75,9 @@ def status(home: Path | None, as_json: bool) -> None:
     import dataclasses
 
     from axonp2p.console import print_answer
-    from peer_daemon.options import peer_home
     from peer_daemon.service import manager
 
-    found = manager.look(manager.own_plan(peer_home(home)))
+    found = manager.look(manager.unit_path())
     if not found.written:
         text = "No service is installed.   axon-peer service install"
     elif found.trouble:

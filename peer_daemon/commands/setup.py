@@ -31,7 +31,7 @@ def command(yes: bool, given: tuple[str, ...], home: Path | None, as_json: bool)
     from axonp2p.settings import parse_settings, read_settings
     from peer_daemon.lending.hardware import look
     from peer_daemon.options import peer_home
-    from peer_daemon.setup.config_text import is_answered, with_answers
+    from peer_daemon.setup.answers import is_answered, with_answers
     from peer_daemon.setup.look import computer_text
 
     if as_json and not yes:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from axonp2p.errors import SettingsError
-from axonp2p.table.dht.routing.reachability import should_serve
 from axonp2p.transport.address import split_host_port
 from peer_daemon.announcing.own_row import OwnRow
 
@@ -98,3 +97,20 @@ def _host_of(address: str) -> str:
         return split_host_port(address)[0]
     except SettingsError:
         return ""
+
+
+def should_serve(reached: bool | None, seen: str | None, own_hosts: Iterable[str], own_port: int) -> bool:
+    """A tracker's word counts; without one, whether others see this node under an address and port of its own.
+
+    `reached` is a tracker's `Announced.reached`, `seen` is `DhtNode.own_address_seen`. A node behind a router that
+    rewrites addresses sees another host or port, and only asks: whom it asked can answer, but nobody else reach it.
+    """
+    if reached is not None:
+        return reached
+    if seen is None:
+        return False
+    try:
+        host, port = split_host_port(seen)
+    except SettingsError:
+        return False
+    return port == own_port and host in set(own_hosts)

@@ -6,22 +6,16 @@ from collections.abc import Iterable, Sequence
 
 from axonp2p.errors import KeyFileUnsafe, PortTaken, SandboxMissing, SettingsError, TrackerUnreachable
 from axonp2p.findings import Check, FindingState, failed, ok
+from axonp2p.jobs.kinds import KINDS
 from axonp2p.plain_text import plural
+from axonp2p.sandbox.attacks.attack import Tried
 from axonp2p.transport.clock_check import clock_checks
-from peer_daemon.doctor.facts import AttackTried, ContainFacts, MachineFacts, PeerFacts, PortFacts, TrackerFacts
+from peer_daemon.doctor.facts import ContainFacts, MachineFacts, PeerFacts, PortFacts, TrackerFacts
+from peer_daemon.lending.lent_kinds import allowed_kinds, why_not_held
 from peer_daemon.page.words import mebibytes
 
 LITTLE_MEMORY_MB = 2048
-KINDS = {
-    "files": "a job sees none of your files, and changes nothing outside of its own /tmp",
-    "machine": "a job learns nothing of the programs that run here, nor of what this machine is called",
-    "network": "a job reaches no network and no program of this machine",
-    "processes": "a job cannot signal, slow down or outrank a program, and becomes nobody else",
-    "descriptors": "a job has nothing open but its line to the daemon",
-    "calls": "what training never needs of the kernel is refused",
-    "machine_code": "no other entrance of the kernel is open",
-}
-"""What holds when all attacks of a kind were held."""
+_LANDLOCK = "a kernel from 5.13 on, with landlock among lsm= at boot"
 _DO_NOT_LEND = "do not lend this machine: axon-peer pause; axon-peer doctor --verbose shows more; please report it"
 
 
@@ -30,6 +24,7 @@ def checks_of(facts: PeerFacts, *, verbose: bool = False) -> list[Check]:
     return [
         *_machine(facts.machine),
         *_contain(facts.contain, verbose),
+        *_kinds(facts.contain, facts.machine.kinds),
         *_senses(facts.senses),
         *_ports(facts.ports),
         *_trackers(facts.trackers),
@@ -78,7 +73,7 @@ def _contain(contain: ContainFacts, verbose: bool) -> Iterable[Check]:
         yield ok("landlock", f"a second wall around files, version {contain.landlock}")
     else:
         text = "this kernel has no Landlock; the sandbox's mounts and the filter of system calls stand alone"
-        yield Check(FindingState.WARN, "landlock", text, "a kernel from 5.13 on, with landlock among lsm= at boot")
+        yield Check(FindingState.WARN, "landlock", text, _LANDLOCK)
     yield ok("limits", contain.holds)
     if contain.no_idle:
         text = f"jobs cannot be put behind your programs: {contain.no_idle}"
@@ -87,27 +82,40 @@ def _contain(contain: ContainFacts, verbose: bool) -> Iterable[Check]:
         )
     else:
         yield ok("priority", "jobs run when no other program wants to (SCHED_IDLE, nice 19, idle I/O)")
-    for kind, attempts in contain.attempts.items():
-        yield from _wall(kind, attempts, verbose)
+    if contain.attempts:
+        yield from _wall(contain.attempts, verbose)
 
 
-def _wall(kind: str, attempts: Sequence[AttackTried], verbose: bool) -> Iterable[Check]:
-    name = f"wall, {kind.replace('_', ' ')}"
+def _kinds(contain: ContainFacts, chosen: Sequence[str]) -> Iterable[Check]:
+    """Which kinds of job run here, and why not the others."""
+    if contain.no_sandbox:
+        return  # then none does, which was said
+    allowed = allowed_kinds(chosen)
+    lent = [kind.name for kind in allowed if not why_not_held(kind, contain.landlock)]
+    if lent:
+        yield ok("kinds", f"jobs of these kinds run here: {', '.join(lent)}")
+    for kind in KINDS.values():
+        why = why_not_held(kind, contain.landlock)
+        if kind not in allowed:
+            yield ok("kinds", f"no {kind.name} job runs here: the owner allows {', '.join(chosen)} only")
+        elif why:
+            state = FindingState.WARN if lent else FindingState.FAIL
+            yield Check(state, "kinds", f"no {kind.name} job runs here: {why}", _LANDLOCK)
+
+
+def _wall(attempts: Sequence[Tried], verbose: bool) -> Iterable[Check]:
     broken = [attempt for attempt in attempts if not attempt.held]
-    tried = plural(len(attempts), "attempt")
+    tried = plural(len(attempts), "attack")
     if not broken:
-        yield ok(name, f"{KINDS.get(kind, 'nothing got through')} ({tried})")
+        yield ok("wall", f"it holds: no file, program, network or right of yours is within a job's reach ({tried})")
     elif not verbose:
         text = "; ".join(f"{one.tries}: {one.said}" for one in broken)
         what = f"{len(broken)} of {tried} got through or could not be made"
-        yield Check(FindingState.FAIL, name, f"{what}: {text}", _DO_NOT_LEND)
+        yield Check(FindingState.FAIL, "wall", f"{what}: {text}", _DO_NOT_LEND)
     if verbose:
         for one in attempts:
-            text = f"{one.tries}: {one.said}"
-            if one.held:
-                yield ok(f"{name}, {one.name}", text)
-            else:
-                yield Check(FindingState.FAIL, f"{name}, {one.name}", text, _DO_NOT_LEND)
+            state, fix = (FindingState.OK, "") if one.held else (FindingState.FAIL, _DO_NOT_LEND)
+            yield Check(state, f"wall, {one.name}", f"{one.tries}: {one.said}", fix)
 
 
 def _senses(senses: Sequence[tuple[str, bool, str]]) -> Iterable[Check]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from axonp2p.sandbox.attacks.attack import Tried
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class MachineFacts:
     keep_disk_free_mb: int
     memory_mb: int
     cores: int
+    kinds: tuple[str, ...] = ()
+    """The kinds of job that the owner's settings allow; empty: all."""
 
 
 @dataclass(frozen=True)
@@ -62,16 +67,6 @@ class TrackerFacts:
 
 
 @dataclass(frozen=True)
-class AttackTried:
-    """One attack on the wall."""
-
-    name: str
-    tries: str
-    held: bool
-    said: str
-
-
-@dataclass(frozen=True)
 class ContainFacts:
     """What keeps a stranger's job in, and behind everything else."""
 
@@ -84,8 +79,8 @@ class ContainFacts:
     """Its version; 0 where the kernel has none."""
     no_idle: str
     """Why a process cannot be put behind everything else; empty where it can."""
-    attempts: dict[str, list[AttackTried]] = field(default_factory=dict)
-    """By kind, in the order of trying; none where there is no sandbox."""
+    attempts: Sequence[Tried] = ()
+    """Attacks on the wall; none where there is no sandbox."""
 
 
 @dataclass(frozen=True)

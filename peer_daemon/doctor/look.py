@@ -17,7 +17,6 @@ import axonp2p
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, KeyFileUnsafe, NoDaemon, SandboxMissing, SettingsError
 from axonp2p.identity.key_file import load_or_create_key
-from axonp2p.sandbox.attacks.inside import ATTACKS
 from axonp2p.sandbox.attacks.run import try_the_wall
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.sandbox.walls import landlock
@@ -31,7 +30,6 @@ from axonp2p.table.tracker_file import read_health
 from axonp2p.transport.address import PinnedAddress, parse_listen
 from peer_daemon.control.caller import ask_status
 from peer_daemon.doctor.facts import (
-    AttackTried,
     ContainFacts,
     MachineFacts,
     PeerFacts,
@@ -98,6 +96,7 @@ def _machine(home: Path, settings: PeerSettings, trouble: Trouble) -> MachineFac
         keep_disk_free_mb=settings.keep_disk_free_mb,
         memory_mb=seen.memory_mb,
         cores=seen.cores,
+        kinds=tuple(settings.kinds),
     )
 
 
@@ -123,17 +122,8 @@ async def _contain() -> ContainFacts:
         seccomp=seccomp,
         landlock=landlock.version(),
         no_idle=await asyncio.to_thread(_why_not_idle),
-        attempts={} if no_sandbox else await _attempts(),
+        attempts=[] if no_sandbox else await try_the_wall(),
     )
-
-
-async def _attempts() -> dict[str, list[AttackTried]]:
-    kinds = {attack.name: attack.how.__module__.rpartition(".")[2] for attack in ATTACKS}
-    found: dict[str, list[AttackTried]] = {}
-    for tried in await try_the_wall():
-        attempt = AttackTried(tried.name, tried.tries, tried.held, tried.said)
-        found.setdefault(kinds.get(tried.name, "other"), []).append(attempt)
-    return found
 
 
 def _why_not_idle() -> str:

@@ -12,6 +12,7 @@ from axonp2p.jobs.messages import (
     ClientMessage,
     EndLease,
     FetchLog,
+    FollowLog,
     LogPart,
     ReceiptRefused,
     ReceiptSigned,
@@ -29,9 +30,10 @@ from axonp2p.transport.messages import LONGEST_TEXT
 from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.codec import decode_as
 from peer_daemon.bundles.blob_side import BlobSide
+from peer_daemon.execution.log_follower import LogFollower
 from peer_daemon.execution.roster import read_roster
 from peer_daemon.execution.worker_credit import WorkerCredit
-from peer_daemon.execution.workplace import HOUSEHOLDS, Workplace
+from peer_daemon.execution.workplace import HOUSEHOLDS, RunningWorker, Workplace
 from peer_daemon.lending.leases import LentSlot
 
 log = get_logger(__name__)
@@ -57,14 +59,23 @@ class ClientSide:
         self.receipts = 0
         """Different ones, signed under this lease."""
 
-    async def hear(self, session: Session, tell_worker: TellWorker, read_log: Callable[[], bytes]) -> None:
-        """Do what the client says until it ends the lease; `tell_worker` and `read_log` reach the sandbox.
+    async def hear(self, session: Session, tell_worker: TellWorker, worker: RunningWorker) -> None:
+        """Do what the client says until it ends the lease; `tell_worker` reaches into the sandbox of `worker`.
 
         Who comes back counts its rosters anew, and members that were out of reach may be in reach again.
         Raises `Unreachable`, `PeerMisbehaved` or `LimitReached`, which end the lease as well.
         """
         self._session, self._epoch = session, -1
         self._mesh.forget_lost()
+        follower = LogFollower(session, self._place.upload, worker)
+        try:
+            await self._hear(session, tell_worker, worker, follower)
+        finally:
+            follower.stop()
+
+    async def _hear(
+        self, session: Session, tell_worker: TellWorker, worker: RunningWorker, follower: LogFollower
+    ) -> None:
         while True:
             message, payload = await session.receive(ClientMessage)
             match message:
@@ -78,8 +89,11 @@ class ClientSide:
                     await self._set_roster(message, tell_worker)
                 case SignReceipt():
                     await self._sign_receipt(message)
-                case FetchLog():
-                    await self._send_log(read_log())
+                case FetchLog(start=start):
+                    follower.stop()  # the client would hear the same twice
+                    await self._send_log(worker.log(start))
+                case FollowLog(start=start):
+                    follower.follow(start)
                 case EndLease(reason=reason):
                     if reason:
                         log.warning("the client let this peer go", job=self._lease.job, reason=reason)

@@ -17,6 +17,7 @@ from typing import Any
 
 from axonp2p.errors import AxonError, PeerMisbehaved, Refused, Unreachable
 from axonp2p.identity.peer_id import short
+from axonp2p.jobs.kinds import KINDS
 from axonp2p.jobs.messages import (
     HandBack,
     LeaseTaken,
@@ -74,7 +75,7 @@ class JobRunner:
         self._limits = limits_of(lease)
         log_mb = -(-self._limits.log_bytes // _MIB)
         bundle_mb = max(0, lease.disk_mb - self._limits.scratch_mb - log_mb)
-        self._bundle = BundleWriter(place.jobs / lease.reservation, bundle_mb * _MIB)
+        self._bundle = BundleWriter(place.jobs / lease.reservation, bundle_mb * _MIB, executes=self._limits.executes)
         self._stop_reason: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._blobs = BlobSide((lease.client, lease.source), self.line, self._bundle, self.mesh, place.kept, self.stop)
         self.mesh.beside = self._blobs
@@ -215,7 +216,8 @@ class JobRunner:
             raise Refused(f"this peer cannot make a folder for the job: {error.strerror}") from error
         try:
             data = {name: self._place.datasets[name] for name in self.lease.datasets}
-            worker = await self._place.start_worker(self._bundle.bundle, self._limits, data=data)
+            program = KINDS[self.lease.kind].worker
+            worker = await self._place.start_worker(self._bundle.bundle, self._limits, program=program, data=data)
         except AxonError as error:  # SandboxMissing is our owner's business; the client hears a refusal
             raise Refused(f"this peer cannot start a worker: {error.message}") from error
         self._worker = worker
@@ -250,7 +252,7 @@ class JobRunner:
 
     async def _hear_client(self, worker: RunningWorker, session: Session, until: float) -> str | None:
         """Why the lease ended; None when the session did."""
-        client = asyncio.create_task(self._side.hear(session, partial(self._to_worker, worker), worker.log))
+        client = asyncio.create_task(self._side.hear(session, partial(self._to_worker, worker), worker))
         lost = asyncio.create_task(session.ended.wait())
         try:
             ends: list[asyncio.Future[Any]] = [client, lost, self._stop_reason]

@@ -9,9 +9,10 @@ from typing import Protocol
 
 from axonp2p.clock import Clock
 from axonp2p.identity.keys import PrivateKey
+from axonp2p.jobs.kinds import KINDS
 from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.child import Usage, WorkerEnd, start_worker
-from axonp2p.sandbox.limits import Limits
+from axonp2p.sandbox.limits import Limits, scratch_within
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.flow.rate_limit import RateLimit
 from peer_daemon.bundles.kept_bundles import KeptBundles
@@ -19,10 +20,8 @@ from peer_daemon.earnings.receipts_book import ReceiptsBook
 from peer_daemon.lending.leases import LentSlot
 from peer_daemon.links.in_turn import InTurn
 from peer_daemon.links.line_watch import LineWatch
-from peer_daemon.links.pace import SendPace
+from peer_daemon.links.turns import SendPace
 
-SCRATCH_MB = 256
-"""The most that /tmp may hold, in MiB: it lies in memory, so it is also at most a quarter of the job's memory."""
 RECEIPTS_A_SECOND, RECEIPTS_AT_ONCE = 1.0, 1000.0
 """Receipts that are signed for one household, over all its leases: each stays on this disk, and in trackers' logs, for
 ever. A round takes seconds, as a rule; who asks for more waits."""
@@ -32,8 +31,9 @@ HOUSEHOLDS = 10.0
 
 def limits_of(lease: LentSlot) -> Limits:
     """What the sandbox allows under `lease`."""
-    scratch_mb = max(1, min(SCRATCH_MB, lease.disk_mb // 4, lease.memory_mb // 4))
-    return Limits(cores=lease.cores, memory_mb=lease.memory_mb, scratch_mb=scratch_mb)
+    scratch_mb = scratch_within(lease.disk_mb, lease.memory_mb)
+    executes = KINDS[lease.kind].executes
+    return Limits(cores=lease.cores, memory_mb=lease.memory_mb, scratch_mb=scratch_mb, executes=executes)
 
 
 class RunningWorker(Protocol):
@@ -49,13 +49,16 @@ class RunningWorker(Protocol):
     async def thaw(self) -> None: ...
     def hold_to(self, cores: int) -> None: ...
     def usage(self) -> Usage: ...
-    def log(self) -> bytes: ...
+    def log(self, start: int = 0) -> bytes: ...
+    def log_since(self, start: int, most: int) -> tuple[int, bytes]: ...
 
 
 class StartWorker(Protocol):
     """`sandbox.child.start_worker`, or what plays it."""
 
-    async def __call__(self, job_folder: Path, limits: Limits, *, data: Mapping[str, Path]) -> RunningWorker: ...
+    async def __call__(
+        self, job_folder: Path, limits: Limits, *, program: str, data: Mapping[str, Path]
+    ) -> RunningWorker: ...
 
 
 @dataclass(frozen=True)

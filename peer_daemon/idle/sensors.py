@@ -6,6 +6,7 @@ takes some milliseconds, only while other programs are busy or the owner named s
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,7 +14,6 @@ from pathlib import Path
 from axonp2p.clock import Clock, SystemClock
 from peer_daemon.idle.cpu import OthersCpu
 from peer_daemon.idle.desktop import Desktop, DesktopNews
-from peer_daemon.idle.memory_disk import disk_free_mb, memory_free_mb, memory_pressure
 from peer_daemon.idle.network import OthersTraffic
 from peer_daemon.idle.power import Heat, Power
 from peer_daemon.idle.programs import Programs, named
@@ -173,3 +173,33 @@ def _screen_words(news: DesktopNews) -> str | None:
 def _metered_words(news: DesktopNews) -> str | None:
     words = {True: "this network costs by the byte", False: "this network does not cost by the byte"}
     return None if news.metered is None else words[news.metered]
+
+
+def memory_free_mb(proc: Path) -> int | None:
+    """What programs could still get without swapping, in MiB; None where the kernel does not tell."""
+    try:
+        with (proc / "meminfo").open() as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) // 1024
+    except OSError:
+        pass
+    return None
+
+
+def memory_pressure(proc: Path) -> float | None:
+    """Percent of the last ten seconds in which some program waited for memory; None where the kernel does not tell."""
+    try:
+        first = (proc / "pressure/memory").read_text().splitlines()[0]
+        return float(first.split("avg10=")[1].split()[0])
+    except (OSError, IndexError, ValueError):  # the kernel refuses the read when pressure is switched off at boot
+        return None
+
+
+def disk_free_mb(folder: Path) -> int | None:
+    """What this user may still write beside `folder`, in MiB; None when it cannot be read."""
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return None
+    return disk.f_bavail * disk.f_frsize // 1024**2

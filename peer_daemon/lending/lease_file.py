@@ -17,7 +17,7 @@ log = get_logger(__name__)
 
 def keep_leases(path: Path, leases: Iterable[LentSlot]) -> None:
     """Write down the living ones; blocks. A disk that is full costs this memory, not the lease."""
-    living = [Interrupted(lease.reservation, lease.client, lease.until) for lease in leases]
+    living = [Interrupted(lease.reservation, lease.client, lease.kind, lease.until) for lease in leases]
     try:
         write_whole(path, msgspec.json.encode(living))
     except OSError as error:

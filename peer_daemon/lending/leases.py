@@ -51,6 +51,8 @@ class LentSlot:
     peer: PeerId
     client: PeerId
     job: str
+    kind: str
+    """Of `jobs.kinds.KINDS`: says which program the worker is."""
     until: int
     cores: int
     memory_mb: int
@@ -75,6 +77,7 @@ class Interrupted:
 
     reservation: str
     client: PeerId
+    kind: str
     until: int
 
 
@@ -104,10 +107,14 @@ class Leases:
         """The trackers whose tokens are accepted at a moment (Unix seconds)."""
 
     def interrupted(self, leases: Iterable[Interrupted], now: float) -> None:
-        """These lived when the daemon was killed: for a minute nobody else gets their slots."""
+        """These lived when the daemon was killed: for a minute nobody else gets their slots.
+
+        Those of a kind that the owner lends for no more wait for nobody.
+        """
         for lease in leases:
             until = min(lease.until, now + RETURN_WITHIN_S)
-            if until > now and len(self._interrupted) < self._calendar.slots:
+            lent_for = lease.kind in self._lending.offer.kinds
+            if lent_for and until > now and len(self._interrupted) < self._calendar.slots:
                 self._calendar.hold(lease.reservation, lease.client, now, until)
                 self._interrupted[lease.reservation] = lease.client
                 self._places.take(lease.reservation, "", "", now)
@@ -153,6 +160,7 @@ class Leases:
             peer=self._peer,
             client=token.client,
             job=ask.job,
+            kind=ask.kind,
             until=token.expires,
             cores=ask.cores,
             # A job that asks for nothing gets what there is: a limit of 0 would kill it at once.
@@ -172,10 +180,14 @@ class Leases:
         return lease
 
     def returning(self, ask: TakeLease, caller: TokenHolder, now: float) -> LentSlot | None:
-        """The lease that lives already for this client's token and job. Raises what a token is refused with."""
+        """The lease that lives already for this client's token, job and kind.
+
+        Raises what a token is refused with.
+        """
         token = self._token(ask, caller, now)
         lease = self._living.get(token.uuid)
-        return lease if lease and (lease.client, lease.job) == (token.client, ask.job) else None
+        same = lease and (lease.client, lease.job, lease.kind) == (token.client, ask.job, ask.kind)
+        return lease if same else None
 
     def seen(self, lease: LentSlot, idle_s: float, now: float) -> None:
         """Nothing has been done under a living lease for so long; 0: it is worked."""
@@ -248,7 +260,7 @@ class Leases:
             )
 
     def _token(self, ask: TakeLease, caller: TokenHolder, now: float) -> Token:
-        check_schema(ask.schema, "the client")
+        check_schema(ask.schema, "the client", ask.kind)
         signed: Signed[Token] = decode(ask.token, Signed[Token], Token.LIMIT + ENVELOPE_OVERHEAD)
         return check_token(
             signed,
@@ -271,6 +283,11 @@ def _check_offer(offer: Capability, ask: TakeLease) -> None:
     """Raise `Refused` for a job that wants more than is lent."""
     if offer.refuses:
         raise Refused(f"this peer takes no work: {offer.refuses}")
+    if ask.kind not in offer.kinds:
+        raise Refused(
+            f"this peer takes no jobs of the kind {ask.kind!r}, only: {', '.join(offer.kinds) or 'none'}",
+            fix="use another peer; the owner of this one chooses by `kinds` in config.toml",
+        )
     if ask.cores > offer.cores:
         raise Refused(f"this peer lends {offer.cores} of the {ask.cores} cores asked for")
     if ask.memory_mb > offer.memory_mb:

@@ -22,6 +22,7 @@ def wishes_to_lend(settings: PeerSettings) -> LendingLimits:
         tuple(settings.datasets),
         settings.upload_mbit,
         settings.download_mbit,
+        tuple(settings.kinds),
     )
     wishes.check()
     for name, limit in (

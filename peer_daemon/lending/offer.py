@@ -15,6 +15,7 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.peers.capability import Capability, Gpu, as_map
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import encode
+from peer_daemon.lending.lent_kinds import check_kinds, lent_kinds
 
 MOST_PACKAGES = 24
 MOST_REFUSES = 120
@@ -40,6 +41,8 @@ class MeasuredMachine:
     python: str
     packages: dict[str, str]
     gpus: tuple[Gpu, ...] = ()
+    landlock: int = 0
+    """Version of the kernel's Landlock; 0: it has none."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +59,12 @@ class LendingLimits:
     datasets: tuple[str, ...] = ()
     upload_mbit: int = 0
     download_mbit: int = 0
+    kinds: tuple[str, ...] = ()
+    """Kinds of job that may run; empty: all."""
 
     def check(self) -> None:
-        """Raise `SettingsError` for a number that cannot be meant."""
+        """Raise `SettingsError` for what cannot be meant."""
+        check_kinds(self.kinds)
         for name, number, least in (
             ("cores", self.cores, 0),
             ("memory-mb", self.memory_mb, 0),
@@ -106,7 +112,7 @@ def capability_of(machine: MeasuredMachine, wishes: LendingLimits, refuses: str)
         free=wishes.slots,
         python=machine.python[:64],
         packages=machine.packages,
-        kinds=["train"],
+        kinds=lent_kinds(wishes.kinds, machine.landlock),
         gpus=[],  # seen, but not lent: the sandbox passes no device yet
         datasets=sorted(set(wishes.datasets)),
         upload_mbit=wishes.upload_mbit,

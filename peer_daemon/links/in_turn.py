@@ -6,8 +6,7 @@ import asyncio
 import time
 from collections.abc import Hashable
 
-from peer_daemon.links.pace import SendPace
-from peer_daemon.links.turns import Turns
+from peer_daemon.links.turns import SendPace, Turns
 
 WORDS_AHEAD_S = 2.0
 """So far may words alone run ahead of the limit, in seconds; bulk waits for them. So a flood of words waits as well."""

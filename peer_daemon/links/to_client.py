@@ -7,15 +7,42 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from axonp2p.jobs.messages import FromWorker
-from axonp2p.transport.flow.byte_queue import ByteQueue
 from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import FRAME_COST, PAYLOAD_LIMIT
 from peer_daemon.links.client_line import ClientLine
 from peer_daemon.links.credit import MOST_BYTES
 from peer_daemon.links.in_turn import InTurn
+
+T = TypeVar("T")
+
+
+class ByteQueue(asyncio.Queue[T]):
+    """Full with `most_bytes` in it, counting each message and its fixed cost; one message may pass the bound."""
+
+    def __init__(self, most_bytes: int, size_of: Callable[[T], int]) -> None:
+        """`size_of` gives the bytes of a message, without its fixed cost."""
+        super().__init__()
+        self._most_bytes = most_bytes
+        self._size_of = size_of
+        self.bytes = 0
+        """In it now, with their costs."""
+
+    def full(self) -> bool:
+        """Whether the next one has to wait."""
+        return self.bytes >= self._most_bytes
+
+    def _put(self, item: T) -> None:
+        self.bytes += self._size_of(item) + FRAME_COST
+        super()._put(item)
+
+    def _get(self) -> T:
+        item = super()._get()
+        self.bytes -= self._size_of(item) + FRAME_COST
+        return item
+
 
 WAITING_WORDS = 2 * 2**20
 """Bytes of words that may lie here, each with its fixed cost; a worker that says more waits."""

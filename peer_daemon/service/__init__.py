@@ -1,1 +1,1 @@
-"""At login, in the background: texts for systemd, launchd and the Task Scheduler, and putting them in place."""
+"""At login, in the background: the unit for systemd, and putting it in place."""

@@ -1,4 +1,4 @@
-"""Puts the service in place and takes it away: the file, and the commands that its system wants."""
+"""Puts the service in place and takes it away: the file, and the commands that systemd wants."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from pathlib import Path
 
 from axonp2p.errors import SettingsError
 from axonp2p.files import write_whole
-from peer_daemon.service.facts import InstallationFacts
-from peer_daemon.service.plan import Command, Plan, plan_for
-from peer_daemon.service.systemd import NAME
+from peer_daemon.service.systemd import NAME, PLACE, Command, text
 
 _WITHIN_S = 60
 
 
-def facts_of(home: Path) -> InstallationFacts:
-    """This installation. The interpreter's path is that of the virtual environment, not of what it links to."""
-    import getpass
-
-    return InstallationFacts(os.path.abspath(sys.executable), str(home), getpass.getuser())
+def own_text(home: Path) -> str:
+    """This installation's unit. The interpreter's path is that of the virtual environment, not of what it links to."""
+    return text(os.path.abspath(sys.executable), str(home))
 
 
-def own_plan(home: Path) -> Plan:
-    """This system's. Raises `SettingsError`."""
-    folder, plan = Path.home(), facts_of(home)
-    return plan_for(sys.platform, folder, os.getuid(), plan)
+def unit_path() -> Path:
+    """Where the unit lies, or would. Raises `SettingsError` where systemd cannot be."""
+    if sys.platform != "linux":
+        raise SettingsError(
+            f"a peer is a service on Linux only, and this is {sys.platform}: jobs need Linux's sandbox",
+            fix="start it in a Linux container or a virtual machine: axon-peer run",
+        )
+    return Path.home() / PLACE
 
 
-def install(plan: Plan) -> bool:
+def install(path: Path, unit: str) -> bool:
     """Write the file; whether it is there anew. Raises `SettingsError`."""
-    path, content = Path(plan.path), plan.text.encode(plan.encoding)
+    content = unit.encode()
     try:
         if path.exists() and path.read_bytes() == content:
             return False
@@ -44,21 +44,19 @@ def install(plan: Plan) -> bool:
     return True
 
 
-def remove(plan: Plan) -> bool:
+def remove(path: Path) -> bool:
     """Remove the file; whether it was there. Raises `SettingsError`."""
     try:
-        Path(plan.path).unlink()
+        path.unlink()
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise SettingsError(f"cannot remove {plan.path}: {error.strerror}", fix=f"rm {plan.path}") from error
+        raise SettingsError(f"cannot remove {path}: {error.strerror}", fix=f"rm {path}") from error
     return True
 
 
 def why_no_manager() -> str:
     """ "" when systemd's manager of this user answers, else why it does not, in a sentence with what to do."""
-    if sys.platform != "linux":
-        return "this system's own commands are left to you"
     environment = _environment()
     try:
         asked = _run(("systemctl", "--user", "show-environment"), environment)
@@ -104,13 +102,12 @@ class Installed:
     """Whether it also runs while its owner is not logged in."""
 
 
-def look(plan: Plan) -> Installed:
+def look(path: Path) -> Installed:
     """How the service is."""
     trouble = why_no_manager()
     active = enabled = ""
     if not trouble:
         active, enabled = (_run(("systemctl", "--user", ask, NAME), _environment()).stdout.strip() for ask in _ASKED)
-    path = Path(plan.path)
     return Installed(str(path), path.exists(), active, enabled, trouble, lingers())
 
 

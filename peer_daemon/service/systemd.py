@@ -1,10 +1,21 @@
-"""The systemd user unit (pure)."""
+"""The systemd user unit and the commands that belong to it (pure)."""
 
 from __future__ import annotations
 
-from peer_daemon.service.facts import InstallationFacts
+Command = tuple[str, ...]
 
 NAME = "axon-peer.service"
+PLACE = f".config/systemd/user/{NAME}"
+"""Below the person's own folder."""
+_RELOAD = ("systemctl", "--user", "daemon-reload")
+BEGIN: tuple[Command, ...] = (_RELOAD, ("systemctl", "--user", "enable", "--now", NAME))
+"""To be run once the file is there."""
+END: tuple[Command, ...] = (("systemctl", "--user", "disable", "--now", NAME),)
+"""To be run before the file goes."""
+FORGET: tuple[Command, ...] = (_RELOAD,)
+"""To be run after it went."""
+LATE_END: tuple[Command, ...] = (("systemctl", "--user", "stop", NAME), _RELOAD)
+"""To be run when it went, but `END` could not be run before."""
 
 _UNIT = """\
 # Written by `axon-peer service install`; taken away by `axon-peer service uninstall`.
@@ -41,9 +52,11 @@ WantedBy=default.target
 """
 
 
-def text(facts: InstallationFacts) -> str:
-    """The content of the unit's file."""
-    return _UNIT.format(command=" ".join(_quoted(word) for word in facts.command))
+def text(python: str, home: str) -> str:
+    """The content of the unit's file: that interpreter runs the peer whose folder is `home`."""
+    # -P: a folder that happens to be the current one is nothing to import from.
+    command = (python, "-P", "-m", "peer_daemon.main", "run", "--home", home)
+    return _UNIT.format(command=" ".join(_quoted(word) for word in command))
 
 
 def _quoted(word: str) -> str:

@@ -1,9 +1,14 @@
-"""What an owner answers to the three questions, understood."""
+"""What an owner answers to the three questions: understood, and put into config.toml.
+
+Comments, order and other settings of that file stay.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+
+import tomlkit
 
 from axonp2p.errors import SettingsError
 from axonp2p.settings import PeerSettings
@@ -112,3 +117,38 @@ def trackers(text: str) -> tuple[str, ...]:
 def _size(mebibytes: int) -> str:
     """So that `amounts` understands it again."""
     return f"{mebibytes / 1024:.3g} GB" if mebibytes >= 1024 else f"{mebibytes} MB"
+
+
+_HEAD = "Written by axon-peer setup. Everything that can be set: docs/settings.md"
+
+
+def is_answered(content: str) -> bool:
+    """Whether it says anything of the peer already. Raises `SettingsError` for what is no TOML."""
+    return bool(_parsed(content).get("peer"))
+
+
+def with_answers(content: str, given: Answers) -> str:
+    """`content` with the answers in it. Raises `SettingsError` for what is no TOML."""
+    document = _parsed(content)
+    if not content.strip():
+        document.add(tomlkit.comment(_HEAD))
+    peer = document.setdefault("peer", tomlkit.table())
+    rows = {
+        "cores": given.amounts.cores,
+        "memory-mb": given.amounts.memory_mb,
+        "disk-mb": given.amounts.disk_mb,
+        "hours": list(given.times.hours),
+        "on-battery": given.times.on_battery,
+        "trackers": list(given.trackers),
+    }
+    for name, value in rows.items():
+        if peer.get(name) != value:
+            peer[name] = value
+    return tomlkit.dumps(document)
+
+
+def _parsed(content: str) -> tomlkit.TOMLDocument:
+    try:
+        return tomlkit.parse(content)
+    except tomlkit.exceptions.TOMLKitError as error:
+        raise SettingsError(f"config.toml: {error}", fix="mend it, or move it away") from error

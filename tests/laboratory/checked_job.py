@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from axonp2p.training.messages import Mark, RedoSegment, RoundDone, SegmentRedone
+from axonp2p.training.messages import RedoSegment
 from axonp2p.training.round_messages import CheckEnded, ChecksImpossible, SegmentHeard, Tell
 from axonp2p.training.spot_checks.cases import CaseOutcome, Finished
 from axonp2p.training.spot_checks.desk import Checks, CheckSettings
-from axonp2p.training.verification.opinions import Outcome
-from axonp2p.training.verification.rates import Trust
+from axonp2p.verification.claims import Mark, RoundDone, SegmentRedone
+from axonp2p.verification.opinions import Outcome
+from axonp2p.verification.rates import Trust
 
 STEPS, LEG, BATCH, VALUES = 48, 8, 4, 1000
 Vector = list[float]

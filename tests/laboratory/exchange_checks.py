@@ -12,7 +12,7 @@ from axonp2p.tensors.coding import BYTES_A_VALUE, EXACT
 from axonp2p.tensors.encoding import decode, encode
 from axonp2p.training.exchange.slices import slices
 from axonp2p.training.exchange.terms import parts
-from axonp2p.training.messages import AskPieces, SendFile
+from axonp2p.training.messages import AdoptState, AskPieces
 from axonp2p.training.round_messages import RoundAccepted, RoundBegunAnew, Trained
 from axonp2p.training.rounds.phases import Phase
 from axonp2p.training.trainer.legs import exchanges_of
@@ -75,7 +75,7 @@ def _given_by(world: World, rank: int, state: bytes) -> State:
     member = world.peers[rank].member
     assert member
     numbers = list(range(piece_count(state_values(world.setting.layout) * BYTES_A_VALUE)))
-    list(member.ordered(SendFile(state=state), world.agenda.now))  # the last round counts
+    list(member.ordered(AdoptState(state=state, senders=[]), world.agenda.now))  # the last round counts
     asked = member.ordered(AskPieces(state=state, numbers=numbers), world.agenda.now)
     given = b"".join(action.payload for action in asked if isinstance(action, SayToCoordinator))
     return state_from_file(given, world.setting.layout)
@@ -132,7 +132,7 @@ def _replayed(world: World, seen: Round, state: State, before: dict[int, Tensor]
         mean = torch.zeros(values)
         kept = {rank: torch.zeros(values) for rank in orders}
         for owner, (begin, end) in slices(values, start.members, start.shares).items():
-            for offset, count in parts(begin, end, start.part, parameters):
+            for offset, count in parts(begin, end, start.settings.part, parameters):
                 here = slice(begin + offset, begin + offset + count)
                 exact = here.start >= parameters
                 added = torch.zeros(count, dtype=torch.float64)
@@ -147,7 +147,7 @@ def _replayed(world: World, seen: Round, state: State, before: dict[int, Tensor]
                 coding = EXACT if exact or len(seen.orders) == 1 else orders[owner].result
                 _, mean[here] = encode(whole, coding)
                 kept[owner][here] = (whole - mean[here]) * (total / legs[owner].samples)
-        state = outer_step(state, mean, start.outer_learning_rate, start.outer_momentum)
+        state = outer_step(state, mean, start.settings.outer_learning_rate, start.settings.outer_momentum)
         left = {rank: kept[rank][:parameters] for rank in orders}
     return state, left
 
@@ -184,7 +184,7 @@ def lost_on_the_way(world: World) -> str:
         for part, payload in seen.results.values():
             order = next(iter(seen.orders.values()))
             begin, end = slices(world.setting.layout.values, order.members, order.shares)[part.slice]
-            count = dict(parts(begin, end, order.part, parameters))[part.offset]
+            count = dict(parts(begin, end, order.settings.part, parameters))[part.offset]
             at = begin + part.offset
             if at < parameters:
                 applied[at : at + count] += decode(payload, count) * (part.samples / next(iter(samples)))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from axonp2p.training.coordinator.member_words import word_of
-from axonp2p.training.messages import FilePart, FromWorkerTraining, Piece, PieceList
+from axonp2p.training.messages import FromWorkerTraining, Piece, PieceList
 from axonp2p.training.round_messages import Action, Event, MemberDropped, SendStartState, SetMembers, Tell, Tick
 from axonp2p.training.rounds.machine import Rounds
 from axonp2p.training.rounds.phases import AT_REST
@@ -64,8 +64,8 @@ class Desk:
         """A member's worker said something."""
         parts = split_frame(frame)
         message: FromWorkerTraining = decode(parts.header, FromWorkerTraining, HEADER_LIMIT)
-        if not isinstance(message, FilePart | Piece | PieceList) and rank not in self.gone:
-            self.happened(word_of(rank, message, signed=True))
+        if not isinstance(message, Piece | PieceList) and rank not in self.gone:
+            self.happened(word_of(rank, message, bytes(parts.payload), signed=True))
 
     def happened(self, event: Event) -> None:
         self._inbox.append(event)
@@ -134,7 +134,7 @@ class Desk:
             case SendStartState(rank):
                 assert self._start_state
                 file = self._start_state.file
-                for part, payload in cut("state", file, __import__("hashlib").sha256(file).digest()):
+                for part, payload in cut(file, __import__("hashlib").sha256(file).digest()):
                     self.send(rank, pack_frame(part, payload))
             case MemberDropped(rank):
                 self.dismiss(rank)

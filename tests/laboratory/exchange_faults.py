@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from axonp2p.training.exchange.faults import Fault
 from axonp2p.training.messages import Piece, SlicePart, StartRound
 from axonp2p.training.round_messages import RoundAccepted
 from axonp2p.training.trainer.legs import GoOn, TrainRound
 from tests.laboratory.exchange_forgeries import Forgery, corrupted, lied, read, wrong_piece
 from tests.laboratory.exchange_peer import EVALUATING_S
 from tests.laboratory.exchange_world import World
+from tests.laboratory.faults import Fault
 
 STRETCH = 15.0
 """By so much the line of a late sender is slower, as long as a word need not wait for many seconds behind a part."""
@@ -139,6 +139,7 @@ class When:
 
     def _leg_s(self, start: StartRound | None) -> float:
         setting = self._world.setting
+        assert setting.wishes.exchange_every
         return setting.wishes.exchange_every * setting.step_s[self._what.victim] * 0.95
 
     def _soon(self, within: float) -> None:

@@ -111,7 +111,7 @@ def lied(forgery: Forgery, to: int, message: BetweenMembers, payload: bytes) -> 
         return None
     values, parameters = world.setting.layout.values, world.setting.layout.parameters
     begin, end = slices(values, order.members, order.shares)[message.slice]
-    count = dict(parts(begin, end, order.part, parameters))[message.offset]
+    count = dict(parts(begin, end, order.settings.part, parameters))[message.offset]
     mean = torch.full((count,), 0.25 + to * (forgery.way // 2 % 2))
     lie, _ = encode_values(mean, EXACT)
     return message, lie

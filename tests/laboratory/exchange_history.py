@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from axonp2p.jobs.aggregation import MEAN, may_lie
-from axonp2p.training.exchange.faults import Fault
 from axonp2p.training.round_messages import MemberDropped
 from axonp2p.training.rounds.phases import Phase
 from tests.laboratory.exchange_checks import accepted_of, broken_promises, lost_on_the_way, redone_of
@@ -22,6 +21,7 @@ from tests.laboratory.exchange_faults import (
     watch_frames,
 )
 from tests.laboratory.exchange_world import World, setting_of
+from tests.laboratory.faults import Fault
 
 Kind = tuple[Fault, Moment]
 KINDS: list[Kind] = [(fault, moment) for fault in Fault for moment in MOMENTS[fault]]

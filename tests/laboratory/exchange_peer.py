@@ -27,7 +27,6 @@ from axonp2p.training.trainer.legs import (
     Hurry,
     Key,
     LegDone,
-    MakeModelFile,
     PutBack,
     Stepped,
     TrainRound,
@@ -103,12 +102,10 @@ class FakeTrainer:
                 return self._hurry(now) if self._leg_of == (key, exchange) else []
             case Evaluate(key):
                 return [(EVALUATING_S, Evaluated(key, {"loss": 1.0}, 8, 0.0))]
-            case MakeModelFile():
-                raise AssertionError("nobody asks for a model here")
         return []
 
     def _leg(self, start: StartRound, now: float) -> list[tuple[float, Done]]:
-        steps = min(start.exchange_every, start.steps - self._exchange * start.exchange_every)
+        steps = min(start.settings.exchange_every, start.steps - self._exchange * start.settings.exchange_every)
         if start.seconds:
             steps = max(1, min(steps, math.ceil(start.seconds / exchanges_of(start) / self._step_s)))
         self._leg_of, self._begun = (key_of(start), self._exchange), now
@@ -240,8 +237,8 @@ class Peer:
             self._carry_out(self.member.ordered(order, self._agenda.now))
 
     def _loaded(self, order: Prepare) -> None:
-        self.member = WorkerMember(order, self._first, self._trainer.averaged)
-        self.outbox.report(self.member.prepared())
+        self.member = WorkerMember(order, self._first, b"", self._trainer.averaged)
+        self._carry_out([self.member.prepared()])
         for frame in self._orders:
             self._hear_order(frame)
 

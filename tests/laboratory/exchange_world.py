@@ -16,7 +16,7 @@ from torch import Tensor
 
 from axonp2p.blobs.pieces import PIECE_BYTES
 from axonp2p.tensors.flat import Layout
-from axonp2p.training.messages import AdoptState, Prepare, RoundDone, SlicePart, StartRound
+from axonp2p.training.messages import AdoptState, Prepare, SlicePart, StartRound
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
     Action,
@@ -34,11 +34,13 @@ from axonp2p.training.spot_checks.desk import CheckSettings
 from axonp2p.training.trainer.legs import TrainRound, Work
 from axonp2p.training.trainer.outer_optimizer import State
 from axonp2p.training.tuning.measured import Line
-from axonp2p.training.wishes import ExchangeSettings
+from axonp2p.training.wishes import ExchangeWishes
 from axonp2p.training.worker.member_round import MemberRound
+from axonp2p.verification.claims import RoundDone
 from tests.laboratory.exchange_desk import Desk
 from tests.laboratory.exchange_lines import Agenda, Happening, Home, Lines
 from tests.laboratory.exchange_peer import FakeTrainer, Peer, Taken, Trainer, difference_of, first_of
+from tests.laboratory.exchange_settings import COMPRESSION
 from tests.laboratory.real_trainer import RealTrainer
 
 MOST_SECONDS = 6 * 3600.0
@@ -60,7 +62,7 @@ class Setting:
     min_peers: int
     rounds: int
     steps: int
-    wishes: ExchangeSettings
+    wishes: ExchangeWishes
     layout: Layout
     first_round: int = 0
     batch: int = BATCH
@@ -93,8 +95,8 @@ def setting_of(seed: int, *, comers: bool = False, legs: int = 1) -> Setting:
     )
     step = chance.choice([0.2, 0.6, 2.0])
     every = chance.choice([2, 3])
-    wishes = ExchangeSettings(
-        bits=chance.choice([32, 32, 16, 8, 4, 2]),
+    wishes = ExchangeWishes(
+        compression=COMPRESSION[chance.choice([32, 32, 16, 8, 4, 2])],
         density=chance.choice([1.0, 1.0, 0.25]),
         exchange_every=every,
         seconds=chance.choice([0.0, 0.0, 0.0, 6 * step]),

@@ -2,7 +2,7 @@
 
     python -m tests.laboratory.floods DOOR SECONDS < target.json
 
-Prints how many messages and bytes it sent as one JSON object. `scripts/bench_floods` starts it.
+Prints how many messages and bytes it sent as one JSON object. `scripts/bench/floods` starts it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from axonp2p.transport.ways import BareWhereabouts
 from axonp2p.wire.codec import Message, encode
 from axonp2p.wire.envelope import sign
 from axonp2p.wire.frame import pack_frame
-from axonp2p.wire.schema import WORK_SCHEMA
+from axonp2p.wire.schema import SCHEMAS
 from tests.fakes import make_receipt, sign_both
 
 FROM = "127.0.0.66"
@@ -354,7 +354,7 @@ async def leases(target: Target, sent: Sent) -> None:
             session = await dial(key, place_of(target, at_peer=True), called="it", local_address=FROM)
             held.append(session)
             taking = TakeLease(
-                token=encode(token), job="flood", kind="train", cores=1, memory_mb=256, schema=WORK_SCHEMA
+                token=encode(token), job="flood", kind="train", cores=1, memory_mb=256, schema=SCHEMAS["train"]
             )
             await session.send(taking)
             sent.count(1000)

@@ -35,7 +35,7 @@ from axonp2p.transport.ways import BareWhereabouts
 from axonp2p.wire.codec import Message, encode
 from axonp2p.wire.envelope import sign
 from axonp2p.wire.frame import pack_frame
-from axonp2p.wire.schema import WORK_SCHEMA
+from axonp2p.wire.schema import SCHEMAS
 from tests.fakes import make_receipt
 from tests.laboratory.fuzzed_world import HANG_S, Found, World
 from tests.laboratory.message_values import CannotBuild
@@ -62,7 +62,7 @@ async def feed_true_leases(world: World, found: Found) -> None:
     session = await dial(key, place, called="the fuzzed", local_address=caller)
     try:
         taking = TakeLease(
-            token=encode(token), job="fuzzed", kind="train", cores=1, memory_mb=512, schema=WORK_SCHEMA,
+            token=encode(token), job="fuzzed", kind="train", cores=1, memory_mb=512, schema=SCHEMAS["train"],
             grace=world.chance.choice((0, 0, 1)),
         )  # fmt: skip
         found.inputs += 1

@@ -193,7 +193,7 @@ _HIDDEN = {
         calls = []
         def hook(module, arguments, output):
             calls.append(1)
-            return output if len(calls) % 4 else -output
+            return output if len(calls) % 3 else -output
         class Task(Plain):
             def model(self):
                 nn.modules.module.register_module_forward_hook(hook)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import axonp2p
-from axonp2p.client.events.check_events import NothingLearnt
-from axonp2p.client.events.events import ChecksOff, JobFinished, PeerLost, RoundFinished, WorkChecked
+from axonp2p.client.events.events import JobFinished, PeerLost
 from axonp2p.client.storage.trust_book import TRUST_FILE, KnownKey, TrustBook, known_of
 from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId
+from axonp2p.kinds.train.check_events import ChecksOff, NothingLearnt, WorkChecked
+from axonp2p.kinds.train.events import RoundFinished
 from tests.system.processes import Processes
 from tests.system.small_job import write_job
 

@@ -1,6 +1,6 @@
 """Jobs of some honest members and as many liars as the rule bears, which know everything and lie together.
 
-The client's own mind (`Rounds`) and its fetching of the model's file are real; members are what they say. An honest
+The client's own mind (`Rounds`) is real; members are what they say. An honest
 member's state follows from the state before and from what each owner handed to it, so that a round is wrong when its
 state is one that no honest member came to, or an honest one in it stands elsewhere. No tensors: what values come to
 under a rule is `tests/unit/training/robust`'s.
@@ -8,20 +8,15 @@ under a rule is `tests/unit/training/robust`'s.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import islice
-from pathlib import Path
 
 import msgspec
 
-from axonp2p.errors import AxonError
 from axonp2p.jobs.aggregation import AGGREGATIONS, Aggregation, may_lie, rule_for
-from axonp2p.training.coordinator.file_fetch import FileFetch
-from axonp2p.training.messages import AdoptState, Prepare, Prepared, RoundDone, SendFile, StartRound
+from axonp2p.training.messages import AdoptState, Prepare, Prepared, StartRound
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
     Action,
@@ -40,8 +35,8 @@ from axonp2p.training.round_messages import (
 )
 from axonp2p.training.rounds.machine import Rounds
 from axonp2p.training.rounds.phases import AT_REST
-from axonp2p.training.state_transfer.file_parts import cut
-from axonp2p.training.wishes import ExchangeSettings
+from axonp2p.training.wishes import ExchangeWishes
+from axonp2p.verification.claims import RoundDone
 
 ROUNDS = 5
 VALUES = 100_000
@@ -80,7 +75,7 @@ class LyingJob:
         self.liars = set(self.chance.sample(range(members), self.chance.randint(1, max(1, may_lie(rule, members)))))
         self.outcome = Outcome(seed, name, members, len(self.liars))
         hostile = None if name == "mean" else rule.hostile
-        wishes = ExchangeSettings(aggregation=name, hostile=hostile)
+        wishes = ExchangeWishes(aggregation=name, hostile=hostile)
         plan = TrainPlan("job-1", "task.py", 64, ROUNDS, 8, batch=8, seed=1, wishes=wishes)
         names = {rank: f"peer{rank}" for rank in range(members)}
         self.rounds = Rounds(plan, names)
@@ -127,7 +122,7 @@ class LyingJob:
         for action in actions:
             match action:
                 case Tell(rank, Prepare()):
-                    self._later(MemberReady(rank, Prepared(state=FIRST, parameters=VALUES, values=VALUES)))
+                    self._later(MemberReady(rank, Prepared(state=FIRST, parameters=VALUES, values=VALUES), bytes(32)))
                 case Tell(rank, AdoptState(state=state)):
                     self._held[rank] = state
                     self._following.add(rank)
@@ -288,53 +283,6 @@ def _hash(*parts: bytes) -> bytes:
     return hashlib.sha256(b"|".join(parts)).digest()
 
 
-# --- the model's file ---
-
-MODEL, FORGED = b"model" * 5000, b"forged" * 5000
-
-
-async def fetched(job: LyingJob, target: Path) -> bytes:
-    """The file that the client ends up with, when liars hand out what they like together."""
-    way = job.chance.choice(["forged", "forged claim", "truncated", "gone"])
-    fetch: FileFetch
-
-    async def send(rank: int, wanted: SendFile) -> None:
-        lies = rank in job.liars
-        data = FORGED if lies and way == "forged" else MODEL
-        sha256 = hashlib.sha256(FORGED if lies and way == "forged claim" else data).digest()
-        parts = list(cut("model", data, sha256))
-        for part, payload in parts if wanted.whole else islice(parts, 1):
-            if lies and way == "gone":
-                await fetch.lost(rank, "it has gone")
-                return
-            await fetch.heard(rank, part, payload[:-1] if lies and way == "truncated" else payload)
-            if lies and way == "truncated":
-                await fetch.lost(rank, "it has gone")
-                return
-
-    tasks: list[asyncio.Task[None]] = []
-    fetch = FileFetch(
-        SendFile(state=job.state), lambda rank, wanted: tasks.append(asyncio.create_task(send(rank, wanted))), 2**21
-    )
-    try:
-        return await fetch.into(job.members, target)
-    finally:
-        await asyncio.gather(*tasks)
-
-
-def play(seed: int, folder: Path) -> Outcome:
-    """One job, and its file at the end."""
-    job = LyingJob(seed)
-    outcome = job.run()
-    honest = [rank for rank in job.members if rank not in job.liars]
-    if 2 * len(honest) > len(job.members) and not outcome.given_up:
-        target = folder / f"{seed}"
-        try:
-            asyncio.run(fetched(job, target))
-            if target.read_bytes() != MODEL:
-                outcome.wrong.append("the client has other weights")
-        except AxonError as error:
-            outcome.given_up = error.message
-        finally:
-            target.unlink(missing_ok=True)
-    return outcome
+def play(seed: int) -> Outcome:
+    """One job."""
+    return LyingJob(seed).run()

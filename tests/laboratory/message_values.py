@@ -145,7 +145,7 @@ class Values:
         if name in ("expires", "time", "until") and self.chance.random() < 0.7:
             return int(self.now) + self.chance.choice((-1, 0, 1, 60, 3600))
         if name == "frame":
-            from axonp2p.training.messages import RoundDone, SegmentRedone
+            from axonp2p.verification.claims import RoundDone, SegmentRedone
 
             return pack_frame(self.message(self.chance.choice((RoundDone, SegmentRedone))))
         if typing.get_origin(hint) is Annotated:

@@ -8,7 +8,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import axonp2p
-from axonp2p.client.events.events import JobFinished, PeerLost, RoundFinished, WorkChecked
+from axonp2p.client.events.events import JobFinished, PeerLost
+from axonp2p.kinds.train.check_events import WorkChecked
+from axonp2p.kinds.train.events import RoundFinished
 from axonp2p.ledger.balances import credits_of
 from tests.system.processes import Processes
 

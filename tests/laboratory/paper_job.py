@@ -9,9 +9,12 @@ from pathlib import Path
 
 from axonp2p.client.events import events
 from axonp2p.client.storage.account import JobAccount
-from axonp2p.client.storage.job_record import ErrorRecord, JobRecord, PeerRecord
+from axonp2p.client.storage.job_record import ErrorRecord, PeerRecord
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.jobs.lifecycle import JobState
+from axonp2p.kinds.train import events as train_events
+from axonp2p.kinds.train.metrics_file import MetricsFile, held_out
+from axonp2p.kinds.train.record import TrainRecord
 from tests.fakes import AtOnce, ManualClock
 
 NOON = 1_760_011_200.0
@@ -36,7 +39,7 @@ class PaperJob:
     def __init__(self, home: Path, *, job: str = "digits-7f3a", began: float = NOON, rounds: int = ROUNDS) -> None:
         self.clock = ManualClock(began)
         self._chance = random.Random(7)
-        record = JobRecord(
+        record = TrainRecord(
             id=job, name="digits", folder="/home/ada/digits", spec={"name": "digits"}, state=JobState.WAITING,
             created=began, updated=began, peers_wanted=4, rounds=rounds, tracker="lab.example:7070",
         )  # fmt: skip
@@ -68,10 +71,10 @@ class PaperJob:
         self.say(events.RttsGuessed(seconds=AMONG))
         self.account.enter(JobState.SENDING)
         self.say(events.BundleSent(peers=peers, bytes=bundle * len(peers), seconds=0.9), after=0.9)
-        self.account.enter(JobState.TRAINING)
+        self.account.enter(JobState.RUNNING)
         for rank, name in enumerate(peers):
-            self.say(events.PeerReady(peer=name, rank=rank, parameters=VALUES), after=0.4)
-        self.say(events.ExchangeChosen(
+            self.say(train_events.PeerReady(peer=name, rank=rank, parameters=VALUES), after=0.4)
+        self.say(train_events.ExchangeChosen(
             round=resumed_from, exchange_every=8, bits=2, overlap=False, outer_learning_rate=1.0, outer_momentum=0.0,
             density={name: 1.0 if name != "wren" else 0.0625 for name in peers}, round_bytes=DENSE // 93,
             dense_bytes=DENSE, why=WHY,
@@ -109,20 +112,20 @@ class PaperJob:
         progress = (number + 1) / ROUNDS
         loss = 2.3 * math.exp(-3.4 * progress) + 0.06 + chance.uniform(-0.02, 0.02)
         samples = dict.fromkeys(members, STEPS * 32)
-        event = events.RoundFinished(
+        event = train_events.RoundFinished(
             round=number, rounds=self.account.record.rounds, loss=loss, samples=sum(samples.values()), seconds=seconds,
             metrics={"accuracy": 0.975 - 0.75 * math.exp(-4.2 * progress) + chance.uniform(-0.006, 0.006),
                      "loss": 1.9 * math.exp(-2.9 * progress) + 0.16 + chance.uniform(-0.02, 0.02)},
             samples_per_second={name: samples[name] / train[name] for name in members}, wire_bytes=self.wire_bytes,
             credits=sum(self.credits.values()), eta_s=(self.account.record.rounds - number - 1) * seconds,
             round_bytes=sum(sent.values()), dense_bytes=DENSE, exchange_seconds=max(exchange.values()),
-            peers={name: events.PeerRound(
+            peers={name: train_events.PeerRound(
                 train_seconds=train[name], exchange_seconds=exchange[name], exchanges=5, samples=samples[name],
                 sent_bytes=sent[name], received_bytes=sum(sent.values()) - sent[name], credits=self.credits[name],
             ) for name in members},
         )  # fmt: skip
-        self.folder.metrics_file.add({
-            "round": number + 1, "loss": loss, **events.held_out(event.metrics), "samples": event.samples,
+        MetricsFile(self.folder.metrics).add({
+            "round": number + 1, "loss": loss, **held_out(event.metrics), "samples": event.samples,
             "seconds": round(seconds, 4), "bytes": event.round_bytes + 9000,
         })  # fmt: skip
         self.account.change(
@@ -137,7 +140,7 @@ class PaperJob:
         number = self.account.record.round
         self.account.names_lost.append(name)
         self.say(events.PeerLost(peer=name, round=number, reason=reason, left=len(self.here)))
-        self.say(events.RoundRedone(round=number, attempt=1, reason=f"{name} is gone"))
+        self.say(train_events.RoundRedone(round=number, attempt=1, reason=f"{name} is gone"))
 
     def join(self, name: str) -> None:
         """One more peer comes in its place."""
@@ -146,7 +149,7 @@ class PaperJob:
 
     def joined(self, name: str) -> None:
         """It takes part."""
-        self.say(events.PeerJoined(peer=name, round=self.account.record.round))
+        self.say(train_events.PeerJoined(peer=name, round=self.account.record.round))
 
     def pause(self, name: str, reason: str = BUSY, *, after: float = 0.6) -> None:
         """Its owner needs the machine."""
@@ -245,7 +248,7 @@ def finished(home: Path) -> PaperJob:
     job.joined("ibex")
     job.train(3)
     job.pause("lynx")
-    job.say(events.PeerLeftBehind(peer="lynx", round=14, reason=f"paused: {BUSY}", left=3), after=2)
+    job.say(train_events.PeerLeftBehind(peer="lynx", round=14, reason=f"paused: {BUSY}", left=3), after=2)
     job.train(2, without=("lynx",))
     job.resume_peer("lynx", after=0.2)
     job.train(1, without=("lynx",))

@@ -18,8 +18,8 @@ from axonp2p.training.round_messages import RoundAccepted
 from axonp2p.training.spot_checks.desk import CheckSettings
 from axonp2p.training.trainer.legs import LegDone
 from axonp2p.training.trainer.local_trainer import LocalTrainer
-from axonp2p.training.verification.rates import Trust
-from axonp2p.training.wishes import ExchangeSettings
+from axonp2p.training.wishes import ExchangeWishes
+from axonp2p.verification.rates import Trust
 from tests.laboratory.exchange_lines import Home
 from tests.laboratory.exchange_world import Setting, World
 from tests.laboratory.real_trainer import RealTrainer
@@ -88,8 +88,8 @@ def real_job(
             min_peers=1,
             rounds=rounds,
             steps=8,
-            wishes=ExchangeSettings(
-                bits=8, exchange_every=4, overlap=overlap, outer_learning_rate=0.5, outer_momentum=0.0
+            wishes=ExchangeWishes(
+                compression="8-bit", exchange_every=4, overlap=overlap, outer_learning_rate=0.5, outer_momentum=0.0
             ),
             layout=trainers[0].first.layout,
             batch=2,

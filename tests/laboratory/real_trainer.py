@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from axonp2p.training.messages import Mark, Prepare, RedoSegment, SegmentRedone, StartRound
+from axonp2p.training.messages import Prepare, RedoSegment, StartRound
 from axonp2p.training.trainer.legs import (
     Abandon,
     Accept,
@@ -28,6 +28,7 @@ from axonp2p.training.trainer.local_trainer import Leg, LegVerdict, LocalTrainer
 from axonp2p.training.trainer.own_trials import OwnTrials
 from axonp2p.training.trainer.task import Task
 from axonp2p.training.worker.redo_server import RedoServer
+from axonp2p.verification.claims import Mark, SegmentRedone
 from tests.laboratory.exchange_peer import EVALUATING_S
 
 

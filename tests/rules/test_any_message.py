@@ -35,6 +35,7 @@ NOT_CALLED = {
     "axonp2p.table.dht.records.compact.sign_compact": "ours: a peer signs its own row, and no other",
     "axonp2p.training.tuning.costs.exchange_s": "ours: facts of one job, made together",
     "axonp2p.training.tuning.costs.exchange_bytes": "ours: facts of one job, made together",
+    "axonp2p.training.state_transfer.model_layout.pack_layout": "ours: a worker tells of its own model",
     "axonp2p.wire.frame.pack_frame": "ours: what it packs was made here",
     "axonp2p.wire.frame.frame_head": "ours: what it packs was made here",
 }

@@ -58,7 +58,7 @@ def _takes_messages(method: Callable[..., Any]) -> bool:
 
 
 def _methods(kind: type[Any]) -> dict[str, Callable[..., Any]]:
-    return {name: value for name, value in vars(kind).items() if not name.startswith("_") and inspect.isfunction(value)}
+    return {name: value for name, value in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
 
 
 def deciders() -> Iterator[tuple[str, type[Any]]]:

@@ -16,8 +16,8 @@ import pytest
 from axonp2p import settings
 from axonp2p.errors import error_classes
 from axonp2p.table.dht.records.compact import CompactRow
-from axonp2p.training.exchange.faults import Fault
 from axonp2p.wire.codec import PROTOCOL_VERSION
+from tests.laboratory.faults import Fault
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"

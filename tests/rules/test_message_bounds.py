@@ -21,10 +21,10 @@ _DEFINES = re.compile(r"^class \w+\((Message|Signable|msgspec\.Struct|Event)\b",
 OWN_WORDS = {
     "axonp2p.settings": "the owner's own config.toml, whose numbers are checked one by one when it is read",
     "peer_daemon.control.status": "said by the daemon to its own owner",
-    "axonp2p.sandbox.attacks.attack": "said by our own attacks to our own tests",
+    "axonp2p.sandbox.attacks.attack": "said by our own attacks to our own doctor",
 }
 """Structs that nobody else fills."""
-BY_THE_FILE = "axonp2p.client."
+BY_THE_FILE = ("axonp2p.client.", "axonp2p.kinds.train.", "axonp2p.kinds.run.record")
 """The files of a client's jobs: their texts and lists are bounded by how much of a file is read, numbers one by one."""
 
 

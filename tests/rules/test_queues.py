@@ -12,6 +12,7 @@ QUEUES = {"Queue", "SimpleQueue", "LifoQueue", "PriorityQueue"}
 REVIEWED = {
     "axonp2p/client/storage/event_feed.py": "events of the client's own run, a bounded number for each round",
     "axonp2p/client/leasing/posting.py": "`post` counts them (ROOM); `send` waits for its own",
+    "axonp2p/kinds/run/driver.py": "words of a peer are counted (MOST_WAITING); the rest is the leases' and its own",
     "axonp2p/sandbox/log.py": "its bytes are counted (`_tail_limit`), and its pieces are joined at 256",
     "axonp2p/training/coordinator/inbox.py": "words of a member are counted; the rest is the coordinator's",
     "axonp2p/training/worker/outbox.py": "what its own work has to say; pieces that others ask for are counted",

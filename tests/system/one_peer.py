@@ -20,7 +20,7 @@ from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed
-from axonp2p.wire.schema import WORK_SCHEMA
+from axonp2p.wire.schema import SCHEMAS
 from tests.system.processes import Processes
 
 CLIENT = PrivateKey(b"c" * 32)
@@ -69,7 +69,7 @@ class Swarm:
         session = await self.dial(key, local_address)
         try:
             await session.send(
-                TakeLease(schema=WORK_SCHEMA, token=token, job="digits", kind="train", cores=1, memory_mb=1024)
+                TakeLease(schema=SCHEMAS["train"], token=token, job="digits", kind="train", cores=1, memory_mb=1024)
             )
             answer, _ = await session.receive(LeaseTaken)
         except AxonError:

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 import axonp2p
-from axonp2p.client.events.events import PeerLost, PeersFound, RoundFinished, WorkChecked
+from axonp2p.client.events.events import PeerLost, PeersFound
+from axonp2p.kinds.train.check_events import WorkChecked
+from axonp2p.kinds.train.events import RoundFinished
 from axonp2p.sandbox.child import why_no_sandbox
-from axonp2p.training.verification.evidence import read_evidence
+from axonp2p.verification.evidence import read_evidence
 from tests.system.processes import Processes
 from tests.system.small_job import write_job
 

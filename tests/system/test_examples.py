@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import axonp2p
-from axonp2p.client.events.events import RoundFinished
+from axonp2p.kinds.train.events import RoundFinished
 from axonp2p.sandbox.child import why_no_sandbox
 from tests.system.processes import Processes
 

@@ -1,6 +1,6 @@
 """Tasks that keep state of their own, on three real peers with many checks: they train on, and nobody is noted.
 
-One for each place that state hides in. `scripts/bench_checks --hidden --swarm` runs every kind that we know.
+One for each place that state hides in. `scripts/bench/checks --hidden --swarm` runs every kind that we know.
 """
 
 from __future__ import annotations

@@ -16,15 +16,21 @@ from typing import Any
 import psutil
 import pytest
 
-from axonp2p.client.events.events import JobFinished, JobSubmitted, RoundFinished, StateFound
+import axonp2p
+from axonp2p.client.events.events import JobFinished, JobSubmitted
+from axonp2p.client.storage.job_record import has_record
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.errors import NotFound
 from axonp2p.jobs.lifecycle import JobState
+from axonp2p.kinds.run.events import OutputsLost
+from axonp2p.kinds.train.events import RoundFinished, StateFound
+from axonp2p.kinds.train.record import TrainRecord
 from axonp2p.sandbox.child import why_no_sandbox
 from tests.lab.swarm import NOT_ON_THE_LAN
 from tests.system.network import Network, why_not
 from tests.system.processes import Processes
 from tests.system.small_job import write_job
+from tests.system.test_run_job import SQUARE, squares_are_there, write
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -117,7 +123,7 @@ def test_the_client_goes_and_the_host_dies_and_the_job_goes_on(tmp_path: Path) -
         shutil.rmtree(source)
 
         until(lambda: other.ask("status", job[:-2])["round"] >= 3, "it does not come to round 3")
-        assert other.ask("status", job)["state"] == "training"
+        assert other.ask("status", job)["state"] == "running"
         (process,) = processes_of(hosted)
         processes.kill("tracker")
         until(lambda: not psutil.pid_exists(process.pid), "its process outlives the tracker")
@@ -188,6 +194,12 @@ def _is_taken_back(laptop: Computer, source: Path, base: Path) -> None:
     assert not processes_of(base)
 
 
+def kept_round(folder: JobFolder) -> int:
+    record = folder.read()
+    assert isinstance(record, TrainRecord)
+    return record.kept_round
+
+
 def test_a_host_dies_for_good_and_the_job_goes_on_where_its_copy_is(tmp_path: Path) -> None:
     source = write_job(tmp_path / "line", peers=1, rounds=100, pause=0.1)
     with Processes(tmp_path) as processes:
@@ -204,10 +216,11 @@ def test_a_host_dies_for_good_and_the_job_goes_on_where_its_copy_is(tmp_path: Pa
         assert {host, kept_at} == {"tracker", "second"}
         client = next((tmp_path / kept_at / "hosted").iterdir()).name
         copied = JobFolder(tmp_path / kept_at / "hosted" / client / job / "home" / "jobs" / job)
-        until(lambda: copied.checkpoints(1).all() and copied.checkpoints(1).all()[0].rounds >= 3, "no copy of a state")
+        # The record comes last, and the job goes on from the state that it names.
+        until(lambda: has_record(copied.record_file) and kept_round(copied) >= 3, "no copy of a state")
         (shown,) = laptop.ask("jobs", "--hosted")["jobs"]
         assert shown["copy_at"] == addresses[kept_at]
-        assert "after round" in shown["copy"]
+        assert "rounds" in shown["copy"]
 
         processes.kill(host)
         shutil.rmtree(tmp_path / host)
@@ -228,6 +241,57 @@ def test_a_host_dies_for_good_and_the_job_goes_on_where_its_copy_is(tmp_path: Pa
         assert {event.round for event in events if isinstance(event, RoundFinished)} == set(range(100))
         assert not processes_of(tmp_path / kept_at / "hosted")
         assert "Traceback" not in processes.output(kept_at)
+
+
+def test_copies_of_a_command_go_on_without_their_client_and_come_home_from_the_host(tmp_path: Path) -> None:
+    source = write(
+        tmp_path / "squares", SQUARE + "    print(index)\n", peers=1, copies=12, lines='env = {PAUSE = "2"}\n'
+    )
+    with Processes(tmp_path) as processes:
+        processes.start_peers("otter")
+        hosted = tmp_path / "tracker" / "hosted"
+        laptop = Computer(tmp_path / "laptop", processes.tracker)
+        other = Computer(tmp_path / "other", processes.tracker)
+        job = laptop.ask("submit", str(source), "--detach")["job"]
+        other.has_the_key_of(laptop)
+        shutil.rmtree(laptop.home)
+        until(lambda: other.ask("status", job)["done"] >= 2, "no result")
+        paused = other.ask("pause", job)
+        assert (paused["state"], 2 <= paused["done"] < 12) == ("left", True)
+        assert not (other.folder(job).path / "out").exists()
+        assert list(other.ask("logs", job)["logs"]) == ["otter"]
+        other.ask("resume", job)
+        until(lambda: other.ask("status", job)["done"] > paused["done"], "it does not go on")
+        (process,) = processes_of(hosted)
+        process.kill()  # and is started again
+        following = subprocess.run(other.command("logs", job, "-f"), capture_output=True, text=True, timeout=120)
+        assert (following.returncode, "11" in following.stdout.splitlines()) == (0, True), following.stderr
+        with other.watch(job) as watching:
+            assert watching.stdout is not None
+            assert [json.loads(line)["event"] for line in watching.stdout][-1] == "job_finished"
+        files = other.ask("fetch", job, "-o", str(tmp_path / "fetched"))["files"]
+        assert {"results.csv", *(f"out/{index}/square.txt" for index in range(12))} <= set(files)
+        squares_are_there(other.folder(job).path, 12)
+        (there,) = hosted.glob("*/*/home/jobs/*/results.csv")
+        assert (tmp_path / "fetched" / "results.csv").read_bytes() == there.read_bytes()
+        with axonp2p.Swarm([processes.tracker], home=other.home) as swarm:
+            assert [copy.files[0].read_text() for copy in swarm.attach(job).fetch()] == [str(n**2) for n in range(12)]
+        assert [one["state"] for one in other.ask("jobs", "--hosted")["jobs"]] == ["finished"]
+        _copies_are_taken_back(other, source)
+        assert not processes_of(hosted)
+        assert "Traceback" not in processes.output("tracker")
+
+
+def _copies_are_taken_back(computer: Computer, source: Path) -> None:
+    job = computer.ask("submit", str(source), "--detach")["job"]
+    until(lambda: computer.ask("status", job)["done"] >= 2, "no result")
+    assert computer.ask("resume", job, "--here")["state"] == "finished"
+    folder = computer.folder(job)
+    squares_are_there(folder.path, 12)
+    events = folder.read_events()
+    assert not [event for event in events if isinstance(event, OutputsLost)]
+    lives = [event for event in events if isinstance(event, JobSubmitted)]
+    assert lives[-1].resumed_from_round >= 2
 
 
 @pytest.mark.skipif(bool(NO_NETWORK), reason=NO_NETWORK or "-")

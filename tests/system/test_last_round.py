@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 import axonp2p
-from axonp2p.client.events.events import ChecksAwaited, ChecksUnended, JobFinished, RoundFinished, WorkChecked
+from axonp2p.client.events.events import JobFinished
+from axonp2p.kinds.train.check_events import ChecksAwaited, ChecksUnended, WorkChecked
+from axonp2p.kinds.train.events import RoundFinished
 from axonp2p.sandbox.child import why_no_sandbox
 from tests.system.processes import Processes
 from tests.system.small_job import write_job

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import axonp2p
-from axonp2p.client.events.events import Event, ExchangeChosen, JobFinished
+from axonp2p.client.events.events import Event, JobFinished
 from axonp2p.errors import NobodyFits
+from axonp2p.kinds.train.events import ExchangeChosen
 from axonp2p.sandbox.child import why_no_sandbox
 from tests.system.processes import Processes
 from tests.system.small_job import write_job

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import axonp2p
-from axonp2p.client.events.events import Event, JobFinished, RoundFinished
+from axonp2p.client.events.events import Event, JobFinished
 from axonp2p.client.job import Job
+from axonp2p.kinds.train.events import RoundFinished
 from axonp2p.sandbox.child import why_no_sandbox
 from tests.system.network import Network, why_not
 from tests.system.processes import Processes

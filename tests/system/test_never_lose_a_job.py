@@ -17,21 +17,12 @@ from pathlib import Path
 import pytest
 
 import axonp2p
-from axonp2p.client.events.events import (
-    Event,
-    JobLeft,
-    PeerLeftBehind,
-    PeerLost,
-    PeersAwaited,
-    RoundFinished,
-    RoundsLost,
-    StateFound,
-    ValuesLate,
-)
+from axonp2p.client.events.events import Event, JobLeft, PeerLost, PeersAwaited
 from axonp2p.client.storage.job_store import JobFolder, JobStore
-from axonp2p.client.storage.metrics_file import MetricsFile
 from axonp2p.errors import NobodyFits
 from axonp2p.jobs.lifecycle import JobState
+from axonp2p.kinds.train.events import PeerLeftBehind, RoundFinished, RoundsLost, StateFound, ValuesLate
+from axonp2p.kinds.train.metrics_file import MetricsFile
 from axonp2p.sandbox.child import why_no_sandbox
 from tests.system.processes import Processes
 from tests.system.small_job import TASK, write_job

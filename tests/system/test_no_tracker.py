@@ -9,17 +9,10 @@ from pathlib import Path
 import pytest
 
 import axonp2p
-from axonp2p.client.events.events import (
-    JobFinished,
-    PeerHired,
-    PeerLost,
-    PeersFound,
-    ReceiptsMissing,
-    Reserved,
-    RoundFinished,
-)
+from axonp2p.client.events.events import JobFinished, PeerHired, PeerLost, PeersFound, ReceiptsMissing, Reserved
 from axonp2p.client.job import Job
 from axonp2p.errors import AxonError
+from axonp2p.kinds.train.events import RoundFinished
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.table.sightings import DHT
 from tests.system.processes import Processes

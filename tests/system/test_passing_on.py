@@ -12,15 +12,8 @@ import pytest
 
 import axonp2p
 from axonp2p.client.events.event import Event
-from axonp2p.client.events.events import (
-    BundleProgress,
-    BundleSent,
-    PeerHired,
-    PeerJoined,
-    PeerLost,
-    PieceWrong,
-    RoundFinished,
-)
+from axonp2p.client.events.events import BundleProgress, BundleSent, PeerHired, PeerLost, PieceWrong
+from axonp2p.kinds.train.events import PeerJoined, RoundFinished
 from axonp2p.sandbox.child import why_no_sandbox
 from tests.system.processes import Processes
 from tests.system.small_job import write_job

@@ -47,7 +47,7 @@ from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.codec import Message, encode
 from axonp2p.wire.envelope import encode_signed, sign
 from axonp2p.wire.frame import FRAME_LIMIT
-from axonp2p.wire.schema import WORK_SCHEMA
+from axonp2p.wire.schema import SCHEMAS
 from tests.system.one_peer import CLIENT, Swarm
 from tests.system.processes import Processes
 
@@ -193,7 +193,9 @@ def test_a_flipped_bit_anywhere_in_a_token_is_refused(swarm):
 @pytest.mark.sandbox
 def test_rubbish_on_a_session_ends_that_session_only(swarm):
     whole = encode(
-        TakeLease(schema=WORK_SCHEMA, token=encode(swarm.token), job="digits", kind="train", cores=1, memory_mb=1024)
+        TakeLease(
+            schema=SCHEMAS["train"], token=encode(swarm.token), job="digits", kind="train", cores=1, memory_mb=1024
+        )
     )
     frame = len(whole).to_bytes(4, "big") + whole
 

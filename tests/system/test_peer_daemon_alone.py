@@ -29,7 +29,7 @@ from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.wire.codec import encode
-from axonp2p.wire.schema import WORK_SCHEMA
+from axonp2p.wire.schema import SCHEMAS
 from tests.system.network import Network, why_not
 from tests.system.processes import Processes
 
@@ -183,7 +183,7 @@ def test_a_lease_with_a_token_of_the_peer_itself(alone, tmp_path):
         assert token.signer == compact.peer
         session = await dial(CLIENT, row, called="heron", local_address=None)
         await session.send(
-            TakeLease(schema=WORK_SCHEMA, token=encode(token), job="digits", kind="train", cores=1, memory_mb=512)
+            TakeLease(schema=SCHEMAS["train"], token=encode(token), job="digits", kind="train", cores=1, memory_mb=512)
         )
         await session.receive(LeaseTaken)
         async with line_to(compact) as line:

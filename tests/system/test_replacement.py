@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import axonp2p
-from axonp2p.client.events.events import JobFinished, PeerHired, PeerJoined, PeerLost, RoundFinished
+from axonp2p.client.events.events import JobFinished, PeerHired, PeerLost
+from axonp2p.kinds.train.events import PeerJoined, RoundFinished
 from axonp2p.sandbox.child import why_no_sandbox
 from tests.system.processes import Processes
 from tests.system.small_job import write_job

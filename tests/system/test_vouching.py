@@ -18,7 +18,7 @@ from axonp2p.table.tracker_client import line_to, query
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.wire.codec import encode
-from axonp2p.wire.schema import WORK_SCHEMA
+from axonp2p.wire.schema import SCHEMAS
 from tests.system.processes import Processes
 
 pytestmark = pytest.mark.timeout(200)
@@ -41,7 +41,9 @@ async def take_lease(tracker: str) -> str:
         token = await reserve(line, key, [row.peer], uuid=new_uuid(), kinds=["train"], seconds=60, now=time.time())
     session = await dial(key, row, called="the peer")
     try:
-        taking = TakeLease(token=encode(token), job="vouched", kind="train", cores=1, memory_mb=512, schema=WORK_SCHEMA)
+        taking = TakeLease(
+            token=encode(token), job="vouched", kind="train", cores=1, memory_mb=512, schema=SCHEMAS["train"]
+        )
         await session.send(taking)
         async with asyncio.timeout(PATIENCE_S):
             await session.receive(LeaseTaken)

@@ -17,7 +17,7 @@ from axonp2p.errors import LogDamaged, NotFound, PeerMisbehaved, Refused
 from axonp2p.identity.peer_id import short
 from axonp2p.ledger.entry import decode_entry
 from axonp2p.ledger.voiding import EvidenceTold, Voided, Voiding, VoidingHandedIn, VoidingKept
-from axonp2p.training.verification.evidence import Evidence, examine_voiding, read_evidence
+from axonp2p.verification.evidence import Evidence, examine_voiding, read_evidence
 from tracker.ledger.foreign_tokens import token_for
 from tracker.ledger.intake import NOBODY, TrackerTrust
 from tracker.ledger.promised import Brought, Promised, Promises, open_tokens

@@ -20,7 +20,7 @@ from axonp2p.ledger.receipt import DoublySigned, Receipt, counts_instead, place_
 from axonp2p.ledger.tiles import TILE_BYTES, TILE_HASHES, tiles_after
 from axonp2p.ledger.tree_head import TreeHead, open_head
 from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Spoiled, Voided, Voiding, spoiled_by
-from axonp2p.training.verification.evidence import examine_voiding
+from axonp2p.verification.evidence import examine_voiding
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed
 from tracker.storage.log_store import COUNTS, SUPERSEDED, VOID, VOIDING, log_size, nodes, tile_reader

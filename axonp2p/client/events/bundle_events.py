@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from axonp2p.client.events.event import Event
 from axonp2p.wire.quantities import Count, Number
 
 
 class BundleProgress(Event, frozen=True):
     """The bundle is on its way. Worth nothing a moment later, so it is not kept."""
+
+    passing: ClassVar[bool] = True
 
     bytes: Count
     """Of pieces that the client has sent by now, to all peers together."""

@@ -1,12 +1,15 @@
 """What a person may see of a job: small frozen values, apart from logs, holding no secret.
 
-The program draws its bar from them, `job.events()` yields them, and all but `RoundProgress` and `BundleProgress` stand
-as lines of JSON in the job's `events.jsonl`. Peers appear by name. Times are in seconds, sizes in bytes.
+The program draws its bar from them, `job.events()` yields them, and all but those that pass stand as lines of JSON in
+the job's `events.jsonl`. Peers appear by name. Times are in seconds, sizes in bytes. Those of one kind of job alone
+stand in that kind's room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import operator
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -15,30 +18,15 @@ from axonp2p.client.events.bundle_events import BundleProgress as BundleProgress
 from axonp2p.client.events.bundle_events import BundleSent as BundleSent
 from axonp2p.client.events.bundle_events import PeerHelped as PeerHelped
 from axonp2p.client.events.bundle_events import PieceWrong as PieceWrong
-from axonp2p.client.events.check_events import ChecksAwaited as ChecksAwaited
-from axonp2p.client.events.check_events import ChecksOff as ChecksOff
-from axonp2p.client.events.check_events import ChecksUnended as ChecksUnended
-from axonp2p.client.events.check_events import NothingLearnt as NothingLearnt
-from axonp2p.client.events.check_events import WorkChecked as WorkChecked
 from axonp2p.client.events.event import Event as Event
 from axonp2p.client.events.keeping_events import FileDamaged as FileDamaged
 from axonp2p.client.events.keeping_events import PeersAwaited as PeersAwaited
-from axonp2p.client.events.keeping_events import RoundsLost as RoundsLost
-from axonp2p.client.events.keeping_events import StateDamaged as StateDamaged
-from axonp2p.client.events.keeping_events import StateFound as StateFound
 from axonp2p.client.events.owner_events import JobGoesOn as JobGoesOn
 from axonp2p.client.events.owner_events import JobWaiting as JobWaiting
 from axonp2p.client.events.owner_events import PeerHandedBack as PeerHandedBack
 from axonp2p.client.events.owner_events import PeerPaused as PeerPaused
 from axonp2p.client.events.owner_events import PeerResumed as PeerResumed
-from axonp2p.client.events.round_events import ExchangeChosen as ExchangeChosen
-from axonp2p.client.events.round_events import PeerJoined as PeerJoined
-from axonp2p.client.events.round_events import PeerLeftBehind as PeerLeftBehind
-from axonp2p.client.events.round_events import PeerRound as PeerRound
-from axonp2p.client.events.round_events import RoundFinished as RoundFinished
-from axonp2p.client.events.round_events import RoundProgress as RoundProgress
-from axonp2p.client.events.round_events import RoundRedone as RoundRedone
-from axonp2p.client.events.round_events import ValuesLate as ValuesLate
+from axonp2p.jobs.kinds import KINDS, load
 from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count, Number
 
@@ -111,15 +99,6 @@ class RttsGuessed(Event, frozen=True):
     """By both names; each pair stands once."""
 
 
-class PeerReady(Event, frozen=True):
-    """The peer's worker has built the model."""
-
-    peer: str
-    rank: Count
-    parameters: Count
-    """That are trained and take the outer step."""
-
-
 class PeerLost(Event, frozen=True):
     """A peer is out of the job; its shards go to the others."""
 
@@ -139,19 +118,15 @@ class ReceiptsMissing(Event, frozen=True):
 
 
 class JobFinished(Event, frozen=True):
-    """The weights are here."""
+    """The result is here: the weights, or the files of all copies."""
 
     job: str
     folder: str
-    """Holds model.safetensors, metrics.csv and logs."""
+    """Holds the result, its table and logs."""
     rounds: Count
-    loss: Number
-    metrics: dict[str, Number]
-    samples: Count
+    """Units of work: rounds, copies."""
     seconds: Number
     """From submit (or resume) to now."""
-    first_step_s: Number
-    """From submit to the first sign of training."""
     wire_bytes: Count
     credits: dict[str, Number]
     """By peer."""
@@ -160,6 +135,12 @@ class JobFinished(Event, frozen=True):
     peers: list[str]
     """Those that were there at the end."""
     lost: list[str]
+    loss: Number = 0.0
+    """Of a training, as are `metrics`, `samples` and `first_step_s`."""
+    metrics: dict[str, Number] = {}
+    samples: Count = 0
+    first_step_s: Number = 0.0
+    """From submit to the first sign of training."""
 
 
 class JobLeft(Event, frozen=True):
@@ -189,7 +170,7 @@ class JobEndedBadly(Event, frozen=True):
     fix: str
 
 
-AnyEvent = (
+CommonEvent = (
     JobSubmitted
     | PeersFound
     | RttMeasured
@@ -201,30 +182,14 @@ AnyEvent = (
     | BundleSent
     | PeerHelped
     | PieceWrong
-    | PeerReady
-    | ExchangeChosen
-    | RoundProgress
-    | RoundFinished
-    | ValuesLate
-    | WorkChecked
-    | ChecksOff
-    | ChecksAwaited
-    | ChecksUnended
-    | NothingLearnt
-    | PeerJoined
-    | PeerLeftBehind
     | PeerLost
     | PeerPaused
     | PeerResumed
     | PeerHandedBack
     | JobWaiting
     | JobGoesOn
-    | RoundRedone
     | PeersAwaited
-    | StateFound
-    | StateDamaged
     | FileDamaged
-    | RoundsLost
     | ReceiptsMissing
     | JobFinished
     | JobLeft
@@ -233,18 +198,18 @@ AnyEvent = (
 )
 
 
-def held_out(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Held-out metrics under names that do not meet those of training: a task may well call one of its own "loss"."""
-    return {f"held_out_{name}": value for name, value in metrics.items()}
-
-
 def as_line(event: Event) -> bytes:
     """The event as one line of JSON, without the line's end."""
     return msgspec.json.encode(event)
 
 
 def from_line(line: bytes) -> Event:
-    """The event in a line that `as_line` wrote; `msgspec.DecodeError` when it is none."""
-    kind: Any = AnyEvent
-    event: Event = decode_json(line, kind)
+    """The event in a line that `as_line` wrote, of any kind of job; `msgspec.DecodeError` when it is none."""
+    event: Event = decode_json(line, any_event())
     return event
+
+
+@cache
+def any_event() -> Any:
+    """The union of all events, of every kind of job."""
+    return functools.reduce(operator.or_, (load(kind.events) for kind in KINDS.values()), CommonEvent)

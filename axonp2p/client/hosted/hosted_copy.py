@@ -16,9 +16,11 @@ from pathlib import Path
 import msgspec
 
 from axonp2p.client.hosted.hosted_mark import HostedMark, looked_at
+from axonp2p.client.hosted.outputs_copy import OutputsCopy
 from axonp2p.client.storage.checkpoints import Checkpoint
-from axonp2p.client.storage.job_record import JobRecord
+from axonp2p.client.storage.job_record import JobRecord, decode_record
 from axonp2p.client.storage.job_store import JobFolder
+from axonp2p.client.storage.kept_bundle import spec_of
 from axonp2p.clock import Clock
 from axonp2p.disk_errors import not_writable
 from axonp2p.errors import (
@@ -38,7 +40,6 @@ from axonp2p.hosting.messages import FolderFile
 from axonp2p.jobs.lifecycle import is_over
 from axonp2p.logs import get_logger
 from axonp2p.plain_text import bytes_text
-from axonp2p.wire.json_form import decode_json
 
 TURN_S = 0.2
 STATE_EVERY_S = 60.0
@@ -49,10 +50,12 @@ log = get_logger(__name__)
 
 
 class HostedCopy:
-    """One job's. `result`: once it is over, its weights are copied too, or the states to go on from.
+    """One job's. `result`: once it is over, its weights are copied too, or the states to go on from; or all files of
+    its results.
 
     While it runs its newest state is copied as well, unless it is large, and not more often than every `STATE_EVERY_S`.
-    With `most_bytes` the folder takes no more than that, and a state of any size is copied that has room.
+    With `most_bytes` the folder takes no more than that; a state of any size is copied that has room, and so are files
+    of results, before it is over.
     """
 
     def __init__(
@@ -81,7 +84,7 @@ class HostedCopy:
         folder, job = self._folder, self._folder.path.name
         state, record = await self._line.folder(job, self._record)
         self._record = record or self._record
-        there = _opened(self._record, job)
+        there = opened_record(self._record, job)
         here = {file.name: known for file in state.files if (known := _here(folder.path, file.name))}
         now = self._clock.monotonic()
         with_state = now >= self._state_at + STATE_EVERY_S
@@ -97,9 +100,11 @@ class HostedCopy:
                 await self._fetch_state(file, there)
             else:
                 await self._fetch(file, there)
+        if there is not None and (self._most_bytes is not None or (self._result and not state.at_work)):
+            await OutputsCopy(folder, self._line, self._most_bytes).copy(there)
         if there is not None and not (state.at_work and is_over(there.state)):
             folder.write(self._with_what_is_known_here(there), lasting=not state.at_work)
-        return looked_at(folder, self._line.host, state, self._clock.now())
+        return looked_at(folder, self._line.host, state, there, self._clock.now())
 
     def _with_room(self, wanted: list[FolderFile]) -> list[FolderFile]:
         """Those for which there is room: without the large ones, where these have none."""
@@ -184,13 +189,14 @@ class HostedCopy:
                 await asyncio.sleep(TURN_S)
 
 
-def _opened(record: bytes, job: str) -> JobRecord | None:
-    """None while there is none."""
+def opened_record(record: bytes, job: str) -> JobRecord | None:
+    """What a host told of a job; None while there is no record. Raises `MalformedMessage`."""
     if not record:
         return None
     try:
-        opened = decode_json(record, JobRecord)
-    except msgspec.DecodeError as error:
+        opened = decode_record(record)
+        spec_of(opened)
+    except (msgspec.DecodeError, ValueError, SettingsError) as error:
         raise MalformedMessage(f"what the host gives as the record of {job} is none: {error}") from error
     if opened.id != job:
         raise MalformedMessage(f"the host gives the record of another job for {job}")

@@ -80,7 +80,7 @@ class ClientHostedJobs:
         return silent
 
     async def look(self, folder: JobFolder, *, result: bool = False) -> HostedMark:
-        """Copy what is new of a hosted job; with `result`, its weights too, or the states, once it is over."""
+        """Copy what is new of a hosted job; with `result`, what it came to as well, once it is over."""
         await leave_former(self._means, folder)
         try:
             async with self._line(folder) as line:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+
 import msgspec
 
+from axonp2p.client.hosted.how_far import kept_there
+from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.disk_errors import fix_of, not_writable
 from axonp2p.errors import SettingsError
 from axonp2p.files import write_whole
-from axonp2p.hosting.folder_files import newest_rounds
 from axonp2p.hosting.host import Host
 from axonp2p.hosting.messages import FolderState, HostRole
 from axonp2p.identity.peer_id import PeerId
@@ -17,6 +20,8 @@ from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count, UnixMoment
 
 FILE_NAME = "hosted.json"
+ARRIVING = ".arriving"
+"""The folder in a job's folder in which files of a result become whole."""
 
 
 class OtherHost(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,8 +30,8 @@ class OtherHost(msgspec.Struct, frozen=True, kw_only=True):
     tracker: str
     """Its address."""
     host: PeerId
-    rounds: Count | None = None
-    """In the newest state that it has, when it last told; None: none that is known."""
+    kept: Count | None = None
+    """Rounds in the newest state, or results, that it has, when it last told; None: none that are known."""
 
     @property
     def place(self) -> Host:
@@ -48,8 +53,8 @@ class HostedMark(msgspec.Struct, frozen=True, kw_only=True):
     """When it last told, Unix seconds; 0: never."""
     role: HostRole = "host"
     """What it says that it is to the job."""
-    rounds: Count | None = None
-    """In the newest state that it has; None: none that is known."""
+    kept: Count | None = None
+    """Rounds in the newest state, or results, that it has; None: none that are known."""
     standby: OtherHost | None = None
     """The one that keeps a copy."""
     without_copy: str = ""
@@ -85,11 +90,11 @@ def write_mark(folder: JobFolder, mark: HostedMark) -> None:
         raise not_writable(folder.path, error) from error
 
 
-def looked_at(folder: JobFolder, host: Host, told: FolderState, now: float) -> HostedMark:
+def looked_at(folder: JobFolder, host: Host, told: FolderState, record: JobRecord | None, now: float) -> HostedMark:
     """Write down what a host told of the job just now, the one that carries it on or the one with the copy."""
-    known, rounds = read_mark(folder), newest_rounds(told.files)
+    known, kept = read_mark(folder), kept_there(told.files, record)
     if known and known.standby and known.standby.host == host.peer:
-        mark = msgspec.structs.replace(known, standby=msgspec.structs.replace(known.standby, rounds=rounds))
+        mark = msgspec.structs.replace(known, standby=msgspec.structs.replace(known.standby, kept=kept))
     else:
         same = known if known and known.host == host.peer else HostedMark(tracker=str(host.address), host=host.peer)
         mark = msgspec.structs.replace(
@@ -99,7 +104,7 @@ def looked_at(folder: JobFolder, host: Host, told: FolderState, now: float) -> H
             trouble=told.trouble,
             asked=now,
             role=told.role,
-            rounds=rounds,
+            kept=kept,
         )
     write_mark(folder, mark)
     return mark
@@ -108,6 +113,7 @@ def looked_at(folder: JobFolder, host: Host, told: FolderState, now: float) -> H
 def remove_mark(folder: JobFolder) -> None:
     """It is a job of this computer from now on."""
     (folder.path / FILE_NAME).unlink(missing_ok=True)
+    shutil.rmtree(folder.path / ARRIVING, ignore_errors=True)
 
 
 def is_at_work(folder: JobFolder) -> bool:

@@ -10,15 +10,16 @@ import asyncio
 
 import msgspec
 
-from axonp2p.client.hosted.hosted_copy import HostedCopy
+from axonp2p.client.hosted.hosted_copy import HostedCopy, opened_record
 from axonp2p.client.hosted.hosted_mark import HostedMark, OtherHost, read_mark, write_mark
+from axonp2p.client.hosted.how_far import after_text, has_result, kept_here, kept_there
 from axonp2p.client.leasing.hiring import Means
 from axonp2p.client.storage.job_record import has_record
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AxonError, PeerMisbehaved, Refused, SettingsError, Unreachable
 from axonp2p.hosting.caller import HostLine
-from axonp2p.hosting.folder_files import MODEL, newest_rounds
 from axonp2p.hosting.messages import HostedWish
+from axonp2p.jobs.lifecycle import JobState
 from axonp2p.logs import get_logger
 
 log = get_logger(__name__)
@@ -34,15 +35,13 @@ def is_gone(error: AxonError) -> bool:
 
 def without_host(folder: JobFolder) -> str:
     """How the job goes on when its host is gone for good, and from where."""
-    states = folder.checkpoints(1).all()
-    begins = (
-        f"after round {states[0].rounds}, whose state is here" if states else "from its beginning: no state is here"
-    )
+    kept = kept_here(folder)
+    begins = after_text(kept, folder, "from its beginning: nothing of it is kept here")
+    begins += ", kept here" if kept else ""
     where = "" if folder.bundle.exists() else ", on the computer that submitted it"
     mark = read_mark(folder)
     if mark and mark.standby:
-        told = mark.standby.rounds
-        after = f"after round {told}" if told is not None else "from its beginning: it told of no state yet"
+        after = after_text(mark.standby.kept, folder, "from its beginning: it told of nothing kept yet")
         there = f"goes on at {mark.standby.place.called}, which keeps a copy, {after}"
         here = f"or axon resume {folder.path.name} --here, which goes on {begins}{where}"
         return f"axon resume {folder.path.name}      (when the host is gone for good; {there}; {here})"
@@ -52,25 +51,26 @@ def without_host(folder: JobFolder) -> str:
 async def look_at_copy(means: Means, folder: JobFolder, *, take: bool = True, result: bool = False) -> None:
     """Learn how far the copy is. Raises nothing but `SettingsError`.
 
-    With `take`, what is newer than what is here comes too, and with `result` the weights or the states, however large.
+    With `take`, what is newer than what is here comes too, and with `result` what it came to, however large.
     """
     mark = read_mark(folder)
     if mark is None or mark.standby is None:
         return
     try:
         async with await HostLine.open(means.key, mark.standby.place) as line:
-            there, _ = await line.folder(folder.path.name, b"")
-            rounds, here = newest_rounds(there.files), folder.checkpoints(1).all()
-            is_newer = rounds is not None and (not here or rounds > here[0].rounds)
-            has_model = any(file.name == MODEL for file in there.files) and not folder.model.exists()
-            if take and (is_newer or has_model or not has_record(folder.record_file)):
+            state, told = await line.folder(folder.path.name, b"")
+            there = opened_record(told, folder.path.name)
+            kept = kept_there(state.files, there)
+            is_newer = (kept or 0) > (kept_here(folder) or 0)
+            is_done = there is not None and there.state is JobState.FINISHED and not has_result(folder)
+            if take and (is_newer or is_done or not has_record(folder.record_file)):
                 await HostedCopy(folder, line, means.clock, result=result).look()
     except SettingsError:
         raise
     except AxonError as error:
         log.info("the copy is not reached", job=folder.path.name, reason=error.in_a_line)
     else:
-        standby = msgspec.structs.replace(mark.standby, rounds=rounds)
+        standby = msgspec.structs.replace(mark.standby, kept=kept)
         write_mark(folder, msgspec.structs.replace(mark, standby=standby))
 
 

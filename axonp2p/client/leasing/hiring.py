@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +36,7 @@ from axonp2p.table.records import Row
 from axonp2p.table.reporting import Reporter
 from axonp2p.table.shared_table import SharedTable
 from axonp2p.table.sightings import SeenRow, Sight
-from axonp2p.wire.schema import WORK_SCHEMA
+from axonp2p.wire.schema import IN_ROWS, SCHEMAS, row_differs
 
 LOOKS = 3
 """How often at most the table is asked for one job."""
@@ -171,12 +172,19 @@ class Hiring:
         silent = sight.silent.keys() - self._silent - self._seen.keys()
         self._silent |= silent
         self._shortlist.add_unseen(len(silent), "unreachable")
-        others = {seen.row.peer for seen in sight.rows if seen.row.schema != WORK_SCHEMA} - self._other_version
-        self._other_version |= others
-        self._shortlist.add_unseen(len(others), OTHER_VERSION)
+        self._count_other_versions([seen.row for seen in sight.rows])
         known = [candidate for seen in sight.rows if (candidate := self._candidate(seen))]
         self._unmeasured += self._shortlist.worth_measuring(known)
         return sight
+
+    def _count_other_versions(self, rows: list[Row]) -> None:
+        others = {row.peer: row.schema for row in rows if row_differs(row.schema, self._wish.need.kind)}
+        new = others.keys() - self._other_version
+        self._other_version |= new
+        theirs = Counter(others[peer] for peer in new).most_common(1)
+        if theirs:
+            differ = f"its messages are {theirs[0][0] or 'older than their own hash'}, ours {SCHEMAS[IN_ROWS]}"
+            self._shortlist.add_unseen(len(new), f"{OTHER_VERSION} ({differ})")
 
     async def _look_at_the_others(self) -> None:
         """For the error: what do those lack that the table did not even show?"""
@@ -192,7 +200,7 @@ class Hiring:
         row = seen.row
         if row.capability is None or row.peer == self._means.key.peer_id or row.peer in self._wish.without:
             return None
-        if row.peer in self._convicted or row.schema != WORK_SCHEMA:
+        if row.peer in self._convicted or row_differs(row.schema, self._wish.need.kind):
             return None
         try:
             offer = read_capability(row.capability)

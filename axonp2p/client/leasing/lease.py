@@ -17,14 +17,18 @@ from axonp2p.client.leasing.owner import Owner
 from axonp2p.client.leasing.posting import Posting
 from axonp2p.errors import AxonError, PeerMisbehaved, Unreachable
 from axonp2p.jobs.messages import (
+    LOG_BYTES_A_SECOND,
+    MOST_LOG_NEWS,
     BundleReceived,
     EndLease,
     FetchLog,
+    FollowLog,
     FromWorker,
     LeaseEnded,
     LeaseTaken,
     LineMeasured,
     LinkLost,
+    LogNews,
     LogPart,
     OwnersMessage,
     PeerMessage,
@@ -50,6 +54,10 @@ ANSWER_S = 30.0
 WORDS_A_SECOND, WORDS_AT_ONCE = 200.0, 2000.0
 """Small messages of one peer that are dealt with: an honest one says a few a second."""
 LONGEST_LOG = 4 * 1024 * 1024
+LogHeard = Callable[[bytes], None]
+LOG_TAIL_BYTES = 16_000
+"""As many as the last words of a worker that ended can have (`WorkerEnded.log_tail`), which may have been heard."""
+"""Is told of the next bytes of a log that is followed."""
 
 BlobNews = BlobHave | BlobGot | BlobLie
 """What a peer says of the bundle."""
@@ -67,10 +75,17 @@ class Lease:
         self.name = name
         self.rank = -1
         self.log_tail = ""
+        self.limit = ""
+        """The limit of the sandbox that the worker went over, if that ended it."""
         self._session = session
         self._listener: LeaseListener | None = None
         self._answers: dict[type[Message], asyncio.Future[None]] = {}
         self._log: bytearray | None = None
+        self._log_heard: LogHeard | None = None
+        self.log_end = 0
+        """How many bytes of what the job wrote were heard."""
+        self._log_tail_heard = b""
+        self._log_pace = RateLimit(2 * LOG_BYTES_A_SECOND, 16 * MOST_LOG_NEWS)
         self._owner = Owner(name)
         self._blob_news: Callable[[BlobNews], None] | None = None
         self._roster_epoch = -1
@@ -153,13 +168,25 @@ class Lease:
         self._posting.post(roster)
 
     async def fetch_log(self) -> bytes:
-        """What the job wrote at this peer, or what is known of it when it is gone. Raises nothing of the family."""
-        self._log = bytearray()
+        """What the job wrote at this peer and was not heard yet, or what is known of it when the peer is gone.
+
+        Raises nothing of the family.
+        """
+        self._log, heard = bytearray(), self._log_tail_heard
         try:
-            await self._ask(FetchLog(), LogPart)
+            await self._ask(FetchLog(start=self.log_end), LogPart)
         except AxonError:
-            return bytes(self._log) or self.log_tail.encode()
+            tail = self.log_tail.encode()
+            return bytes(self._log) or (b"" if tail.strip() in heard else tail)
         return bytes(self._log)
+
+    def follow_log(self, heard: LogHeard) -> None:
+        """From now on, until the lease ends, `heard` is told what the job writes from byte `log_end` on.
+
+        A client that is back has another lease, and follows anew from where it was.
+        """
+        self._log_heard = heard
+        self._posting.post(FollowLog(start=self.log_end))
 
     async def end(self, reason: str = "") -> None:
         """Give the slot back and close. Raises nothing of the family; waits only shortly for the peer's word.
@@ -248,13 +275,15 @@ class Lease:
                     self._listener.line_measured(self.rank, upload, download)
             case LogPart(offset=offset, total=total):
                 self._heard_log(offset, total, payload)
+            case LogNews():
+                await self._heard_news(message, payload)
             case WorkerStarted(seconds=seconds):
                 log.debug("worker started", peer=self.name, seconds=round(seconds, 2))
             case _ if isinstance(message, OwnersMessage):
                 if not self._gone and (why_gone := self._owner.says(message, time.monotonic())):
                     self._lost(why_gone)
-            case WorkerEnded(reason=reason, log_tail=tail):
-                self.log_tail = tail
+            case WorkerEnded(reason=reason, limit=limit, log_tail=tail):
+                self.log_tail, self.limit = tail, limit
                 self._lost(f"its worker ended: {reason}")
             case LeaseEnded(reason=reason) if LeaseEnded not in self._answers:
                 self._refusal = Unreachable(f"the peer ended the lease: {reason or 'no reason given'}")
@@ -277,6 +306,17 @@ class Lease:
         self._log += payload
         if len(self._log) == total:
             self._resolve(LogPart)
+
+    async def _heard_news(self, news: LogNews, payload: memoryview) -> None:
+        if self._log_heard is None or not self.log_end <= news.start < news.end or len(payload) > MOST_LOG_NEWS:
+            raise PeerMisbehaved(f"peer {self.name} sent news of a log that do not fit")
+        if self._log is not None:
+            return  # the whole was asked for, from the last one on that was heard
+        await in_time(self._log_pace, cost=len(payload))
+        left_out, self.log_end = news.start - self.log_end, news.end
+        text = (b"\n[... %d bytes left out ...]\n" % left_out if left_out else b"") + bytes(payload)
+        self._log_tail_heard = (self._log_tail_heard + text)[-LOG_TAIL_BYTES:]
+        self._log_heard(text)
 
     def _resolve(self, kind: type[Message]) -> None:
         answer = self._answers.get(kind)

@@ -16,7 +16,7 @@ from axonp2p.transport.messages import Refusal, error_of
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.ways import ways_to
 from axonp2p.wire.codec import encode
-from axonp2p.wire.schema import WORK_SCHEMA
+from axonp2p.wire.schema import SCHEMAS
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ async def take_lease(
                     memory_mb=wanted.memory_mb,
                     datasets=list(wanted.datasets),
                     grace=wanted.grace_s,
-                    schema=WORK_SCHEMA,
+                    schema=SCHEMAS[wanted.kind],
                 )
             )
             answer, _ = await session.receive(PeerMessage)

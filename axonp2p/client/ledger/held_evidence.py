@@ -11,8 +11,8 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.log_client import evidence
 from axonp2p.ledger.voiding import Voided, Voiding, open_voiding
 from axonp2p.table.tracker_lines import TrackerLines, why_none
-from axonp2p.training.verification.evidence import Examined, examine_voiding
 from axonp2p.transport.http.http_caller import HttpCaller
+from axonp2p.verification.evidence import Examined, examine_voiding
 
 MOST_SHOWN = 100
 """Of one tracker, the newest."""

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from axonp2p.client.leasing.lease import Lease
+from axonp2p.client.ledger.delivery import LAST_PAUSE_S, LAST_TRIES, Delivery
 from axonp2p.client.ledger.receipt_asking import SignatureAsking
 from axonp2p.client.storage.job_record import NumberedReceipts
 from axonp2p.clock import Clock
@@ -24,24 +25,14 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.ledger_client import hand_in
 from axonp2p.ledger.parcel import parcel_of
-from axonp2p.ledger.receipt import DoublySigned, Receipt, open_doubly_signed, open_receipt
+from axonp2p.ledger.receipt import DoublySigned, Receipt, Work, open_doubly_signed, open_receipt
 from axonp2p.logs import get_logger
-from axonp2p.supervision import keep_up
 from axonp2p.table.tracker_lines import TrackerLines
-from axonp2p.training.messages import RoundDone
 from axonp2p.transport.messages import LONGEST_TEXT
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import Signed, sign
 
 SIGNED_LIMIT = 4096
-GATHER_S = 0.5
-"""Receipts of a round come back within moments of each other; so long is waited to hand them in together."""
-LONGEST_PAUSE_S = 30.0
-LAST_TRIES = 3
-"""So often in a row, at the end of a job, no tracker may answer; then its peers hand the receipts in later."""
-LAST_PAUSE_S = 0.5
-"""Between these tries."""
-
 log = get_logger(__name__)
 
 
@@ -98,7 +89,7 @@ class ReceiptBook:
         """It is there again."""
         self._given_up.discard((reservation, peer))
 
-    def write(self, reservation: str, peer: PeerId, report: RoundDone, now: float) -> bytes:
+    def write(self, reservation: str, peer: PeerId, work: Work, now: float) -> bytes:
         """The next receipt for `peer`: an encoded `Signed[Receipt]`. `now` is Unix time."""
         number = self._last.get((reservation, peer), 0) + 1
         self._last[reservation, peer] = number
@@ -108,10 +99,10 @@ class ReceiptBook:
             job=self._job,
             client=self._key.peer_id,
             peer=peer,
-            round=report.round,
-            flops=report.flops,
-            samples=report.samples,
-            milliseconds=max(0, round(report.train_seconds * 1000)),
+            round=work.unit,
+            flops=work.flops,
+            samples=work.samples,
+            milliseconds=work.milliseconds,
             issued=int(now),
         )
         signed = sign(self._key, receipt)
@@ -171,9 +162,6 @@ class ReceiptOffice:
         self._clock = clock
         self._waiting: dict[str, list[tuple[DoublySigned, bytes]]] = {}
         """By the tracker that gave the reservation: receipts, and the token of each."""
-        self._news = asyncio.Event()
-        self._settling = asyncio.Event()
-        self._done = asyncio.Event()
         self._asking: dict[tuple[str, PeerId], SignatureAsking] = {}
         self._pauses: dict[tuple[str, PeerId], tuple[Lease, asyncio.TimerHandle]] = {}
         """Until a receipt that was refused is asked for again."""
@@ -183,24 +171,25 @@ class ReceiptOffice:
         self._kept = 0
         self._refused = 0
         self._reason = ""
-        self._task = asyncio.create_task(keep_up("handing in receipts", self._hand_in_all), name="receipts")
+        self._delivery = Delivery("handing in receipts", self._hand_in_all, lambda: book.awaited > 0)
 
-    def write(self, lease: Lease, report: RoundDone) -> bytes:
-        """The receipt for a round's work of this peer. It is asked for its signature by `ask`."""
-        return self.book.write(lease.promise.uuid, lease.row.peer, report, self._clock.now())
+    def write(self, works: Iterable[tuple[Lease, Work]]) -> list[tuple[Lease, bytes]]:
+        """Receipts for these peers' work. Their signatures are asked for by `ask`."""
+        now = self._clock.now()
+        return [(lease, self.book.write(*_place(lease), work, now)) for lease, work in works]
 
-    def ask(self, lease: Lease, receipt: bytes) -> None:
-        """Have the peer sign a receipt, now or when those before it are signed."""
-        if self._asking.setdefault(_place(lease), SignatureAsking()).flows:
-            lease.ask_signature(receipt)
-        if lease.hung_up:
-            self.given_up(lease)
+    def ask(self, receipts: Iterable[tuple[Lease, bytes]]) -> None:
+        """Have each peer sign its receipt, now or when those before it are signed."""
+        for lease, receipt in receipts:
+            if self._asking.setdefault(_place(lease), SignatureAsking()).flows:
+                lease.ask_signature(receipt)
+            if lease.hung_up:
+                self.given_up(lease)
 
     def ask_again(self, lease: Lease) -> None:
         """Have a peer sign what it had not signed, as far as is known, when it was heard of last."""
         self._asking[_place(lease)] = SignatureAsking()
-        for receipt in self.book.open(*_place(lease)):
-            self.ask(lease, receipt)
+        self.ask((lease, receipt) for receipt in self.book.open(*_place(lease)))
 
     def refused(self, lease: Lease, reason: str) -> None:
         """A peer did not sign: it is asked again after a pause, for its disk may have room by then."""
@@ -210,11 +199,11 @@ class ReceiptOffice:
             return
         log.warning("receipt refused by a peer", peer=lease.name, reason=reason)
         self._why_unsigned[place] = f"{lease.name} refused: {reason}"
-        if self._settling.is_set():
+        if self._delivery.settling:
             self._last_refusals[place] += 1
             if self._last_refusals[place] >= LAST_TRIES:
                 self.book.give_up(*place)
-                self._look_whether_done()
+                self._delivery.look()
                 return
             pause = LAST_PAUSE_S
         handle = asyncio.get_running_loop().call_later(pause, self._ask_oldest, lease)
@@ -239,7 +228,7 @@ class ReceiptOffice:
             self.ask_again(lease)
         promise = lease.promise
         self._waiting.setdefault(promise.tracker, []).append((doubly, encode(promise.token)))
-        self._news.set()
+        self._delivery.news()
 
     def regained(self, lease: Lease) -> None:
         """A peer that was given up is there again."""
@@ -250,19 +239,15 @@ class ReceiptOffice:
         """The peer will sign nothing any more."""
         self.book.give_up(*_place(lease))
         self._why_unsigned.setdefault(_place(lease), f"{lease.name} went away before it had signed")
-        self._look_whether_done()
+        self._delivery.look()
 
     async def settle(self, seconds: float) -> Settled:
         """Wait at most so long until every receipt is signed and kept, then stop."""
-        self._settling.set()
+        self._delivery.end_soon()
         for lease, pause in list(self._pauses.values()):
             pause.cancel()
             self._ask_oldest(lease)
-        self._look_whether_done()
-        try:
-            async with asyncio.timeout(seconds):
-                await self._done.wait()
-        except TimeoutError:
+        if not await self._delivery.settle(seconds):
             log.warning("receipts are missing", unsigned=self.book.unsigned)
         await self._stop()
         not_taken = self._refused + sum(len(waiting) for waiting in self._waiting.values())
@@ -284,38 +269,11 @@ class ReceiptOffice:
     async def _stop(self) -> None:
         for _, pause in self._pauses.values():
             pause.cancel()
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await self._delivery.stop()
 
-    def _look_whether_done(self) -> None:
-        if self._settling.is_set() and not self.book.awaited and not any(self._waiting.values()):
-            self._done.set()
-
-    async def _hand_in_all(self) -> None:
-        pause, last_tries = GATHER_S, 0
-        while True:
-            await self._news.wait()
-            self._news.clear()
-            await self._unless_settling(pause, 0.05 if pause == GATHER_S else LAST_PAUSE_S)
-            reached = [await self._hand_in(tracker) for tracker in list(self._waiting)]
-            self._look_whether_done()
-            if all(reached):
-                pause, last_tries = GATHER_S, 0
-                continue
-            pause = min(2 * pause, LONGEST_PAUSE_S)
-            last_tries += self._settling.is_set()
-            if last_tries >= LAST_TRIES and not self.book.awaited:
-                self._done.set()
-            self._news.set()
-
-    async def _unless_settling(self, seconds: float, at_least: float) -> None:
-        """Wait, but hardly when the job is at its end."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._settling.wait()
-            await asyncio.sleep(at_least)
-        except TimeoutError:
-            return
+    async def _hand_in_all(self) -> bool:
+        reached = [await self._hand_in(tracker) for tracker in list(self._waiting)]
+        return all(reached)
 
     async def _hand_in(self, tracker: str) -> bool:
         waiting = self._waiting[tracker]

@@ -1,1 +1,1 @@
-"""A job's life: hire, send, train, pay, keep, replace who goes."""
+"""A job's life: hire, send, drive, pay, keep, replace who goes."""

@@ -1,29 +1,52 @@
-"""The leases of one job as the crew that the coordinator works with: by rank, each in its own time.
+"""The leases of one job as the crew that its driver works with: by rank, each in its own time.
 
-Leases speak up by themselves (`LeaseListener`), the coordinator gives orders (`training.crew.Crew`), and each
-needs the other; so the coordinator comes in later, through `work_for`.
+Leases speak up by themselves (`LeaseListener`), the job's driver gives orders, and each needs the other; so whoever
+listens for the driver comes in later, through `work_for`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 from axonp2p.client.leasing.kept_leases import keep_leases
 from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.ledger.receipts import ReceiptOffice
+from axonp2p.client.storage.disk_work import DiskWork
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AxonError, Unreachable
 from axonp2p.jobs.messages import Member, OwnersMessage, SetRoster
 from axonp2p.logs import get_logger
-from axonp2p.training.coordinator.coordinator import Coordinator
-from axonp2p.training.messages import RoundDone
 
 LOG_S = 15.0
 """How long the logs of all peers may take together at the end of a job."""
 
 log = get_logger(__name__)
+
+
+class WorkListener(Protocol):
+    """Hears for a job's driver, once it works, what its peers come to."""
+
+    async def heard(self, rank: int, payload: memoryview, *, signed: bool) -> None:
+        """A worker's frame; `signed`: its daemon has signed it, and the signature is good. More is read after it."""
+
+    async def joined(self, rank: int, name: str) -> None:
+        """A peer has come that has the bundle; its rank is a new one."""
+
+    async def lost(self, rank: int, reason: str) -> None:
+        """A peer has gone."""
+
+    async def link_lost(self, rank: int, to: int, reason: str) -> None:
+        """A peer cannot reach another."""
+
+    def line_measured(self, rank: int, upload: float, download: float) -> None:
+        """What a peer's line carries, in bytes a second, as its daemon measured it; 0 where it does not know."""
+
+    def owner_says(self, rank: int, message: OwnersMessage) -> None:
+        """A peer's owner needs the machine, or needs it no longer."""
 
 
 class LeasedCrew:
@@ -33,20 +56,23 @@ class LeasedCrew:
         self,
         leases: Mapping[int, Lease],
         folder: JobFolder,
+        disk: DiskWork,
         office: ReceiptOffice,
         let_go: Callable[[Lease], Awaitable[None]],
     ) -> None:
-        """`let_go` gives back the slot of a peer whose session was lost: its worker would wait for us."""
+        """`disk` keeps what peers write. `let_go` gives back the slot of a peer whose session was lost: its worker
+        would wait for us."""
         self.leases = dict(leases)
         self._let_go = let_go
         self._folder = folder
+        self._disk = disk
         self._office = office
         self._epoch = 0
         self._members: list[int] = []
-        """Of the last roster that the coordinator set."""
+        """Of the last roster that the driver set."""
         self._arriving: dict[int, Lease] = {}
         """Who is on every roster to be passed the bundle, and not yet in the job."""
-        self._coordinator: Coordinator | None = None
+        self._listener: WorkListener | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._dismissed: set[int] = set()
         self._released: set[int] = set()
@@ -78,9 +104,14 @@ class LeasedCrew:
     def add(self, rank: int) -> None:
         """One that was expected has the bundle: it is in the job."""
         lease = self.leases[rank] = self._arriving.pop(rank)
-        if self._coordinator:
-            lease.attach(rank, self)
+        if self._listener:
+            self._attach(rank, lease)
         self.write_down()
+
+    async def let_in(self, rank: int) -> None:
+        """One that was added works with the others from now on; before the work has begun it does so by itself."""
+        if self._listener:
+            await self._listener.joined(rank, self.leases[rank].name)
 
     def write_down(self) -> None:
         """Keep on disk which leases there are, for the next life of the job."""
@@ -91,11 +122,11 @@ class LeasedCrew:
         """Of whoever comes next."""
         return max((*self.leases, *self._arriving, *self._turned_away), default=-1) + 1
 
-    def work_for(self, coordinator: Coordinator) -> None:
-        """From now on the coordinator hears what members say, beginning with what they have come to by now."""
-        self._coordinator = coordinator
+    def work_for(self, listener: WorkListener) -> None:
+        """From now on the listener hears what members say, beginning with what they have come to by now."""
+        self._listener = listener
         for rank, lease in self.leases.items():
-            lease.attach(rank, self)
+            self._attach(rank, lease)
 
     @property
     def present(self) -> dict[int, str]:
@@ -109,20 +140,7 @@ class LeasedCrew:
         """Bytes between the client and all peers so far."""
         return sum(lease.wire_bytes for lease in self.leases.values())
 
-    def write_receipts(self, reports: Mapping[int, RoundDone]) -> dict[int, bytes]:
-        """For members whose round counts; by rank. Who is not of this life of the job can sign nothing."""
-        return {
-            rank: self._office.write(self.leases[rank], report)
-            for rank, report in reports.items()
-            if rank in self.leases
-        }
-
-    def ask_signatures(self, receipts: Mapping[int, bytes]) -> None:
-        """Send members their receipts."""
-        for rank, receipt in receipts.items():
-            self._office.ask(self.leases[rank], receipt)
-
-    # --- what the coordinator orders ---
+    # --- what the driver orders ---
 
     def tell(self, rank: int, frame: bytes) -> None:
         """`training.crew.Crew`."""
@@ -172,8 +190,8 @@ class LeasedCrew:
         """`LeaseListener`."""
         if signature and self.signed:
             self.signed(rank, payload, signature)
-        if self._coordinator:
-            await self._coordinator.heard(rank, payload, signed=bool(signature))
+        if self._listener:
+            await self._listener.heard(rank, payload, signed=bool(signature))
 
     def receipt_signed(self, rank: int, receipt: bytes) -> None:
         """`LeaseListener`."""
@@ -185,18 +203,18 @@ class LeasedCrew:
 
     async def link_lost(self, rank: int, other: int, reason: str) -> None:
         """`LeaseListener`."""
-        if self._coordinator and other in self.leases:
-            await self._coordinator.link_lost(rank, other, reason)
+        if self._listener and other in self.leases:
+            await self._listener.link_lost(rank, other, reason)
 
     def line_measured(self, rank: int, upload: int, download: int) -> None:
         """`LeaseListener`."""
-        if self._coordinator:
-            self._coordinator.line_measured(rank, upload, download)
+        if self._listener:
+            self._listener.line_measured(rank, upload, download)
 
     def owner_says(self, rank: int, message: OwnersMessage) -> None:
         """`LeaseListener`."""
-        if self._coordinator:
-            self._coordinator.owner_says(rank, message)
+        if self._listener:
+            self._listener.owner_says(rank, message)
 
     def peer_gone(self, rank: int, reason: str) -> None:
         """`LeaseListener`."""
@@ -204,8 +222,8 @@ class LeasedCrew:
         self.fewer.set()
         if self.leases[rank].hung_up:
             self._office.given_up(self.leases[rank])
-        if self._coordinator:
-            self._in_background(self._coordinator.lost(rank, reason))
+        if self._listener:
+            self._in_background(self._listener.lost(rank, reason))
 
     # --- the end ---
 
@@ -216,6 +234,7 @@ class LeasedCrew:
 
     def regained(self, rank: int, lease: Lease) -> None:
         """A peer that was cut off is here again, under its old promise. `ask_again` once it has all that it needs."""
+        lease.log_end = self.leases[rank].log_end
         self.leases[rank] = lease
         for places in (self._dismissed, self._released, self._logged):
             places.discard(rank)
@@ -274,8 +293,16 @@ class LeasedCrew:
     async def _keep_log(self, rank: int) -> None:
         self._logged.add(rank)
         lease = self.leases[rank]
-        text = await lease.fetch_log()
-        await asyncio.to_thread(self._folder.add_log, lease.name, text)
+        self._write_log(lease, await lease.fetch_log())
+
+    def _attach(self, rank: int, lease: Lease) -> None:
+        lease.attach(rank, self)
+        lease.follow_log(partial(self._write_log, lease))
+
+    def _write_log(self, lease: Lease, text: bytes) -> None:
+        # A disk that took nothing is told to whoever writes the record.
+        with contextlib.suppress(OSError, AxonError):
+            self._disk.do(partial(self._folder.add_log, lease.name, text))
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
+from collections.abc import AsyncIterator
 
 from axonp2p.client.events.events import BundleSent, Event, Reserved
 from axonp2p.client.leasing.hiring import Means, Wish
 from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.ledger.convictions import Convictions
 from axonp2p.client.ledger.receipts import ReceiptBook, ReceiptOffice
-from axonp2p.client.run.checked_work import CheckedWork
 from axonp2p.client.run.crew import LeasedCrew
-from axonp2p.client.run.job_end import KEEP_S, JobEnd
-from axonp2p.client.run.manning import Manning
-from axonp2p.client.run.narrator import Narrator
+from axonp2p.client.run.driver import Driver, JobContext
+from axonp2p.client.run.manning import Manning, rtts_among
 from axonp2p.client.run.replacements import Replacements
 from axonp2p.client.run.sending import Sending
-from axonp2p.client.run.settlement import RoundSettlement, Tally
-from axonp2p.client.run.training_plan import lines_of, plan_of, rtts_among
+from axonp2p.client.run.settlement import JobSettlement
 from axonp2p.client.storage.account import JobAccount
-from axonp2p.client.storage.books import RoundCommits
-from axonp2p.client.storage.job_record import AheadRound, NumberedReceipts
 from axonp2p.errors import JobFailed
 from axonp2p.jobs.bundle import Bundle
+from axonp2p.jobs.kinds import KINDS, load
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec, need_of
 from axonp2p.peers.capability import read_need
 from axonp2p.supervision import keep_up
-from axonp2p.training.coordinator.coordinator import Coordinator
-from axonp2p.training.coordinator.crew import Sight
-from axonp2p.training.rounds.machine import Rounds
 
 REFILL_S = 60.0
 """For so long others are hired, or the same ones once they are back, when too few have taken the bundle."""
@@ -45,41 +37,36 @@ class JobLife:
         self._means = means
         self._account = account
         self._spec = spec
-        self._books = RoundCommits(account, account.folder.checkpoints(spec.train.keep_states))
         self._sending = Sending(bundle, means.clock, account.tell)
         self._began = means.clock.monotonic()
-        self._coordinator: Coordinator | None = None
+        context = JobContext(means, account, spec, self._began, self._may_wait, self._replacing)
+        self._driver: Driver = load(KINDS[spec.kind].driver)(context)
+        self.drives = False
+        """Whether there is work that can be paused or left in good order."""
         self._first_round_by = 0.0
         """Until then lost lines are waited for before the first round; 0: none was lost."""
         self.leaving = False
         """Whether it was told to leave."""
 
-    @property
-    def trains(self) -> bool:
-        """Whether there is a training that can be paused or left in good order."""
-        return self._coordinator is not None
-
     def leave(self) -> None:
-        """End the training soon, keeping the accepted rounds; at once when it begins."""
+        """End the work soon, keeping what is accepted; at once when it begins."""
         self.leaving = True
-        if self._coordinator:
-            self._coordinator.leave()
+        self._driver.leave()
 
     def pause(self) -> None:
-        """End the training after the round that runs."""
-        if self._coordinator:
-            self._coordinator.pause()
+        """End the work after the unit that is under way."""
+        self._driver.pause()
 
-    def keep_nothing(self) -> None:
-        """Have the states removed that are kept."""
-        self._account.disk.do(self._books.checkpoints.remove_all)
+    def forget(self) -> None:
+        """Have all removed that is kept to go on from."""
+        self._driver.forget()
 
     async def live(self) -> Event:
         """From the search for peers to the last receipt; how it ended. Raises the error that the job fails with."""
         account, means = self._account, self._means
         account.enter(JobState.FINDING, error=None)
         book = ReceiptBook(means.key, account.record.id, account.record.receipts)
-        await asyncio.to_thread(self._books.open, partial(self._pay, book))
+        await asyncio.to_thread(self._driver.open, book)
         async with (
             ReceiptOffice(book, means.table.trackers, means.clock) as office,
             Convictions(means.trust, means.table.trackers) as convictions,
@@ -87,24 +74,16 @@ class JobLife:
             manning = Manning(means, self._wish(), account, self._tell)
             async with _ended(manning.leases):
                 await manning.take_back()
-                await manning.fill(self._spec.need.wait if account.record.round else 0)
-                crew = LeasedCrew(manning.leases, account.folder, office, manning.let_go)
-                tally = Tally(account.record, crew, book)
+                await manning.fill(self._spec.need.wait if account.record.done else 0)
+                crew = LeasedCrew(manning.leases, account.folder, account.disk, office, manning.let_go)
+                settlement = JobSettlement(account, crew, office, convictions)
                 try:
                     await self._begin(crew, manning, office)
-                    while (last := await self._train(tally, office, convictions)) is None:
+                    while (last := await self._drive(settlement)) is None:
                         await self._fill_again(crew, manning)
                     return last
                 finally:
                     await crew.release_all()
-
-    def _pay(self, book: ReceiptBook, ahead: AheadRound) -> list[NumberedReceipts]:
-        """Receipts for a round of the last life of the job."""
-        there = {peer.rank: peer for peer in self._account.record.peers if not peer.lost}
-        for rank, report in ahead.reports.items():
-            if peer := there.get(rank):
-                book.write(peer.reservation, peer.peer, report, self._means.clock.now())
-        return book.keep()
 
     async def _begin(self, crew: LeasedCrew, manning: Manning, office: ReceiptOffice) -> None:
         """All peers have the bundle, and are paid for what they did before."""
@@ -172,7 +151,7 @@ class JobLife:
                 self._account.lost(rank, crew.leases[rank].name, reason, len(crew.present))
         needed = self._spec.need.min_peers
         if len(crew.present) < needed:
-            await self._replacements(crew, join=_nobody_waits).fill(needed, REFILL_S)
+            await self._replacements(crew).fill(needed, REFILL_S)
         present = crew.present
         if len(present) < needed:
             reasons = "; ".join(reason for reason in answers if reason)
@@ -184,83 +163,30 @@ class JobLife:
         sent, passed_on = self._sending.sent_bytes, self._sending.member_bytes
         self._account.tell(BundleSent(peers=names, bytes=sent, member_bytes=passed_on, seconds=seconds))
 
-    async def _train(self, tally: Tally, office: ReceiptOffice, convictions: Convictions) -> Event | None:
-        """Train with who is there; how it ended, or None when it may go on with others."""
-        crew, spec = tally.crew, self._spec
+    async def _drive(self, settlement: JobSettlement) -> Event | None:
+        """Work with the peers that are there; how it ended, or None when it may go on with others."""
         self._account.change(lasting=True, lives=self._account.record.lives + 1)
-        plan = plan_of(self._account.record, spec)
-        checked = CheckedWork(self._means, crew, self._account, convictions, tally.voided)
-        crew.signed = checked.signed
-        clock = self._means.clock
-        settlement = RoundSettlement(self._books, tally, plan, clock, checked)
-        narrator = Narrator(self._account, crew, settlement.pace, clock)
-
-        def heard(sight: Sight) -> None:
-            settlement.heard(sight)
-            narrator.show(sight)
-
-        rounds = Rounds(
-            plan,
-            crew.present,
-            min_peers=spec.need.min_peers,
-            lines=lines_of(crew.leases),
-            checks=checked.settings(spec),
-        )
-        coordinator = Coordinator(
-            rounds,
-            crew,
-            clock,
-            heard,
-            written=self._account.disk.finished,
-            shelf=self._books.checkpoints,
-            start_state=self._start_state,
-            on_disk=plan.start_state,
-        )
-        crew.work_for(coordinator)
-        self._account.enter(JobState.TRAINING)
-        self._coordinator = coordinator
-        if self.leaving:
-            coordinator.leave()
-        end = JobEnd(self._books, coordinator, tally, office, convictions, settlement.pace)
-        try:
-            return await self._to_its_end(coordinator, crew, end)
-        finally:
-            await coordinator.close()
-
-    async def _to_its_end(self, coordinator: Coordinator, crew: LeasedCrew, end: JobEnd) -> Event | None:
-        try:
-            async with self._replacing(crew, coordinator):
-                standing = await coordinator.train()
-        except JobFailed as error:
-            if not (coordinator.too_few and self._may_wait(crew)):
-                raise await end.failed(error) from error
-            await coordinator.keep_last(KEEP_S)
-            self._coordinator = None
-            return None
-        return await (end.finished(self._began, self._means.clock) if standing.trained else end.left())
+        self._account.enter(JobState.RUNNING)
+        self.drives = True
+        last = await self._driver.run(settlement)
+        self.drives = last is not None
+        return last
 
     def _may_wait(self, crew: LeasedCrew) -> bool:
         """Whether others are looked for when too few are left: before a round is done only for as long as `wait` says
         in all, and only when it was lines that were lost, for peers at which the task dies would be hired for ever."""
         if not self._spec.need.wait or self.leaving:
             return False
-        if self._account.record.round:
+        if self._account.record.done:
             return True
         now = self._means.clock.monotonic()
         self._first_round_by = self._first_round_by or now + self._spec.need.wait
         return bool(crew.cut_off) and now < self._first_round_by
 
-    def _start_state(self) -> bytes:
-        record = self._account.record
-        kept = self._books.checkpoints.find(record.kept_round, bytes.fromhex(record.kept_state))
-        if kept is None:
-            raise JobFailed("the state to go on from is not there any more", fix=f"axon resume {record.id}")
-        return kept.read()
-
     @contextlib.asynccontextmanager
-    async def _replacing(self, crew: LeasedCrew, coordinator: Coordinator) -> AsyncIterator[None]:
+    async def _replacing(self, crew: LeasedCrew) -> AsyncIterator[None]:
         """Meanwhile peers are hired in place of those that go."""
-        replacements = self._replacements(crew, coordinator.join)
+        replacements = self._replacements(crew)
         task = asyncio.create_task(keep_up("finding replacements", replacements.run), name="replacements")
         try:
             yield
@@ -268,12 +194,8 @@ class JobLife:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    def _replacements(self, crew: LeasedCrew, join: Callable[[int, str], Awaitable[None]]) -> Replacements:
-        return Replacements(self._means, self._wish(), crew, self._account, deliver=self._sending.deliver, join=join)
-
-
-async def _nobody_waits(rank: int, name: str) -> None:
-    """The training has not begun: who has the bundle by then takes part."""
+    def _replacements(self, crew: LeasedCrew) -> Replacements:
+        return Replacements(self._means, self._wish(), crew, self._account, deliver=self._sending.deliver)
 
 
 @contextlib.asynccontextmanager

@@ -44,7 +44,7 @@ class JobRun:
                 failure = not_writable(folder.path, error)
                 self._failed(failure)
                 raise failure from error
-            except Exception as error:  # the edge of a supervised task: the job must not stay "training" for ever
+            except Exception as error:  # the edge of a supervised task: the job must not stay "running" for ever
                 self._failed(AxonError(f"a mistake in axon itself: {error!r}"))
                 raise
             finally:
@@ -72,12 +72,12 @@ class JobRun:
         if self._life.leaving or self._cancelling:
             return
         self._life.leave()
-        if self._task and not self._life.trains:
+        if self._task and not self._life.drives:
             self._task.cancel()
 
     def pause(self) -> None:
         """Stop after the round that runs, keeping it too."""
-        if self._life.trains and not self._life.leaving:
+        if self._life.drives and not self._life.leaving:
             self._life.pause()
         else:
             self.leave()
@@ -91,19 +91,19 @@ class JobRun:
             # Once only: a second one would interrupt the giving back of leases.
             self._task.cancel()
 
-    # --- ends without training ---
+    # --- ends without work ---
 
     def _stopped(self) -> Event:
         if self._life.leaving and not self._cancelling:
             return self._left()
-        self._account.enter(JobState.CANCELLED, kept_round=0, kept_state="")
-        self._life.keep_nothing()
+        self._account.enter(JobState.CANCELLED)
+        self._life.forget()
         return JobCancelled(job=self._account.record.id)
 
     def _left(self) -> Event:
         record = self._account.record
         self._account.enter(JobState.LEFT)
-        return JobLeft(job=record.id, folder=str(self._account.folder.path), round=record.kept_round)
+        return JobLeft(job=record.id, folder=str(self._account.folder.path), round=record.kept)
 
     def _failed(self, error: AxonError) -> None:
         code, message, cause, fix = error.code, error.message, error.cause, error.fix

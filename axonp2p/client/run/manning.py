@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
-from axonp2p.client.events.events import Event, PeersAwaited
+from axonp2p.client.events.events import Event, PeersAwaited, RttsGuessed
 from axonp2p.client.leasing.hiring import Hiring, Means, Wish, anybody, none_left_alone, wanted_of
 from axonp2p.client.leasing.kept_leases import KeptLease, kept_leases, kept_of
 from axonp2p.client.leasing.lease import Lease
@@ -20,6 +21,7 @@ from axonp2p.client.storage.job_record import PeerRecord
 from axonp2p.errors import AxonError, NobodyFits, Unreachable
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
+from axonp2p.peers.coordinates import guess_between
 from axonp2p.plain_text import plural
 from axonp2p.table.records import Row
 
@@ -154,3 +156,13 @@ class Manning:
             log.info("a peer that the job had is not there", peer=kept.name, reason=error.in_a_line)
             return
         self.leases[kept.rank] = lease
+
+
+def rtts_among(leases: Sequence[Lease]) -> RttsGuessed | None:
+    """How far the peers are from each other, as their rows tell; None when they tell nothing."""
+    seconds: dict[str, dict[str, float]] = {}
+    for one, other in itertools.combinations(leases, 2):
+        guess = guess_between(one.row.coordinate, other.row.coordinate)
+        if guess is not None:
+            seconds.setdefault(one.name, {})[other.name] = guess
+    return RttsGuessed(seconds=seconds) if seconds else None

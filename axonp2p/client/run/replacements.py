@@ -39,15 +39,13 @@ class Replacements:
         account: JobAccount,
         *,
         deliver: Callable[[int, Lease], Awaitable[str]],
-        join: Callable[[int, str], Awaitable[None]],
     ) -> None:
-        """`deliver` sends a peer the bundle and says why that failed, if it did; `join` lets it into the training."""
+        """`deliver` sends a peer the bundle and says why that failed, if it did."""
         self._means = means
         self._wish = wish
         self._crew = crew
         self._account = account
         self._deliver = deliver
-        self._join = join
         self._refused: Counter[PeerId] = Counter()
 
     async def run(self) -> None:
@@ -119,7 +117,7 @@ class Replacements:
         self._account.joined_late(
             PeerRecord(name=lease.name, peer=lease.row.peer, rank=rank, reservation=lease.promise.uuid, rtt_s=seconds)
         )
-        await self._join(rank, lease.name)
+        await self._crew.let_in(rank)
 
     def _known(self) -> frozenset[PeerId]:
         """Who is not asked: who is here, was lost too often, or too often did not take the bundle."""

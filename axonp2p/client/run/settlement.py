@@ -1,55 +1,41 @@
-"""What follows from the coordinator's words, whoever watches: rounds kept, peers paid, leases given back.
-
-What is told of it is another's (`narrator`): a job of which nothing is told ends with the same receipts.
-"""
+"""What one life of a job owes its peers and has from them: bytes, receipts, credits, logs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from functools import partial
 
-import msgspec
-
-from axonp2p.client.events.events import PeerRound, RoundFinished
-from axonp2p.client.ledger.receipts import ReceiptBook
-from axonp2p.client.run.checked_work import CheckedWork
+from axonp2p.client.events.events import ReceiptsMissing
+from axonp2p.client.ledger.convictions import Convictions
+from axonp2p.client.ledger.receipts import ReceiptOffice
 from axonp2p.client.run.crew import LeasedCrew
-from axonp2p.client.run.progress import JobPace, summarise
-from axonp2p.client.storage.books import RoundCommits
-from axonp2p.client.storage.job_record import AheadRound, JobRecord
-from axonp2p.clock import Clock
+from axonp2p.client.storage.account import JobAccount
+from axonp2p.client.storage.job_record import NumberedReceipts
 from axonp2p.ledger.balances import credits_of
-from axonp2p.training.coordinator.crew import RoundBegun, Sight
-from axonp2p.training.messages import RoundDone
-from axonp2p.training.plan import TrainPlan
-from axonp2p.training.round_messages import (
-    CheckEnded,
-    EnoughAwake,
-    GoesOn,
-    HelpedSince,
-    JobWaits,
-    MemberDropped,
-    MemberPaused,
-    MemberReady,
-    MemberResumed,
-    ProgressHeard,
-    RoundAccepted,
-    RoundBooked,
-)
-from axonp2p.training.tuning.costs import dense_bytes
+from axonp2p.ledger.receipt import Work
+
+RECEIPTS_S = 10.0
+"""How long the last receipts may take at the end of a job."""
+
+Commit = Callable[[dict[str, float], list[NumberedReceipts]], None]
+"""Has the job's record written down with these credits and receipts."""
 
 
-class Tally:
-    """What one program's work at a job came to, and what was there before it: bytes and credits."""
+class JobSettlement:
+    """Of one life of a job, and what was there before it."""
 
-    def __init__(self, record: JobRecord, crew: LeasedCrew, receipts: ReceiptBook) -> None:
+    def __init__(self, account: JobAccount, crew: LeasedCrew, office: ReceiptOffice, convictions: Convictions) -> None:
         self.crew = crew
-        self.receipts = receipts
+        self.convictions = convictions
         self.between_members = 0
-        self._bytes_before = self._bytes_told = record.wire_bytes
-        self._credits_before = dict(record.credits)
+        """Bytes that peers sent each other."""
         self.voided: set[str] = set()
         """Names of peers whose receipts of this job are void."""
+        self._account = account
+        self._office = office
+        self._bytes_before = self._bytes_told = account.record.wire_bytes
+        self._credits_before = dict(account.record.credits)
 
     @property
     def wire_bytes(self) -> int:
@@ -66,121 +52,26 @@ class Tally:
         found = dict(self._credits_before)
         names = {lease.row.peer: lease.name for lease in self.crew.leases.values()}
         for peer, name in names.items():
-            found[name] = found.get(name, 0.0) + credits_of(self.receipts.flops.get(peer, 0))
+            found[name] = found.get(name, 0.0) + credits_of(self._office.book.flops.get(peer, 0))
         return found | dict.fromkeys(self.voided, 0.0)
 
+    def pay(self, works: Mapping[int, Work], commit: Commit) -> None:
+        """Write receipts for accepted work, by rank, and ask the peers for their signatures.
 
-class RoundSettlement:
-    """One job's training, from the first member that is ready to the last round."""
+        `commit` has them written down before they are sent: so no number is given twice, and none is left out.
+        """
+        leases = self.crew.leases  # who is not of this life of the job can sign nothing
+        written = self._office.write((leases[rank], work) for rank, work in works.items() if rank in leases)
+        commit(self.credits(), self._office.book.keep())
+        self._account.afterwards(partial(self._office.ask, written))
 
-    def __init__(
-        self,
-        books: RoundCommits,
-        tally: Tally,
-        plan: TrainPlan,
-        clock: Clock,
-        checked: CheckedWork,
-    ) -> None:
-        self._books = books
-        self._checked = checked
-        self._account = books.account
-        self._tally = tally
-        self._crew = tally.crew
-        self._plan = plan
-        self._clock = clock
-        self.pace = JobPace(rounds=plan.rounds, first_round=plan.first_round, steps=plan.steps, now=clock.monotonic())
-        self._values = 0
-
-    def heard(self, sight: Sight) -> None:
-        """The coordinator's word."""
-        match sight:
-            case GoesOn(rounds=rounds, holders=holders):
-                self._books.go_on(rounds, [self._name(rank) for rank in holders])
-            case MemberReady(prepared=prepared):
-                self._values = prepared.parameters + prepared.exact
-            case RoundBegun(attempt=attempt) if attempt == self._plan.first_attempt:
-                self.pace.begun_round(self._clock.monotonic())
-            case ProgressHeard(progress=progress) if progress.round == self._account.round:
-                self.pace.begun(self._clock.monotonic())
-            case RoundAccepted(round=number, reports=reports, state=state):
-                self._accepted(number, reports, state)
-            case RoundBooked(round=number, state=kept):
-                self._book(number, kept)
-            case MemberPaused(rank=rank, reason=reason):
-                self._account.paused(rank, self._name(rank), reason)
-            case MemberResumed(rank=rank):
-                self._account.resumed(rank, self._name(rank))
-            case JobWaits(ranks=ranks):
-                self._account.waits_for([self._name(rank) for rank in ranks])
-            case EnoughAwake():
-                self._account.waits_for([])
-            case CheckEnded():
-                self._checked.ended(sight)
-            case HelpedSince(flops=flops):
-                self._checked.helped = flops
-            case MemberDropped(rank=rank, reason=reason):
-                self._crew.dismiss(rank, reason)
-                self._account.lost(rank, self._name(rank), reason, len(self._crew.present))
-
-    def _accepted(self, number: int, reports: Mapping[int, RoundDone], state: bytes) -> None:
-        # What one member sent another received: counting both would count each byte twice.
-        round_bytes = sum(report.sent_bytes for report in reports.values())
-        self._tally.between_members += round_bytes
-        summary = summarise({self._name(rank): report for rank, report in reports.items()})
-        seconds, eta = self.pace.finished_round(self._clock.monotonic())
-        credits = self._tally.credits()
-        event = RoundFinished(
-            at=self._clock.now(),
-            round=number,
-            rounds=self._plan.rounds,
-            loss=summary.loss,
-            metrics=summary.metrics,
-            samples=summary.samples,
-            samples_per_second=summary.samples_per_second,
-            seconds=seconds,
-            wire_bytes=self._tally.wire_bytes,
-            credits=sum(credits.values()),
-            eta_s=eta,
-            round_bytes=round_bytes,
-            dense_bytes=self._dense_bytes(reports),
-            exchange_seconds=max(report.exchange_seconds for report in reports.values()),
-            peers={self._name(rank): _share(report, credits[self._name(rank)]) for rank, report in reports.items()},
+    async def settle(self) -> int:
+        """At the end: fetch logs, wait for the last receipts and convictions; how many receipts a tracker keeps."""
+        settled, _, _ = await asyncio.gather(
+            self._office.settle(RECEIPTS_S), self.convictions.settle(RECEIPTS_S), self.crew.keep_logs()
         )
-        ahead = AheadRound(
-            finished=event,
-            state=state.hex(),
-            round_bytes=self._tally.more_bytes(),
-            reports={rank: msgspec.structs.replace(report, slices=[], marks=[]) for rank, report in reports.items()},
-        )
-        self._books.accepted(ahead)
-
-    def _book(self, number: int, state: bytes | None) -> None:
-        """The round is done for good: its peers are paid for it."""
-        ahead = self._account.record.ahead
-        reports = ahead.reports if ahead and ahead.finished.round == number else {}
-        last = number + 1 == self._plan.rounds
-        written = self._crew.write_receipts(self._checked.to_be_paid(reports, last=last))
-        # Written down before they are sent: no number is given twice, and none is left out.
-        self._books.book(number, state, self._tally.credits(), self._tally.receipts.keep())
-        self._account.afterwards(partial(self._crew.ask_signatures, written))
-
-    def _dense_bytes(self, reports: Mapping[int, RoundDone]) -> int:
-        """What data-parallel training would have exchanged for as many steps as a member took in the mean."""
-        steps = sum(report.samples for report in reports.values()) / (self._plan.batch * len(reports))
-        return round(dense_bytes(self._values, len(reports)) * steps)
-
-    def _name(self, rank: int) -> str:
-        return self._crew.leases[rank].name
-
-
-def _share(report: RoundDone, credits: float) -> PeerRound:
-    return PeerRound(
-        train_seconds=report.train_seconds,
-        exchange_seconds=report.exchange_seconds,
-        exchanges=report.exchanges,
-        samples=report.samples,
-        sent_bytes=report.sent_bytes,
-        received_bytes=report.received_bytes,
-        kept_back=report.kept_back,
-        credits=credits,
-    )
+        if settled.unsigned or settled.not_taken:
+            missing = ReceiptsMissing(unsigned=settled.unsigned, not_taken=settled.not_taken, reason=settled.reason)
+            self._account.tell(missing)
+        self._account.change(wire_bytes=self.wire_bytes, credits=self.credits(), receipts=self._office.book.keep())
+        return settled.kept

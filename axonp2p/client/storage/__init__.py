@@ -1,1 +1,1 @@
-"""A job's folder: record, events, metrics, states, books, and what the client knows of peers."""
+"""A job's folder: record, events, states, and what the client knows of peers."""

@@ -14,16 +14,7 @@ from typing import Any
 
 import msgspec
 
-from axonp2p.client.events.events import (
-    BundleProgress,
-    Event,
-    JobGoesOn,
-    JobWaiting,
-    PeerLost,
-    PeerPaused,
-    PeerResumed,
-    RoundProgress,
-)
+from axonp2p.client.events.events import Event, JobGoesOn, JobWaiting, PeerLost, PeerPaused, PeerResumed
 from axonp2p.client.storage.disk_work import DiskWork
 from axonp2p.client.storage.job_record import JobRecord, PeerRecord
 from axonp2p.client.storage.job_store import JobFolder
@@ -48,8 +39,8 @@ class JobAccount:
         self.record = record
         self._clock = clock
         self._watch = watch
-        self.round = record.round
-        """The round that is trained now, from 0."""
+        self.round = record.done
+        """The unit of work that is under way, from 0."""
         self.names_lost: list[str] = []
         """Peers that left in this life of the job."""
 
@@ -57,7 +48,7 @@ class JobAccount:
         """Show an event, and keep it unless the next moment makes it worthless."""
         if not event.at:
             event = msgspec.structs.replace(event, at=self._clock.now())
-        if not isinstance(event, RoundProgress | BundleProgress):
+        if not event.passing:
             self.disk.do(partial(self.folder.add_event, event))
         self.disk.do(partial(self._watch, event))
 

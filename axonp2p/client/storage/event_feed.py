@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Iterator
 
-from axonp2p.client.events.events import BundleProgress, Event, RoundProgress
+from axonp2p.client.events.event import Event
 from axonp2p.errors import AxonError
 
 WAITING_PROGRESS = 100
@@ -39,11 +39,10 @@ class EventFeed:
     def put(self, event: Event) -> None:
         """Something happened."""
         with self._lock:
-            passing = isinstance(event, RoundProgress | BundleProgress)
-            if not passing:
+            if not event.passing:
                 self._history.append(event)
             for reader in self._readers:
-                if not passing or reader.qsize() < WAITING_PROGRESS:
+                if not event.passing or reader.qsize() < WAITING_PROGRESS:
                     reader.put(event)
 
     def end(self, error: BaseException | None) -> None:

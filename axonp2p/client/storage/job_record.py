@@ -9,19 +9,17 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
-from axonp2p.client.events.round_events import RoundFinished
 from axonp2p.errors import NotFound, SettingsError
 from axonp2p.files import put_aside, replacing
+from axonp2p.jobs.kinds import KINDS, UNLESS_SAID, load
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec
-from axonp2p.training.messages import RoundDone
 from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count, Number, UnixMoment
-from axonp2p.wire.ranks import Rank
 
 _SUM = re.compile(rb',\n  "sha256": "([0-9a-f]{64})"\n}\n\Z')
 
@@ -51,19 +49,6 @@ class NumberedReceipts(msgspec.Struct, frozen=True, kw_only=True):
     """Those that it has not signed."""
 
 
-class AheadRound(msgspec.Struct, frozen=True, kw_only=True):
-    """A round that all peers agree on, while its state is on the way to this disk."""
-
-    finished: RoundFinished
-    """What will be told of it."""
-    state: str
-    """The name of what it led to."""
-    round_bytes: Count
-    """On the wire, for it."""
-    reports: dict[Rank, RoundDone]
-    """By rank, for receipts."""
-
-
 class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Why a job failed, as it was shown."""
 
@@ -73,8 +58,16 @@ class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
     fix: str = ""
 
 
+class _SpecKind(msgspec.Struct, frozen=True):
+    kind: Annotated[str, msgspec.Meta(max_length=64)] = UNLESS_SAID
+
+
+class _KindAlone(msgspec.Struct, frozen=True):
+    spec: _SpecKind
+
+
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole of job.json. Times are Unix seconds."""
+    """What job.json keeps of a job of any kind; a kind's own record adds what it needs. Times are Unix seconds."""
 
     id: str
     name: str
@@ -85,11 +78,6 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     created: UnixMoment
     updated: UnixMoment
     peers_wanted: Count
-    rounds: Count
-    round: Count = 0
-    """How many rounds are accepted."""
-    loss: Number | None = None
-    metrics: dict[str, Number] = {}
     peers: list[PeerRecord] = []
     reservations: list[str] = []
     tracker: str = ""
@@ -97,19 +85,10 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     credits: dict[str, Number] = {}
     """By peer; of counter-signed receipts."""
     model_sha256: str = ""
-    kept_state: str = ""
-    """The name of the newest state in states/, when there is one to go on from."""
-    kept_round: Count = 0
-    """How many rounds are in it; a job without one begins anew."""
-    state_name: str = ""
-    """The name of the state after the last round in the books."""
-    ahead: AheadRound | None = None
-    """Accepted, but not in the books."""
+    """Of model.safetensors, once it is here; empty for kinds that have none."""
     receipts: list[NumberedReceipts] = []
     lives: Count = 0
-    """How many coordinators it had."""
-    last: RoundFinished | None = None
-    """The last round in the books: its line in events.jsonl may be missing after a crash."""
+    """How often its driver ran."""
     waits_for: list[str] = []
     """Paused peers without which it cannot go on."""
     error: ErrorRecord | None = None
@@ -118,6 +97,31 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     named_trackers: list[str] = []
     """Those that this client's owner named for its last life: commands about it stand in their networks, and it is
     resumed with them where none are named."""
+
+    @property
+    def kind(self) -> str:
+        """Of the job."""
+        return str(self.spec.get("kind", UNLESS_SAID))
+
+    @property
+    def done(self) -> int:
+        """How many units of its work are done: rounds, copies."""
+        raise NotImplementedError
+
+    @property
+    def kept(self) -> int:
+        """How many of them it would go on after."""
+        return self.done
+
+    @property
+    def units(self) -> int:
+        """Of how many."""
+        raise NotImplementedError
+
+    @classmethod
+    def counts(cls, spec: JobSpec) -> dict[str, Any]:
+        """Fields of a new record that its kind's section says."""
+        raise NotImplementedError
 
 
 def write_record(path: Path, record: JobRecord, *, lasting: bool = False) -> None:
@@ -186,11 +190,20 @@ def _looked_at(path: Path) -> tuple[list[JobRecord], dict[Path, str]]:
     return [record for _, record in sorted(found, key=lambda one: one[0])], reasons
 
 
+def decode_record(content: bytes) -> JobRecord:
+    """What a job.json says, of any kind of job. Raises `msgspec.DecodeError`, or `ValueError`."""
+    kind = KINDS.get(decode_json(content, _KindAlone).spec.kind)
+    if kind is None:
+        raise ValueError("it is of a kind of job that this version of axon does not know")
+    record: JobRecord = decode_json(content, load(kind.record))
+    return record
+
+
 def _opened(content: bytes, job: str) -> JobRecord:
     """Those of older programs have no hash. Raises `ValueError` or `msgspec.DecodeError` for what is damaged."""
     if (told := _SUM.search(content)) and hashlib.sha256(content[: told.start()]).hexdigest().encode() != told[1]:
         raise ValueError("it is damaged: it does not have its hash")
-    record = decode_json(content, JobRecord)
+    record = decode_record(content)
     if record.id != job:
         raise ValueError(f"it is the record of {record.id}")
     return record
@@ -210,7 +223,7 @@ def new_record(job: str, spec: JobSpec, folder: str, now: float, bundle: bytes =
 
     `folder` is where people find what was submitted; `now` is Unix time; `bundle` is what its manifest hashes to.
     """
-    return JobRecord(
+    record: JobRecord = load(KINDS[spec.kind].record)(
         id=job,
         name=spec.name,
         folder=folder,
@@ -219,6 +232,7 @@ def new_record(job: str, spec: JobSpec, folder: str, now: float, bundle: bytes =
         created=now,
         updated=now,
         peers_wanted=spec.need.peers,
-        rounds=spec.train.rounds,
         bundle=bundle.hex(),
+        **load(KINDS[spec.kind].record).counts(spec),
     )
+    return record

@@ -30,7 +30,6 @@ import msgspec
 from axonp2p.client.events.events import Event, FileDamaged, as_line, from_line
 from axonp2p.client.storage.checkpoints import Checkpoints
 from axonp2p.client.storage.job_record import JobRecord, has_record, mend_record, read_record, write_record
-from axonp2p.client.storage.metrics_file import MetricsFile
 from axonp2p.disk_errors import not_writable
 from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
 from axonp2p.files import locked, write_whole
@@ -44,7 +43,6 @@ class JobFolder:
         self.bundle = path / "bundle"
         self.events = path / "events.jsonl"
         self.metrics = path / "metrics.csv"
-        self.metrics_file = MetricsFile(self.metrics)
         self.manifest = path / "bundle.manifest"
         self.record_file = path / "job.json"
         self.report = path / "report.html"

@@ -9,14 +9,15 @@ from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AxonError, JobFileWrong, SettingsError
 from axonp2p.jobs.bundle import Bundle, collect
-from axonp2p.jobs.spec import JobSpec
+from axonp2p.jobs.spec import JobSpec, section_of
 
 
 def spec_of(record: JobRecord) -> JobSpec:
     """What the record says is to be done. Raises `SettingsError` for one that this program cannot do."""
     try:
-        return msgspec.convert(record.spec, JobSpec)
-    except msgspec.ValidationError as error:
+        spec: JobSpec = msgspec.convert(record.spec, section_of(str(record.spec.get("kind"))).spec)
+        return spec
+    except (KeyError, msgspec.ValidationError) as error:
         raise SettingsError(
             f"job.json of {record.id} says what this version of axon does not know: {error}", fix="submit the job again"
         ) from error

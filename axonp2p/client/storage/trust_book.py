@@ -17,7 +17,7 @@ import msgspec
 from axonp2p.disk_errors import fix_of, texts_of_a_database
 from axonp2p.errors import SettingsError
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.training.verification.rates import PROBATION, Trust
+from axonp2p.verification.rates import PROBATION, Trust
 
 _TABLE = """CREATE TABLE IF NOT EXISTS keys (
     peer TEXT PRIMARY KEY,

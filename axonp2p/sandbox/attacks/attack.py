@@ -13,23 +13,15 @@ class AttackTarget(msgspec.Struct, frozen=True):
 
     pid: int
     """Of the process that started the sandbox; it leads no group inside."""
-    group: int
-    """Of that process."""
     hostname: str
     home: str
     """The home folder of the person."""
     secret: str
     """A file that anyone may read."""
-    neighbour: str
-    """The folder of another job, next to this one's."""
-    tcp_port: int
+    port: int
     """On loopback, where somebody listens."""
-    udp_port: int
-    """On loopback, where somebody sends back what arrives."""
     abstract: str
     """An abstract Unix socket where somebody listens, without the zero byte."""
-    socket: str
-    """A Unix socket in a folder, where somebody listens."""
     variables: tuple[str, ...]
     """Names of environment variables that only the process outside has."""
 

@@ -1,4 +1,4 @@
-"""The worker that tries all attacks, each in a child of its own, and reports them: `python -m ... CHANNEL`."""
+"""The worker that tries the attacks, each in a child of its own, and reports them: `python -m ... CHANNEL`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 import select
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 
 import msgspec
 
-from axonp2p.sandbox.attacks import calls, descriptors, files, machine, machine_code, network, processes
 from axonp2p.sandbox.attacks.attack import Attack, AttackHeld, AttackTarget, Tried
+from axonp2p.sandbox.attacks.each_wall import ATTACKS, OPENED
 from axonp2p.sandbox.inside import Inside, apply_limits
 from axonp2p.sandbox.messages import Control, Start, Started
 
@@ -23,24 +23,8 @@ _SAID = 300
 """Characters of what an attack says that are reported."""
 
 
-def _attacks_of(module: ModuleType) -> list[Attack]:
-    return [value for value in vars(module).values() if isinstance(value, Attack)]
-
-
-ATTACKS: tuple[Attack, ...] = (
-    *_attacks_of(files),
-    *_attacks_of(machine),
-    *_attacks_of(network),
-    *_attacks_of(processes),
-    *_attacks_of(descriptors),
-    *calls.ATTACKS,
-    *_attacks_of(machine_code),
-)
-"""All of them, each harmless and a matter of milliseconds."""
-
-
-def main() -> None:
-    """Take the limits as every worker does, try, and report."""
+def report(attacks: Sequence[Attack]) -> None:
+    """Take the limits as every worker does, try these attacks, and report."""
     channel = Inside(int(sys.argv[1]))
     start, _ = channel.receive()
     assert isinstance(start, Start)
@@ -48,13 +32,13 @@ def main() -> None:
     channel.send(Started())
     channel.receive()
     target = msgspec.json.decode(Path("/job", TARGET).read_bytes(), type=AttackTarget)
-    channel.send(Control(), msgspec.json.encode([attempt(attack, target) for attack in ATTACKS]))
+    channel.send(Control(), msgspec.json.encode([attempt(attack, target) for attack in attacks]))
 
 
 def attempt(attack: Attack, target: AttackTarget) -> Tried:
     """Try it in a child, which a filter may end, and which takes with it what it changed of itself."""
     hear, tell = os.pipe()
-    descriptors.OPENED[:] = [hear, tell]
+    OPENED[:] = [hear, tell]
     child = os.fork()
     if child == 0:
         try:
@@ -94,4 +78,4 @@ def _go(attack: Attack, target: AttackTarget) -> Tried:
 
 
 if __name__ == "__main__":
-    main()
+    report(ATTACKS)

@@ -67,9 +67,13 @@ def handled(version: int) -> Handled:
     )
 
 
-def rights(path: str, version: int, *, folder: bool) -> int:
-    """What is given on one of `PLACES`, as far as this version knows it and it means something there."""
-    return PLACES[path] & handled(version).files & (-1 if folder else _ONE_FILE)
+def rights(path: str, version: int, *, folder: bool, executes: bool = False) -> int:
+    """What is given on one of `PLACES`, as far as this version knows it and it means something there.
+
+    `executes`: the job's own programs may be executed. They lie in /job, where nobody inside can change them.
+    """
+    given = PLACES[path] | (_EXECUTE if executes and path == "/job" else 0)
+    return given & handled(version).files & (-1 if folder else _ONE_FILE)
 
 
 # --- from here on, the door to the kernel -----------------------------------------------------------
@@ -99,14 +103,16 @@ def version() -> int:
         raise
 
 
-def restrict_self() -> int:
+def restrict_self(*, executes: bool) -> int:
     """Give up all files but `PLACES`, TCP, and signals to others; gives back `version()`, and 0 when nothing was done.
 
-    Counts for the thread that calls, and for threads and processes that it starts later. Raises `OSError`.
+    `executes`: programs of /job may be executed. Counts for the thread that calls, and for threads and processes that
+    it starts later. Raises `OSError`.
     """
     found = version()
     if found:
-        _restrict(handled(found), {path: rights(path, found, folder=os.path.isdir(path)) for path in PLACES})
+        places = {path: rights(path, found, folder=os.path.isdir(path), executes=executes) for path in PLACES}
+        _restrict(handled(found), places)
     return found
 
 

@@ -33,7 +33,7 @@ class UsageSample:
     seconds: float = 0.0
     """Since the sandbox was started, those in which it was frozen left out."""
     ahead_seconds: float = 0.0
-    """How far it is ahead of its cores: see `processor_time`."""
+    """How far it is ahead of its cores: see `processors`."""
     files: int = 0
     """In /tmp."""
     scratch_full: bool = False

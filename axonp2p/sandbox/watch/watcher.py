@@ -17,7 +17,7 @@ from axonp2p.sandbox.watch.family import birth, descendants, read
 from axonp2p.sandbox.watch.first_process import FirstProcess
 from axonp2p.sandbox.watch.freezer import Freezer
 from axonp2p.sandbox.watch.priority import hold_to, lower_sessions
-from axonp2p.sandbox.watch.processor_time import ProcessorTime, ahead_of_cores, parse_ticks
+from axonp2p.sandbox.watch.processors import ProcessorTime, ahead_of_cores, parse_ticks
 from axonp2p.sandbox.watch.verdict import (
     LimitVerdict,
     UsageSample,

@@ -11,17 +11,15 @@ import asyncio
 import dataclasses
 import hashlib
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, PeerMisbehaved
 from axonp2p.jobs.messages import OwnersMessage
 from axonp2p.training.coordinator.crew import Crew, RoundBegun, Sight, Told, TrainingResult
-from axonp2p.training.coordinator.file_fetch import FileFetch
 from axonp2p.training.coordinator.inbox import MOST_PROGRESS, Inbox
 from axonp2p.training.coordinator.member_words import MemberWord, owners_word, word_of
 from axonp2p.training.coordinator.state_keeper import Shelf, StateKeeper
-from axonp2p.training.messages import FilePart, FromWorkerTraining, Piece, PieceList, SendFile, StartRound
+from axonp2p.training.messages import FileLayout, FromWorkerTraining, Piece, PieceList, StartRound
 from axonp2p.training.round_messages import (
     Action,
     Event,
@@ -33,9 +31,7 @@ from axonp2p.training.round_messages import (
     LinkBroken,
     MemberJoins,
     MemberLost,
-    MemberPaused,
     MemberReady,
-    MemberResumed,
     OwnersWord,
     ProgressHeard,
     RoundAccepted,
@@ -52,16 +48,13 @@ from axonp2p.training.rounds.machine import Rounds
 from axonp2p.training.rounds.phases import Phase
 from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.state_transfer.file_parts import cut
+from axonp2p.training.state_transfer.model_layout import read_layout
 from axonp2p.wire.codec import Message, decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 
-FILE_SLACK = 64 * 1024 * 1024
-MOST_BYTES_A_VALUE = 16
-"""Weights and momentum are 8 bytes a value; a file that is larger by far is no state of this model."""
-
 
 class Coordinator:
-    """One job's training: `train()` once, then files can be fetched from the members."""
+    """One job's training: `train()` once, then `keep_last()`."""
 
     def __init__(
         self,
@@ -92,7 +85,6 @@ class Coordinator:
         self._leaving = False
         self._pausing = False
         self._gone: set[int] = set()
-        self._still: set[int] = set()
         self._ready: set[int] = set()
         """Who has said that its model is built: what is said twice is no news."""
         self._begun: tuple[int, int] | None = None
@@ -101,7 +93,10 @@ class Coordinator:
         self.too_few = False
         """Whether it was given up because too few members were left."""
         self._feeding: dict[int, asyncio.Task[None]] = {}
-        self._fetch: FileFetch | None = None
+        self._layouts: dict[bytes, FileLayout] = {}
+        """What members said of the model's file, by its hash."""
+        self._layout_told: set[int] = set()
+        """Who has said that: one for each is kept."""
 
     # --- what members say ---
 
@@ -113,23 +108,24 @@ class Coordinator:
         try:
             frame = split_frame(payload)
             message = decode(frame.header, FromWorkerTraining, HEADER_LIMIT)
+            if isinstance(message, Piece | PieceList):
+                if self._keeper and rank not in self._gone:
+                    self._keeper.heard(rank, message, frame.payload)
+                return
+            word = word_of(rank, message, bytes(frame.payload), signed=signed)
+            if isinstance(word, MemberReady):
+                self._keep_layout(word, frame.payload)
         except PeerMisbehaved as error:
             await self.lost(rank, f"its worker broke the protocol: {error.message}")
-            return
-        if isinstance(message, FilePart):
-            if self._fetch:
-                await self._fetch.heard(rank, message, frame.payload)
-        elif isinstance(message, Piece | PieceList):
-            await self._heard_piece(rank, message, frame.payload)
         else:
-            await self._put(word_of(rank, message, signed=signed))
+            await self._put(word)
 
-    async def _heard_piece(self, rank: int, message: Piece | PieceList, payload: memoryview) -> None:
-        try:
-            if self._keeper and rank not in self._gone:
-                self._keeper.heard(rank, message, payload)
-        except PeerMisbehaved as error:
-            await self.lost(rank, f"its worker broke the protocol: {error.message}")
+    def _keep_layout(self, ready: MemberReady, payload: memoryview) -> None:
+        if ready.rank not in self._layout_told and ready.rank not in self._gone:
+            said = ready.prepared
+            layout = read_layout(payload, Model(said.parameters, said.values))
+            self._layout_told.add(ready.rank)
+            self._layouts.setdefault(ready.file_layout, layout)
 
     async def link_lost(self, rank: int, to: int, reason: str) -> None:
         """A member cannot reach another."""
@@ -140,7 +136,7 @@ class Coordinator:
         if self._training:
             self._inbox.put_told(rank, LineHeard(rank, upload, download), MOST_PROGRESS)
 
-    async def join(self, rank: int, name: str) -> None:
+    async def joined(self, rank: int, name: str) -> None:
         """One more member, whose worker has the bundle; the rank is a new one. After training it is of no use."""
         if self._training:
             self._inbox.put(MemberJoins(rank, name))
@@ -148,14 +144,9 @@ class Coordinator:
     def owner_says(self, rank: int, message: OwnersMessage) -> None:
         """A member's owner needs the machine, or needs it no longer."""
         word = owners_word(rank, message, self._clock.monotonic())
-        if isinstance(word, MemberPaused):
-            self._still.add(rank)
-        elif isinstance(word, MemberResumed):
-            self._still.discard(rank)
         if self._training:
             self._inbox.put_told(rank, word)
-        elif self._fetch:
-            self._fetch.stirred(rank)
+        else:
             self._show(word)
 
     async def lost(self, rank: int, reason: str) -> None:
@@ -165,8 +156,6 @@ class Coordinator:
         self._gone.add(rank)
         if self._training:
             self._inbox.put(MemberLost(rank, reason))
-        if self._fetch:
-            await self._fetch.lost(rank, reason)
         if self._keeper:
             self._keeper.members_are(self._holders)
 
@@ -183,6 +172,11 @@ class Coordinator:
     def model(self) -> Model:
         """How large it is, as most members say: one alone could have any room made for it."""
         return self._rounds.model
+
+    @property
+    def file_layout(self) -> FileLayout:
+        """Which tensors the model's file has, as most members say; once all have built the model."""
+        return self._layouts[self._rounds.file_layout]
 
     def leave(self) -> None:
         """Let `train` end soon, with what is accepted by then."""
@@ -233,24 +227,6 @@ class Coordinator:
         if booked := await self._keeper.last(standing.round - 1, standing.state, self.model, seconds):
             self._show(booked)
         return self._keeper.kept == standing.state
-
-    async def fetch_model(
-        self, standing: TrainingResult, target: Path, fits: Callable[[Path], bool] | None = None
-    ) -> bytes:
-        """Have a member send the model's file into `target`; its SHA-256. Raises `JobFailed` when none can.
-
-        `fits` says whether a file holds the accepted state.
-        """
-        assert standing.state is not None
-        wanted = SendFile(state=standing.state)
-        limit = FILE_SLACK + MOST_BYTES_A_VALUE * self.model.values
-        self._fetch = FileFetch(wanted, self._tell, limit, self._still, fits)
-        for rank in self._gone:
-            await self._fetch.lost(rank, "it has gone")
-        try:
-            return await self._fetch.into(standing.members, target)
-        finally:
-            self._fetch = None
 
     async def _next(self) -> Event:
         deadline = self._rounds.next_deadline()
@@ -336,7 +312,7 @@ class Coordinator:
         try:
             data = await asyncio.to_thread(self._start_state)
             sha256 = hashlib.sha256(data).digest()
-            for part, payload in cut("state", data, sha256):
+            for part, payload in cut(data, sha256):
                 await self._crew.send(rank, pack_frame(part, payload))
         except AxonError as error:
             await self.lost(rank, error.message)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from axonp2p.jobs.messages import HandBack, OwnersMessage, WorkerPaused, WorkerResumed
-from axonp2p.training.messages import Prepared, Progress, RoundDone, SegmentRedone, StateAdopted, TaskFailed
+from axonp2p.training.messages import Prepared, Progress, StateAdopted, TaskFailed
 from axonp2p.training.round_messages import (
     LinkBroken,
     MemberLeaves,
@@ -17,18 +19,23 @@ from axonp2p.training.round_messages import (
     SegmentHeard,
     StateAdoptedBy,
 )
+from axonp2p.verification.claims import RoundDone, SegmentRedone
 
 MemberWord = MemberReady | StateAdoptedBy | ProgressHeard | RoundReported | SegmentHeard | MistakeReported | LinkBroken
 """What comes from a worker, which may say far too much. An owner's words are counted where they are heard."""
 
 
 def word_of(
-    rank: int, message: Prepared | StateAdopted | Progress | RoundDone | SegmentRedone | TaskFailed, *, signed: bool
+    rank: int,
+    message: Prepared | StateAdopted | Progress | RoundDone | SegmentRedone | TaskFailed,
+    payload: bytes,
+    *,
+    signed: bool,
 ) -> MemberWord:
     """What a member's worker said; `signed`: whether its daemon stands by it."""
     match message:
         case Prepared():
-            return MemberReady(rank, message)
+            return MemberReady(rank, message, hashlib.sha256(payload).digest())
         case StateAdopted(state=state):
             return StateAdoptedBy(rank, state)
         case Progress():

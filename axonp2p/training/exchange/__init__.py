@@ -2,7 +2,7 @@
 
 `terms` says who takes part and how, `slices` who owns what. `slice_exchange` is one member's side of it, `own_slice`
 what it does as an owner: it waits no longer than `arrivals` has learnt. `leftover` is what a member holds back from
-one exchange to the next, `early_parts` what came before its time. `faults` lists what may go wrong.
+one exchange to the next, `early_parts` what came before its time.
 
     member                                owner of a slice
       | SlicePart(gather, own values) ----> |  decodes, waits for all, or until its deadline for half

@@ -41,7 +41,7 @@ class OwnSlice:
         self._open: dict[int, dict[int, Tensor]] = {offset: {} for offset in parts}
         self._others = [member for member in terms.members if member != terms.rank]
         self._to_come = dict.fromkeys(self._others, len(parts))
-        self._until = {rank: begun + arrivals.deadline_after(rank, terms.patience) for rank in self._others}
+        self._until = {rank: begun + arrivals.deadline_after(rank, terms.settings.patience) for rank in self._others}
         self._given_up: set[int] = set()
         self.left_out: set[int] = set()
         """Members without whose values at least one part was closed."""
@@ -99,8 +99,8 @@ class OwnSlice:
         self.left_out.update(left_out)
         there = sorted(gathered)
         rows, weights = [gathered[member] for member in there], [self._weights[member] for member in there]
-        result = aggregate(self._terms.rule, rows, weights, centre)
+        result = aggregate(self._terms.settings.rule, rows, weights, centre)
         sparse = self._terms.rows_at(offset, len(mine))
-        if sparse.start < sparse.stop and not self._terms.rule.robust:
+        if sparse.start < sparse.stop and not self._terms.settings.rule.robust:
             result[sparse] = mean_of_changes([row[sparse] for row in rows], weights)
         return Mean(result, sum(weights), left_out)

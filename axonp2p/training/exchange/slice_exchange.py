@@ -27,8 +27,8 @@ from axonp2p.tensors.coding import EXACT, Coding
 from axonp2p.tensors.encoding import decode, encode
 from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.checks import check_gather, check_place, check_result, decoded_values
+from axonp2p.training.exchange.leftover import Past
 from axonp2p.training.exchange.own_slice import OwnSlice
-from axonp2p.training.exchange.past import Past
 from axonp2p.training.exchange.terms import Terms
 from axonp2p.training.messages import SlicePart
 from axonp2p.wire.codec import encode as header_bytes
@@ -186,7 +186,7 @@ class SliceExchange:
         left = self._view(self._left, rank, offset)
         centre = self._view(self._centre, rank, offset)
         mean, samples, left_out = self._own.close(offset, left, centre, now)
-        if self._terms.rule.robust:
+        if self._terms.settings.rule.robust:
             owed = self._view(self._owed, rank, offset)
             payload, decoded = encode(mean.add_(owed), self._coding(rank, offset, self._terms.result))
             torch.sub(mean, decoded, out=owed)

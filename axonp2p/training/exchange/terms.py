@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from axonp2p.errors import MalformedMessage
-from axonp2p.jobs.aggregation import MEAN, Rule
 from axonp2p.tensors.coding import EXACT, Coding
 from axonp2p.training.exchange.slices import slices
-from axonp2p.training.messages import StartRound
+from axonp2p.training.messages import ExchangeSettings, StartRound
 
 
 class Lengths(Protocol):
@@ -47,20 +46,15 @@ class Terms:
     """Sorted; `rank` is either here or among the members."""
     slices: Mapping[int, tuple[int, int]]
     """Each member's slice of the vector, from begin to end; some may be empty."""
-    part: int
-    """Values in one part of a slice, at most."""
+    settings: ExchangeSettings
     exact_from: int
     """From here on values always travel exact, and nothing is held back: sparse rows, then buffers and the like."""
     most_samples: int
     """The largest weight that a member may claim."""
-    patience: float
-    """Seconds that an owner waits for the slowest at most."""
     gather: Coding
     """Of this member's values."""
     result: Coding
     """Of the mean of this member's slice."""
-    rule: Rule = MEAN
-    """By which owners make one value of the members'."""
     rows_to: int = 0
     """From `exact_from` to here the mean is that of the members that changed a value."""
 
@@ -82,12 +76,12 @@ class Terms:
     @property
     def fewest(self) -> int:
         """A mean of fewer members is not handed out: half of all, the owner included, or what a rule needs."""
-        return max((len(self.members) + 1) // 2, self.rule.least_members)
+        return max((len(self.members) + 1) // 2, self.settings.rule.least_members)
 
     def parts_of(self, owner: int) -> dict[int, int]:
         """How many values there are at each offset of a member's slice, in the order in which they travel."""
         begin, end = self.slices[owner]
-        return dict(parts(begin, end, self.part, self.exact_from))
+        return dict(parts(begin, end, self.settings.part, self.exact_from))
 
     def rows_at(self, offset: int, count: int) -> slice:
         """Which values of a part of the own slice belong to sparse rows."""
@@ -106,9 +100,12 @@ def terms_of(start: StartRound, rank: int, exchange: int, layout: Lengths, batch
         raise MalformedMessage("a round that names a member twice, or does not name the one that it was sent to")
     if len(start.shares) != len(start.members) or not sum(start.shares):
         raise MalformedMessage("a round whose shares do not fit its members")
-    if start.rule.least_members > len(start.members):
-        raise MalformedMessage(f"{start.rule.hostile} liars among {len(start.members)} members cannot be borne")
-    left = start.steps - exchange * start.exchange_every
+    if start.settings.rule.least_members > len(start.members):
+        raise MalformedMessage(
+            f"{start.settings.rule.hostile} liars among {len(start.members)} members cannot be borne"
+        )
+    every = start.settings.exchange_every
+    left = start.steps - exchange * every
     if left <= 0:
         raise MalformedMessage(f"a round of {start.steps} steps has no exchange number {exchange}")
     return Terms(
@@ -119,14 +116,12 @@ def terms_of(start: StartRound, rank: int, exchange: int, layout: Lengths, batch
         members=tuple(sorted(start.members)),
         listeners=tuple(sorted(start.listeners)),
         slices=slices(layout.values, start.members, start.shares),
-        part=start.part,
+        settings=start.settings,
         exact_from=layout.parameters,
-        most_samples=min(left, start.exchange_every) * batch,
-        patience=start.patience,
+        most_samples=min(left, every) * batch,
         gather=start.gather,
         # Who is alone has nobody to save bytes for.
         result=start.result if len(everyone) > 1 else EXACT,
-        rule=start.rule,
         rows_to=layout.parameters + layout.rows,
     )
 

@@ -10,23 +10,19 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import TypeVar
 
-from axonp2p.training.messages import AdoptState, Prepared
-from axonp2p.training.round_messages import Action, SendStartState, Tell
-from axonp2p.training.tuning.costs import ModelSize
+from axonp2p.training.messages import AdoptState
+from axonp2p.training.round_messages import Action, BuiltModel, SendStartState, Tell
 
 T = TypeVar("T")
 
 
-def size_of(prepared: Prepared) -> ModelSize:
-    """The size of the model that a member has built."""
-    return prepared.parameters, prepared.values, prepared.exact
-
-
-def odd_size(one: ModelSize, others: ModelSize) -> str:
-    """What is wrong with one model, where the others have another size."""
+def odd_model(one: BuiltModel, others: BuiltModel) -> str:
+    """What is wrong with one model, where the others are another one."""
+    if one.size == others.size:
+        return "its model's tensors have other names, shapes or types than the others'"
     said = [
         f"{parameters} parameters, {values} values and {exact} exact ones"
-        for parameters, values, exact in (one, others)
+        for parameters, values, exact in (one.size, others.size)
     ]
     return f"its model has {said[0]}, the others' {said[1]}"
 

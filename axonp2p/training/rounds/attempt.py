@@ -8,10 +8,11 @@ from collections.abc import Collection, Iterable, Mapping
 from axonp2p.errors import JobFailed
 from axonp2p.tensors.coding import EXACT
 from axonp2p.training.deadlines import LEAST_REST_S, LEAST_STALL_S, SHARE, STALL_FACTOR, Learnt, Patience
-from axonp2p.training.messages import Progress, RoundDone, StartRound
+from axonp2p.training.messages import Progress, StartRound
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import Action, ProgressHeard, RoundReported, Tell
 from axonp2p.training.tuning.choice import Choice
+from axonp2p.verification.claims import RoundDone
 
 MOST_EXTENSIONS = 2
 """How often those are given more time without whom too few would be left, and oftener in the round's first minute.
@@ -88,17 +89,11 @@ class Attempt:
                     listeners=self.listeners,
                     shards=shards.get(rank, []),
                     steps=plan.steps,
-                    exchange_every=choice.exchange_every,
                     seconds=plan.wishes.seconds,
-                    overlap=choice.overlap,
+                    settings=choice.settings,
                     shares=[choice.shares[member] for member in members],
-                    part=choice.part,
                     gather=choice.gather.get(rank, EXACT),
                     result=choice.result.get(rank, EXACT),
-                    patience=choice.patience_s,
-                    outer_learning_rate=choice.outer_learning_rate,
-                    outer_momentum=choice.outer_momentum,
-                    rule=choice.rule,
                     mark_every=mark_every,
                 ),
             )

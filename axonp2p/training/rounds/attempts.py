@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from axonp2p.errors import AxonError
 from axonp2p.jobs.sharding import assign
 from axonp2p.training.deadlines import Learnt, Patience, transfer_s
-from axonp2p.training.messages import RoundDone
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
     Action,
@@ -31,6 +30,7 @@ from axonp2p.training.spot_checks.cases import Finished
 from axonp2p.training.spot_checks.desk import Checks
 from axonp2p.training.tuning.costs import ModelSize
 from axonp2p.training.tuning.measured import LinkStatistics
+from axonp2p.verification.claims import RoundDone
 
 MOST_STALLS = 2
 STUCK_S = 600.0
@@ -191,7 +191,7 @@ class Attempts:
         roll, disputes = self._roll, self._job.blame.disputes
         reports = {rank: attempt.reports[rank] for rank in roll.members}
         members = sorted(attempt.members)
-        verdict = disputes.judge(reports, members, attempt.owners, roll.names, attempt.choice.rule)
+        verdict = disputes.judge(reports, members, attempt.owners, roll.names, attempt.choice.settings.rule)
         roll.drop_all(verdict.gone)
         attempt.spoilt = verdict.spoilt
         self._undecided = verdict.undecided
@@ -251,8 +251,8 @@ class Attempts:
             round=attempt.round,
             attempt=attempt.number,
             every=attempt.mark_every,
-            exchanges=-(-self._job.plan.steps // choice.exchange_every),
-            alike=not choice.overlap,
+            exchanges=-(-self._job.plan.steps // choice.settings.exchange_every),
+            alike=not choice.settings.overlap,
             shards=attempt.shards,
             reports=reports,
             unsigned=attempt.unsigned,
@@ -282,7 +282,7 @@ class Attempts:
         following = roll.catching_up.following
         cut = links.cut(roll.members, following)
         cut += job.blame.disputes.not_owners(roll.members, cut)
-        choice, changed = self._measured.choose(self._model, roll.members, len(following), round, cut)
+        choice, changed = self._measured.choose(self._model, roll.members, len(following), cut)
         before = self._attempt
         others = before is not None and (before.members, before.listeners) != (
             frozenset(roll.members),
@@ -296,7 +296,7 @@ class Attempts:
         self._attempt = Attempt(round, number, state, now, choice, following, self._stalls)
         self._shards = assign(job.plan.shards, roll.members, before=self._shards)
         roll.tell_members()
-        every = self._mark_every(choice.exchange_every)
+        every = self._mark_every(choice.settings.exchange_every)
         for action in [*fetch, *self._attempt.orders(self._shards, job.plan, every)]:
             job.say(action)
 

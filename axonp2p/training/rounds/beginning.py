@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from axonp2p.training.deadlines import Patience, transfer_s
-from axonp2p.training.messages import Prepared
 from axonp2p.training.plan import TrainPlan
-from axonp2p.training.round_messages import Action, GoesOn, MemberReady, StateAdoptedBy
-from axonp2p.training.rounds.agreement import Agreement, majority, odd_size, size_of
+from axonp2p.training.round_messages import Action, BuiltModel, GoesOn, MemberReady, StateAdoptedBy
+from axonp2p.training.rounds.agreement import Agreement, majority, odd_model
 from axonp2p.training.rounds.catching_up import prepare_order
-from axonp2p.training.tuning.costs import ModelSize
 
 
 class Beginning:
@@ -19,9 +17,9 @@ class Beginning:
     def __init__(self, plan: TrainPlan, patience: Patience, now: float) -> None:
         self._plan = plan
         self._patience = patience
-        self._prepared: dict[int, Prepared] = {}
+        self._ready: dict[int, MemberReady] = {}
         self._agreement: Agreement | None = None
-        self._model: ModelSize | None = None
+        self._model: BuiltModel | None = None
         self.first_round = plan.first_round
         """Where the job goes on; known once all models are built."""
         self.deadline = now + patience.start_s
@@ -33,7 +31,7 @@ class Beginning:
     def heard(self, event: MemberReady | StateAdoptedBy, members: Collection[int], now: float) -> str:
         """A member has built its model, or taken a state over; gives what is wrong with it, if anything is."""
         if isinstance(event, MemberReady):
-            same = self._prepared.setdefault(event.rank, event.prepared) == event.prepared
+            same = self._ready.setdefault(event.rank, event) == event
             return "" if same else "it prepared twice"
         if self._agreement is None or not self._agreement.adopted(event.rank, event.state):
             return "it took over a state that it was not given"
@@ -41,10 +39,10 @@ class Beginning:
         return ""
 
     def odd_models(self, members: Collection[int]) -> dict[int, str]:
-        """Whose model has another size than most, and how so: no state of the others fits it."""
-        models = {rank: size_of(self._prepared[rank]) for rank in members}
+        """Whose model is another one than most have, and how so: no state of the others fits it."""
+        models = {rank: self._ready[rank].model for rank in members}
         usual = majority(models)
-        return {rank: odd_size(model, usual) for rank, model in models.items() if model != usual}
+        return {rank: odd_model(model, usual) for rank, model in models.items() if model != usual}
 
     def agree(self, members: Collection[int], now: float) -> None:
         """All models are built: decide which state is the first."""
@@ -52,8 +50,7 @@ class Beginning:
         self.wait_longer(members, now)
 
     def _agree(self, members: Collection[int]) -> None:
-        first = self._prepared[min(members)]
-        self._model = size_of(first)
+        self._model = self._ready[min(members)].model
         goal = self._furthest(members)
         # Who holds it as its candidate holds it.
         states = {rank: self._held(rank, goal) for rank in members}
@@ -69,7 +66,7 @@ class Beginning:
         return self._plan.start_state
 
     def _held(self, rank: int, goal: bytes | None) -> bytes:
-        prepared = self._prepared[rank]
+        prepared = self._ready[rank].prepared
         return prepared.candidate if goal is not None and prepared.candidate == goal else prepared.state
 
     def goes_on(self, members: Collection[int]) -> list[Action]:
@@ -83,7 +80,7 @@ class Beginning:
 
     def is_loading(self, rank: int) -> bool:
         """Whether it has not said yet that its model is built."""
-        return rank not in self._prepared
+        return rank not in self._ready
 
     def agreed_state(self, members: Collection[int]) -> bytes | None:
         """The state that all hold now; None while somebody lacks it."""
@@ -92,8 +89,8 @@ class Beginning:
         return self._agreement.goal
 
     @property
-    def model(self) -> ModelSize | None:
-        """The size of the model that the members agreed on."""
+    def model(self) -> BuiltModel | None:
+        """The model that the members agreed on."""
         return self._model
 
     def transfer_orders(self, members: Collection[int], paused: Collection[int] = ()) -> list[Action]:
@@ -111,7 +108,7 @@ class Beginning:
         """Who is waited for, and what it has not done yet."""
         if self._agreement is not None:
             return dict.fromkeys(self._agreement.lacking(members), "it did not take over the first state in time")
-        missing = (rank for rank in members if rank not in self._prepared)
+        missing = (rank for rank in members if rank not in self._ready)
         return dict.fromkeys(missing, "it did not load the task and build its model in time")
 
     def late(self, members: Collection[int], paused: Collection[int]) -> dict[int, str]:
@@ -127,7 +124,7 @@ class Beginning:
 
     def transfer_s(self, members: Collection[int]) -> float:
         """Seconds that one exchange of the model may take, or the way of a state."""
-        known = (self._prepared[rank].values for rank in members if rank in self._prepared)
+        known = (self._ready[rank].prepared.values for rank in members if rank in self._ready)
         return max((transfer_s(values) for values in known), default=0.0)
 
     def wait_longer(self, members: Collection[int], now: float) -> None:

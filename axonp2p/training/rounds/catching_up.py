@@ -16,10 +16,9 @@ from enum import Enum
 
 from axonp2p.training.messages import AdoptState, Prepare
 from axonp2p.training.plan import TrainPlan
-from axonp2p.training.round_messages import Action, MemberReady, StateAdoptedBy, Tell
-from axonp2p.training.rounds.agreement import odd_size, size_of
-from axonp2p.training.tuning.costs import ModelSize
-from axonp2p.wire.schema import WORK_SCHEMA
+from axonp2p.training.round_messages import Action, BuiltModel, MemberReady, StateAdoptedBy, Tell
+from axonp2p.training.rounds.agreement import odd_model
+from axonp2p.wire.schema import SCHEMAS
 
 PATIENT_ROUNDS = 3
 """Who has not come to the accepted state so many rounds after its time was over has to go."""
@@ -49,7 +48,6 @@ class _Late:
 
 def prepare_order(plan: TrainPlan, rank: int) -> Tell:
     """The first thing that a worker is told."""
-    wishes = plan.wishes
     return Tell(
         rank,
         Prepare(
@@ -60,11 +58,8 @@ def prepare_order(plan: TrainPlan, rank: int) -> Tell:
             batch=plan.batch,
             seed=plan.seed,
             first_round=plan.first_round,
-            error_feedback=wishes.error_feedback,
-            momentum_correction=wishes.momentum_correction,
-            step_scaling=wishes.step_scaling,
-            clip=wishes.clip,
-            schema=WORK_SCHEMA,
+            step_scaling=plan.wishes.step_scaling,
+            schema=SCHEMAS["train"],
         ),
     )
 
@@ -121,10 +116,10 @@ class CatchingUp:
 
     # --- what they say ---
 
-    def heard(self, event: MemberReady | StateAdoptedBy, model: ModelSize | None) -> str:
+    def heard(self, event: MemberReady | StateAdoptedBy, model: BuiltModel | None) -> str:
         """One has built its model, or taken a state over; gives what is wrong with it, if anything is.
 
-        `model` is the size of the others', if it is known yet.
+        `model` is the others', if it is known yet.
         """
         one = self._late[event.rank]
         if isinstance(event, StateAdoptedBy):
@@ -133,9 +128,8 @@ class CatchingUp:
             return ""
         if one.loaded:
             return "it prepared twice"
-        theirs = size_of(event.prepared)
-        if model is not None and theirs != model:
-            return odd_size(theirs, model)
+        if model is not None and event.model != model:
+            return odd_model(event.model, model)
         one.loaded = True
         if one.stage is Stage.LOADING:
             one.stage = Stage.WAITING

@@ -22,8 +22,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from axonp2p.jobs.aggregation import Rule, may_lie
-from axonp2p.training.messages import RoundDone
 from axonp2p.training.rounds.suspects import Pair, sure_liars
+from axonp2p.verification.claims import RoundDone
 
 MOST_UNDECIDED = 2
 """How often a round is redone although it brings nothing new, before it is given up: memory errs once, not for ever."""

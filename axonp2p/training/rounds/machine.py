@@ -91,8 +91,14 @@ class Rounds:
     @property
     def model(self) -> Model:
         """How large it is, as most members say; nothing until all have built it."""
-        parameters, values, _ = self._beginning.model or (0, 0, 0)
-        return Model(parameters, values)
+        model = self._beginning.model
+        return Model(*model.size[:2]) if model else Model(0, 0)
+
+    @property
+    def file_layout(self) -> bytes:
+        """The hash of the layout of its file, as most members say."""
+        model = self._beginning.model
+        return model.file_layout if model else b""
 
     def begin(self, now: float) -> list[Action]:
         """The first orders. `now` is monotonic seconds, here and in the next two."""
@@ -266,7 +272,7 @@ class Rounds:
         if state is None or model is None:
             return False
         self._enter(Phase.TRAINING)
-        self._attempts.begin(self._beginning.first_round, state, model, now)
+        self._attempts.begin(self._beginning.first_round, state, model.size, now)
         if self._attempts.trained:
             self._enter(Phase.CHECKING)
         return True

@@ -9,9 +9,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
 
 from axonp2p.training.spot_checks.cases import PENDING_ROUNDS, Case, Finished, PendingConviction, one_of
-from axonp2p.training.verification.opinions import Claim, Judgement, Outcome, claims_of, supports
-from axonp2p.training.verification.own_proofs import OWN_SEGMENTS, WITNESSES, OwnProof, OwnProofs
-from axonp2p.training.verification.rates import KEPT_ROUNDS
+from axonp2p.verification.opinions import Claim, Judgement, Outcome, claims_of, supports
+from axonp2p.verification.own_proofs import OWN_SEGMENTS, WITNESSES, OwnProof, OwnProofs, enough_shown
+from axonp2p.verification.rates import KEPT_ROUNDS
 
 
 class Accused:
@@ -82,9 +82,14 @@ class Accused:
         return self.proofs.of(rank, pending.case.round - KEPT_ROUNDS)
 
     def _has_shown(self, rank: int, pending: PendingConviction, asked: Collection[int]) -> bool:
-        """Whether it came to all ends of its own again that it was, and could be, asked about."""
-        shown = len(self._own_of(rank, pending))  # what is not answered yet shows nothing
-        return shown >= OWN_SEGMENTS or (shown > 0 and rank not in asked and self._own_claim(rank, pending) is None)
+        """Whether it came to all ends of its own again that it was, and could be, asked about, as evidence shows it."""
+        proofs, disputed = self._own_of(rank, pending), pending.case
+        committed = {(proof.round, proof.attempt): proof.segments for proof in proofs}
+        if rank == disputed.of:
+            committed[disputed.round, disputed.attempt] = disputed.segments
+        if not enough_shown(len(proofs), sum(committed.values()) - (rank == disputed.of)):
+            return False  # what was asked and not answered shows nothing: later rounds are asked about
+        return len(proofs) >= OWN_SEGMENTS or (rank not in asked and self._own_claim(rank, pending) is None)
 
     def _own_claim(self, rank: int, pending: PendingConviction) -> tuple[Finished, Claim] | None:
         """Steps of its own that it was not asked about yet, and that are not in dispute."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from axonp2p.training.deadlines import SLOWEST_BYTES_S, late_after
-from axonp2p.training.verification.own_proofs import OWN_SEGMENTS
+from axonp2p.verification.own_proofs import OWN_SEGMENTS
 
 MOST_S = 300.0
 """Whoever is asked is not waited for longer than this, beside what the way of a place may take."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from axonp2p.training.messages import RedoSegment, RoundDone
+from axonp2p.training.messages import RedoSegment
 from axonp2p.training.round_messages import Action, CheckEnded
-from axonp2p.training.verification.opinions import Claim, Judgement, Opinion
-from axonp2p.training.verification.own_proofs import OwnProof
+from axonp2p.verification.claims import RoundDone
+from axonp2p.verification.opinions import Claim, Judgement, Opinion, claims_of
+from axonp2p.verification.own_proofs import OwnProof
 
 PENDING_ROUNDS = 3
 """So long one whose claim was found to be false may take to show that its machine comes to the same ends as others."""
@@ -38,6 +39,8 @@ class Case:
     tried: set[int] = field(default_factory=set)
     own: bool = False
     """Whether it is the member itself that does them again, to show that it can."""
+    segments: int = 1
+    """How many claims there are in the report that this one is of."""
 
     @property
     def what(self) -> str:
@@ -109,7 +112,8 @@ class Finished:
 
     def case(self, rank: int, claim: Claim, *, own: bool = False) -> Case:
         """About that claim of a member."""
-        return Case(rank, self.round, self.attempt, claim, list(self.shards[rank]), own=own)
+        segments = len(claims_of(self.reports[rank]))
+        return Case(rank, self.round, self.attempt, claim, list(self.shards[rank]), own=own, segments=segments)
 
 
 @dataclass(frozen=True)

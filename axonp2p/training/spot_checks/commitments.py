@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
-from axonp2p.training.messages import Mark, RoundDone
 from axonp2p.training.spot_checks.cases import Finished
-from axonp2p.training.verification.distances import same_memory, same_vector
-from axonp2p.training.verification.opinions import claims_of, legs_of
-from axonp2p.training.verification.rates import BYTES_A_MARKED_VALUE
+from axonp2p.verification.claims import Mark, RoundDone
+from axonp2p.verification.distances import same_memory, same_vector
+from axonp2p.verification.opinions import claims_of, legs_of
+from axonp2p.verification.rates import BYTES_A_MARKED_VALUE
 
 SIZE_FACTOR = 4
 """Optimisers may remember more than Adam does, but not without end: what is fetched must fit the memory of others."""

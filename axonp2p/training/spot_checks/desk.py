@@ -21,8 +21,8 @@ from axonp2p.training.spot_checks.cases import Case, CaseOutcome, Finished, Pend
 from axonp2p.training.spot_checks.commitments import Commitments, jumps, why_marks_missing, why_not_repeated
 from axonp2p.training.spot_checks.pace import MarkPace
 from axonp2p.training.spot_checks.questions import CheckQuestions
-from axonp2p.training.verification.opinions import Judgement, Opinion, Outcome, claims_of, judge
-from axonp2p.training.verification.rates import Cut, Trust, chance_of_check, cut_for
+from axonp2p.verification.opinions import Judgement, Opinion, Outcome, claims_of, judge
+from axonp2p.verification.rates import Cut, Trust, chance_of_check, cut_for
 
 MOST_UNDECIDED = 5
 """After so many cases in which nobody was led where another was, and fewer others, checks are of no use."""
@@ -177,7 +177,7 @@ class Checks:
             self._questions.took(case, now)
         if case.own:
             self._questions.cases.remove(case)
-            self._accused.proofs.note(case.claim, case.opinions[0])
+            self._accused.proofs.note(case.claim, case.opinions[0], case.segments)
             self._settle_pending(found)
             return found
         more = bool(set(awake) - case.tried - {case.of}) and not (self._questions.closing and case.withheld)

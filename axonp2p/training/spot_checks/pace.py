@@ -11,8 +11,8 @@ import statistics
 from collections import deque
 from collections.abc import Collection
 
-from axonp2p.training.messages import RoundDone
-from axonp2p.training.verification.rates import SEGMENT_STEPS
+from axonp2p.verification.claims import RoundDone
+from axonp2p.verification.rates import SEGMENT_STEPS
 
 SHARE = 0.03
 """Of the time that steps take."""

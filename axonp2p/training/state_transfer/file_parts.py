@@ -1,23 +1,20 @@
-"""Files and states in parts: cut on one side, put together and checked on the other. Pure."""
+"""A state's file in parts: cut on one side, put together and checked on the other. Pure."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Literal
 
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.jobs.messages import PART_BYTES
 from axonp2p.training.messages import FilePart
 
 
-def cut(
-    what: Literal["model", "state"], data: bytes | memoryview, sha256: bytes
-) -> Iterator[tuple[FilePart, memoryview]]:
+def cut(data: bytes | memoryview, sha256: bytes) -> Iterator[tuple[FilePart, memoryview]]:
     """The parts of a file, in order, without copying it."""
     view = memoryview(data)
     for offset in range(0, len(view), PART_BYTES):
-        yield FilePart(what=what, offset=offset, total=len(view), sha256=sha256), view[offset : offset + PART_BYTES]
+        yield FilePart(offset=offset, total=len(view), sha256=sha256), view[offset : offset + PART_BYTES]
 
 
 class Assembly:
@@ -43,7 +40,7 @@ class Assembly:
         """Take the next part. Raises `PeerMisbehaved` for one of another file, out of order or too long."""
         fits = (part.total, part.sha256, part.offset) == (self._size, self._sha256, len(self._data))
         if not fits or not payload or len(self._data) + len(payload) > self._size:
-            raise PeerMisbehaved(f"{self._sender} sent a part of a {part.what} file that does not fit")
+            raise PeerMisbehaved(f"{self._sender} sent a part of a state that does not fit")
         self._data += payload
 
     def file(self) -> bytes:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from axonp2p.errors import TaskMistake
-from axonp2p.training.messages import RedoSegment, SegmentRedone, StartRound, TaskFailed
+from axonp2p.training.messages import RedoSegment, StartRound, TaskFailed
 from axonp2p.training.trainer.marks import MarkBytes
+from axonp2p.verification.claims import SegmentRedone
 
 Key = tuple[int, int]
 """A round and an attempt at it: what belongs to an older one is of no interest any more."""
@@ -27,7 +28,7 @@ def key_of(start: StartRound) -> Key:
 
 def exchanges_of(start: StartRound) -> int:
     """How many exchanges, and so legs, the round has."""
-    return -(-start.steps // start.exchange_every)
+    return -(-start.steps // start.settings.exchange_every)
 
 
 @dataclass(frozen=True)
@@ -83,15 +84,6 @@ class Evaluate:
 
 
 @dataclass(frozen=True)
-class MakeModelFile:
-    """Make the model's file of these weights."""
-
-    weights: Tensor = field(repr=False)
-    whole: bool
-    """Whether more than its first part is wanted."""
-
-
-@dataclass(frozen=True)
 class Redo:
     """Do some steps of another member again, from the place that it committed to: whatever else is under way."""
 
@@ -99,7 +91,7 @@ class Redo:
     start: memoryview = field(repr=False)
 
 
-Work = TrainRound | GoOn | Hurry | Abandon | Accept | PutBack | Evaluate | MakeModelFile | Redo
+Work = TrainRound | GoOn | Hurry | Abandon | Accept | PutBack | Evaluate | Redo
 
 
 @dataclass(frozen=True)
@@ -161,15 +153,6 @@ class Evaluated:
 
 
 @dataclass(frozen=True)
-class ModelFileMade:
-    """The model's file, as safetensors."""
-
-    data: bytes = field(repr=False)
-    whole: bool
-    """As in `MakeModelFile`."""
-
-
-@dataclass(frozen=True)
 class TaskWentWrong:
     """The task's own code raised; whatever was being done is over."""
 
@@ -181,4 +164,4 @@ class TaskWentWrong:
         return TaskFailed(doing=self.mistake.message[:100], traceback=self.mistake.cause[:16000])
 
 
-Done = Stepped | LegDone | Evaluated | ModelFileMade | TaskWentWrong | Redone
+Done = Stepped | LegDone | Evaluated | TaskWentWrong | Redone

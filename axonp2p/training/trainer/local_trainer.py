@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
 import sys
 import time
@@ -12,22 +11,22 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, Literal
 
-import safetensors.torch
 import torch
 from torch import Tensor, nn
 
 from axonp2p.errors import TaskMistake
 from axonp2p.tensors import flat
-from axonp2p.training.messages import Prepare, RedoSegment, SegmentRedone, StartRound
+from axonp2p.training.messages import Prepare, RedoSegment, StartRound
 from axonp2p.training.plan import batch_indices, seed_at, seed_for
-from axonp2p.training.state_transfer.model_file import PLACES
 from axonp2p.training.trainer.batches import Batches, Shards
+from axonp2p.training.trainer.file_layout import file_layout
 from axonp2p.training.trainer.flops import FlopCounts
 from axonp2p.training.trainer.marking import Marking
 from axonp2p.training.trainer.marks import MarkBytes, from_bytes
 from axonp2p.training.trainer.outer_optimizer import State, check_size, first_state
 from axonp2p.training.trainer.step_scale import averaged_by
 from axonp2p.training.trainer.task import Task, seed_again, seed_all
+from axonp2p.verification.claims import SegmentRedone
 
 
 class LegVerdict(Enum):
@@ -96,7 +95,7 @@ class LocalTrainer:
         with task.code("model()"):
             self.layout = flat.layout_of(self._model, self._optimizer)
             check_size(self.layout)
-            flat.places(self._model, self.layout)
+            self.file_layout = file_layout(self._model, self.layout)
         with task.code("optimizer()"):
             self.averaged = averaged_by(self._optimizer)
         self._shards = Shards(task, prepare.shards, prepare.seed)
@@ -146,7 +145,7 @@ class LocalTrainer:
         now, start = self._round, self._start
         assert now is not None
         assert start is not None
-        most = min(start.exchange_every, start.steps - now.legs * start.exchange_every)
+        most = min(start.settings.exchange_every, start.steps - now.legs * start.settings.exchange_every)
         now.legs += 1
         self._load(weights)
         with self._task.code("model()"):
@@ -212,12 +211,6 @@ class LocalTrainer:
         """Metrics of weights on the test data of these shards, weighted by samples, and how many samples that was."""
         self._load(weights)
         return evaluate(self._task, self._model, self._shards.test(shards), self._batch)
-
-    def model_file(self, weights: Tensor) -> bytes:
-        """The model's state dict as a safetensors file; the same bytes for the same weights."""
-        self._load(weights)
-        with self._task.code("model()"):
-            return model_file(self._model, self.layout)
 
     def _load(self, weights: Tensor) -> None:
         with self._task.code("model()"):
@@ -314,16 +307,6 @@ def evaluate(task: Task, model: nn.Module, datasets: Sequence[Any], batch: int) 
     for name in [name for name, value in means.items() if not math.isfinite(value)]:
         print(f"held-out {name} is {means.pop(name)}, so it is left out", file=sys.stderr)
     return means, samples
-
-
-def model_file(model: nn.Module, layout: flat.Layout) -> bytes:
-    """A model's state dict as safetensors. Tied tensors are written under each of their names."""
-    tensors = {
-        name: value.detach().clone().contiguous()
-        for name, value in model.state_dict().items()
-        if isinstance(value, Tensor)
-    }
-    return safetensors.torch.save(tensors, {PLACES: json.dumps(flat.places(model, layout), sort_keys=True)})
 
 
 def _mean_loss(task: Task, model: nn.Module, dataset: Any, batch: int) -> dict[str, float]:

@@ -1,17 +1,50 @@
-"""The marks of one optimiser's steps: made on the way, and gone on from."""
+"""The marks of one optimiser's steps: made on the way, compared by sketches, and gone on from."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy
 import torch
 from torch import Tensor, optim
 
 from axonp2p.tensors.flat import Layout
-from axonp2p.training.messages import Mark
 from axonp2p.training.trainer.marks import MarkBytes, Memory, norms_of, to_bytes
-from axonp2p.training.trainer.sketch import Sketcher
-from axonp2p.training.verification.distances import same_memory, same_vector
+from axonp2p.verification.claims import Mark
+from axonp2p.verification.distances import same_memory, same_vector
+
+NUMBERS = 32
+"""Float64, so that a small movement of large weights is not lost."""
+_PORTION = NUMBERS * 2**15
+
+
+class Sketcher:
+    """Sketches of vectors of one length, in one job: a few numbers that keep distances.
+
+    Each value is added to one of `NUMBERS` sums with a sign of its own (Alon, Matias and Szegedy 1996; Charikar et al.
+    2002). The expected square of a sketch's norm is that of the vector's, and sketches of differences are differences
+    of sketches: so how far two members' weights lie apart, as a share of how far they moved, is known to about a
+    quarter from 256 bytes each. The signs are the same on every machine.
+    """
+
+    def __init__(self, values: int, seed: int) -> None:
+        self._values = values
+        # Bit generators' streams never change between versions of numpy, unlike what is made from them.
+        words = numpy.random.PCG64(seed).random_raw(-(-values // 64))
+        bits = numpy.unpackbits(numpy.asarray(words, dtype="<u8").view(numpy.uint8), bitorder="little")
+        self._signs = torch.from_numpy((1 - 2 * bits[:values].astype(numpy.int8)).astype(numpy.int8))
+
+    def of(self, vector: Tensor) -> bytes:
+        """The sketch of a float32 vector."""
+        plain = vector.detach()
+        sums = torch.zeros(NUMBERS, dtype=torch.float64)
+        for begin in range(0, self._values, _PORTION):
+            # Signs change nothing of a value but its sign, so 32 bits are enough for that.
+            signed = plain[begin : begin + _PORTION] * self._signs[begin : begin + _PORTION]
+            whole = len(signed) // NUMBERS * NUMBERS
+            sums += signed[:whole].view(-1, NUMBERS).sum(0, dtype=torch.float64)
+            sums[: len(signed) - whole] += signed[whole:]
+        return sums.numpy().astype("<f8").tobytes()
 
 
 class Marking:

@@ -21,7 +21,7 @@ from torch import Tensor
 from axonp2p.blobs.pieces import PieceBook, book_of
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.tensors.coding import BYTES_A_VALUE
-from axonp2p.training.messages import Mark
+from axonp2p.verification.claims import Mark
 from axonp2p.wire.codec import Message, decode_as, encode
 from axonp2p.wire.quantities import Number
 from axonp2p.wire.ranks import MOST_MEMBERS

@@ -14,8 +14,9 @@ from axonp2p.errors import SettingsError
 from axonp2p.tensors import flat
 from axonp2p.training.plan import batch_indices, seed_for
 from axonp2p.training.trainer.batches import Shards
+from axonp2p.training.trainer.file_layout import file_layout
 from axonp2p.training.trainer.flops import FlopCounts
-from axonp2p.training.trainer.local_trainer import evaluate, model_file
+from axonp2p.training.trainer.local_trainer import evaluate
 from axonp2p.training.trainer.task import Task, seed_all
 
 MOST_SHARDS = 64
@@ -82,7 +83,7 @@ class PlainRun:
         with self._task.code("local steps"):
             flat.difference(start, self._model, layout)
         with self._task.code("model()"):
-            model_file(self._model, layout)
+            file_layout(self._model, layout)
         test_samples = sum(len(test) for test in self._shards.test([0]))
         # A smaller shard instead of a part of this one: `evaluate` may count on what `data` gives.
         few = Shards(self._task, min(MOST_SHARDS, max(1, test_samples // most_samples)), self._seed)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from axonp2p.errors import TaskMistake
 from axonp2p.tensors.flat import Layout
-from axonp2p.training.messages import RedoSegment, SegmentRedone, StartRound
+from axonp2p.training.messages import RedoSegment, StartRound
 from axonp2p.training.trainer.legs import (
     Abandon,
     Accept,
@@ -24,8 +24,6 @@ from axonp2p.training.trainer.legs import (
     GoOn,
     Hurry,
     LegDone,
-    MakeModelFile,
-    ModelFileMade,
     PutBack,
     Redo,
     Redone,
@@ -40,6 +38,7 @@ from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.marks import MarkBytes
 from axonp2p.training.trainer.outer_optimizer import State
 from axonp2p.training.trainer.own_trials import OwnTrials
+from axonp2p.verification.claims import SegmentRedone
 
 PROGRESS_SECONDS = 0.5
 CLOSING_SECONDS = 5.0
@@ -54,6 +53,8 @@ class Built:
     layout: Layout
     averaged: float | None
     """As `step_scale.averaged_by` has it, of the task's optimiser."""
+    file_layout: bytes = field(repr=False)
+    """Of the model's file, packed."""
 
 
 Say = Callable[[Done | Built | BaseException], None]
@@ -111,7 +112,7 @@ class TrainingThread:
         try:
             try:
                 trainer = self._make()
-                self._say(Built(trainer.first_state(), trainer.layout, trainer.averaged))
+                self._say(Built(trainer.first_state(), trainer.layout, trainer.averaged, trainer.file_layout))
             except TaskMistake as mistake:
                 self._say(TaskWentWrong(mistake))
                 return
@@ -129,8 +130,6 @@ class TrainingThread:
             trainer.accept()
         elif isinstance(work, PutBack):
             trainer.put_back()
-        elif isinstance(work, MakeModelFile):
-            self._say(ModelFileMade(trainer.model_file(work.weights), work.whole))
         elif isinstance(work, Redo):
             self._redo(trainer, work)
         elif self._unwanted(number, work):

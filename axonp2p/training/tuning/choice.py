@@ -16,14 +16,16 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from axonp2p.jobs.aggregation import MEAN, Rule, rule_for
+import msgspec
+
+from axonp2p.jobs.aggregation import rule_for
 from axonp2p.tensors.coding import EXACT, Bits, Coding
 from axonp2p.training.exchange.slices import shares_for
-from axonp2p.training.messages import LEAST_PART, MOST_PART
+from axonp2p.training.messages import LEAST_PART, MOST_PART, ExchangeSettings
 from axonp2p.training.tuning.costs import ExchangeFacts, bits_a_value, dense_bytes, exchange_bytes
 from axonp2p.training.tuning.quality import BITS, LEGS, outer_step_for
 from axonp2p.training.tuning.weighing import Before, Draft, Scales, leg_s
-from axonp2p.training.wishes import ExchangeSettings
+from axonp2p.training.wishes import ExchangeWishes
 
 PART_BYTES = 16 * 1024
 """A part that takes less on the wire is not worth its header."""
@@ -39,23 +41,16 @@ LEAST_PATIENCE_S, FIRST_PATIENCE_S = 5.0, 60.0
 class Choice:
     """How the members of a round exchange. Ranks as keys are those of its members."""
 
-    exchange_every: int
-    overlap: bool
-    part: int
+    settings: ExchangeSettings
     shares: Mapping[int, int]
     gather: Mapping[int, Coding]
     result: Mapping[int, Coding]
-    patience_s: float
-    outer_learning_rate: float
-    outer_momentum: float
     bytes_a_round: int
     """Among the members, as far as it can be foreseen."""
     dense_bytes_a_round: int
     """What a dense exchange after every step would take."""
     why: str
     """One sentence, for people."""
-    rule: Rule = MEAN
-    """By which owners make one value of the members'."""
 
     @property
     def bits(self) -> Bits:
@@ -64,18 +59,16 @@ class Choice:
 
     def same_terms(self, other: Choice) -> bool:
         """Whether the other differs in nothing but slices, or in who there is."""
-        ours = (self.exchange_every, self.overlap, self.bits, self.outer_learning_rate, self.outer_momentum)
-        theirs = (other.exchange_every, other.overlap, other.bits, other.outer_learning_rate, other.outer_momentum)
-        return (ours, self.rule) == (theirs, other.rule) and all(
+        ours, theirs = (msgspec.structs.replace(one.settings, part=LEAST_PART, patience=0.0) for one in (self, other))
+        return (ours, self.bits) == (theirs, other.bits) and all(
             coding == other.gather.get(rank, coding) for rank, coding in self.gather.items()
         )
 
 
 def choose(
-    wishes: ExchangeSettings,
+    wishes: ExchangeWishes,
     facts: ExchangeFacts,
     *,
-    round: int = 0,
     cut: Collection[frozenset[int]] = (),
     before: Choice | None = None,
 ) -> Choice:
@@ -90,17 +83,17 @@ def choose(
     )
     if len(members) == 1 and not facts.listeners:
         return _alone(wishes, facts, shares)
-    usual = Before(before.exchange_every, before.overlap, before.gather) if before else None
-    scales = Scales(wishes, facts, _fractions(shares), wishes.density_in(round), usual)
+    usual = Before(before.settings.exchange_every, before.settings.overlap, before.gather) if before else None
+    scales = Scales(wishes, facts, _fractions(shares), usual)
     drafts = [scales.weigh(every, bits) for every, bits in _pairs(wishes, facts.steps)]
     best = min(drafts, key=lambda draft: draft.rank)
     for kept in drafts:
-        if before and (kept.every, kept.result.bits) == (before.exchange_every, before.bits):
+        if before and (kept.every, kept.result.bits) == (before.settings.exchange_every, before.bits):
             best = kept if kept.nearly_as_good_as(best) else best
     return _choice(wishes, facts, shares, best)
 
 
-def _pairs(wishes: ExchangeSettings, steps: int) -> list[tuple[int, Bits]]:
+def _pairs(wishes: ExchangeWishes, steps: int) -> list[tuple[int, Bits]]:
     widths = BITS if wishes.bits is None else (wishes.bits,)
     if wishes.exchange_every:
         return [(min(wishes.exchange_every, steps), bits) for bits in widths]
@@ -114,27 +107,30 @@ def _fractions(shares: Mapping[int, int]) -> dict[int, float]:
     return {rank: share / whole for rank, share in shares.items()}
 
 
-def _choice(wishes: ExchangeSettings, facts: ExchangeFacts, shares: Mapping[int, int], draft: Draft) -> Choice:
+def _choice(wishes: ExchangeWishes, facts: ExchangeFacts, shares: Mapping[int, int], draft: Draft) -> Choice:
     exchanges = math.ceil(facts.steps / draft.every)
     computing_s = leg_s(wishes, facts, exchanges)
     dense = all(coding.density == 1 for coding in draft.gather.values())
     # Who is alone, but for listeners, goes where its own steps lead.
     learning_rate, momentum = outer_step_for(draft.every, dense=dense and len(facts.members) > 1)
     patience = LEAST_PATIENCE_S + 3 * computing_s + 4 * draft.seconds
-    return Choice(
+    settings = ExchangeSettings(
         exchange_every=draft.every,
         overlap=draft.overlap,
         part=_part(facts, shares, draft.result),
+        patience=patience if facts.step_s else max(patience, FIRST_PATIENCE_S),
+        outer_learning_rate=learning_rate if wishes.outer_learning_rate is None else wishes.outer_learning_rate,
+        outer_momentum=momentum if wishes.outer_momentum is None else wishes.outer_momentum,
+        rule=rule_for(wishes.aggregation, wishes.hostile, len(facts.members)),
+    )
+    return Choice(
+        settings=settings,
         shares=shares,
         gather=draft.gather,
         result=dict.fromkeys(facts.members, draft.result),
-        patience_s=patience if facts.step_s else max(patience, FIRST_PATIENCE_S),
-        outer_learning_rate=learning_rate if wishes.outer_learning_rate is None else wishes.outer_learning_rate,
-        outer_momentum=momentum if wishes.outer_momentum is None else wishes.outer_momentum,
         bytes_a_round=round(exchanges * exchange_bytes(facts, draft.gather, draft.result, _fractions(shares))),
         dense_bytes_a_round=dense_bytes(facts.moving, len(facts.members)) * facts.steps,
         why=_why(facts, draft, computing_s),
-        rule=rule_for(wishes.aggregation, wishes.hostile, len(facts.members)),
     )
 
 
@@ -147,22 +143,25 @@ def _part(facts: ExchangeFacts, shares: Mapping[int, int], result: Coding) -> in
     return min(MOST_PART, max(LEAST_PART, math.ceil(values / LEAST_PART) * LEAST_PART))
 
 
-def _alone(wishes: ExchangeSettings, facts: ExchangeFacts, shares: Mapping[int, int]) -> Choice:
+def _alone(wishes: ExchangeWishes, facts: ExchangeFacts, shares: Mapping[int, int]) -> Choice:
     (rank,) = facts.members
-    return Choice(
+    settings = ExchangeSettings(
         exchange_every=min(wishes.exchange_every or facts.steps, facts.steps),
         overlap=False,
         part=MOST_PART,
+        patience=FIRST_PATIENCE_S,
+        outer_learning_rate=1.0 if wishes.outer_learning_rate is None else wishes.outer_learning_rate,
+        outer_momentum=wishes.outer_momentum or 0.0,
+        rule=rule_for(wishes.aggregation, wishes.hostile, 1),
+    )
+    return Choice(
+        settings=settings,
         shares=shares,
         gather={rank: EXACT},
         result={rank: EXACT},
-        patience_s=FIRST_PATIENCE_S,
-        outer_learning_rate=1.0 if wishes.outer_learning_rate is None else wishes.outer_learning_rate,
-        outer_momentum=wishes.outer_momentum or 0.0,
         bytes_a_round=0,
         dense_bytes_a_round=0,
         why="there is nobody to exchange with",
-        rule=rule_for(wishes.aggregation, wishes.hostile, 1),
     )
 
 

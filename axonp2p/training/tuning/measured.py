@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from axonp2p.jobs.aggregation import may_lie
-from axonp2p.training.messages import RoundDone
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.tuning.choice import Choice, choose
 from axonp2p.training.tuning.costs import ASSUMED_DOWNLOAD, ASSUMED_UPLOAD, ExchangeFacts, ModelSize
+from axonp2p.verification.claims import RoundDone
 
 NOTEWORTHY = 1.25
 AS_SENT = 0.7
@@ -64,7 +64,6 @@ class LinkStatistics:
         model: ModelSize,
         members: Collection[int],
         listeners: int,
-        round: int,
         cut: Collection[frozenset[int]],
     ) -> tuple[Choice, bool]:
         """How the members exchange in a round; and whether that differs from what was chosen before."""
@@ -81,7 +80,7 @@ class LinkStatistics:
             rtt_s=self._plan.rtt_s,
             listeners=listeners,
         )
-        choice = choose(self._plan.wishes, facts, round=round, cut=cut, before=self._choice)
+        choice = choose(self._plan.wishes, facts, cut=cut, before=self._choice)
         changed = self._choice is None or not choice.same_terms(self._choice)
         self._choice = choice
         return choice, changed
@@ -107,7 +106,7 @@ class LinkStatistics:
         assert self._choice is not None
         owners = [owner for owner in reports if owner != rank and self._choice.shares.get(owner)]
         # The word of as many as may lie is not enough: they would have others dropped.
-        few = may_lie(self._choice.rule, len(self._choice.shares))
+        few = may_lie(self._choice.settings.rule, len(self._choice.shares))
         if len(owners) <= few or any(rank not in reports[owner].left_out for owner in owners):
             return False
         share = self._choice.shares.get(rank, 0) / sum(self._choice.shares.values())

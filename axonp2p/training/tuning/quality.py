@@ -21,7 +21,7 @@ LOSS_OF: Mapping[tuple[int, Bits], float] = {
 }
 """How far the held-out loss stays above that of a dense exchange every step, at equal samples, as a share of it: by
 local steps between two exchanges, and bits a value with error feedback. Four members, 1 M parameters, examples/text,
-240 steps (`scripts/bench_quality`; docs/benchmarks.md says which of these were measured). The order of the pairs is
+240 steps (`scripts/bench/quality`; docs/benchmarks.md says which of these were measured). The order of the pairs is
 what matters: the shares themselves grow with the steps that were taken."""
 
 LATE = 0.035

@@ -19,7 +19,7 @@ from axonp2p.training.tuning.costs import (
     waiting_s,
 )
 from axonp2p.training.tuning.quality import LATE, loss_of
-from axonp2p.training.wishes import ExchangeSettings
+from axonp2p.training.wishes import ExchangeWishes
 
 OVERLAPPED, NOT_OVERLAPPED = 0.8, 0.2
 """The part of a leg's computing time that an exchange may take, when the next leg goes on meanwhile and when not."""
@@ -75,10 +75,9 @@ class Before:
 class Scales:
     """What every pair is weighed against."""
 
-    wishes: ExchangeSettings
+    wishes: ExchangeWishes
     facts: ExchangeFacts
     share: Mapping[int, float]
-    density: float
     before: Before | None
 
     def weigh(self, every: int, bits: Bits) -> Draft:
@@ -87,9 +86,9 @@ class Scales:
         computing_s = leg_s(self.wishes, facts, exchanges)
         at_once = self.wishes.overlap and exchanges > 1
         allowed_s = computing_s * (OVERLAPPED if at_once else NOT_OVERLAPPED)
-        wished = Coding(bits, self.density)
+        wished = Coding(bits, self.wishes.density)
         # The members' large values lie at different places, mostly.
-        result = _not_larger(Coding(bits, min(1.0, self.density * len(members))))
+        result = _not_larger(Coding(bits, min(1.0, wished.density * len(members))))
         gather = {rank: self._thinned(rank, wished, result, allowed_s) for rank in members}
         if 2 * sum(coding != wished for coding in gather.values()) > len(members):
             # It is not a few slow members that it does not fit, it fits none.
@@ -152,7 +151,7 @@ def _waited(exchanges: int, computing_s: float, seconds: float, *, at_once: bool
     return exchanges * seconds / computing
 
 
-def leg_s(wishes: ExchangeSettings, facts: ExchangeFacts, exchanges: int) -> float:
+def leg_s(wishes: ExchangeWishes, facts: ExchangeFacts, exchanges: int) -> float:
     """Seconds of computing between two exchanges."""
     return min(facts.steps * facts.slowest_step_s, wishes.seconds or math.inf) / exchanges
 

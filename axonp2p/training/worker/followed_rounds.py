@@ -170,7 +170,7 @@ class FollowedRounds:
         while (exchange := followed.exchanges.get(followed.applied)) and exchange.complete:
             state = followed.state or begins
             mean = _mean(exchange, self._arrivals)
-            followed.state = outer_step(state, mean, start.outer_learning_rate, start.outer_momentum)
+            followed.state = outer_step(state, mean, start.settings.outer_learning_rate, start.settings.outer_momentum)
             del followed.exchanges[followed.applied]
             followed.applied += 1
 

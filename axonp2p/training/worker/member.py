@@ -13,9 +13,7 @@ A listener trains nothing: it fetches a state in pieces, follows the rounds mean
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
-from itertools import islice
 
 import msgspec
 
@@ -33,13 +31,10 @@ from axonp2p.training.messages import (
     Prepared,
     Progress,
     RedoSegment,
-    RoundDone,
-    SendFile,
     SlicePart,
     StartRound,
     StateAdopted,
 )
-from axonp2p.training.state_transfer.file_parts import cut
 from axonp2p.training.state_transfer.pieces import serve_pieces
 from axonp2p.training.trainer.legs import (
     Abandon,
@@ -48,8 +43,6 @@ from axonp2p.training.trainer.legs import (
     Evaluated,
     Key,
     LegDone,
-    MakeModelFile,
-    ModelFileMade,
     PutBack,
     Redo,
     Redone,
@@ -59,31 +52,30 @@ from axonp2p.training.trainer.legs import (
 from axonp2p.training.trainer.local_trainer import redone
 from axonp2p.training.trainer.outer_optimizer import State
 from axonp2p.training.trainer.step_scale import StepScale
-from axonp2p.training.worker.held_states import HeldStates
+from axonp2p.training.worker.held_states import HeldStates, KeptPlaces
 from axonp2p.training.worker.helping import Helping
 from axonp2p.training.worker.joining import Joining
-from axonp2p.training.worker.kept_places import KeptPlaces
 from axonp2p.training.worker.member_actions import Action, NotTaken, SayToCoordinator, SayToMember, Unsay
 from axonp2p.training.worker.member_round import Lasting, MemberRound
 from axonp2p.training.worker.state_file import StateFile
+from axonp2p.verification.claims import RoundDone
 
-Order = AdoptState | StartRound | SendFile | AskPieces | RedoSegment
+Order = AdoptState | StartRound | AskPieces | RedoSegment
 
 
 class WorkerMember:
-    """What a worker is in a job. `first` is the state of the task's own first weights.
+    """What a worker is in a job. `first` is the state of the task's own first weights, `file_layout` is for the client.
 
     `averaged` is over how many gradients the inner optimiser's momentum averages, None when its steps need no scale.
     Orders that make no sense raise `MalformedMessage`; what members may not say comes back as `NotTaken`.
     """
 
-    def __init__(self, prepare: Prepare, first: State, averaged: float | None = None) -> None:
+    def __init__(self, prepare: Prepare, first: State, file_layout: bytes, averaged: float | None = None) -> None:
         layout = first.layout
+        self._file_layout = file_layout
         early, arrivals = EarlyParts(layout.values), ArrivalTimes()
         self._lasting = Lasting(prepare.rank, layout, prepare.batch, early, arrivals)
-        leftover = Leftover(
-            layout.values, layout.parameters, prepare.error_feedback, prepare.momentum_correction, prepare.clip
-        )
+        leftover = Leftover(layout.values, layout.parameters)
         scale = StepScale(averaged) if averaged is not None and prepare.step_scaling else None
         self._states = HeldStates(first, leftover, scale)
         self._round: MemberRound | None = None
@@ -103,22 +95,23 @@ class WorkerMember:
         self._helped_flops = self._told_flops = 0
         """Spent on steps of others since the last report, and of those before it: they are this member's work too."""
 
-    def prepared(self) -> Prepared:
+    def prepared(self) -> SayToCoordinator:
         """What the coordinator wants to know of the model."""
         layout, candidate = self._lasting.layout, self._states.candidate
-        return Prepared(
+        told = Prepared(
             state=self._states.accepted.name,
             parameters=layout.parameters,
             values=layout.values,
             exact=layout.moving,
             candidate=candidate.name if candidate else None,
         )
+        return SayToCoordinator(told, self._file_layout)
 
     def prepare_again(self) -> Iterator[Action]:
         """Another coordinator goes on: whatever the last one ordered is over."""
         yield from self._leave_round()
         self._joining = None
-        yield SayToCoordinator(self.prepared())
+        yield self.prepared()
 
     # --- what the coordinator says ---
 
@@ -133,10 +126,8 @@ class WorkerMember:
             yield from self._helping.ordered(order, now)
         elif isinstance(order, StartRound):
             yield from self._start_round(order, now)
-        elif isinstance(order, AdoptState):
-            yield from self._adopt(order, now)
         else:
-            yield from self._send_file(order)
+            yield from self._adopt(order, now)
 
     def hear_file(self, part: FilePart, payload: bytes | memoryview) -> Iterator[Action]:
         """The next part of a state's file, which comes before the order to adopt it or after."""
@@ -166,13 +157,6 @@ class WorkerMember:
         if isinstance(done, TaskWentWrong):
             yield from self._leave_round()
             yield SayToCoordinator(done.report)
-        elif isinstance(done, ModelFileMade):
-            sha256 = hashlib.sha256(done.data).digest()
-            parts = cut("model", done.data, sha256)
-            if done.whole:
-                yield from (SayToCoordinator(*part) for part in parts)
-            else:
-                yield from (SayToCoordinator(part, b"") for part, _ in islice(parts, 1))
         elif isinstance(done, Evaluated):
             if self._round and done.key == self._evaluating:
                 self._evaluating = None
@@ -321,8 +305,3 @@ class WorkerMember:
             self._states.adopt(state)
             self._joining = None
             yield SayToCoordinator(StateAdopted(state=state.name))
-
-    def _send_file(self, order: SendFile) -> Iterator[Action]:
-        yield from self._leave_round()
-        yield from self._go_on_from(order.state)
-        yield MakeModelFile(self._states.accepted.weights, order.whole)

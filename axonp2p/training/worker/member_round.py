@@ -30,12 +30,13 @@ from axonp2p.training.exchange.early_parts import EarlyParts
 from axonp2p.training.exchange.leftover import Leftover
 from axonp2p.training.exchange.slice_exchange import Outgoing, SliceExchange
 from axonp2p.training.exchange.terms import ExchangeKey, terms_of
-from axonp2p.training.messages import Mark, RoundDone, SlicePart, StartRound
+from axonp2p.training.messages import SlicePart, StartRound
 from axonp2p.training.trainer.legs import Evaluate, Evaluated, GoOn, Hurry, LegDone, TrainRound, exchanges_of, key_of
 from axonp2p.training.trainer.marks import MarkBytes
 from axonp2p.training.trainer.outer_optimizer import OuterStep, State
 from axonp2p.training.trainer.step_scale import StepScale
 from axonp2p.training.worker.member_actions import Action, NotTaken, SayToMember
+from axonp2p.verification.claims import Mark, RoundDone
 
 
 @dataclass(frozen=True)
@@ -256,7 +257,7 @@ class MemberRound:
         # First of all the trainer, so that it does not stand waiting.
         if self.over:
             yield Evaluate(key_of(start), self.state.weights, start.shards)
-        elif not start.overlap:
+        elif not start.settings.overlap:
             yield GoOn(self.state.weights, self._factors)
         self.leftover.settle(exchange.leftover(), exchange.past())
         if self.scale and self._difference is not None:
@@ -269,13 +270,13 @@ class MemberRound:
         start, lasting = self._start, self._lasting
         self._waiting = None
         self._sums.add_leg(leg)
-        if start.overlap and self._applied + 1 < exchanges_of(start):
+        if start.settings.overlap and self._applied + 1 < exchanges_of(start):
             yield GoOn(minus(self.state.weights, leg.difference, lasting.layout), self._factors)
         terms = terms_of(start, lasting.rank, self._applied, lasting.layout, lasting.batch)
         self._difference = leg.difference.clone() if self.scale else None
-        sending = self.leftover.take(leg.difference, len(start.members))
+        sending = self.leftover.take(leg.difference)
         past = self.leftover.past
-        outer = self._outer = OuterStep(self.state, start.outer_learning_rate, start.outer_momentum)
+        outer = self._outer = OuterStep(self.state, start.settings.outer_learning_rate, start.settings.outer_momentum)
         exchange = SliceExchange(terms, sending, leg.samples, lasting.arrivals, now, past, outer.take)
         self._exchange = exchange
         self._outgoing = exchange.outgoing()

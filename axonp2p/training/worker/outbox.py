@@ -1,8 +1,8 @@
 """What a worker has yet to say, and in which order. Pure.
 
-Small messages come before bulk (parts of slices, parts of files), so that no order's answer waits behind megabytes, and
-pieces of states come last. Bulk goes to each receiver only as far as the daemon has given credit for it (`MayTell`), in
-turns: a member with a poor line holds nobody else up. Messages are packed only when their turn comes.
+Small messages come before bulk (parts of slices), so that no order's answer waits behind megabytes, and pieces of
+states come last. Bulk goes to each receiver only as far as the daemon has given credit for it (`MayTell`), in turns: a
+member with a poor line holds nobody else up. Messages are packed only when their turn comes.
 """
 
 from __future__ import annotations
@@ -12,16 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from axonp2p.sandbox.messages import Control, FromWorkerMessage, ToMember
-from axonp2p.training.messages import (
-    AskPieces,
-    BetweenMembers,
-    FilePart,
-    FromWorkerTraining,
-    Piece,
-    PieceList,
-    RoundDone,
-    SegmentRedone,
-)
+from axonp2p.training.messages import AskPieces, BetweenMembers, FromWorkerTraining, Piece, PieceList
+from axonp2p.verification.claims import RoundDone, SegmentRedone
 from axonp2p.wire.frame import FRAME_COST, pack_frame
 
 Inner = FromWorkerTraining | BetweenMembers
@@ -55,9 +47,7 @@ class WorkerOutbox:
     def report(self, message: FromWorkerTraining, payload: bytes | memoryview = b"") -> None:
         """A message to the coordinator."""
         line = self._line(_COORDINATOR)
-        if isinstance(message, FilePart):
-            line.bulk.append((message, payload))
-        elif isinstance(message, Piece | PieceList):
+        if isinstance(message, Piece | PieceList):
             if len(line.pieces) < MOST_PIECES:
                 line.pieces.append((message, payload))
         else:

@@ -35,11 +35,12 @@ import torch
 
 from axonp2p.errors import AxonError, PeerMisbehaved, TaskMistake
 from axonp2p.sandbox.walls.landlock import write_only_below
-from axonp2p.training.messages import Prepare, RedoSegment, SegmentRedone
+from axonp2p.training.messages import Prepare, RedoSegment
 from axonp2p.training.trainer.local_trainer import LocalTrainer, redone
 from axonp2p.training.trainer.task import Task
 from axonp2p.training.trainer.training_thread import Redoing
 from axonp2p.training.worker import warm_up
+from axonp2p.verification.claims import SegmentRedone
 from axonp2p.wire.codec import Message, decode_as, encode
 from axonp2p.wire.frame import HEADER_LIMIT
 

@@ -24,8 +24,8 @@ class StateFile:
 
     def hear(self, part: FilePart, payload: bytes | memoryview) -> None:
         """The next part. Raises `MalformedMessage`: the coordinator sends what does not fit."""
-        if part.what != "state" or (part.offset and self._assembly is None):
-            raise MalformedMessage(f"a part of a {part.what} file that nobody asked for")
+        if part.offset and self._assembly is None:
+            raise MalformedMessage("a part of a state that nobody asked for")
         if part.offset == 0 or self._assembly is None:
             self._assembly = Assembly("the coordinator", state_values(self._layout) * BYTES_A_VALUE, part.sha256)
         try:

@@ -139,7 +139,7 @@ class Worker:
 
     def _hear_prepare(self, order: Prepare) -> None:
         if self._prepare is None:
-            check_schema(order.schema, "the client")
+            check_schema(order.schema, "the client", "train")
             self._prepare = order
             self._build()
         elif msgspec.structs.replace(order, first_round=self._prepare.first_round) != self._prepare:
@@ -165,8 +165,8 @@ class Worker:
             print(f"{done.mistake.message} failed:\n{done.mistake.cause}", file=sys.stderr)
         if isinstance(done, Built):
             assert self._prepare
-            self._member = WorkerMember(self._prepare, done.first, done.averaged)
-            self._mailbox.report(self._member.prepared())
+            self._member = WorkerMember(self._prepare, done.first, done.file_layout, done.averaged)
+            self._carry_out([self._member.prepared()])
             while self._orders:
                 self._hear_coordinator(*self._orders.popleft())
         elif self._member:

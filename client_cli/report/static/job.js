@@ -80,6 +80,7 @@
   let looks = 0;
   let planned = 0;
   let losing = 0;
+  let line;
 
   function lookSoon() {
     if (planned) return;
@@ -115,7 +116,7 @@
     const [was, is] = [document.body.dataset, fresh.body.dataset];
     if (was.state !== is.state) byId("said").textContent = `${byId("word").textContent}: ${document.querySelector(".why").textContent}`;
     was.state = is.state;
-    if ("over" in is) was.over = ""; else delete was.over;
+    if ("over" in is) { was.over = ""; line.close(); } else delete was.over;
     for (const settle of settles) settle();
   }
 
@@ -140,7 +141,7 @@
   }
 
   function listen() {
-    const line = new EventSource(`${location.pathname}events`);
+    line = new EventSource(`${location.pathname}events`);
     line.addEventListener("changed", lookSoon);
     line.addEventListener("over", look);
     line.onopen = lookSoon;

@@ -1,4 +1,4 @@
-"""The plain way: a web server of files, and a program that fetches one. The baseline of `scripts/bench_blobs`.
+"""The plain way: a web server of files, and a program that fetches one. The baseline of `scripts/bench/blobs`.
 
 python -m tests.lab.bench.plain_http serve FOLDER HOST PORT | fetch URL FILE
 """

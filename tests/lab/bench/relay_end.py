@@ -1,4 +1,4 @@
-"""One end of `scripts/bench_relay`, run inside of a host of the laboratory.
+"""One end of `scripts/bench/relay`, run inside of a host of the laboratory.
 
 relay_end listen HOST:PORT RELAY RELAY_ID HOME   a peer, registered with the relay; prints where it is, as JSON
 relay_end call WHERE SECONDS                     measures the way that each line of its input names (direct, relay)

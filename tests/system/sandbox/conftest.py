@@ -62,7 +62,7 @@ class Sandboxed:
     async def worker(self, task: str, limits: Limits = LIMITS) -> AsyncIterator[SandboxedWorker]:
         """A worker that runs `task`; nothing of it is left afterwards."""
         (self.job / "probe.py").write_text(PROBE)
-        worker = await start_worker(self.job, limits, module="probe", python_path=("/job",))
+        worker = await start_worker(self.job, limits, program="probe", python_path=("/job",))
         try:
             await worker.channel.send(limits.start())
             assert await worker.channel.receive() == (Started(), b""), worker.log().decode()
@@ -116,7 +116,7 @@ from axonp2p.sandbox.limits import Limits
 
 async def main():
     limits = Limits(cores=1, memory_mb=200, scratch_mb=16)
-    worker = await start_worker(Path(sys.argv[1]), limits, module="stay", python_path=("/job",))
+    worker = await start_worker(Path(sys.argv[1]), limits, program="stay", python_path=("/job",))
     if sys.argv[2] == "working":
         await worker.channel.send(limits.start())
         await worker.channel.receive()

@@ -24,7 +24,7 @@ def test_without_bubblewrap_there_is_no_worker_and_the_mending_command_is_named(
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "sudo apt install bubblewrap" in why_no_sandbox()
     with pytest.raises(SandboxMissing) as caught:
-        asyncio.run(start_worker(tmp_path, Limits(cores=1, memory_mb=200, scratch_mb=16)))
+        asyncio.run(start_worker(tmp_path, Limits(cores=1, memory_mb=200, scratch_mb=16), program="probe"))
     assert "apt install bubblewrap" in caught.value.fix
 
 
@@ -35,7 +35,7 @@ def test_a_bubblewrap_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert "Creating new namespace failed" in why_no_sandbox()
     with pytest.raises(SandboxMissing) as caught:
-        asyncio.run(start_worker(tmp_path, Limits(cores=1, memory_mb=200, scratch_mb=16)))
+        asyncio.run(start_worker(tmp_path, Limits(cores=1, memory_mb=200, scratch_mb=16), program="probe"))
     assert "Creating new namespace failed" in caught.value.cause
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import axonp2p
 from axonp2p.sandbox.environment import find_environment
+from axonp2p.sandbox.walls import landlock
 from axonp2p.sandbox.walls.command_line import NOBODY, variables
 from axonp2p.sandbox.walls.step_down import FIRST_USER, RANGE
 
@@ -245,3 +247,37 @@ async def test_the_environment_is_made_from_nothing(sandboxed: Any, monkeypatch:
     expected["PYTHONPATH"] += ":/job"
     environment.pop("PWD", None)
     assert environment == expected
+
+
+# --- programs ---
+
+
+@pytest.mark.skipif(not landlock.version(), reason="this kernel has no Landlock")
+@pytest.mark.parametrize("executes", [False, True])
+async def test_a_bundle_is_executed_where_its_kind_may_and_what_a_job_wrote_never(
+    sandboxed: Any, executes: bool
+) -> None:
+    # No interpreter but Python's is inside.
+    program = sandboxed.job / "program"
+    program.write_text(f"#!{find_environment().python}\nprint('ran')\n")
+    program.chmod(0o755)
+    task = """
+        import os, shutil, subprocess
+        def tried(path):
+            try:
+                return subprocess.run([path], capture_output=True, text=True).stdout
+            except OSError as error:
+                return error.strerror
+        shutil.copy("/job/program", "/tmp/copy")
+        os.symlink("/tmp/copy", "/tmp/link")
+        try:
+            os.chmod("/job/program", 0o644)
+            changed = True
+        except OSError:
+            changed = False
+        answer([tried("/job/program"), tried("/tmp/copy"), tried("/tmp/link"), changed])
+    """
+    own, *written, changed = await sandboxed.answer(task, replace(sandboxed.LIMITS, executes=executes))
+    assert own == ("ran\n" if executes else "Permission denied")
+    assert written == ["Permission denied", "Permission denied"]
+    assert not changed

@@ -17,6 +17,8 @@ from axonp2p.blobs.seeding import Seeding
 from axonp2p.blobs.swarm import BlobSwarm
 from axonp2p.errors import PeerMisbehaved
 
+pytestmark = pytest.mark.slow
+
 
 class Content:
     """A bundle of one file whose pieces are told apart by their first bytes, cut short to keep hashing cheap."""

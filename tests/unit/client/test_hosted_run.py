@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from axonp2p.blobs.manifest import Blob, BlobFile, Manifest
+from axonp2p.client import hosted_run
 from axonp2p.client.events.events import JobEndedBadly
 from axonp2p.client.hosted_run import begin, end_as
 from axonp2p.client.storage.job_store import JobFolder
@@ -68,6 +71,21 @@ def test_what_is_over_stays_what_it_is(folder: JobFolder) -> None:
         assert folder.read().state == last
     (folder.path / "job.json").unlink()
     begin(folder, peers=0)
+
+
+@pytest.mark.parametrize("more", [["--end-as", "cancelled"], ["--copy-from", "https://127.0.0.1:1"], []])
+def test_whatever_is_done_for_a_client_the_host_s_own_work_comes_first(
+    folder: JobFolder, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(sys, "argv", ["hosted_run", str(folder.path.parent), JOB, *more])
+    monkeypatch.setattr(hosted_run.resource, "setrlimit", lambda *_: None)
+    monkeypatch.setattr(hosted_run, "threading", SimpleNamespace(Thread=lambda **_: SimpleNamespace(start=list)))
+    monkeypatch.setattr(hosted_run, "configure_logs", lambda **_: None)
+    monkeypatch.setattr(hosted_run, "run_program", lambda body, debug: done.append("work") or 0)
+    monkeypatch.setattr(hosted_run.os, "nice", lambda by: done.append(f"nice {by}"))
+    hosted_run.main()
+    assert done == [f"nice {hosted_run.NICE}", "work"]
 
 
 async def test_the_real_process_writes_it_down(tmp_path: Path) -> None:

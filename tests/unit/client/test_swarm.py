@@ -73,7 +73,7 @@ def test_a_job_that_finds_no_tracker_fails_and_may_be_resumed(tmp_path: Path) ->
         assert [found.id for found in swarm.jobs()] == [job.id]
         on_disk = swarm.job(job.id)
         assert [type(event) for event in on_disk.events()] == kinds
-        with pytest.raises(JobFailed, match="has no weights: it is failed"):
+        with pytest.raises(JobFailed, match="has no result: it is failed"):
             on_disk.fetch(tmp_path / "out")
         with pytest.raises(NotFound):
             swarm.job("other")

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from axonp2p.client.storage.job_record import new_record
 from axonp2p.client.storage.job_store import JobStore
 from axonp2p.errors import AxonError, NotFound, SettingsError
-from axonp2p.jobs.spec import JobSpec
+from axonp2p.kinds.train.section import TrainJob
 from client_cli.main import COMMANDS, cli
 
 
@@ -113,7 +113,7 @@ def test_the_program_ends_with_the_code_of_its_error(tmp_path: Path) -> None:
 def test_a_job_that_cannot_be_read_is_named_beside_the_others(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     for job in ("line-good", "line-bad"):
-        folder = store.create(new_record(job, JobSpec(name="line"), "/x", 1.0))
+        folder = store.create(new_record(job, TrainJob(name="line"), "/x", 1.0))
     for name in ("job.json", "job.json.bak"):
         (folder.path / name).write_bytes(b"\xff\xfe")
     done = CliRunner().invoke(cli, ["jobs", "--home", str(tmp_path)], standalone_mode=False)

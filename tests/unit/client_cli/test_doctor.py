@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from axonp2p.findings import Check, FindingState, broken, report_data, report_text
-from client_cli.doctor.checks import checks_of
+from client_cli.doctor.checks import checks_of, groups_of
 from client_cli.doctor.facts import ClientFacts, ClientMachineFacts, ClientTrackerFacts, DhtFacts, LogFacts
-from client_cli.doctor.split import groups_of
 
 MACHINE = ClientMachineFacts(
     home="/h",
@@ -50,6 +49,13 @@ def test_a_healthy_swarm_has_nothing_wrong() -> None:
     assert "4 peers, the same at all 2 trackers" in text
     assert "+0.2 s" in text
     assert text.endswith("All is well.")
+
+
+def test_a_tracker_that_answers_and_cannot_do_its_work_is_named() -> None:
+    (one,) = wrong(checks(tracker("a:1", hindered="it cannot store anything: disk is full"), tracker("b:2")))
+    assert one.state is FindingState.WARN
+    assert one.text == "a:1 answers, and says: it cannot store anything: disk is full"
+    assert "make room there" in one.fix
 
 
 def test_a_dead_tracker_is_named_with_its_reason_and_what_to_do() -> None:

@@ -11,11 +11,15 @@ import pytest
 
 from axonp2p.client.events.events import JobFinished
 from axonp2p.client.looking import Credits, CreditTotal
-from axonp2p.client.storage.job_record import ErrorRecord, JobRecord, PeerRecord
+from axonp2p.client.storage.job_record import ErrorRecord, PeerRecord
 from axonp2p.jobs.lifecycle import JobState
-from axonp2p.jobs.spec import JobSpec, NeedSpec, TrainSpec
+from axonp2p.jobs.spec import NeedSpec
+from axonp2p.kinds.train.record import TrainRecord
+from axonp2p.kinds.train.section import TrainJob, TrainSpec
+from client_cli.check_peers import PeersAsked
 from client_cli.demo import demo_report
-from client_cli.text import check_text, credits_table, job_text
+from client_cli.text import credits_table, job_text
+from client_cli.train import check_text
 
 GOOD = demo_report.DemoResult(
     job=JobFinished(
@@ -90,8 +94,8 @@ TASK = {
     "metrics": {"accuracy": 0.5}, "unchecked": "",
 }  # fmt: skip
 CHECKED = check_text.Checked(
-    JobSpec(name="x", need=NeedSpec(peers=4, min_peers=2), train=TrainSpec(rounds=10, steps=10, batch=10)),
-    files=2, bundle_bytes=2800, task=TASK, peers_found=4, trouble="",
+    TrainJob(name="x", need=NeedSpec(peers=4, min_peers=2), train=TrainSpec(rounds=10, steps=10, batch=10)),
+    files=2, bundle_bytes=2800, task=TASK, asked=PeersAsked(4),
 )  # fmt: skip
 
 
@@ -105,7 +109,7 @@ CHECKED = check_text.Checked(
     ],
 )
 def test_a_check_says_how_many_peers_would_take_the_job(found: int | None, said: str) -> None:
-    checked = dataclasses.replace(CHECKED, peers_found=found, trouble="no tracker is known")
+    checked = dataclasses.replace(CHECKED, asked=PeersAsked(found, "no tracker is known"))
     assert said in check_text.as_text("x", checked, spelled)
 
 
@@ -123,8 +127,8 @@ def test_a_check_estimates_the_work_from_the_step_it_counted() -> None:
     assert data["credits"] == pytest.approx(4e9 * 200 / 86400e9)
 
 
-RECORD = JobRecord(
-    id="x-7f3a", name="x", folder="/x", spec={}, state=JobState.TRAINING, created=1000.0, updated=1001.0,
+RECORD = TrainRecord(
+    id="x-7f3a", name="x", folder="/x", spec={}, state=JobState.RUNNING, created=1000.0, updated=1001.0,
     peers_wanted=2, rounds=20, round=5, loss=0.25, metrics={"accuracy": 0.9}, credits={"otter": 0.001},
     peers=[
         PeerRecord(name="otter", peer="o" * 52, rank=0, reservation="r", rtt_s=0.001),
@@ -134,7 +138,7 @@ RECORD = JobRecord(
 
 
 def test_a_job_that_nobody_works_on_though_it_is_not_over_was_interrupted() -> None:
-    assert job_text.job_data(RECORD, at_work=True)["state"] == "training"
+    assert job_text.job_data(RECORD, at_work=True)["state"] == "running"
     assert job_text.job_data(RECORD, at_work=False)["state"] == "interrupted"
     finished = msgspec.structs.replace(RECORD, state=JobState.FINISHED)
     assert job_text.job_data(finished, at_work=False)["state"] == "finished"
@@ -168,7 +172,7 @@ def test_a_job_that_waits_for_a_paused_peer_says_so_while_it_does() -> None:
     record = msgspec.structs.replace(RECORD, peers=peers, waits_for=["otter"])
     facts = job_text.job_data(record, at_work=True) | {"kept_in": "/h"}
     text = job_text.status_text(facts, spelled)
-    assert "training; waits for otter: it cannot go on without" in text
+    assert "running; waits for otter: it cannot go on without" in text
     assert "paused: another program uses 87 % CPU" in text
     facts = job_text.job_data(record, at_work=False) | {"kept_in": "/h"}
     assert "paused:" not in job_text.status_text(facts, spelled)
@@ -178,7 +182,8 @@ def test_a_job_that_waits_for_a_paused_peer_says_so_while_it_does() -> None:
 def test_a_line_a_job() -> None:
     lines = job_text.jobs_text([job_text.job_data(RECORD, at_work=True)], now=1075.0).splitlines()
     assert lines[1].split() == [
-        "x-7f3a", "training", "5/20", "0.25", "accuracy", "90.0", "%", "2", "0.00100", "1", "min", "15", "s", "ago",
+        "x-7f3a", "running", "5/20", "rounds", "loss", "0.25,", "accuracy", "90.0", "%", "2", "0.00100",
+        "1", "min", "15", "s", "ago",
     ]  # fmt: skip
 
 

@@ -52,6 +52,13 @@ async def test_the_doctor_names_it_and_does_not_wait_for_it(
     assert "no answer within" in trouble[silent.partition("#")[0].removeprefix("https://")]
 
 
+async def test_what_a_tracker_says_of_its_own_trouble_reaches_the_doctor(good: Running, tmp_path: Path) -> None:
+    good.tracker._database.trouble = "database or disk is full"
+    (tracker,) = (await doctor.look(tmp_path, [str(good.address)], SystemClock())).trackers
+    assert tracker.trouble == ""
+    assert tracker.hindered == "it cannot store anything: database or disk is full"
+
+
 @pytest.mark.parametrize("all_of_them", [False, True])
 async def test_jobs_at_hosts_are_listed_without_it_and_one_that_is_named_is_looked_for_everywhere(
     all_of_them: bool, monkeypatch: pytest.MonkeyPatch

@@ -11,18 +11,18 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.client.storage.job_wishes import JobWish, take
 from axonp2p.errors import JobFailed
 from axonp2p.jobs.lifecycle import JobState
-from axonp2p.jobs.spec import JobSpec
+from axonp2p.kinds.train.record import TrainRecord
+from axonp2p.kinds.train.section import TrainJob
 from client_cli.main import cli
 
 
 def make_job(home: Path, state: JobState, kept: int = 0) -> JobFolder:
-    record = JobRecord(
-        id="line-1", name="line", folder="/", spec=msgspec.to_builtins(JobSpec(name="line")), state=state, created=0.0,
+    record = TrainRecord(
+        id="line-1", name="line", folder="/", spec=msgspec.to_builtins(TrainJob(name="line")), state=state, created=0.0,
         updated=0.0, peers_wanted=2, rounds=9, round=kept, kept_round=kept,
     )  # fmt: skip
     return JobStore(home).create(record)
@@ -34,14 +34,14 @@ def axon(*words: str, home: Path) -> str:
 
 
 def test_a_job_whose_program_died_is_paused_already(tmp_path: Path) -> None:
-    folder = make_job(tmp_path, JobState.TRAINING, kept=3)
+    folder = make_job(tmp_path, JobState.RUNNING, kept=3)
     said = axon("pause", "line", home=tmp_path)
     assert "No program worked on line-1; 3 rounds are kept." in said
     assert f"axon resume line-1 --home {tmp_path}" in said
     assert folder.read().state is JobState.LEFT
 
 
-@pytest.mark.parametrize("state", [JobState.TRAINING, JobState.LEFT, JobState.FAILED, JobState.CANCELLED])
+@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.LEFT, JobState.FAILED, JobState.CANCELLED])
 def test_a_job_without_a_program_is_cancelled_for_good(tmp_path: Path, state: JobState) -> None:
     folder = make_job(tmp_path, state)
     assert "Cancelled line-1." in axon("cancel", "line", home=tmp_path)
@@ -66,7 +66,7 @@ def test_what_has_finished_is_not_cancelled(tmp_path: Path) -> None:
 def test_the_program_at_work_hears_it_and_is_waited_for(
     tmp_path: Path, words: list[str], wish: JobWish, state: JobState
 ) -> None:
-    folder = make_job(tmp_path, JobState.TRAINING, kept=2)
+    folder = make_job(tmp_path, JobState.RUNNING, kept=2)
     heard: list[JobWish] = []
     ready = threading.Event()
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import stat
 from pathlib import Path
 
@@ -86,3 +87,15 @@ def test_ctrl_c_and_exits_keep_their_codes():
 def test_what_strangers_wrote_cannot_move_the_cursor():
     assert "\x1b" not in error_text(AxonError("peer \x1b[2Jotter", fix="\x9b31m"))
     assert printable("plain\tü\n") == "plain\tü\n"
+
+
+def test_a_program_may_open_as_many_files_as_the_system_lets_it():
+    """A tracker with a shell's 1,024 would be shut by so many connections."""
+    usual, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    seen: list[tuple[int, int]] = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        run_program(lambda: seen.append(resource.getrlimit(resource.RLIMIT_NOFILE)), debug=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (usual, hard))
+    assert seen == [(hard, hard)]

@@ -15,12 +15,12 @@ from axonp2p.client.hosted_run import copy_once
 from axonp2p.client.storage.job_record import new_record
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AxonError
+from axonp2p.hosting.admission import HostLimits
 from axonp2p.hosting.caller import HostLine
 from axonp2p.hosting.host import Host
 from axonp2p.hosting.hosted_folder import HostedFolder
 from axonp2p.hosting.job_key import job_key
 from axonp2p.hosting.keeper import Keeper
-from axonp2p.hosting.limits import HostLimits
 from axonp2p.hosting.messages import HostJob
 from axonp2p.hosting.process import EndAs, Process, Program, RunOrders
 from axonp2p.hosting.server import HostServer
@@ -50,7 +50,7 @@ class Worked:
         if not (folder.job / "job.json").exists():
             spec = read_spec(folder.bundle)
             self.folder.write(new_record(orders.job, spec, spec.name, NOW))
-        self.become(JobState.TRAINING)
+        self.become(JobState.RUNNING)
 
     def become(self, state: JobState, **changes: object) -> None:
         self.folder.write(msgspec.structs.replace(self.folder.read(), state=state, **changes))

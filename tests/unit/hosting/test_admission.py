@@ -11,18 +11,20 @@ from axonp2p.hosting.admission import (
     ARRIVAL_BEGINS_S,
     ARRIVAL_IDLE_S,
     ARRIVAL_STALLED_S,
+    DAY_S,
     FAILED_S,
     LEAST_BYTES_S,
     ROUNDLESS_S,
     UNBEGUN_S,
     Applicant,
     HeldJob,
+    HostLimits,
     admit,
+    limits_of,
     may_go,
     settle,
     why_forgotten,
 )
-from axonp2p.hosting.limits import DAY_S, HostLimits, limits_of
 from axonp2p.jobs.lifecycle import JobState
 from tests.fakes import NOW
 
@@ -39,7 +41,7 @@ def wish(job: str = "new", owner: str = "ada", size: int = 10, source: str = "")
 
 
 def over(job: str, owner: str = "ada", *, since: float = NOW, fetched: bool = True) -> HeldJob:
-    return held(job, owner, over_since=since, fetched=fetched, state=JobState.FINISHED, rounds=3)
+    return held(job, owner, over_since=since, fetched=fetched, state=JobState.FINISHED, done=3)
 
 
 def test_there_is_room() -> None:
@@ -133,7 +135,7 @@ def test_failed_jobs_go_first_and_who_trained_is_kept_for_an_hour() -> None:
     fetched = over("fetched", "bob", since=NOW - 9000)
     empty = held("empty", "eve", over_since=NOW - 5, state=JobState.FAILED)
     assert settle(wish(), [fetched, empty, held("three", "dan")], LIMITS, NOW) == [empty]
-    trained = dataclasses.replace(empty, rounds=4, over_since=NOW)
+    trained = dataclasses.replace(empty, done=4, over_since=NOW)
     assert not may_go(trained, NOW + FAILED_S - 1)
     assert may_go(trained, NOW + FAILED_S)
     assert not may_go(dataclasses.replace(trained, state=JobState.LEFT), NOW + 10 * FAILED_S)
@@ -143,7 +145,7 @@ def test_failed_jobs_go_first_and_who_trained_is_kept_for_an_hour() -> None:
 def test_a_job_that_only_waits_gives_way_and_one_that_trains_does_not() -> None:
     assert not may_go(held("new"), NOW + UNBEGUN_S - 1)
     assert may_go(held("nobody fits"), NOW + UNBEGUN_S)
-    trains = held("trains", state=JobState.TRAINING, rounds=3)
+    trains = held("trains", state=JobState.RUNNING, done=3)
     assert not may_go(trains, NOW + ROUNDLESS_S - 1)
     assert may_go(trains, NOW + ROUNDLESS_S)
 
@@ -159,17 +161,17 @@ def test_copies_are_counted_apart_and_held_to_the_same_limits() -> None:
     jobs = [held("one"), held("two"), held("three", owner="bob")]
     copy = dataclasses.replace(wish(), is_copy=True)
     assert settle(copy, jobs, LIMITS, NOW) == []
-    copies = [held("four", is_copy=True, rounds=3), held("five", is_copy=True, rounds=3)]
+    copies = [held("four", is_copy=True, done=3), held("five", is_copy=True, done=3)]
     with pytest.raises(TooOften, match="2 copies of jobs of yours"):
         settle(copy, [*jobs, *copies], LIMITS, NOW)
     assert settle(wish("new", "carol"), [jobs[0], jobs[2], *copies], LIMITS, NOW) == []
-    others = [*copies, held("six", owner="bob", is_copy=True, rounds=3)]
+    others = [*copies, held("six", owner="bob", is_copy=True, done=3)]
     with pytest.raises(Busy, match="3 copies of jobs, and"):
         settle(dataclasses.replace(copy, owner="carol", source="carol's house"), others, LIMITS, NOW)
 
 
 def test_a_copy_stays_while_its_host_is_silent_and_goes_when_nobody_needs_it() -> None:
-    copy = held("one", is_copy=True, rounds=3)
+    copy = held("one", is_copy=True, done=3)
     week = NOW + 7 * DAY_S
     assert not may_go(copy, week)
     assert not why_forgotten(copy, LIMITS, week)
@@ -177,5 +179,5 @@ def test_a_copy_stays_while_its_host_is_silent_and_goes_when_nobody_needs_it() -
     assert not why_forgotten(dataclasses.replace(copy, stirred=week), LIMITS, NOW + LIMITS.keep_s + 1)
     assert may_go(dataclasses.replace(copy, fetched=True), NOW)
     assert may_go(dataclasses.replace(copy, state=JobState.CANCELLED), NOW)
-    empty = dataclasses.replace(copy, rounds=0)
+    empty = dataclasses.replace(copy, done=0)
     assert (may_go(empty, NOW), may_go(empty, NOW + UNBEGUN_S)) == (False, True)

@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
@@ -21,11 +22,10 @@ from axonp2p.errors import (
     TooOften,
     Unreachable,
 )
-from axonp2p.hosting.admission import ARRIVAL_IDLE_S, ARRIVAL_STALLED_S
+from axonp2p.hosting.admission import ARRIVAL_IDLE_S, ARRIVAL_STALLED_S, HostLimits, arrives_within
 from axonp2p.hosting.caller import HostLine, ask_offer
 from axonp2p.hosting.folder_files import EVENTS
 from axonp2p.hosting.job_key import job_key
-from axonp2p.hosting.limits import HostLimits
 from axonp2p.hosting.messages import HostJob, JobHosted
 from axonp2p.hosting.tending import STARTS_AT_ONCE
 from axonp2p.identity.key_file import load_or_create_key
@@ -277,6 +277,76 @@ async def test_who_resumes_again_and_again_waits(hosting: Hosting, bundle: Bundl
             with pytest.raises(TooOften) if number == STARTS_AT_ONCE else nullcontext():
                 await line.tell(JOB, "resume")
     assert len(hosting.stage.processes) == STARTS_AT_ONCE + 1
+
+
+class Turns(asyncio.Lock):
+    """Tells when somebody has to wait for another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.both_are_here = asyncio.Event()
+
+    async def acquire(self) -> Literal[True]:
+        if self.locked():
+            self.both_are_here.set()
+        return await super().acquire()
+
+
+async def test_one_job_s_end_is_written_down_at_a_time_at_the_whole_host(hosting: Hosting, bundle: Bundle) -> None:
+    """A process for each of them, from each of many sessions at once, would take the host's whole machine."""
+    turns = hosting.keeper._ends = Turns()
+    jobs = ["line-0001", "line-0002"]
+    for number, job in enumerate(jobs):
+        await hosting.give(bundle, job=job)
+        process = await hosting.process(number)
+        process.become(JobState.LEFT)
+        process.over.set()
+    await hosting.nobody_works()
+    at_once, end_as = [0], hosting.stage.end_as
+
+    async def slowly(*told: Any) -> bool:
+        at_once.append(at_once[-1] + 1)
+        if at_once[-1] == 2:
+            turns.both_are_here.set()
+        await turns.both_are_here.wait()
+        at_once.append(at_once[-1] - 1)
+        return await end_as(*told)
+
+    hosting.stage.end_as = slowly  # type: ignore[method-assign]
+    async with asyncio.timeout(10), await hosting.line() as one, await hosting.line() as other:
+        await asyncio.gather(*(line.tell(job, "cancel") for line, job in zip((one, other), jobs, strict=True)))
+    assert at_once == [0, 1, 0, 1, 0]
+    assert hosting.stage.ended == [("cancelled", "")] * 2
+
+
+async def test_who_cancels_what_cannot_be_written_down_starts_few_processes(hosting: Hosting, bundle: Bundle) -> None:
+    await hosting.give(bundle)
+    process = await hosting.process()
+    process.become(JobState.LEFT)
+    process.over.set()
+    await hosting.nobody_works()
+    tried = []
+
+    async def fails(*told: Any) -> bool:
+        tried.append(told)
+        return False
+
+    hosting.stage.end_as = fails  # type: ignore[method-assign]
+    async with await hosting.line() as line:
+        for _ in range(STARTS_AT_ONCE):
+            await line.tell(JOB, "cancel")
+        with pytest.raises(TooOften):
+            await line.tell(JOB, "cancel")
+    assert len(tried) == STARTS_AT_ONCE
+
+
+async def test_a_bundle_that_comes_too_slowly_is_taken_no_further(hosting: Hosting, bundle: Bundle) -> None:
+    line = await begin_to_give(hosting, bundle, ADA, JOB)
+    hosting.clock.time += arrives_within(bundle.size) + 1
+    await line._session.send(BlobPiece(blob=bundle.blob.name, number=0), bundle.piece(0), bulk=True)
+    with pytest.raises(Refused, match="it came too slowly"):
+        await line._next(JobHosted)
+    await line.close()
 
 
 async def begin_to_give(hosting: Hosting, bundle: Bundle, key: PrivateKey, job: str) -> HostLine:

@@ -23,11 +23,12 @@ from axonp2p.hosting.caller import HostLine
 from axonp2p.hosting.messages import FolderFile, FolderState
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.lifecycle import JobState
-from axonp2p.jobs.spec import JobSpec
+from axonp2p.kinds.train.metrics_file import MetricsFile
+from axonp2p.kinds.train.section import TrainJob
 from axonp2p.training.state_transfer.checkpoint_file import Model
 from tests.fakes import NOW
-from tests.unit.client.storage.test_books import bytes_after, state_after
 from tests.unit.hosting.conftest import ADA, JOB, Hosting, Worked
+from tests.unit.kinds.train.test_round_commits import bytes_after, state_after
 
 MODEL = b"weights" * 300_000
 
@@ -59,11 +60,11 @@ async def test_what_grows_is_followed(hosting: Hosting, process: Worked, here: J
     assert mark.asked == NOW
     assert is_at_work(here)
     assert here.read_events() == [JobGoesOn()]
-    assert here.read().state is JobState.TRAINING
+    assert here.read().state is JobState.RUNNING
     there.add_event(JobGoesOn(at=1.0))
-    there.metrics_file.add({"round": 1, "loss": 0.5})
+    MetricsFile(there.metrics).add({"round": 1, "loss": 0.5})
     there.add_log("otter", b"hello\n")
-    process.become(JobState.TRAINING, round=1)
+    process.become(JobState.RUNNING, round=1)
     await look(hosting, here)
     assert here.events.read_bytes() == there.events.read_bytes()
     assert here.metrics.read_bytes() == there.metrics.read_bytes()
@@ -74,9 +75,9 @@ async def test_what_grows_is_followed(hosting: Hosting, process: Worked, here: J
 
 async def test_what_was_written_anew_is_copied_anew(hosting: Hosting, process: Worked, here: JobFolder) -> None:
     there = process.folder
-    there.metrics_file.add({"round": 1, "loss": 0.5})
+    MetricsFile(there.metrics).add({"round": 1, "loss": 0.5})
     await look(hosting, here)
-    there.metrics_file.add({"round": 2, "loss": 0.5, "held_out_error": 0.1})
+    MetricsFile(there.metrics).add({"round": 2, "loss": 0.5, "held_out_error": 0.1})
     await look(hosting, here)
     assert here.metrics.read_bytes() == there.metrics.read_bytes()
 
@@ -114,10 +115,10 @@ async def test_weights_go_on_where_they_were_cut(hosting: Hosting, process: Work
 
 
 async def test_where_it_was_submitted_from_is_not_forgotten(hosting: Hosting, process: Worked, here: JobFolder) -> None:
-    here.write(new_record(JOB, JobSpec(name="line"), "/home/ada/line", NOW))
+    here.write(new_record(JOB, TrainJob(name="line"), "/home/ada/line", NOW))
     await look(hosting, here)
     assert here.read().folder == "/home/ada/line"
-    assert here.read().state is JobState.TRAINING
+    assert here.read().state is JobState.RUNNING
 
 
 async def test_a_host_that_invents_files_or_records_is_not_believed(
@@ -156,7 +157,7 @@ async def test_the_newest_state_comes_before_the_host_may_be_gone(
         room = process.folder.checkpoints(2).room(rounds, state_after(rounds), Model(10, 10))
         room.data[:] = bytes_after(rounds)
         room.put()
-        process.become(JobState.TRAINING, round=rounds, kept_round=rounds, kept_state=state_after(rounds).hex())
+        process.become(JobState.RUNNING, round=rounds, kept_round=rounds, kept_state=state_after(rounds).hex())
 
     keep(7)
     keep(9)
@@ -179,7 +180,7 @@ async def test_a_host_that_is_gone_is_told_after_seconds_with_what_goes_on(
     hosting: Hosting, process: Worked, here: JobFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hosted_jobs, "CALL_AGAIN_S", 0.0)
-    here.write(new_record(JOB, JobSpec(name="line"), "/home/ada/line", NOW))
+    here.write(new_record(JOB, TrainJob(name="line"), "/home/ada/line", NOW))
     here.bundle.mkdir()
     write_mark(here, HostedMark(tracker=str(hosting.place.address), host=hosting.place.peer))
     await hosting.listener.stop()
@@ -225,3 +226,13 @@ async def test_no_event_comes_that_is_newer_than_the_record_beside_it(
     assert [event.at for event in here.read_events()] == [1.0]
     await look(hosting, here)
     assert [event.at for event in here.read_events()] == [1.0, 2.0]
+
+
+async def test_a_record_that_says_what_no_job_is_does_not_come(
+    hosting: Hosting, process: Worked, here: JobFolder
+) -> None:
+    record = process.folder.read()
+    process.folder.write(msgspec.structs.replace(record, spec=record.spec | {"train": {"rounds": "many"}}))
+    with pytest.raises(MalformedMessage, match="as the record"):
+        await look(hosting, here)
+    assert not (here.path / "job.json").exists()

@@ -25,8 +25,10 @@ def files(**sizes: int) -> list[FolderFile]:
 def test_the_files_of_a_job() -> None:
     assert kind_of("events.jsonl") is Kind.GROWING
     assert kind_of("logs/otter.log") is Kind.GROWING
+    assert kind_of("results.csv") is Kind.GROWING
     assert kind_of("model.safetensors") is Kind.FIXED
     assert kind_of(STATE) is Kind.FIXED
+    assert kind_of("out/0") is kind_of("out/9999") is Kind.FOLDER
 
 
 @pytest.mark.parametrize(
@@ -35,14 +37,16 @@ def test_the_files_of_a_job() -> None:
         "", "job.json", "hosted.json", "leases.json", "../events.jsonl", "/etc/passwd", "logs/../x.log", "logs/.log",
         "logs/..log", "logs/a/b.log", "logs/otter.log\n", "events.jsonl\x00", "bundle/task.py", "states/1.safetensors",
         "logs/ötter.log", "LOGS/otter.log", f"states/{ARABIC}-{'ab' * 32}.safetensors",
-        "logs//otter.log", "./metrics.csv",
+        "logs//otter.log", "./metrics.csv", "out", "out/", "out/../x", "out/3/a", "out/03", "out/-1", "out/3\n",
     ],
 )  # fmt: skip
 def test_no_other_name_is_known(name: str) -> None:
     assert kind_of(name) is None
 
 
-ODD = st.sampled_from(["..", "/", "logs", "states", ".log", "otter", "\n", "\x00", "-", "0", ".safetensors", "~"])
+ODD = st.sampled_from(
+    ["..", "/", "logs", "states", "out", "3", ".log", "otter", "\n", "\x00", "-", "0", ".safetensors", "~"]
+)
 
 
 @given(st.one_of(st.text(max_size=40), st.lists(ODD, max_size=8).map("".join)))
@@ -63,6 +67,7 @@ def test_a_listing_that_cannot_be_is_refused() -> None:
         files(events=1) * 2,
         files(events=GROWING_LIMIT + 1),
         files(model=2**41),
+        [FolderFile(name="out/3", size=1)],
     ):
         with pytest.raises(MalformedMessage):
             check_listing(wrong)

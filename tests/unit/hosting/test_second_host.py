@@ -28,8 +28,8 @@ from axonp2p.jobs.lifecycle import JobState
 from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.transport.address import PinnedAddress
 from tests.fakes import key_of
-from tests.unit.client.storage.test_books import bytes_after, state_after
 from tests.unit.hosting.conftest import ADA, HOST, JOB, Hosting, Worked
+from tests.unit.kinds.train.test_round_commits import bytes_after, state_after
 
 SECOND = key_of("second host")
 
@@ -74,7 +74,7 @@ def keep(process: Worked, rounds: int) -> None:
     room = process.folder.checkpoints(2).room(rounds, state_after(rounds), Model(10, 10))
     room.data[:] = bytes_after(rounds)
     room.put()
-    process.become(JobState.TRAINING, round=rounds, kept_round=rounds, kept_state=state_after(rounds).hex())
+    process.become(JobState.RUNNING, round=rounds, kept_round=rounds, kept_state=state_after(rounds).hex())
 
 
 def kept_at(second: Hosting) -> Tending:
@@ -148,7 +148,7 @@ async def test_the_owner_has_it_go_on_at_the_second_when_the_first_is_gone(
     with pytest.raises(Unreachable) as caught:
         await jobs.look(here)
     assert caught.value.fix.startswith(f"axon resume {JOB}  ")
-    assert f"goes on at {second.place.called}, which keeps a copy, after round 9" in caught.value.fix
+    assert f"goes on at {second.place.called}, which keeps a copy, after 9 rounds" in caught.value.fix
     assert [one.rounds for one in here.checkpoints(1).all()] == [9]  # taken from there, for `--here`
     assert hosting.place.called in await jobs.resume(here)
     again = await second.process()
@@ -233,10 +233,10 @@ async def test_another_computer_finds_the_copy_while_the_host_is_silent_and_then
         return mark
 
     mark = await settled(kept)
-    assert (mark.host, mark.role, mark.rounds, mark.at_work) == (SECOND.peer_id, "copy", 9, False)
+    assert (mark.host, mark.role, mark.kept, mark.at_work) == (SECOND.peer_id, "copy", 9, False)
     mark = await settled(kept, runs)
     assert mark.standby is not None
-    assert (mark.host, mark.standby.host, mark.standby.rounds, mark.at_work) == (HOST.peer_id, SECOND.peer_id, 9, True)
+    assert (mark.host, mark.standby.host, mark.standby.kept, mark.at_work) == (HOST.peer_id, SECOND.peer_id, 9, True)
     mark = await settled(kept)  # the host is silent again: it is still the one that is asked
     assert mark.host == HOST.peer_id
     over = FoundJob(second.place, HostedJob(job=JOB, at_work=True, role="took over"))

@@ -13,6 +13,7 @@ from axonp2p.blobs.pieces import book_of
 from axonp2p.errors import JobFileWrong, MalformedMessage, MessageTooLarge
 from axonp2p.jobs.bundle import admit, collect
 from axonp2p.jobs.spec import JobSpec
+from axonp2p.kinds.train.section import TrainJob
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def spec(*data: str, task: str = "task.py") -> JobSpec:
-    return JobSpec(name="my-job", task=task, data=list(data))
+    return TrainJob(name="my-job", task=task, data=list(data))
 
 
 # --- collecting ---

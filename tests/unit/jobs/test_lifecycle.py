@@ -20,9 +20,9 @@ def test_only_steps_in_the_table_are_taken(state: JobState, to: JobState) -> Non
 
 def test_a_job_goes_from_waiting_to_finished() -> None:
     state = JobState.WAITING
-    for to in ("finding", "reserving", "finding", "reserving", "sending", "training", "left", "finding"):
+    for to in ("finding", "reserving", "finding", "reserving", "sending", "running", "left", "finding"):
         state = step(state, JobState(to))
-    for to in ("reserving", "sending", "training", "finished"):
+    for to in ("reserving", "sending", "running", "finished"):
         state = step(state, JobState(to))
     assert is_over(state)
 

@@ -7,9 +7,12 @@ import os
 import socket
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from aiohttp import web
 
@@ -21,6 +24,7 @@ from axonp2p.reservation.token import Token
 from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.child import Usage, WorkerEnd
 from axonp2p.sandbox.inside import Inside
+from axonp2p.sandbox.log import BoundedLog
 from axonp2p.sandbox.messages import MayTell
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.sessions.dialer import dial
@@ -28,7 +32,7 @@ from axonp2p.transport.sessions.listener import Listener
 from axonp2p.transport.sessions.session import Session
 from axonp2p.transport.ways import BareWhereabouts
 from axonp2p.wire.envelope import encode_signed
-from axonp2p.wire.schema import WORK_SCHEMA
+from axonp2p.wire.schema import SCHEMAS
 from peer_daemon.bundles.kept_bundles import KeptBundles
 from peer_daemon.earnings.receipts_book import ReceiptsBook
 from peer_daemon.execution.workplace import Workplace
@@ -38,7 +42,7 @@ from peer_daemon.lending.leases import Leases
 from peer_daemon.lending.lending import Lending
 from peer_daemon.links.in_turn import InTurn
 from peer_daemon.links.line_watch import LineWatch
-from peer_daemon.links.pace import SendPace
+from peer_daemon.links.turns import SendPace
 from tests.fakes import make_row
 
 TRACKER = PrivateKey(b"t" * 32)
@@ -69,6 +73,8 @@ class PlayedWorker:
         self.channel = channel
         self.inside = inside
         self.folder = folder
+        self.program = ""
+        self.written = BoundedLog(1024 * 1024)
         self.started = time.monotonic()
         self.killed = False
         self.frozen = False
@@ -124,17 +130,21 @@ class PlayedWorker:
     def usage(self):
         return Usage(0, 0.0, 0)
 
-    def log(self):
+    def log(self, start=0):
         return b"x" * 300_000
+
+    def log_since(self, start, most):
+        return self.written.since(start, most)
 
 
 class OnePeer:
     """A door that listens on a free port of this machine."""
 
-    def __init__(self, key: PrivateKey, folder: Path, upload_limit: float = 0):
+    def __init__(self, key: PrivateKey, folder: Path, upload_limit: float = 0, kinds: Sequence[str] = ("train",)):
         self.key = key
         self.folder = folder
         self.upload_limit = upload_limit
+        self.offer = msgspec.structs.replace(OFFER, kinds=list(kinds))
         self.clock = ShiftedClock()
         self.workers: asyncio.Queue[PlayedWorker] = asyncio.Queue()
         self.told_free: list[int] = []
@@ -144,7 +154,7 @@ class OnePeer:
     async def __aenter__(self):
         self.folder.mkdir()
         (self.folder / "jobs").mkdir()
-        self.leases = Leases(self.key.peer_id, Lending(OFFER), check_address=True)
+        self.leases = Leases(self.key.peer_id, Lending(self.offer), check_address=True)
         self.leases.trust(TRACKER.peer_id)
         self.book = ReceiptsBook(self.folder / "receipts.db", self.key, self.clock)
         place = Workplace(
@@ -203,14 +213,17 @@ class OnePeer:
         async with self._told:
             self._told.notify_all()
 
-    async def _start_worker(self, folder, limits, *, data):
+    async def _start_worker(self, folder, limits, *, program, data):
         ours, theirs = socket.socketpair()
         worker = PlayedWorker(WorkerChannel(ours), Inside(theirs.detach()), folder)
+        worker.program = program
         await self.workers.put(worker)
         return worker
 
 
-def take_lease(*peers: OnePeer, reservation: str = RESERVATION, seconds: int = 60, datasets=()) -> TakeLease:
+def take_lease(
+    *peers: OnePeer, reservation: str = RESERVATION, seconds: int = 60, datasets=(), kind: str = "train"
+) -> TakeLease:
     now = int(time.time())
     token = Token(
         uuid=reservation,
@@ -218,13 +231,19 @@ def take_lease(*peers: OnePeer, reservation: str = RESERVATION, seconds: int = 6
         client=CLIENT.peer_id,
         client_address="127.0.0.1",
         peers=[peer.key.peer_id for peer in peers],
-        kinds=["train"],
+        kinds=[kind],
         not_before=now,
         expires=now + seconds,
     )
     shown = encode_signed(TRACKER, token)
     return TakeLease(
-        schema=WORK_SCHEMA, token=shown, job="digits", kind="train", cores=1, memory_mb=256, datasets=list(datasets)
+        schema=SCHEMAS.get(kind, ""),
+        token=shown,
+        job="digits",
+        kind=kind,
+        cores=1,
+        memory_mb=256,
+        datasets=list(datasets),
     )
 
 
@@ -233,7 +252,7 @@ async def make_peer(tmp_path):
     async with AsyncExitStack() as peers:
         count = 0
 
-        async def make(**settings: float) -> OnePeer:
+        async def make(**settings: Any) -> OnePeer:
             nonlocal count
             count += 1
             peer = OnePeer(PrivateKey(bytes([count]) * 32), tmp_path / f"peer-{count}", **settings)

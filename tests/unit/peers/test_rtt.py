@@ -9,9 +9,11 @@ import pytest
 from axonp2p.peers import rtt
 from axonp2p.peers.rtt import PingTarget, measure
 from axonp2p.peers.selection import Distance
-from axonp2p.transport.dial_policy import DialPolicy
+from axonp2p.transport.dial_policy import NO_ADDRESS, NOT_REACHED, DialPolicy
 from axonp2p.transport.ways import BareWhereabouts
 from tests.fakes import HERE, key_of
+
+real_distance = rtt._distance
 
 
 def targets(*names: str) -> dict[str, PingTarget]:
@@ -55,3 +57,15 @@ async def test_who_is_too_far_is_not_enough() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
             await measure(targets("far", "silent"), HERE, enough=1, near_s=0.25)
+
+
+async def test_what_answers_near_a_tracker_is_not_told_to_whose_job_it_carries_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rtt, "_distance", real_distance)
+    ada = key_of("ada").peer_id
+    nobody_there = {ada: PingTarget("ada", BareWhereabouts(ada, ["127.0.0.1:9"], bytes(32)))}
+    hosted = DialPolicy(lambda: ["127.0.0.1"], tells_why=False)
+    assert "ada cannot be reached" in (await measure(nobody_there, HERE))[ada].why_not
+    assert (await measure(nobody_there, hosted))[ada].why_not == NOT_REACHED
+    assert (await measure(nobody_there, DialPolicy(lambda: ["8.8.8.8"])))[ada].why_not == NO_ADDRESS

@@ -63,6 +63,8 @@ def test_a_token_for_longer_than_a_reservation_may_last():
         check(make_token(expires=last + CLOCK_TOLERANCE_S + 1))
     with pytest.raises(TokenRefused, match="valid for more than"):
         check(make_token(not_before=0, expires=2**35))
+    with pytest.raises(TokenRefused, match="valid for longer than"):
+        check(make_token(expires=last + 1))
     with pytest.raises(MalformedMessage):
         check(make_token(not_before=-(2**62), expires=2**62))
 

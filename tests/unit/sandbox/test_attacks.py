@@ -1,4 +1,4 @@
-"""The attacks of `axon-peer doctor` are real ones: where there is no wall, those that harm nothing get through."""
+"""The attacks on the wall are real ones: where there is no wall, those that harm nothing get through."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from axonp2p.sandbox.attacks.attack import Attack, AttackHeld, AttackTarget
-from axonp2p.sandbox.attacks.inside import ATTACKS, attempt
+from axonp2p.sandbox.attacks.inside import attempt
+from tests.system.sandbox.hostile.light.inside import ATTACKS
 
 GET_THROUGH = """
     home-folder secret-file other-job link-to-the-outside variables-of-the-daemon mount-table
@@ -41,15 +42,11 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AttackTa
         nameless.listen()
         yield AttackTarget(
             pid=os.getpid(),
-            group=os.getpgid(0),
             hostname=socket.gethostname(),
             home=str(Path.home()),
             secret=str(tmp_path / "secret"),
-            neighbour=str(tmp_path / "neighbour"),
-            tcp_port=tcp.getsockname()[1],
-            udp_port=9,
+            port=tcp.getsockname()[1],
             abstract=abstract,
-            socket=str(tmp_path / "socket"),
             variables=("AXON_SECRET",),
         )
 

@@ -11,6 +11,8 @@ def test_the_start_message_says_the_limits() -> None:
     start = Limits(cores=3, memory_mb=512, scratch_mb=64, processes=7, open_files=99, cpu_seconds=60).start()
     assert (start.cores, start.memory_mb, start.file_mb) == (3, 512, 64)
     assert (start.processes, start.open_files, start.cpu_seconds) == (7, 99, 60)
+    assert not start.executes
+    assert Limits(cores=1, memory_mb=1, scratch_mb=1, executes=True).start().executes
 
 
 def test_every_kernel_limit_follows_from_the_message() -> None:

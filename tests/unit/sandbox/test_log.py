@@ -3,7 +3,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axonp2p.sandbox.log import BURST_BYTES, LEAST_PAUSE_S, READ_A_SECOND, READ_AT_ONCE, BoundedLog, LogPace, harmless
+from axonp2p.sandbox.log import (
+    BURST_BYTES,
+    LEAST_PAUSE_S,
+    READ_A_SECOND,
+    READ_AT_ONCE,
+    BoundedLog,
+    LogPace,
+    harmless,
+    without_a_broken_end,
+)
 
 
 def test_a_short_log_is_kept_whole() -> None:
@@ -55,3 +64,53 @@ def test_a_flood_of_prints_is_read_at_a_pace_and_a_quiet_log_at_once() -> None:
 
 def test_single_bytes_are_read_a_hundred_times_a_second_at_most() -> None:
     assert LogPace().pause(1, 0.0) == LEAST_PAUSE_S
+
+
+@given(st.lists(st.binary(max_size=40), max_size=40), st.integers(2, 64), st.integers(1, 30), st.integers(0, 900))
+def test_what_is_read_on_is_what_was_written_but_for_the_gap(
+    pieces: list[bytes], limit: int, most: int, first: int
+) -> None:
+    log, whole = BoundedLog(limit), b"".join(pieces)
+    for piece in pieces:
+        log.add(piece)
+    at, left_out = first, 0
+    while True:
+        start, read = log.since(at, most)
+        if not read:
+            break
+        left_out += start - at
+        assert read == whole[start : start + most][: len(read)]
+        at = start + len(read)
+    assert at == max(first, len(whole))
+    assert left_out <= max(0, len(whole) - limit)
+
+
+@given(st.text(max_size=60), st.integers(1, 9))
+def test_pieces_that_end_with_a_character_read_as_the_whole_does(text: str, most: int) -> None:
+    log, whole = BoundedLog(10_000), text.encode()
+    log.add(whole)
+    at, heard = 0, ""
+    while piece := without_a_broken_end(log.since(at, most + 3)[1]):
+        heard += harmless(piece)
+        at += len(piece)
+    assert harmless(whole[:at]) == heard
+    assert whole[at:] in (b"", b"\r")
+
+
+def test_the_beginning_of_a_character_waits_for_its_rest_and_rubbish_does_not() -> None:
+    assert without_a_broken_end("ab\N{EURO SIGN}".encode()[:-1]) == b"ab"
+    assert without_a_broken_end(b"line\r") == b"line"
+    assert without_a_broken_end(b"\xf0\x9f\x98") == b""
+    assert without_a_broken_end(b"\x80\x80\x80\x80") == b"\x80\x80\x80\x80"
+    assert without_a_broken_end(b"") == b""
+
+
+def test_the_rest_of_a_log_is_what_was_not_heard_of_it() -> None:
+    log = BoundedLog(16)
+    log.add(b"0123456789" * 4)
+    whole = log.text()
+    assert whole.startswith("01234567")
+    assert log.text(4) == whole[4:]
+    assert log.text(20) == "\n[... 12 bytes left out ...]\n" + "23456789"
+    assert log.text(36) == "6789"
+    assert log.text(40) == log.text(99) == ""

@@ -114,6 +114,7 @@ class Lab:
     async def fetch_rows(
         self, peers: Sequence[CompactRow], dials: DialPolicy, *, now: float
     ) -> dict[str, Row | Unreachable]:
+        assert dials is NEARBY
         return {peer.peer: self.own_rows.get(peer.peer) or Unreachable("no answer") for peer in peers}
 
 
@@ -194,6 +195,23 @@ async def test_a_refusal_of_the_question_is_told(lab: Callable[..., Lab]) -> Non
         await made.table.find({}, 5, enough=1)
 
 
+async def test_trackers_that_all_say_nothing_are_named(
+    lab: Callable[..., Lab], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking_order, "LONGEST_S", 0.05)
+    made = lab({"one": [], "two": []})
+
+    async def query(*args: Any, **more: Any) -> RowsFound:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(asking, "query", query)
+    with pytest.raises(TrackerUnreachable, match="no tracker answers") as caught:
+        await made.table.survey({}, 5)
+    for name in ("one:7070", "two:7070"):
+        assert f"{name}: no answer within" in caught.value.cause
+
+
 async def test_a_withdrawn_row_from_the_peer_itself_is_no_offer(lab: Callable[..., Lab]) -> None:
     made = lab({"one": []}, node=Node([compact_of(ADA, make_row(ADA))]), known=[CONTACT])
     made.own_rows[ADA.peer_id] = make_row(ADA, sequence=9, capability=None)
@@ -245,6 +263,25 @@ async def test_rows_teach_trackers_and_dht_nodes(lab: Callable[..., Lab]) -> Non
     await made.table.close()
 
 
+async def test_of_the_nodes_that_a_tracker_names_those_are_kept_that_may_be_dialled(
+    lab: Callable[..., Lab], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, told = lab({"one": [make_row(ADA)]}, node=Node([])), asyncio.Event()
+
+    async def names(line: HttpCaller, **_: Any) -> list[str]:
+        told.set()
+        return ["127.0.0.1:22", "10.0.0.1:22", "192.0.2.8:7071"]
+
+    monkeypatch.setattr(shared_table, "dht_contacts", names)
+    await made.table.find({}, 5, enough=1)
+    await told.wait()
+    assert made.table._learning
+    assert made.dht
+    await made.table._learning
+    assert [contact.address for contact in made.dht.known if contact.address != CONTACT] == ["192.0.2.8:7071"]
+    await made.table.close()
+
+
 async def test_the_local_network_is_looked_at_when_no_node_answers() -> None:
     looked: list[str] = []
 
@@ -280,4 +317,5 @@ async def test_a_survey_asks_the_dht_also_when_only_the_trackers_rows_name_its_n
     made.own_rows[ADA.peer_id] = row
     sight = await made.table.survey({}, 5)
     assert [set(seen.sources) for seen in sight.rows] == [{"tracker one:7070", DHT}]
+    assert made.asked == ["one"], "the trackers have said what they know"
     await made.table.close()

@@ -137,3 +137,16 @@ async def test_learnt_trackers_are_asked_after_those_of_the_settings() -> None:
     known = lines("one")
     known.learn(["https://learnt:7070", "rubbish", "https://one:7070"])
     assert [host(line) for line in known.in_order()] == ["one", "learnt"]
+
+
+async def test_one_that_a_stranger_named_is_dialled_where_the_policy_allows_it() -> None:
+    configured, learnt = "https://127.0.0.1:9", "https://127.0.0.2:9"
+    known = TrackerLines(TrackerHealth([configured]), ManualClock(), InOrder(1))
+    known.learn([learnt])
+    said = {}
+    for line in known.in_order():
+        with pytest.raises(Unreachable) as caught:
+            await line.round_trip()
+        said[host(line)] = "refused" in caught.value.in_a_line
+    assert said == {"127.0.0.1": True, "127.0.0.2": False}
+    await known.close()

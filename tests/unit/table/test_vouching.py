@@ -46,6 +46,9 @@ def test_a_list_holds_for_its_voucher_and_for_a_week():
     others = msgspec.structs.replace(open_vouching(signed, OPERATOR.peer_id, NOW), tracker=FRIEND.peer_id)
     with pytest.raises(BadSignature):
         open_vouching(sign(OPERATOR, others), OPERATOR.peer_id, NOW)
+    forged = sign(STRANGER, open_vouching(signed, OPERATOR.peer_id, NOW))
+    with pytest.raises(BadSignature):
+        open_vouching(forged, OPERATOR.peer_id, NOW)
 
 
 def test_those_that_a_configured_tracker_vouches_for_are_trusted_as_it_is():
@@ -125,3 +128,33 @@ async def test_what_is_more_than_finding_peers_is_asked_of_trusted_trackers():
 
     assert asked(A, C) in ([A, C], [C, A])
     assert asked() == [B]  # whoever names none has nobody else: peers decide what its tokens are worth
+
+
+def test_a_learnt_tracker_does_not_take_the_id_of_one_that_is_trusted_or_answers():
+    health = told((FRIEND.peer_id, B))
+    health.learn(C, NOW)
+    for wanted in (OPERATOR, FRIEND):
+        assert not health.hear_vouching(C, wanted.peer_id, sign_vouching(wanted, {STRANGER.peer_id: C}, NOW), NOW)
+        health.answered(C, NOW, tracker=wanted.peer_id)
+        assert health.state(C).tracker == ""
+    health.learn(learnt := "https://10.4.0.1:7070", NOW)
+    health.answered(learnt, NOW, tracker=STRANGER.peer_id)
+    health.answered(C, NOW, tracker=STRANGER.peer_id)
+    assert (health.state(learnt).tracker, health.state(C).tracker) == (STRANGER.peer_id, "")
+    assert [health.state(one).tracker for one in (A, B)] == [OPERATOR.peer_id, FRIEND.peer_id]
+
+
+def test_what_was_trusted_in_an_earlier_run_is_trusted_by_the_settings_of_this_one_alone():
+    health = told()
+    health.learn(B, NOW, STRANGER.peer_id)
+    kept = json.loads(json.dumps(health.as_plain()))
+    now_named, struck_out = TrackerHealth([B]), TrackerHealth([C])
+    now_named.restore(kept, NOW)
+    struck_out.restore(kept, NOW)
+    assert now_named.standing(B) is TrackerStanding.CONFIGURED
+    assert now_named.trusted(NOW) == {STRANGER.peer_id}
+    assert struck_out.trusted(NOW) == frozenset()
+    assert [struck_out.standing(one) for one in struck_out.addresses] == [
+        TrackerStanding.CONFIGURED,
+        TrackerStanding.LEARNT,
+    ]

@@ -60,7 +60,11 @@ async def start_tracker(home: Path, clock: ManualClock | None = None, **settings
     clock = clock or ManualClock()
     home.mkdir(exist_ok=True)  # noqa: ASYNC240
     tracker = Tracker(home, TrackerSettings(listen="127.0.0.1:0", **settings), clock, random.Random(1))
-    address = await tracker.start()
+    try:
+        address = await tracker.start()
+    except BaseException:
+        await tracker.stop()  # as the program does: its database's thread would keep pytest from ending
+        raise
     return Running(tracker, address, HttpCaller(address, called="tracker lab"), clock)
 
 

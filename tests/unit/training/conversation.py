@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from axonp2p.training.messages import Prepared, Progress, RoundDone, StartRound, TaskFailed
+from axonp2p.training.messages import Prepared, Progress, StartRound, TaskFailed
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
     Action,
@@ -22,6 +22,7 @@ from axonp2p.training.round_messages import (
 )
 from axonp2p.training.rounds.machine import Rounds
 from axonp2p.training.spot_checks.desk import CheckSettings
+from axonp2p.verification.claims import RoundDone
 
 NAMES = {0: "otter", 1: "lynx", 2: "hare", 3: "crow"}
 FIRST, SECOND, THIRD, OTHER = (letter.encode() * 32 for letter in "fsto")
@@ -71,7 +72,7 @@ class Conversation:
 
 
 def ready(rank: int, state: bytes = FIRST, *, values: int = 100) -> MemberReady:
-    return MemberReady(rank, Prepared(state=state, parameters=values, values=values))
+    return MemberReady(rank, Prepared(state=state, parameters=values, values=values), bytes(32))
 
 
 def round_done(

@@ -11,7 +11,7 @@ import torch
 
 from axonp2p.tensors.coding import EXACT
 from axonp2p.tensors.flat import Layout
-from axonp2p.training.messages import Prepare, Progress, RoundDone, StartRound, StateAdopted
+from axonp2p.training.messages import Prepare, Progress, StateAdopted
 from axonp2p.training.trainer.legs import (
     Abandon,
     Accept,
@@ -20,8 +20,6 @@ from axonp2p.training.trainer.legs import (
     GoOn,
     Hurry,
     LegDone,
-    MakeModelFile,
-    ModelFileMade,
     PutBack,
     Stepped,
     TrainRound,
@@ -31,6 +29,8 @@ from axonp2p.training.trainer.legs import (
 from axonp2p.training.trainer.outer_optimizer import first_state
 from axonp2p.training.worker.member import WorkerMember
 from axonp2p.training.worker.member_actions import NotTaken, SayToCoordinator, SayToMember, Unsay
+from axonp2p.verification.claims import RoundDone
+from tests.laboratory.exchange_settings import start_of
 
 LAYOUT = Layout(parameters=4000, float_buffers=2, integer_buffers=1, lengths=(4000, 2, 1))
 BATCH = 4
@@ -71,8 +71,6 @@ class TinyTrainer:
         elif isinstance(work, Evaluate):
             metrics = {"loss": float(work.weights.square().mean())}
             return [(self.step_seconds, Evaluated(work.key, metrics, 10, now - self.stopped_at))]
-        elif isinstance(work, MakeModelFile):
-            return [(self.step_seconds, ModelFileMade(work.weights.numpy().tobytes(), work.whole))]
         else:
             assert isinstance(work, Abandon)
             self.leg += 1
@@ -89,7 +87,7 @@ class TinyTrainer:
         self.end[LAYOUT.parameters + LAYOUT.float_buffers :] += self.momentum[-1] * 0.05 + 1
         self.steps += 1
         taken = self.steps - self.before
-        most = min(start.exchange_every, start.steps - self.exchange * start.exchange_every)
+        most = min(start.settings.exchange_every, start.steps - self.exchange * start.settings.exchange_every)
         seconds = now - self.begun
         late = start.seconds and seconds >= start.seconds / exchanges_of(start)
         hurried = self.hurried == Hurry(key_of(start), self.exchange)
@@ -129,7 +127,7 @@ class MemberSwarm:
         self.trainers = {}
         for rank in range(count_):
             order = Prepare(rank=rank, job="job", task="task.py", shards=8, batch=BATCH, seed=1, **prepare)
-            self.members[rank] = WorkerMember(order, first)
+            self.members[rank] = WorkerMember(order, first, b"")
             self.trainers[rank] = TinyTrainer(rank, (step_seconds or {}).get(rank, 1.0))
 
     def start(self, round, state, members, attempt=0, listeners=(), ranks=None, **settings):
@@ -221,7 +219,7 @@ def start_round(round, state, members, attempt=0, listeners=(), rank=None, **set
         "steps": 6, "exchange_every": 2, "seconds": 0.0, "overlap": False, "shares": [1] * len(members), "part": 1024,
         "gather": EXACT, "result": EXACT, "patience": 100.0, "outer_learning_rate": 0.7, "outer_momentum": 0.9,
     }  # fmt: skip
-    return StartRound(
+    return start_of(
         round=round, attempt=attempt, state=state, members=list(members), listeners=list(listeners),
         shards=[] if rank in listeners else [rank or 0], **usual | settings,
     )  # fmt: skip

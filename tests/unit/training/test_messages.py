@@ -8,7 +8,8 @@ import msgpack
 import pytest
 
 from axonp2p.errors import MalformedMessage
-from axonp2p.training.messages import FromWorkerTraining, RoundDone
+from axonp2p.training.messages import FromWorkerTraining
+from axonp2p.verification.claims import RoundDone
 from axonp2p.wire.codec import decode, encode
 from axonp2p.wire.frame import HEADER_LIMIT
 

@@ -13,10 +13,13 @@ from aiohttp import web
 from axonp2p.identity.certificate import Certificate, make_certificate
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.flow import rate_limit
 from axonp2p.transport.http.http_replies import add_ping
+from axonp2p.transport.sessions import connections
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.sessions.listener import Listener
 from axonp2p.transport.sessions.session import Session
+from axonp2p.transport.tunnel import inner
 from axonp2p.transport.ways import BareWhereabouts
 
 Serve = Callable[[Session], Awaitable[None]]
@@ -97,3 +100,10 @@ async def hosts(tmp_path: Path) -> AsyncIterator[Hosts]:
     hosts = Hosts(tmp_path)
     yield hosts
     await hosts.stop()
+
+
+@pytest.fixture
+def one_house(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every address of this computer is of one household, as the addresses of an IPv6 /56 are."""
+    for room in (connections, inner, rate_limit):
+        monkeypatch.setattr(room, "source_of", lambda address: "the house")

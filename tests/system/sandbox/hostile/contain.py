@@ -21,13 +21,16 @@ import psutil
 
 from axonp2p.errors import AxonError
 from axonp2p.sandbox.attacks.attack import Tried
-from axonp2p.sandbox.attacks.run import try_the_wall
+from axonp2p.sandbox.attacks.run import LIMITS as WALL_LIMITS
+from axonp2p.sandbox.attacks.run import attacked_machine, hear
 from axonp2p.sandbox.child import SandboxedWorker, start_worker
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.messages import BundleReady, Control, Started
 from tests.system.sandbox.hostile import inside
 from tests.system.sandbox.hostile.all_jobs import JOBS
 from tests.system.sandbox.hostile.jobs import ALIVE, HostileJob
+from tests.system.sandbox.hostile.light import inside as light
+from tests.system.sandbox.hostile.light.outside import more_to_attack
 
 LIMITS = Limits(cores=1, memory_mb=200, scratch_mb=16, processes=20, log_bytes=16 * 1024)
 AT_A_TIME = 3
@@ -90,7 +93,7 @@ class Peaceful:
 
 async def begin(folder: Path, name: str, limits: Limits) -> SandboxedWorker:
     """A worker that has taken its limits and was told which job to run."""
-    worker = await start_worker(folder, limits, module=inside.__name__, python_path=("/job",))
+    worker = await start_worker(folder, limits, program=inside.__name__, python_path=("/job",))
     try:
         await worker.channel.send(limits.start())
         assert await worker.channel.receive() == (Started(), b""), worker.log().decode()
@@ -159,16 +162,27 @@ def _runs(pid: int) -> bool:
         return False
 
 
+async def try_the_wall() -> list[Tried]:
+    """How each light attack went: those of `axon-peer doctor`, and the others."""
+    async with attacked_machine() as (job, target), more_to_attack(target):
+        copy_into(job)
+        worker = await start_worker(job, WALL_LIMITS, program=light.__name__, python_path=("/job",))
+        return await hear(worker, light.ATTACKS)
+
+
+def copy_into(job: Path) -> None:
+    """The modules of the hostile jobs and attacks, which a worker imports."""
+    own = Path(__file__).parent
+    inside_job = job / own.relative_to(own.parents[3])
+    shutil.copytree(own, inside_job, ignore=shutil.ignore_patterns("__pycache__"))
+
+
 async def contain(folder: Path) -> Told:
     """Run them all, a few at a time."""
     # Inherited by every worker, and kept by those that are no root.
     resource.setrlimit(resource.RLIMIT_NPROC, (_ALL_PROCESSES, _ALL_PROCESSES))
     tried = await try_the_wall()
-    own = Path(__file__).parent
-    inside_job = folder / "tests" / "system" / "sandbox" / "hostile"
-    inside_job.mkdir(parents=True)
-    for file in own.glob("*.py"):
-        shutil.copy(file, inside_job)
+    copy_into(folder)
     peaceful = Peaceful(await begin(folder, inside.PEACEFUL, LIMITS))
     assert await peaceful.answers()
     descriptors = len(os.listdir("/proc/self/fd"))
@@ -192,6 +206,8 @@ def most_memory_mb() -> int:
 
 def main() -> None:
     """Run them in a folder that is gone afterwards."""
+    # An attack is aimed at the group of this process, by its number.
+    os.setpgid(0, 0)
     with tempfile.TemporaryDirectory(prefix="axon-hostile-") as folder:
         # The worker is another user than root.
         os.chmod(folder, 0o755)

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from axonp2p.sandbox.attacks.attack import Tried
-from axonp2p.sandbox.attacks.inside import ATTACKS
 from tests.system.sandbox.hostile import contain
 from tests.system.sandbox.hostile.all_jobs import JOBS
 from tests.system.sandbox.hostile.contain import HowItEnded, Told
+from tests.system.sandbox.hostile.light.inside import ATTACKS
 from tests.system.sandbox.hostile.users import AS_ANYBODY, AS_ROOT, run_as, why_not
 
 pytestmark = pytest.mark.timeout(300)

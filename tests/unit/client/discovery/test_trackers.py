@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from axonp2p.client.discovery.table_home import TableHome
 from axonp2p.client.discovery.trackers import dial_policy, nobody_known, which_trackers
 from axonp2p.errors import SettingsError
 from axonp2p.settings import ClientSettings, Settings
 from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.dial_policy import NOT_REACHED
+from tests.fakes import ManualClock
 
 NONE = Settings()
 SET = Settings(client=ClientSettings(trackers=["https://set:1"]))
@@ -48,3 +51,12 @@ def test_a_client_stands_in_the_networks_of_all_whom_its_owner_named() -> None:
     tracker = PinnedAddress.parse("https://10.0.0.1:1")
     assert dial_policy([tracker], ClientSettings()).allows("10.0.0.2")
     assert not dial_policy([tracker], ClientSettings()).allows("127.0.0.1")
+
+
+@pytest.mark.parametrize(("hosted", "heard"), [(False, "connection refused"), (True, NOT_REACHED)])
+def test_whose_job_a_tracker_carries_on_does_not_hear_what_answers_near_it(
+    tmp_path: Path, hosted: bool, heard: str
+) -> None:
+    near = PinnedAddress.parse("https://127.0.0.1:9")
+    home = TableHome(tmp_path, ClientSettings(dht=False), [near], ManualClock(), hosted=hosted)
+    assert home.table.dials.told("connection refused") == heard

@@ -14,6 +14,7 @@ from axonp2p.client.events.events import Event, PeerHired, PeerRefused, PeersFou
 from axonp2p.client.leasing import hiring as hiring_module
 from axonp2p.client.leasing import promising
 from axonp2p.client.leasing.hiring import Hiring, Means, Wish
+from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.storage.trust_book import TRUST_FILE, TrustBook
 from axonp2p.errors import AxonError, Busy, ClockWrong, NobodyFits, Refused, TokenRefused, TrackerUnreachable
 from axonp2p.identity.keys import PrivateKey
@@ -30,6 +31,7 @@ from axonp2p.table.sightings import SeenRow, Sight, SourceAnswer
 from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.codec import decode
 from axonp2p.wire.envelope import Signed, sign
+from axonp2p.wire.schema import SCHEMAS
 from tests.fakes import HERE, NOW, ManualClock, key_of, make_offer, make_row
 from tests.unit.client.conftest import Daemon, taken
 
@@ -263,11 +265,37 @@ async def test_peers_of_another_version_are_not_hired_and_counted(start_peer: An
     older = make_row(key_of("older"), name="older", schema="")
     with pytest.raises(NobodyFits) as caught:
         await Search(Table([peer.row(), older, older]), wanted=2, at_least=2).names()
-    assert "1 runs another version of Axon" in caught.value.cause
+    assert "1 runs another version of Axon (its messages are older than their own hash" in caught.value.cause
+    assert f"ours {SCHEMAS['train']})" in caught.value.cause
     only_older = Search(Table([older]), wanted=1)
     with pytest.raises(NobodyFits) as caught:
         await only_older.names()
     assert caught.value.fix.startswith("install the version of Axon that the peers run (AX-405)")
+
+
+async def test_a_peer_of_another_version_is_not_asked_though_it_answers(start_peer: Any) -> None:
+    daemons = {name: Daemon() for name in ("otter", "older")}
+    otter, older = [(await start_peer(name, daemon)).row() for name, daemon in daemons.items()]
+    search = Search(Table([msgspec.structs.replace(older, schema="0" * 16), otter]), wanted=2, at_least=1)
+    assert await search.names() == ["otter"]
+    assert not daemons["older"].heard
+
+
+async def test_peers_of_one_job_are_reached_through_different_relays(
+    start_peer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When one relay dies it shall not take all of them with it."""
+    turns: list[int] = []
+    take = Means.take
+
+    async def noted(self: Means, *args: Any, spread: int = 0, **more: Any) -> Lease:
+        turns.append(spread)
+        return await take(self, *args, spread=spread, **more)
+
+    monkeypatch.setattr(Means, "take", noted)
+    rows = [(await start_peer(name, Daemon())).row() for name in ("otter", "heron", "lynx")]
+    await Search(Table(rows), wanted=3).names()
+    assert turns == [0, 1, 2]
 
 
 async def test_a_wrong_clock_is_named_when_too_few_fit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,10 +18,13 @@ from axonp2p.client.leasing.taking import LeaseRequest, take_lease
 from axonp2p.errors import Busy, PeerMisbehaved, Refused, Unreachable
 from axonp2p.jobs.messages import (
     EndLease,
+    FetchLog,
+    FollowLog,
     FromWorker,
     HandBack,
     LeaseEnded,
     LineMeasured,
+    LogNews,
     LogPart,
     Member,
     OwnersMessage,
@@ -36,8 +39,11 @@ from axonp2p.reservation.token import Token
 from axonp2p.transport.messages import refusal_of
 from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.envelope import sign
+from axonp2p.wire.schema import SCHEMAS
 from tests.fakes import HERE, key_of
 from tests.unit.client.conftest import Daemon, taken
+
+pytestmark = pytest.mark.slow
 
 CLIENT = key_of("client")
 WANTED = LeaseRequest(job="digits-1", kind="train", cores=2, memory_mb=512, datasets=("imagenet-tiny",))
@@ -100,6 +106,7 @@ async def test_a_lease_from_its_token_to_its_end(start_peer: Any) -> None:
     assert isinstance(asked, TakeLease)
     assert (asked.job, asked.cores, asked.memory_mb) == ("digits-1", 2, 512)
     assert asked.datasets == ["imagenet-tiny"]
+    assert asked.schema == SCHEMAS["train"]
 
     heard: list[Any] = []
     blob = Blob(Manifest(files=[BlobFile(path=name, size=1, hashes=book_of(name.encode()).hashes) for name in "ab"]))
@@ -185,6 +192,80 @@ async def test_a_line_that_is_cut_is_told_to_whoever_waits(start_peer: Any) -> N
     assert lease.cut_off
     assert await lease.fetch_log() == b""
     await lease.end()
+
+
+async def test_what_a_job_writes_is_heard_as_it_comes(start_peer: Any) -> None:
+    news = [(LogNews(start=3, end=8), b"one\n"), (LogNews(start=20, end=24), b"two\n")]
+
+    async def serve(session: Session) -> None:
+        await session.receive(TakeLease)
+        await session.send(taken())
+        asked, _ = await session.receive(FollowLog)
+        assert asked.start == 3
+        for message, text in news:
+            await session.send(message, text, bulk=True)
+        await session.ended.wait()
+
+    lease, heard = await lease_from(await start_peer("otter", serve)), list[bytes]()
+    both = asyncio.Event()
+
+    def hear(text: bytes) -> None:
+        heard.append(text)
+        if len(heard) == 2:
+            both.set()
+
+    lease.log_end = 3  # of an earlier lease
+    lease.follow_log(hear)
+    await both.wait()
+    assert heard == [b"one\n", b"\n[... 12 bytes left out ...]\ntwo\n"]
+    assert lease.log_end == 24
+    assert lease.gone == ""
+    await lease.end()
+
+
+async def test_what_was_heard_of_a_log_is_not_fetched_again(start_peer: Any) -> None:
+    asked = []
+
+    async def serve(session: Session) -> None:
+        await session.receive(TakeLease)
+        await session.send(taken())
+        await session.receive(FollowLog)
+        await session.send(LogNews(start=0, end=4), b"one\n", bulk=True)
+        fetch, _ = await session.receive(FetchLog)
+        asked.append(fetch.start)
+        await session.send(LogNews(start=4, end=8), b"two\n", bulk=True)  # was on its way
+        await session.send(LogPart(offset=0, total=10), b"two\nthree\n")
+        await session.ended.wait()
+
+    lease, heard = await lease_from(await start_peer("otter", serve)), list[bytes]()
+    first = asyncio.Event()
+    lease.follow_log(lambda text: (heard.append(text), first.set()))
+    await first.wait()
+    assert (await lease.fetch_log(), heard, asked) == (b"two\nthree\n", [b"one\n"], [4])
+    await lease.end()
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "size", "asked"), [(0, 5, 5, False), (0, 5, 5, True), (9, 9, 1, True), (9, 10, 2**17, True)]
+)
+async def test_news_of_a_log_that_do_not_fit_end_the_lease(
+    start_peer: Any, start: int, end: int, size: int, asked: bool
+) -> None:
+    async def serve(session: Session) -> None:
+        await session.receive(TakeLease)
+        await session.send(taken())
+        if asked:
+            await session.receive(FollowLog)
+        await session.send(LogNews(start=start, end=end), bytes(size))
+        await session.ended.wait()
+
+    lease, ear = await lease_from(await start_peer("otter", serve)), Ear()
+    lease.attach(0, ear)
+    if asked:
+        lease.log_end = 3
+        lease.follow_log(lambda text: None)
+    await ear.left.wait()
+    assert "news of a log that do not fit" in ear.gone[0]
 
 
 async def test_a_log_that_does_not_fit_together_ends_the_lease(start_peer: Any) -> None:

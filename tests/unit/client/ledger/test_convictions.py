@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from axonp2p.client.ledger import convictions as convictions_module
+from axonp2p.client.ledger import delivery
 from axonp2p.client.ledger.convictions import Convictions
 from axonp2p.client.storage.trust_book import TRUST_FILE, TrustBook
 from axonp2p.errors import TrackerUnreachable
@@ -52,7 +53,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         return VoidingKept(new=not line.reason, reason=line.reason)
 
     monkeypatch.setattr(convictions_module, "hand_in_voiding", hand_in)
-    monkeypatch.setattr(convictions_module, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(delivery, "LAST_PAUSE_S", 0.01)
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ async def test_what_is_in_the_book_is_handed_in_once(book: TrustBook) -> None:
     async with asyncio.timeout(30), Convictions(book, trackers) as convictions:
         for one in VOIDINGS:
             book.add_conviction(encode(one))
-            convictions.nudge()
+            convictions.news()
         await convictions.settle(3600)
     assert {one.voided.payload for one in trackers.taken} == {one.voided.payload for one in VOIDINGS}
     assert len(trackers.taken) == 2

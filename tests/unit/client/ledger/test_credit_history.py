@@ -22,6 +22,7 @@ from axonp2p.errors import LogForked
 from axonp2p.hosting.job_key import job_key
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.lifecycle import JobState
+from axonp2p.kinds.train.record import TrainRecord
 from axonp2p.ledger.balances import credits_of
 from axonp2p.ledger.credit_proof import CreditProof
 from axonp2p.ledger.ledger_client import hand_in
@@ -230,7 +231,7 @@ def _verifier() -> dict[str, object]:
 
 def record_with(*signed: bytes, state: JobState = JobState.LEFT) -> JobRecord:
     waiting = NumberedReceipts(reservation="r", peer=ADA.peer_id, last=len(signed), open=list(signed))
-    return JobRecord(
+    return TrainRecord(
         id="job-1",
         name="job",
         folder="",

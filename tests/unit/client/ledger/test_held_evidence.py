@@ -16,7 +16,7 @@ from axonp2p.ledger.log_messages import KeyHistoryTold
 from axonp2p.ledger.voiding import open_voiding
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines
-from axonp2p.training.verification.evidence import examine, read_evidence
+from axonp2p.verification.evidence import examine, read_evidence
 from client_cli.text.held_evidence_text import file_name, held_data, held_text
 from tests.fakes import ManualClock
 from tests.unit.tracker.conftest import Running, start_tracker

@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 from axonp2p.client.leasing.lease_sides import Reservation
-from axonp2p.client.ledger import receipt_asking
+from axonp2p.client.ledger import delivery, receipt_asking
 from axonp2p.client.ledger import receipts as receipts_module
 from axonp2p.client.ledger.receipt_asking import SignatureAsking
 from axonp2p.client.ledger.receipts import ReceiptBook, ReceiptOffice
 from axonp2p.errors import BadSignature, MalformedMessage, PeerMisbehaved, TrackerUnreachable
-from axonp2p.ledger.receipt import DoublySigned, Receipt, ReceiptsKept, accept, open_receipt
+from axonp2p.ledger.receipt import DoublySigned, Receipt, ReceiptsKept, Work, accept, open_receipt
 from axonp2p.reservation.reserving import new_uuid
 from axonp2p.reservation.token import Token
-from axonp2p.training.messages import RoundDone
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import Signed
 from tests.fakes import NOW, ManualClock, key_of
@@ -28,12 +27,8 @@ LAB = "https://lab:7070"
 TOKEN: Signed[Token] = Signed(signer=key_of("tracker").peer_id, payload=b"a token", signature=bytes(64))
 
 
-def done(round: int, flops: int = 1000) -> RoundDone:
-    return RoundDone(
-        round=round, attempt=0, state=b"s" * 32, loss=1.0, samples=10, flops=flops, train_seconds=0.25,
-        exchange_seconds=0.1, exchanges=1, left_out=[], kept_back=0, slices=[],
-        sent_bytes=1, received_bytes=1, metrics={}, test_samples=0,
-    )  # fmt: skip
+def done(round: int, flops: int = 1000) -> Work:
+    return Work(unit=round, flops=flops, samples=10, milliseconds=250)
 
 
 def opened(data: bytes) -> Receipt:
@@ -125,8 +120,9 @@ def handed_in(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
         return ReceiptsKept(new=len(receipts), known=0)
 
     monkeypatch.setattr(receipts_module, "hand_in", hand_in)
-    monkeypatch.setattr(receipts_module, "GATHER_S", 0.01)
-    monkeypatch.setattr(receipts_module, "LAST_PAUSE_S", 0.01)
+    monkeypatch.setattr(delivery, "GATHER_S", 0.01)
+    for module in (delivery, receipts_module):
+        monkeypatch.setattr(module, "LAST_PAUSE_S", 0.01)
     return taken
 
 
@@ -141,7 +137,7 @@ async def test_receipts_are_handed_in_together_with_their_token(handed_in: list[
         peers: list[Any] = [Peer(OTTER), Peer(HERON)]
         for peer in peers:
             peer.office = office
-            office.ask(peer, office.write(peer, done(0)))
+            office.ask(office.write([(peer, done(0))]))
         settled = await office.settle(10)
     assert handed_in == [(2, 1)]
     assert trackers.preferred == [LAB]
@@ -153,7 +149,7 @@ async def test_those_of_a_peers_own_token_go_to_any_tracker(handed_in: list[tupl
     async with office_of(trackers) as office:
         peer: Any = Peer(OTTER, tracker="")
         peer.office = office
-        office.ask(peer, office.write(peer, done(0)))
+        office.ask(office.write([(peer, done(0))]))
         settled = await office.settle(10)
     assert (handed_in, trackers.preferred, settled.kept) == ([(1, 1)], [""], 1)
 
@@ -162,7 +158,7 @@ async def test_while_no_tracker_answers_they_are_asked_again(handed_in: list[tup
     async with office_of(Trackers(away=2)) as office:
         peer: Any = Peer(OTTER)
         peer.office = office
-        office.ask(peer, office.write(peer, done(0)))
+        office.ask(office.write([(peer, done(0))]))
         settled = await office.settle(10)
     assert handed_in == [(1, 1)]
     assert (settled.kept, settled.not_taken) == (1, 0)
@@ -172,7 +168,7 @@ async def test_with_no_tracker_at_all_the_end_is_not_waited_for_and_said(handed_
     async with office_of(Trackers(away=10**6)) as office:
         peer: Any = Peer(OTTER)
         peer.office = office
-        office.ask(peer, office.write(peer, done(0)))
+        office.ask(office.write([(peer, done(0))]))
         async with asyncio.timeout(30):
             settled = await office.settle(3600)
     assert (settled.kept, settled.unsigned, settled.not_taken) == (0, 0, 1)
@@ -186,7 +182,7 @@ async def test_what_is_missing_is_said_after_a_bounded_wait(handed_in: list[tupl
         unheard: Any = Peer(HERON)
         for peer in (silent, unheard):
             peer.office = office
-            office.ask(peer, office.write(peer, done(0)))
+            office.ask(office.write([(peer, done(0))]))
         settled = await office.settle(0.2)
     assert (settled.kept, settled.unsigned, settled.not_taken) == (0, 1, 1)
 
@@ -195,9 +191,9 @@ async def test_a_peer_that_has_gone_is_not_waited_for(handed_in: list[tuple[int,
     async with office_of(Trackers()) as office:
         gone: Any = Peer(OTTER, signs=False)
         gone.office = office
-        office.ask(gone, office.write(gone, done(0)))
+        office.ask(office.write([(gone, done(0))]))
         gone.hung_up = True
-        office.ask(gone, office.write(gone, done(1)))
+        office.ask(office.write([(gone, done(1))]))
         async with asyncio.timeout(30):
             settled = await office.settle(3600)
     assert settled.unsigned == 2
@@ -259,18 +255,18 @@ async def test_a_receipt_refused_once_is_asked_for_again_and_those_after_it_in_o
     async with office_of(Trackers()) as office:
         peer: Any = FullDisk(OTTER, room=True)
         peer.office = office
-        office.ask(peer, office.write(peer, done(0)))
+        office.ask(office.write([(peer, done(0))]))
         await until(lambda: peer.last == 1)
         peer.room = False
         for number in range(1, 4):
-            office.ask(peer, office.write(peer, done(number)))
+            office.ask(office.write([(peer, done(number))]))
         await until(lambda: len(peer.asked) > 4)
         assert peer.asked[4:] == [2] * len(peer.asked[4:])  # the others wait until it is signed
-        office.ask(peer, office.write(peer, done(4)))
+        office.ask(office.write([(peer, done(4))]))
         assert 5 not in peer.asked
         peer.room = True
         await until(lambda: peer.last == 5)
-        office.ask(peer, office.write(peer, done(5)))
+        office.ask(office.write([(peer, done(5))]))
         settled = await office.settle(10)
     assert (settled.kept, settled.unsigned, settled.reason) == (6, 0, "")
 
@@ -281,7 +277,7 @@ async def test_at_the_end_it_is_asked_at_once_and_the_true_reason_is_told(handed
         for peer in peers:
             peer.office = office
             for number in range(3):
-                office.ask(peer, office.write(peer, done(number)))
+                office.ask(office.write([(peer, done(number))]))
         await until(lambda: all(len(peer.asked) == 3 for peer in peers))
         await asyncio.sleep(0)
         peers[1].room = True
@@ -295,7 +291,7 @@ async def test_who_went_away_is_told_as_that(handed_in: list[tuple[int, int]]) -
     async with office_of(Trackers()) as office:
         gone: Any = Peer(OTTER, signs=False)
         gone.office, gone.hung_up = office, True
-        office.ask(gone, office.write(gone, done(0)))
+        office.ask(office.write([(gone, done(0))]))
         settled = await office.settle(10)
     assert settled.reason == "peer went away before it had signed"
 

@@ -8,9 +8,10 @@ from typing import Any, cast
 
 from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.ledger.receipts import ReceiptBook, ReceiptOffice
-from axonp2p.client.run.crew import LeasedCrew
+from axonp2p.client.run.crew import LeasedCrew, WorkListener
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.jobs.messages import SetRoster
+from tests.fakes import AtOnce
 from tests.unit.client.conftest import Daemon
 from tests.unit.client.ledger.test_receipts import done
 from tests.unit.client.run.test_sending import CLIENT, lease_from
@@ -25,7 +26,7 @@ async def let_go(lease: Lease) -> None:
 
 
 def crew_of(*leases: Lease, folder: Path) -> LeasedCrew:
-    return LeasedCrew(dict(enumerate(leases)), JobFolder(folder), cast(ReceiptOffice, None), let_go)
+    return LeasedCrew(dict(enumerate(leases)), JobFolder(folder), AtOnce(), cast(ReceiptOffice, None), let_go)
 
 
 def rosters(daemon: Daemon) -> list[tuple[int, int, list[int]]]:
@@ -76,12 +77,16 @@ class Office:
     def __init__(self) -> None:
         self.book = ReceiptBook(CLIENT, "x")
         self.asked: list[str] = []
+        self.refusals: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
 
     def given_up(self, lease: Lease) -> None:
         self.book.give_up(lease.promise.uuid, lease.row.peer)
 
     def regained(self, lease: Lease) -> None:
         self.book.wait_for(lease.promise.uuid, lease.row.peer)
+
+    def refused(self, lease: Lease, reason: str) -> None:
+        self.refusals.put_nowait((lease.name, reason))
 
     def ask_again(self, lease: Lease) -> None:
         self.asked.append(lease.name)
@@ -96,7 +101,7 @@ async def test_who_was_cut_off_keeps_its_slot_until_the_job_goes_on_without(star
     office: Any = Office()
     daemons = {name: Daemon() for name in ("otter", "fox", "hare")}
     otter, fox, hare = await leases_from(start_peer, daemons)
-    crew = LeasedCrew(dict(enumerate([otter, fox, hare])), JobFolder(tmp_path), office, give_back)
+    crew = LeasedCrew(dict(enumerate([otter, fox, hare])), JobFolder(tmp_path), AtOnce(), office, give_back)
     for rank, lease in ((0, otter), (1, fox)):
         office.book.write(lease.promise.uuid, lease.row.peer, done(0), 1.0)
         await lease._session.close()
@@ -114,3 +119,16 @@ async def test_who_was_cut_off_keeps_its_slot_until_the_job_goes_on_without(star
     await crew.give_back_cut_off()
     assert (gone, crew.cut_off) == (["fox"], {})
     await asyncio.gather(again.end(), hare.end())
+
+
+async def test_who_does_not_sign_is_told_to_the_office_which_asks_again(start_peer: Any, tmp_path: Path) -> None:
+    office: Any = Office()
+    daemons = {"otter": Daemon()}
+    (otter,) = await leases_from(start_peer, daemons)
+    crew = LeasedCrew({0: otter}, JobFolder(tmp_path), AtOnce(), office, let_go)
+    crew.work_for(cast(WorkListener, None))
+    otter.ask_signature(office.book.write(otter.promise.uuid, otter.row.peer, done(0), 1.0))
+    async with asyncio.timeout(20):
+        assert await office.refusals.get() == ("otter", "no room on the disk")
+    assert crew.present
+    await otter.end()

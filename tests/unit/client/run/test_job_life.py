@@ -1,14 +1,18 @@
-"""For how long a job with too few peers waits for others."""
+"""A job with too few peers: for how long it waits for others, and whom it takes again first."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import pytest
 
+from axonp2p.client.run import replacements
 from axonp2p.client.run.job_life import JobLife
+from axonp2p.client.run.replacements import Replacements
 from axonp2p.client.storage.account import JobAccount
 from axonp2p.client.storage.kept_bundle import kept_bundle, spec_of
 from tests.fakes import AtOnce, ManualClock
@@ -44,3 +48,76 @@ def test_after_a_round_every_loss_is_waited_for_unless_it_is_not_wished(tmp_path
     for name, wait in (("waits", 300), ("not", 0)):
         (tmp_path / name).mkdir()
         assert life_of(tmp_path / name, rounds=1, wait=wait)[0]._may_wait(crashed) is bool(wait)
+
+
+async def test_who_was_cut_off_is_taken_again_before_others_are_looked_for(tmp_path: Path) -> None:
+    life, _ = life_of(tmp_path, rounds=0, wait=300)
+    said: list[str] = []
+    stays, lost, back = (SimpleNamespace(name=name, taken=SimpleNamespace(waited=True)) for name in "abc")
+
+    class Crew:
+        leases: Any = {0: lost, 1: stays}
+        cut_off: Any = {0: lost}
+        present: Any = {1: stays}
+        next_rank = 2
+
+        def regained(self, rank: int, lease: Any) -> None:
+            said.append(f"{rank} is {lease.name}")
+
+        def ask_again(self, ranks: list[int]) -> None:
+            said.append(f"asked again: {ranks}")
+
+    class Manning:
+        def __init__(self) -> None:
+            self.leases: dict[int, Any] = {}
+
+        async def take_again(self, cut_off: dict[int, Any]) -> None:
+            self.leases |= dict.fromkeys(cut_off, back)
+
+        async def fill(self, seconds: float) -> None:
+            said.append(f"there: {sorted(self.leases)}")
+
+        def records(self, new: dict[int, Any]) -> list[Any]:
+            return []
+
+    crew, manning = Crew(), Manning()
+    await life._fill_again(crew, manning)  # type: ignore[arg-type]
+    assert said == ["there: [0, 1]", "0 is c", "asked again: [0]"]
+
+
+async def test_slots_behind_a_relay_that_died_are_given_back_before_anybody_is_hired_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replacements, "TOGETHER_S", 0.0)
+    life, _ = life_of(tmp_path, rounds=1, wait=300)
+    said: list[str] = []
+    hiring = asyncio.Event()
+
+    class Crew:
+        cut_off: Any = {0: None}
+        leases: Any = {}
+        present: Any = {}
+        next_rank = 1
+
+        async def give_back_cut_off(self) -> None:
+            said.append("given back")
+
+    class Hiring:
+        hired: Any = ()
+
+        def __init__(self, *_: Any) -> None:
+            """Nobody comes."""
+
+        async def hire(self) -> None:
+            said.append("looked for others")
+            hiring.set()
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(replacements, "Hiring", Hiring)
+    crew: Any = Crew()
+    running = asyncio.create_task(Replacements(life._means, life._wish(), crew, life._account, deliver=None).run())  # type: ignore[arg-type]
+    async with asyncio.timeout(20):
+        await hiring.wait()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert said == ["given back", "looked for others"]

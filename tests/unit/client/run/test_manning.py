@@ -17,12 +17,12 @@ from axonp2p.client.leasing.kept_leases import keep_leases, kept_leases
 from axonp2p.client.run import manning as manning_module
 from axonp2p.client.run.manning import Manning
 from axonp2p.client.storage.account import JobAccount
-from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.client.storage.trust_book import TrustBook
 from axonp2p.errors import Busy, NobodyFits
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.messages import EndLease
+from axonp2p.kinds.train.record import TrainRecord
 from axonp2p.peers.capability import Need
 from axonp2p.peers.coordinates import Position
 from axonp2p.table import reporting
@@ -48,7 +48,7 @@ class Life:
     def __init__(self, home: Path, table: Table) -> None:
         store = JobStore(home)
         if not store.has("digits-1"):
-            record = JobRecord(
+            record = TrainRecord(
                 id="digits-1", name="digits", folder="/", spec={}, state=JobState.FINDING, created=0.0, updated=0.0,
                 peers_wanted=3, rounds=9,
             )  # fmt: skip

@@ -21,7 +21,7 @@ from axonp2p.clock import SystemClock
 from axonp2p.errors import AxonError, JobFileWrong, error_classes
 from axonp2p.jobs.bundle import Bundle, collect
 from axonp2p.jobs.messages import BundleReceived
-from axonp2p.jobs.spec import JobSpec
+from axonp2p.kinds.train.section import TrainJob
 from axonp2p.reservation.reserving import new_uuid
 from axonp2p.reservation.token import Token
 from axonp2p.transport.sessions.session import Session
@@ -40,7 +40,7 @@ def bundle(tmp_path: Path) -> Bundle:
     for number, (name, size) in enumerate(SIZES.items()):
         (folder / name).write_bytes(bytes([number]) * size)
     (folder / "job.toml").write_text("name = 'x'\n")
-    return collect(folder, JobSpec(name="x", task="task.py", data=["data.bin"]))
+    return collect(folder, TrainJob(name="x", task="task.py", data=["data.bin"]))
 
 
 async def lease_from(peer: Any, name: str) -> Lease:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from axonp2p.client.events.events import Event, PeerResumed, RoundProgress
+from axonp2p.client.events.events import Event, PeerResumed
 from axonp2p.client.storage.account import JobAccount
-from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobStore
 from axonp2p.jobs.lifecycle import JobState
+from axonp2p.kinds.train.events import RoundProgress
+from axonp2p.kinds.train.record import TrainRecord
 from tests.fakes import NOW, AtOnce, ManualClock
 
 
 def test_every_event_says_when_it_happened(tmp_path: Path) -> None:
-    record = JobRecord(
-        id="digits-11c0", name="digits", folder="/tmp/digits", spec={}, state=JobState.TRAINING, created=NOW,
+    record = TrainRecord(
+        id="digits-11c0", name="digits", folder="/tmp/digits", spec={}, state=JobState.RUNNING, created=NOW,
         updated=NOW, peers_wanted=4, rounds=20,
     )  # fmt: skip
     folder = JobStore(tmp_path).create(record)

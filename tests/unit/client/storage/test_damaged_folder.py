@@ -10,24 +10,27 @@ from typing import Any
 import msgspec
 import pytest
 
-from axonp2p.client.events.events import Event, FileDamaged, RoundFinished, StateDamaged
+from axonp2p.client.events.events import Event, FileDamaged
 from axonp2p.client.hosted.hosted_mark import HostedMark, is_at_work, read_mark, write_mark
 from axonp2p.client.leasing.kept_leases import kept_leases
 from axonp2p.client.ledger.receipts import ReceiptBook
 from axonp2p.client.storage.account import JobAccount
-from axonp2p.client.storage.books import RoundCommits
 from axonp2p.client.storage.event_tail import EventTail
-from axonp2p.client.storage.job_record import AheadRound, NumberedReceipts, new_record
+from axonp2p.client.storage.job_record import NumberedReceipts, new_record
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.client.storage.kept_bundle import kept_bundle, spec_of
 from axonp2p.errors import AxonError, JobFileWrong, PeerMisbehaved, SettingsError
 from axonp2p.jobs.bundle import collect
 from axonp2p.jobs.lifecycle import JobState
-from axonp2p.jobs.spec import JobSpec
+from axonp2p.kinds.train.events import RoundFinished, StateDamaged
+from axonp2p.kinds.train.metrics_file import MetricsFile
+from axonp2p.kinds.train.record import AheadRound
+from axonp2p.kinds.train.round_commits import RoundCommits
+from axonp2p.kinds.train.section import TrainJob
 from axonp2p.training.state_transfer.checkpoint_file import Model
 from tests.fakes import AtOnce, ManualClock, key_of
 from tests.unit.client.ledger.test_receipts import done
-from tests.unit.client.storage.test_books import bytes_after, state_after
+from tests.unit.kinds.train.test_round_commits import bytes_after, state_after
 from tests.unit.training.conversation import round_done
 
 JOB, OTHER = "line-1a2b", "line-other"
@@ -35,7 +38,7 @@ ROUNDS = 3
 MODEL = Model(10, 10)
 CLIENT, OTTER = key_of("client"), key_of("otter")
 UUID = "7" * 36
-SPEC = JobSpec(name="line", task="task.py", data=["data.bin"])
+SPEC = TrainJob(name="line", task="task.py", data=["data.bin"])
 
 
 def books_of(folder: JobFolder, told: list[Event]) -> RoundCommits:
@@ -65,7 +68,7 @@ def write_job(home: Path, job: str = JOB) -> JobFolder:
     (source / "job.toml").write_text('name = "line"\n')
     bundle = collect(source, SPEC)
     record = new_record(job, SPEC, str(source), 1.0, bundle.blob.name)
-    folder = JobStore(home).create(msgspec.structs.replace(record, state=JobState.TRAINING))
+    folder = JobStore(home).create(msgspec.structs.replace(record, state=JobState.RUNNING))
     folder.keep_bundle([(file.path, file.source) for file in bundle.files], bundle.blob.encoded)
     books, receipts = books_of(folder, []), ReceiptBook(CLIENT, job)
     for number in range(ROUNDS):
@@ -95,7 +98,7 @@ def prepare(folder: JobFolder) -> tuple[int, list[Event]]:
     books.go_on(good.rounds if good else 0, [])
     kept_leases(folder.leases)
     list(EventTail(folder).fresh())
-    rows = [int(row["round"]) for row in folder.metrics_file.rows()]
+    rows = [int(row["round"]) for row in MetricsFile(folder.metrics).rows()]
     assert rows == list(range(1, folder.read().round + 1))
     return (good.rounds if good else 0), told
 
@@ -202,6 +205,28 @@ def test_a_record_of_which_nothing_is_left_is_named_with_what_to_do(
     records, unreadable = JobStore(tmp_path).all()
     assert [record.id for record in records] == [OTHER]
     assert list(unreadable) == [JOB]
+
+
+def test_a_record_of_an_older_program_that_names_another_job_is_not_taken_for_this_one(tmp_path: Path) -> None:
+    folder = write_job(tmp_path)
+    (folder.path / "job.json.bak").unlink()
+    text, _, _ = folder.record_file.read_text().partition(',\n  "sha256"')
+    folder.record_file.write_text(text + "\n}\n")
+    assert folder.read().id == JOB
+    folder.record_file.write_text(text.replace(JOB, "line-0000", 1) + "\n}\n")
+    with pytest.raises(SettingsError, match="it is the record of line-0000"):
+        folder.read()
+
+
+def test_damaged_metrics_are_made_again_and_what_was_there_is_kept(tmp_path: Path) -> None:
+    folder = write_job(tmp_path)
+    good = folder.metrics.read_bytes()
+    harmed = good.replace(b"\n2,", b"\nx,")
+    folder.metrics.write_bytes(harmed)
+    _, told = prepare(folder)
+    (damaged,) = (event for event in told if isinstance(event, FileDamaged))
+    assert (damaged.name, Path(damaged.file).read_bytes()) == ("metrics.csv", harmed)
+    assert folder.metrics.read_bytes().startswith(good)
 
 
 def test_an_old_copy_of_the_record_does_not_cost_newer_states(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ import threading
 
 import pytest
 
-from axonp2p.client.events.events import Event, JobCancelled, PeerLost, RoundProgress
+from axonp2p.client.events.events import Event, JobCancelled, PeerLost
 from axonp2p.client.storage.event_feed import WAITING_PROGRESS, EventFeed
 from axonp2p.errors import AxonError, TaskMistake
+from axonp2p.kinds.train.events import RoundProgress
 
 LOST = PeerLost(peer="otter", round=1, reason="gone", left=2)
 LAST = JobCancelled(job="digits-1111")

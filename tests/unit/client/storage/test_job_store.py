@@ -10,13 +10,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from axonp2p.client.events.events import JobLeft, PeerLost, RoundProgress, as_line, from_line
+from axonp2p.client.events.events import JobLeft, PeerLost, as_line, from_line
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobStore
-from axonp2p.client.storage.metrics_file import MetricsFile
 from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
 from axonp2p.files import put_in_place, replacing
 from axonp2p.jobs.lifecycle import JobState
+from axonp2p.kinds.train.events import RoundProgress
+from axonp2p.kinds.train.metrics_file import MetricsFile
+from axonp2p.kinds.train.record import TrainRecord
 
 
 def record(job: str = "digits-11c0", **changes: Any) -> JobRecord:
@@ -24,7 +26,7 @@ def record(job: str = "digits-11c0", **changes: Any) -> JobRecord:
         "id": job, "name": "digits", "folder": "/tmp/digits", "spec": {"name": "digits"}, "state": JobState.WAITING,
         "created": 1000.0, "updated": 1000.0, "peers_wanted": 4, "rounds": 20,
     }  # fmt: skip
-    return JobRecord(**(usual | changes))
+    return TrainRecord(**(usual | changes))
 
 
 def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
@@ -85,9 +87,9 @@ def test_an_event_names_its_kind_in_json() -> None:
 def test_metrics_have_a_column_for_each_name_that_ever_came(tmp_path: Path) -> None:
     folder = JobStore(tmp_path).create(record())
     cost = {"samples": 10, "seconds": 0.5, "bytes": 100}
-    folder.metrics_file.add({"round": 1, "loss": 2.0, **cost})
-    folder.metrics_file.add({"round": 2, "loss": 1.0, "accuracy": 0.5, **cost})
-    folder.metrics_file.add({"round": 3, "loss": 0.5, **cost})
+    MetricsFile(folder.metrics).add({"round": 1, "loss": 2.0, **cost})
+    MetricsFile(folder.metrics).add({"round": 2, "loss": 1.0, "accuracy": 0.5, **cost})
+    MetricsFile(folder.metrics).add({"round": 3, "loss": 0.5, **cost})
     lines = folder.metrics.read_text().splitlines()
     assert lines[0] == "round,loss,accuracy,samples,seconds,bytes"
     assert lines[1:] == ["1,2.0,,10,0.5,100", "2,1.0,0.5,10,0.5,100", "3,0.5,,10,0.5,100"]
@@ -95,13 +97,13 @@ def test_metrics_have_a_column_for_each_name_that_ever_came(tmp_path: Path) -> N
 
 def test_rounds_that_were_not_kept_are_forgotten(tmp_path: Path) -> None:
     folder = JobStore(tmp_path).create(record())
-    folder.metrics_file.keep(0)
+    MetricsFile(folder.metrics).keep(0)
     for number in range(1, 6):
-        folder.metrics_file.add({"round": number, "loss": 1.0})
-    folder.metrics_file.keep(3)
+        MetricsFile(folder.metrics).add({"round": number, "loss": 1.0})
+    MetricsFile(folder.metrics).keep(3)
     assert [row["round"] for row in MetricsFile(folder.metrics).rows()] == ["1", "2", "3"]
-    folder.metrics_file.keep(0)
-    folder.metrics_file.add({"round": 1, "loss": 1.0})
+    MetricsFile(folder.metrics).keep(0)
+    MetricsFile(folder.metrics).add({"round": 1, "loss": 1.0})
     assert [row["round"] for row in MetricsFile(folder.metrics).rows()] == ["1"]
 
 

@@ -12,7 +12,7 @@ import pytest
 from axonp2p.client.storage.trust_book import TRUST_FILE, KnownKey, TrustBook, known_of
 from axonp2p.disk_errors import not_writable
 from axonp2p.errors import SettingsError
-from axonp2p.training.verification.rates import Trust
+from axonp2p.verification.rates import Trust
 
 OTTER, LYNX = "o" * 51 + "a", "l" * 51 + "a"
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from axonp2p.client.storage.metrics_file import MetricsFile
 from axonp2p.jobs.lifecycle import JobState
+from axonp2p.kinds.train.metrics_file import MetricsFile
 from client_cli.report import tables
 from client_cli.report.document import HERE, Made, make, policy
 from client_cli.report.folding import fold
@@ -29,7 +29,7 @@ def command(*words: str) -> str:
 
 
 def view_of(job: PaperJob, *, at_work: bool) -> View:
-    story = fold(job.folder.read_events())
+    story = fold(job.folder.read_events(), "train")
     return View(job.folder.read(), story, at_work, job.clock.time, str(job.folder.path))
 
 

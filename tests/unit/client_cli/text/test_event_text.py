@@ -10,20 +10,24 @@ import pytest
 from rich.console import Console
 
 from axonp2p.client.events import events
-from client_cli.text.event_text import Shown, after, line_of, round_line, standing_still, summary
+from axonp2p.kinds.train import check_events
+from axonp2p.kinds.train import events as train_events
+from client_cli.text.event_text import after as after_of_kind
+from client_cli.text.event_text import line_of, line_without_bar, standing_still
+from client_cli.text.kind_text import Shown, text_of
 from client_cli.watching.bar import Bar, picture
 from client_cli.watching.progress import PlainLines, progress_on
 
 SUBMITTED = events.JobSubmitted(job="digits-7f3a", folder="digits", peers=4, rounds=20, bundle_bytes=410_000)
-MIDWAY = events.RoundProgress(
+MIDWAY = train_events.RoundProgress(
     round=2, rounds=20, fraction=0.5, loss=1.4, samples_per_second={"otter": 210.0, "heron": 99.5}, eta_s=31.0
 )
-FINISHED_ROUND = events.RoundFinished(
+FINISHED_ROUND = train_events.RoundFinished(
     round=2, rounds=20, loss=1.412, metrics={"accuracy": 0.91, "loss": 0.3}, samples=1280,
     samples_per_second={"otter": 210.0}, seconds=0.5, wire_bytes=310_000, credits=0.00172, eta_s=30.6,
 )  # fmt: skip
 LOST = events.PeerLost(peer="wren", round=10, reason="the line was cut", left=3)
-CHOSEN = events.ExchangeChosen(
+CHOSEN = train_events.ExchangeChosen(
     round=0, exchange_every=8, bits=2, overlap=True, density={"otter": 1.0, "wren": 1 / 16}, outer_learning_rate=1.0,
     outer_momentum=0.0, round_bytes=1000, dense_bytes=124_000, why="an exchange takes about 1.2 s",
 )  # fmt: skip
@@ -35,8 +39,12 @@ DONE = events.JobFinished(
 )  # fmt: skip
 
 
+def after(shown: Shown, event: events.Event) -> Shown:
+    return after_of_kind(shown, event, "train")
+
+
 def test_a_finished_round_is_one_line_of_pairs() -> None:
-    line = round_line(FINISHED_ROUND)
+    line = line_without_bar(FINISHED_ROUND, "train")
     assert line == (
         "round=3/20 loss=1.412 held_out_accuracy=0.91 held_out_loss=0.3"
         " samples/s=210 bytes=310000 credits=0.00172 eta=31s"
@@ -44,8 +52,8 @@ def test_a_finished_round_is_one_line_of_pairs() -> None:
     assert dict(pair.split("=") for pair in line.split())["round"] == "3/20"
 
 
-def checked(outcome: str, convicted: Sequence[str] = ()) -> events.WorkChecked:
-    return events.WorkChecked(
+def checked(outcome: str, convicted: Sequence[str] = ()) -> check_events.WorkChecked:
+    return check_events.WorkChecked(
         peer="wren", by=["otter", "lynx"], round=2, first=8, last=16, outcome=outcome, distance=0.0, step=0.1,
         convicted=list(convicted), flops=10,
     )  # fmt: skip
@@ -79,7 +87,7 @@ def checked(outcome: str, convicted: Sequence[str] = ()) -> events.WorkChecked:
         (events.JobWaiting(peers=["otter", "wren"]), "the job waits for otter, wren: it cannot go on without"),
         (events.JobGoesOn(), "the job goes on"),
         (
-            events.RoundRedone(round=1, attempt=1, reason="otter and wren cannot reach each other: timed out"),
+            train_events.RoundRedone(round=1, attempt=1, reason="otter and wren cannot reach each other: timed out"),
             "round 2 starts again from the last accepted weights: otter and wren cannot reach each other: timed out",
         ),
         (
@@ -93,7 +101,7 @@ def checked(outcome: str, convicted: Sequence[str] = ()) -> events.WorkChecked:
             " 124 times fewer bytes than dense (an exchange takes about 1.2 s)",
         ),
         (
-            events.ValuesLate(round=2, values={"wren": 9, "otter": 4}),
+            train_events.ValuesLate(round=2, values={"wren": 9, "otter": 4}),
             "round 3 went on without some values of otter, wren: they follow later",
         ),
         (checked("passed"), ""),
@@ -111,34 +119,34 @@ def checked(outcome: str, convicted: Sequence[str] = ()) -> events.WorkChecked:
             checked("withheld"),
             "warning: wren did not hand over what otter and lynx needed to do wren's steps 9 to 16 of round 3 again",
         ),
-        (events.ChecksAwaited(checks=1), "all rounds are trained; waits for 1 check of the last one"),
+        (check_events.ChecksAwaited(checks=1), "all rounds are trained; waits for 1 check of the last one"),
         (
-            events.ChecksUnended(checks=2, reason="they took too long"),
+            check_events.ChecksUnended(checks=2, reason="they took too long"),
             "2 checks of the last round did not end: they took too long",
         ),
         (
-            events.NothingLearnt(round=1, legs={"wren": 2, "otter": 1}),
+            check_events.NothingLearnt(round=1, legs={"wren": 2, "otter": 1}),
             "warning: the local steps of otter and wren in round 2 changed no weight at all: is the learning rate 0, "
             "is all of it frozen, does loss() use another model?",
         ),
-        (events.ChecksOff(reason="a reason"), "warning: nobody's work is checked in this job: a reason"),
+        (check_events.ChecksOff(reason="a reason"), "warning: nobody's work is checked in this job: a reason"),
         (
-            events.PeerLeftBehind(peer="wren", round=2, reason="paused: a game", left=3),
+            train_events.PeerLeftBehind(peer="wren", round=2, reason="paused: a game", left=3),
             "wren fell behind in round 3: paused: a game. The 3 others go on, until it has caught up.",
         ),
-        (events.PeerJoined(peer="wren", round=4), "wren takes part from round 5 on"),
+        (train_events.PeerJoined(peer="wren", round=4), "wren takes part from round 5 on"),
         (events.RttMeasured(seconds={"otter": 0.001}, too_far=[], unreachable={}), ""),
         (
             events.PeersAwaited(there=1, needed=2, seconds=300, reason="1 of them is busy"),
             "waits up to 5 min 0 s for peers: 1 of at least 2 peers there (1 of them is busy)",
         ),
-        (events.StateFound(round=12, rounds=40), "goes on after round 12 of 40"),
+        (train_events.StateFound(round=12, rounds=40), "goes on after round 12 of 40"),
         (
-            events.StateFound(round=12, rounds=40, waiting=["otter", "lynx", "wren"]),
+            train_events.StateFound(round=12, rounds=40, waiting=["otter", "lynx", "wren"]),
             "goes on after round 12 of 40; otter, lynx and wren waited with it",
         ),
         (
-            events.StateDamaged(round=12, file="states/x.damaged"),
+            train_events.StateDamaged(round=12, file="states/x.damaged"),
             "warning: the state after round 12 is damaged, so the one before is used (states/x.damaged)",
         ),
         (
@@ -146,19 +154,22 @@ def checked(outcome: str, convicted: Sequence[str] = ()) -> events.WorkChecked:
             "warning: metrics.csv was damaged (put aside as jobs/x/metrics.csv.damaged), and is made again from what is"
             " known",
         ),
-        (events.RoundsLost(first=3, last=3), "warning: round 4 must be trained again: no later state is left"),
-        (events.RoundsLost(first=3, last=7), "warning: rounds 4 to 8 must be trained again: no later state is left"),
+        (train_events.RoundsLost(first=3, last=3), "warning: round 4 must be trained again: no later state is left"),
+        (
+            train_events.RoundsLost(first=3, last=7),
+            "warning: rounds 4 to 8 must be trained again: no later state is left",
+        ),
         (MIDWAY, ""),
         (FINISHED_ROUND, ""),
     ],
 )
 def test_lines_that_stay(event: events.Event, said: str) -> None:
-    assert line_of(event) == said
+    assert line_of(event, "train") == said
 
 
 def test_the_bar_fills_with_rounds_and_the_fraction_of_the_one_that_runs() -> None:
     shown = after(after(Shown(), SUBMITTED), MIDWAY)
-    assert (shown.done, shown.rounds, shown.doing) == (2.5, 20, "round 3/20")
+    assert (shown.done, shown.units, shown.doing) == (2.5, 20, "round 3/20")
     assert shown.headline == "loss 1.4  ETA 31 s"
     assert shown.peers == "heron 100 samples/s   otter 210 samples/s"
 
@@ -166,7 +177,7 @@ def test_the_bar_fills_with_rounds_and_the_fraction_of_the_one_that_runs() -> No
 def test_a_round_that_is_told_while_the_next_one_runs_does_not_turn_the_bar_back() -> None:
     shown = after(after(after(Shown(), SUBMITTED), MIDWAY), FINISHED_ROUND)
     assert shown.done == max(2.5, FINISHED_ROUND.round + 1)
-    assert after(shown, events.StateFound(round=1, rounds=20)).done == 1.0
+    assert after(shown, train_events.StateFound(round=1, rounds=20)).done == 1.0
 
 
 def test_what_changes_once_a_round_stays_during_the_next() -> None:
@@ -183,7 +194,7 @@ def test_the_picture_has_no_line_wider_than_the_terminal() -> None:
 
 
 def test_a_summary_says_what_a_job_came_to() -> None:
-    text = summary(DONE)
+    text = text_of("train").end.summary(DONE, [])
     assert "accuracy 96.7 %" in text
     assert "1 peer lost (wren)" in text
     assert "0.00200 in all; 80 receipts" in text
@@ -191,21 +202,25 @@ def test_a_summary_says_what_a_job_came_to() -> None:
 
 def test_without_a_terminal_there_is_a_line_a_round_and_one_for_what_changes_the_course() -> None:
     stream = io.StringIO()
-    with progress_on(stream) as progress:
+    with progress_on(stream, "train") as progress:
         for event in (SUBMITTED, MIDWAY, FINISHED_ROUND, LOST):
             progress.show(event)
-    assert stream.getvalue().splitlines() == [line_of(SUBMITTED), round_line(FINISHED_ROUND), line_of(LOST)]
+    assert stream.getvalue().splitlines() == [
+        line_of(SUBMITTED, "train"),
+        line_without_bar(FINISHED_ROUND, "train"),
+        line_of(LOST, "train"),
+    ]
 
 
 def test_a_name_cannot_steer_the_terminal() -> None:
     stream = io.StringIO()
-    PlainLines(stream).show(events.PeerRefused(peer="otter", reason="\x1b]0;mine\x07no"))
+    PlainLines(stream, "train").show(events.PeerRefused(peer="otter", reason="\x1b]0;mine\x07no"))
     assert "\x1b" not in stream.getvalue()
     assert "\x07" not in stream.getvalue()
 
 
 def test_no_stream_is_silence() -> None:
-    with progress_on(None) as progress:
+    with progress_on(None, "train") as progress:
         progress.show(SUBMITTED)
         with progress.paused():
             pass
@@ -218,7 +233,7 @@ class _Terminal(io.StringIO):
 
 def test_a_terminal_gets_the_bar_and_it_comes_back_after_a_question() -> None:
     stream = _Terminal()
-    with progress_on(stream) as progress:
+    with progress_on(stream, "train") as progress:
         assert isinstance(progress, Bar)
         progress.show(SUBMITTED)
         with progress.paused():

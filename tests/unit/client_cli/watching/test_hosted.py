@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 import axonp2p
 from axonp2p.client.hosted.hosted_mark import HostedMark, OtherHost, write_mark
@@ -17,11 +22,13 @@ from axonp2p.client.storage.job_record import new_record
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.errors import NotFound, TrackerUnreachable, Unreachable
 from axonp2p.identity.key_file import load_or_create_key
-from axonp2p.jobs.spec import JobSpec
+from axonp2p.jobs.lifecycle import JobState
+from axonp2p.kinds.train.section import TrainJob
 from axonp2p.training.state_transfer.checkpoint_file import Model
 from client_cli.context import Context
+from client_cli.main import cli
 from client_cli.text.job_text import job_data, jobs_text, status_text
-from client_cli.watching.hosted import handed_over, hosted_data, looked_at
+from client_cli.watching.hosted import following_host, handed_over, hosted_data, looked_at
 from tests.fakes import NOW, key_of
 
 DEAD = "https://127.0.0.1:1#" + "a" * 52
@@ -36,7 +43,7 @@ def context(tmp_path: Path) -> Context:
 @pytest.fixture
 def folder(context: Context) -> JobFolder:
     """A job that was handed over."""
-    created = JobStore(context.home).create(new_record(JOB, JobSpec(name="line"), "/home/ada/line", NOW))
+    created = JobStore(context.home).create(new_record(JOB, TrainJob(name="line"), "/home/ada/line", NOW))
     write_mark(created, HostedMark(tracker=DEAD, host=key_of("host").peer_id))
     return created
 
@@ -67,14 +74,42 @@ def test_a_host_that_is_away_leaves_what_it_told_last(
         assert f"axon resume {JOB} --here" in caught.value.fix
         assert "on the computer that submitted it; goes on from its beginning" in caught.value.fix
     folder.model.write_bytes(b"weights")
+    folder.write(msgspec.structs.replace(folder.read(), state=JobState.FINISHED))
     assert looked_at("line", context, [DEAD], result=True).path == folder.path
+
+
+def test_a_pause_that_reaches_no_host_does_not_say_that_the_job_stops(context: Context, folder: JobFolder) -> None:
+    write_mark(folder, HostedMark(tracker=DEAD, host=key_of("host").peer_id, at_work=True))
+    done = CliRunner().invoke(cli, ["pause", JOB, "--home", str(context.home), "--tracker", DEAD])
+    assert isinstance(done.exception, Unreachable)
+    assert f"axon resume {JOB} --here" in done.exception.fix
+    assert "stops" not in done.output
+
+
+def test_who_watches_hears_soon_that_the_host_says_nothing(
+    context: Context, folder: JobFolder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Silent:
+        def look_at_host(self, job: str, *, result: bool) -> None:
+            """It answered a moment ago."""
+
+        def attach(self, job: str, *, silent: Callable[[Unreachable], None]) -> Any:
+            silent(Unreachable("host lab says nothing", fix=f"axon resume {job} --here"))
+            return SimpleNamespace(wait=lambda seconds: None)
+
+    monkeypatch.setattr(Context, "swarm", lambda self, trackers: nullcontext(Silent()))
+    with following_host("line", context, [DEAD]) as (_, check):
+        check()
+    told = capsys.readouterr().out
+    assert "host lab says nothing; it is called again and again" in told
+    assert f"fix: axon resume {JOB} --here" in told
 
 
 def test_a_host_that_is_gone_is_told_with_the_round_that_the_job_goes_on_after(folder: JobFolder) -> None:
     folder.bundle.mkdir()
     room = folder.checkpoints(2).room(9, b"s" * 32, Model(1, 1))
     room.put()
-    assert without_host(folder).endswith("(when the host is gone for good; goes on after round 9, whose state is here)")
+    assert without_host(folder).endswith("(when the host is gone for good; goes on after 9 rounds, kept here)")
 
 
 def test_status_says_who_carries_it_on(context: Context, folder: JobFolder) -> None:
@@ -84,16 +119,16 @@ def test_status_says_who_carries_it_on(context: Context, folder: JobFolder) -> N
 
 
 def test_how_far_the_copy_is_stands_beside_the_job(context: Context, folder: JobFolder) -> None:
-    second = OtherHost(tracker=DEAD.replace(":1#", ":2#"), host=key_of("second").peer_id, rounds=9)
+    second = OtherHost(tracker=DEAD.replace(":1#", ":2#"), host=key_of("second").peer_id, kept=9)
     write_mark(folder, HostedMark(tracker=DEAD, host=key_of("host").peer_id, standby=second))
     seen = job_data(folder.read(), at_work=True) | {"kept_in": str(folder.path)} | hosted_data(folder)
-    assert "copy       127.0.0.1:2, after round 9" in status_text(seen, context.command)
-    assert "127.0.0.1:2, after round 9" in jobs_text([seen], NOW)
+    assert "copy       127.0.0.1:2, after 9 rounds" in status_text(seen, context.command)
+    assert "127.0.0.1:2, after 9 rounds" in jobs_text([seen], NOW)
     fix = without_host(folder)
     assert fix.startswith(f"axon resume {JOB}  ")
-    assert f"at host 127.0.0.1:2, which keeps a copy, after round 9; or axon resume {JOB} --here" in fix
+    assert f"at host 127.0.0.1:2, which keeps a copy, after 9 rounds; or axon resume {JOB} --here" in fix
     write_mark(folder, HostedMark(tracker=DEAD, host=key_of("host").peer_id, role="copy"))
-    assert hosted_data(folder)["copy"] == "127.0.0.1:1, no state yet"
+    assert hosted_data(folder)["copy"] == "127.0.0.1:1, nothing yet"
 
 
 def test_who_keeps_a_copy_is_told_with_the_job(

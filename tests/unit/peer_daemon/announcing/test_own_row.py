@@ -7,6 +7,7 @@ from axonp2p.peers.capability import Capability, read_capability
 from axonp2p.table.dht.records.compact import sign_compact
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import decode_as, encode
+from axonp2p.wire.schema import IN_ROWS, SCHEMAS
 from peer_daemon.announcing.own_row import OwnRow, lasting_row
 from peer_daemon.lending.lending import Lending
 
@@ -53,6 +54,7 @@ def test_it_says_how_many_slots_are_free_and_withdraws():
     offering = row.offering(sequence=5, expires=1000)
     assert decode_as(encode(offering), Row, Row.LIMIT) == offering
     assert read_capability(offering.capability or {}).free == 1
+    assert offering.schema == SCHEMAS[IN_ROWS]
     leaving = row.withdrawing(sequence=6, expires=2000)
     assert (leaving.capability, leaving.sequence, leaving.addresses) == (None, 6, [])
 

@@ -54,6 +54,13 @@ def test_only_the_owner_gets_to_a_bundle_which_the_worker_of_another_user_may_re
     assert {path: stat.S_IMODE((tmp_path / "lease" / path).stat().st_mode) for path in modes} == modes
 
 
+def test_files_of_a_job_that_executes_its_programs_may_be_executed(tmp_path):
+    writer = BundleWriter(tmp_path / "lease", limit_bytes=1000, executes=True)
+    writer.make()
+    writer.open(blob(a=b""))
+    assert stat.S_IMODE((writer.bundle / "a").stat().st_mode) == 0o755
+
+
 @pytest.mark.parametrize("name", ["..__a", "__etc__passwd", "a__..__b", "."])
 def test_no_file_leaves_the_folder(writer, tmp_path, name):
     with pytest.raises(MalformedMessage):
@@ -68,7 +75,7 @@ def test_more_than_the_volunteer_lends_is_refused(writer):
 
 def test_a_full_disk_is_said_so(writer, monkeypatch):
     monkeypatch.setattr(bundle_writer.shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
-    with pytest.raises(LimitReached, match="no room"):
+    with pytest.raises(LimitReached, match="no room for 1 B"):
         writer.open(blob(a=b"x"))
 
 

@@ -34,6 +34,6 @@ def test_it_is_written_and_the_commands_are_named_where_nobody_answers(person, t
 
 
 def test_printing_changes_nothing(person, home, type_in):
-    said = type_in("service", "install", "--print", "launchd")
+    said = type_in("service", "install", "--print")
     assert str(home) in said
     assert list(person.iterdir()) == []

@@ -112,7 +112,6 @@ def test_a_peer_without_a_page(daemon, type_in):
         (["limits", "--others-cpu", "0"], "Invalid value"),
         (["history", "--since", "yesterday"], "is no time"),
         (["finihs"], "Did you mean 'finish'?"),
-        (["service", "install", "--print", "runit"], "Invalid value"),
         (["setup", "--json"], "--yes"),
     ],
 )

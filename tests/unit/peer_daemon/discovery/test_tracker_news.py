@@ -52,7 +52,9 @@ def make_news(folder):
 async def test_other_trackers_are_learnt_kept_and_not_trusted(tmp_path):
     news, health, offered = make_news(tmp_path)
     tracker = FakeTracker(
-        tracker_row(ONE, "https://198.51.100.7:7070"), tracker_row(TWO, OTHER), contacts=["192.0.2.9:7071"]
+        tracker_row(ONE, "https://198.51.100.7:7070"),
+        tracker_row(TWO, OTHER),
+        contacts=["192.0.2.9:7071", "127.0.0.1:22"],
     )
     assert await news.hear(tracker) is True
     assert await news.hear(tracker) is False

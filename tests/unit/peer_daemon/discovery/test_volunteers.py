@@ -14,7 +14,7 @@ from peer_daemon.discovery.volunteers import Volunteers
 from tests.fakes import NEARBY, ManualClock, key_of, make_row
 from tests.unit.table.dht.rows import key_number, row_of
 
-ME, ADA, BEN, CLEO = (key_of(name) for name in ("me", "ada", "ben", "cleo"))
+ME, ADA, BEN, CLEO, DORA = (key_of(name) for name in ("me", "ada", "ben", "cleo", "dora"))
 TRACKER = f"https://192.0.2.1:7070#{'a' * 52}"
 
 
@@ -45,6 +45,7 @@ async def test_only_peers_that_carry_and_can_be_dialled():
         sign(BEN, make_row(BEN, carries=True, dialable=False, **addresses)),
         sign(CLEO, make_row(CLEO, **addresses)),
         sign(ME, make_row(ME, carries=True, **addresses)),
+        sign(DORA, make_row(DORA, carries=True, dialable=True, addresses=["127.0.0.1:22", "10.0.0.1:22"])),
     )
     (found,) = await Volunteers(ME.peer_id, lines, ManualClock(), NEARBY, None).find()
     assert found.peer == ADA.peer_id

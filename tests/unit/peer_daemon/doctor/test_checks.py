@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from axonp2p.findings import Check, FindingState, broken, report_text
-from axonp2p.sandbox.attacks.inside import ATTACKS
-from peer_daemon.doctor.checks import KINDS, checks_of
+from axonp2p.jobs.kinds import KINDS
+from axonp2p.sandbox.attacks.attack import Tried
+from peer_daemon.doctor.checks import checks_of
 from peer_daemon.doctor.facts import (
-    AttackTried,
     ContainFacts,
     MachineFacts,
     PeerFacts,
@@ -20,8 +20,8 @@ from peer_daemon.doctor.facts import (
     Trouble,
 )
 
-HELD = AttackTried("home-folder", "tries to look into the home folder", held=True, said="No such file or directory")
-BROKEN = AttackTried("shadow", "tries to read the passwords", held=False, said="read 40 bytes of /etc/shadow")
+HELD = Tried("home-folder", "tries to look into the home folder", held=True, said="No such file or directory")
+BROKEN = Tried("shadow", "tries to read the passwords", held=False, said="read 40 bytes of /etc/shadow")
 MACHINE = MachineFacts(
     home="/h",
     versions={"python": "3.11.7", "torch": "2.13.0"},
@@ -32,9 +32,7 @@ MACHINE = MachineFacts(
     memory_mb=16_000,
     cores=4,
 )
-CONTAIN = ContainFacts(
-    no_sandbox="", holds="held", seccomp=Trouble(), landlock=6, no_idle="", attempts={"files": [HELD, HELD]}
-)
+CONTAIN = ContainFacts(no_sandbox="", holds="held", seccomp=Trouble(), landlock=6, no_idle="", attempts=[HELD, HELD])
 FACTS = PeerFacts(
     machine=MACHINE,
     contain=CONTAIN,
@@ -57,8 +55,8 @@ def wrong(checks: list[Check]) -> list[Check]:
 def test_a_sound_machine_has_nothing_wrong() -> None:
     text = report_text(found())
     assert text.endswith("All is well.")
-    assert "a job sees none of your files" in text
-    assert "(2 attempts)" in text
+    assert "no file, program, network or right of yours" in text
+    assert "(2 attacks)" in text
     assert "heat is not told here: no sensor is found" in text
 
 
@@ -101,28 +99,55 @@ def test_each_trouble_is_one_line_with_what_mends_it(
 
 
 def test_no_sandbox_names_the_command_that_mends_it() -> None:
-    (one,) = wrong(found("contain", no_sandbox="bubblewrap is not there; mend it: apt install bubblewrap", attempts={}))
+    (one,) = wrong(found("contain", no_sandbox="bubblewrap is not there; mend it: apt install bubblewrap", attempts=[]))
     assert one.code == "AX-605"
     assert "bubblewrap is not there" in one.text
     assert one.fix == "apt install bubblewrap"
 
 
 def test_an_attack_that_got_through_is_told_and_nobody_lends_such_a_machine() -> None:
-    (one,) = wrong(found("contain", attempts={"files": [HELD, BROKEN]}))
+    (one,) = wrong(found("contain", attempts=[HELD, BROKEN]))
     assert one.state is FindingState.FAIL
-    assert "1 of 2 attempts" in one.text
+    assert "1 of 2 attacks" in one.text
     assert "tries to read the passwords: read 40 bytes of /etc/shadow" in one.text
     assert "do not lend this machine" in one.fix
 
 
 def test_verbose_has_a_line_for_each_attack_and_counts_each_failure_once() -> None:
-    checks = found("contain", verbose=True, attempts={"files": [HELD, BROKEN]})
+    checks = found("contain", verbose=True, attempts=[HELD, BROKEN])
     assert broken(checks) == 1
-    assert {"wall, files, home-folder", "wall, files, shadow"} <= {check.name for check in checks}
+    assert {"wall, home-folder", "wall, shadow"} <= {check.name for check in checks}
 
 
-def test_every_kind_of_attack_has_its_words() -> None:
-    assert {attack.how.__module__.rpartition(".")[2] for attack in ATTACKS} <= set(KINDS)
+@pytest.fixture(autouse=True)
+def _only_train(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in KINDS.keys() - {"train"}:
+        monkeypatch.delitem(KINDS, name)
+
+
+@pytest.fixture
+def toy(_only_train: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second kind, which executes programs of its bundle."""
+    monkeypatch.setitem(KINDS, "toy", dataclasses.replace(KINDS["train"], name="toy", executes=True))
+
+
+@pytest.mark.usefixtures("toy")
+def test_the_kinds_that_run_here_are_told_and_why_the_others_do_not() -> None:
+    assert "jobs of these kinds run here: train, toy" in report_text(found())
+    text = report_text(found("machine", kinds=("train",)))
+    assert "jobs of these kinds run here: train\n" in text
+    assert "no toy job runs here: the owner allows train only" in text
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize(("chosen", "state"), [((), FindingState.WARN), (("toy",), FindingState.FAIL)])
+def test_a_kind_that_the_wall_cannot_hold_does_not_run_here(chosen: tuple[str, ...], state: FindingState) -> None:
+    machine = dataclasses.replace(MACHINE, kinds=chosen)
+    contain = dataclasses.replace(CONTAIN, landlock=0)
+    checks = checks_of(dataclasses.replace(FACTS, machine=machine, contain=contain))
+    (one,) = [check for check in wrong(checks) if check.name == "kinds"]
+    assert (one.state, one.text.startswith("no toy job runs here: this kernel has no Landlock")) == (state, True)
+    assert one.fix
 
 
 def test_a_dead_tracker_fails_and_a_learnt_one_is_only_told_of() -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from axonp2p.errors import AxonError, BadSignature, Busy, TooOften
 from axonp2p.ledger.balances import credits_of
-from axonp2p.ledger.ledger_client import hand_in
+from axonp2p.ledger.ledger_client import balances, hand_in
 from axonp2p.ledger.log_client import inclusion
 from axonp2p.ledger.log_messages import InclusionTold
+from axonp2p.ledger.receipt import Balances
 from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.http.http_caller import HttpCaller
@@ -46,6 +47,7 @@ class Peer:
             ADA.peer_id,
             CLIENT.peer_id,
             "job-1",
+            "train",
             until=10**10,
             cores=1,
             memory_mb=1,
@@ -197,3 +199,45 @@ async def test_a_damaged_file_of_heads_is_told(peer: Peer, lab: Running, tmp_pat
     (tmp_path / "peer" / "logs-seen").write_bytes(b"rubbish")
     await peer.looker.look()
     assert "logs-seen is damaged" in peer.proofs.told().silent
+
+
+@pytest.mark.parametrize("where", ["read_watched", "balances"])
+async def test_a_mistake_of_ours_ends_one_look_and_is_told(
+    peer: Peer, lab: Running, monkeypatch: pytest.MonkeyPatch, where: str
+):
+    def fails(*_: object) -> None:
+        raise ValueError("year 285427423 is out of range")
+
+    await peer.earns(lab, 1)
+    with monkeypatch.context() as broken:
+        broken.setattr(f"peer_daemon.earnings.log_looker.{where}", fails)
+        await peer.looker.look()
+    assert "year 285427423 is out of range" in peer.proofs.told().silent
+    lab.clock.time += 60
+    await peer.looker.look()
+    assert [one.proved for one in peer.proofs.told().logs] == [1]
+
+
+async def test_a_tracker_whose_answer_nobody_thought_of_does_not_keep_the_next_from_being_asked(
+    tmp_path: Path, lab: Running, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "other").mkdir()
+    poison = await start_tracker(tmp_path / "other", lab.clock)
+    peer = make_peer(tmp_path / "peer", lab.clock, poison, lab)
+
+    async def fails_there(line: HttpCaller, keys: list[str]) -> Balances:
+        if line.address == poison.address:
+            raise ValueError("year 285427423 is out of range")
+        return await balances(line, keys)
+
+    monkeypatch.setattr("peer_daemon.earnings.log_looker.balances", fails_there)
+    try:
+        await peer.earns(lab, 1)
+        for _ in range(3):
+            await peer.looker.look()
+            told = peer.proofs.told()
+            assert ([one.tracker for one in told.logs], told.silent) == ([lab.address.host_port], "")
+    finally:
+        peer.book.close()
+        await peer.lines.close()
+        await poison.stop()

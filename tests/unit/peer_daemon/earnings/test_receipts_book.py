@@ -22,7 +22,7 @@ CLIENT, PEER, STRANGER, TRACKER = (PrivateKey(letter * 32) for letter in (b"c", 
 ISSUER = TRACKER.peer_id
 UUID = "00000000-0000-4000-8000-000000000001"
 LEASE = LentSlot(
-    UUID, ISSUER, PEER.peer_id, CLIENT.peer_id, "digits", until=10**9, cores=1, memory_mb=256, disk_mb=512,
+    UUID, ISSUER, PEER.peer_id, CLIENT.peer_id, "digits", "train", until=10**9, cores=1, memory_mb=256, disk_mb=512,
     token=b"the token",
 )  # fmt: skip
 
@@ -125,6 +125,17 @@ def test_one_that_nobody_but_the_issuer_has_is_told(book, clock):
     book.heard(book.waiting(ISSUER, OTHER), OTHER, {})
     assert not book.lacks_other(ISSUER, clock.now() - 60)
     assert book.lacks_other(ISSUER, clock.now() + 60)  # it took it long ago, and has not proved it
+
+
+def test_a_tracker_is_asked_to_prove_what_its_own_log_had(book):
+    for number in (1, 2, 3):
+        book.sign(encode_signed(CLIENT, receipt(number)), LEASE)
+    first, second, third = book.waiting(ISSUER, ISSUER)
+    book.settle([first, third], ISSUER)
+    book.settle([second], OTHER)
+    found = {one: book.some_confirmed(5, [0.0, 0.5, 0.99], one) for one in (ISSUER, OTHER)}
+    assert [one.tracker for one in found[ISSUER]] == [ISSUER] * 2
+    assert [one.tracker for one in found[OTHER]] == [OTHER]
 
 
 def test_what_all_that_count_refuse_is_given_up_and_nothing_else(book):

@@ -109,7 +109,7 @@ def make_courier(book, clock, count=3, learnt=()):
 def sign(book, issuer, count=1):
     uuid = new_uuid()
     lease = LentSlot(
-        uuid, issuer, PEER.peer_id, CLIENT.peer_id, "job-1", until=10**9, cores=1, memory_mb=256, disk_mb=512,
+        uuid, issuer, PEER.peer_id, CLIENT.peer_id, "job-1", "train", until=10**9, cores=1, memory_mb=256, disk_mb=512,
         token=issuer.encode(),
     )  # fmt: skip
     for number in range(1, count + 1):
@@ -148,6 +148,14 @@ async def test_two_unknown_ones_that_stand_by_each_other_settle_nothing(book, cl
     assert await courier.hand_in_all()  # it is given up by the word of the one that counts, and not before
     assert (accomplice.got, good.got) == ([1], [1])
     assert not book.earnings.acknowledged
+
+
+async def test_those_of_the_settings_get_it_before_an_unknown_one_that_would_swallow_it(book, clock):
+    courier, (swallows, good, bad) = make_courier(book, clock, learnt=[0, 2])
+    swallows.forgets = bad.forgets = True
+    sign(book, bad.tracker)
+    assert await courier.hand_in_all()
+    assert (swallows.got, good.got) == ([], [1])
 
 
 async def test_one_that_took_it_and_does_not_prove_it_is_not_waited_for(book, clock):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from contextlib import suppress
 
@@ -12,16 +13,21 @@ from axonp2p.blobs.manifest import Blob, BlobFile, Manifest
 from axonp2p.blobs.messages import BlobGot, BlobHave, BlobManifest, BlobPiece
 from axonp2p.blobs.pieces import book_of
 from axonp2p.clock import SystemClock
-from axonp2p.errors import Busy, MalformedMessage, Refused, TokenRefused, Unreachable
+from axonp2p.errors import Busy, MalformedMessage, Refused, TokenRefused, Unreachable, VersionMismatch
 from axonp2p.identity.keys import PrivateKey
+from axonp2p.jobs.kinds import KINDS
 from axonp2p.jobs.messages import (
+    LOG_BYTES_A_SECOND,
+    MOST_LOG_NEWS,
     BundleReceived,
     EndLease,
     FetchLog,
+    FollowLog,
     FromWorker,
     LeaseEnded,
     LeaseTaken,
     LinkLost,
+    LogNews,
     LogPart,
     PeerMessage,
     ReceiptRefused,
@@ -34,14 +40,16 @@ from axonp2p.jobs.messages import (
     WorkerStarted,
 )
 from axonp2p.ledger.receipt import DoublySigned, Receipt, open_doubly_signed
+from axonp2p.sandbox.log import BoundedLog
 from axonp2p.sandbox.messages import BundleReady, Control, FromMember, Start, Started, ToMember
-from axonp2p.transport.messages import JoinMesh
+from axonp2p.transport.messages import JoinMesh, Refusal
 from axonp2p.transport.relay.server import RelayServer
 from axonp2p.transport.tunnel.limits import RelayLimits
 from axonp2p.transport.tunnel.messages import RegisterAtRelay, RelayTerms
 from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import encode_signed
 from axonp2p.wire.frame import FRAME_COST, PAYLOAD_LIMIT
+from axonp2p.wire.schema import SCHEMAS
 from peer_daemon.execution import workplace
 from peer_daemon.links.credit import FIRST_BYTES
 from tests.unit.peer_daemon.conftest import TRACKER
@@ -78,6 +86,31 @@ async def fill(session):
 async def gone(peer):
     """Wait until no slot is held any more."""
     await peer.has_told(1)
+
+
+@pytest.mark.parametrize("executes", [False, True])
+async def test_a_lease_starts_the_program_of_its_kind_behind_the_wall_of_its_kind(make_peer, monkeypatch, executes):
+    toy = dataclasses.replace(KINDS["train"], name="toy", worker="toys.worker", executes=executes)
+    monkeypatch.setitem(KINDS, "toy", toy)
+    monkeypatch.setitem(SCHEMAS, "toy", "0" * 16)
+    peer = await make_peer(kinds=["train", "toy"])
+    session = await peer.dial()
+    await session.send(make_peer.take_lease(peer, kind="toy"))
+    await heard(session, LeaseTaken)
+    worker = await peer.workers.get()
+    start, _ = await worker.hear()
+    assert (worker.program, start.executes) == ("toys.worker", executes)
+
+
+@pytest.mark.parametrize("kind", ["toy", "os", "axonp2p.client.swarm", ""])
+async def test_a_kind_that_is_not_known_starts_nothing(make_peer, kind):
+    peer = await make_peer()
+    session = await peer.dial()
+    await session.send(make_peer.take_lease(peer, kind=kind))
+    refusal, _ = await heard(session, Refusal)
+    assert refusal.code == VersionMismatch.code
+    assert "only: train" in refusal.cause
+    assert peer.workers.empty()
 
 
 async def test_a_lease_from_its_beginning_to_its_end(make_peer):
@@ -170,6 +203,37 @@ async def test_a_worker_that_ends_is_told_of_and_its_log_can_still_be_had(make_p
     await session.send(ToWorker(), b"nobody is there")
     await session.send(FetchLog())
     await heard(session, LogPart)
+    await session.close()
+
+
+async def test_a_log_is_followed_from_where_it_is_known_and_cleaned(make_peer):
+    peer = await make_peer()
+    session, worker = await begin(peer, make_peer.take_lease(peer))
+    worker.written.add(b"known, new\x1b[2J\n")
+    await session.send(FollowLog(start=7))
+    assert await heard(session, LogNews) == (LogNews(start=7, end=15), "new\N{REPLACEMENT CHARACTER}[2J\n".encode())
+    worker.written.add("half a \N{EURO SIGN}".encode()[:-1])
+    assert await heard(session, LogNews) == (LogNews(start=15, end=22), b"half a ")
+    worker.written.add("\N{EURO SIGN}".encode()[-1:])
+    assert await heard(session, LogNews) == (LogNews(start=22, end=25), "\N{EURO SIGN}".encode())
+    # Whoever asks again begins anew; the lease goes on beside it.
+    await session.send(FollowLog(start=0))
+    assert (await heard(session, LogNews))[0].start == 0
+    await session.send(EndLease())
+    await heard(session, LeaseEnded)
+
+
+async def test_of_a_flood_that_is_followed_what_is_kept_no_more_is_left_out(make_peer):
+    peer = await make_peer()
+    session, worker = await begin(peer, make_peer.take_lease(peer))
+    worker.written = BoundedLog(1024)
+    await session.send(FollowLog(start=0))
+    worker.written.add(b"\x00" * 2 * LOG_BYTES_A_SECOND)
+    first, text = await heard(session, LogNews)
+    second, more = await heard(session, LogNews)
+    assert (first.start, second.end) == (0, 2 * LOG_BYTES_A_SECOND)
+    assert second.start == second.end - 512  # the tail; what lies between is gone
+    assert len(text) + len(more) <= MOST_LOG_NEWS
     await session.close()
 
 
@@ -376,6 +440,9 @@ async def test_a_lease_without_a_bundle_ends_in_minutes_and_its_client_and_owner
     assert worker.killed
     await gone(peer)
     assert ("job ended", "digits after 0 rounds: no bundle came within 6 min") in peer.noted
+    again = await peer.dial()
+    await again.send(make_peer.take_lease(peer, reservation=OTHER))
+    assert "was not worked here" in (await heard(again, Refusal))[0].message
 
 
 async def test_an_idle_lease_gives_way_to_a_new_one_when_its_worker_is_gone(make_peer):

@@ -9,8 +9,10 @@ import pytest
 
 from axonp2p.errors import MalformedMessage, Unreachable
 from axonp2p.sandbox.messages import Control, ToMember
+from axonp2p.wire.frame import FRAME_COST
 from peer_daemon.execution.worker_credit import WorkerCredit
 from peer_daemon.execution.worker_side import UNPAID_A_SECOND, WorkerSide
+from peer_daemon.links.credit import FIRST_BYTES
 
 
 class Flooding:
@@ -24,22 +26,28 @@ class Flooding:
 
     async def receive(self):
         self.said += 1
+        assert self.said < 20_000, "read without a pause"
         return self._message, self._payload
 
 
 class Nobody:
     """The mesh and the client: takes everything, reaches nobody."""
 
-    def __init__(self):
+    def __init__(self, reaches=()):
         self.words = 0
+        self.held = 0
+        self._reaches = reaches
 
     async def word(self, message, payload=b""):
         self.words += 1
 
     def bulk(self, payload):
-        pass
+        self.held += len(payload) + FRAME_COST
 
     def post(self, rank, payload):
+        if rank in self._reaches:
+            self.held += len(payload) + FRAME_COST
+            return
         raise Unreachable("rank 9 is not in the job")
 
 
@@ -75,3 +83,13 @@ async def test_bulk_without_a_payload_is_refused(message):
     nobody = Nobody()
     with pytest.raises(MalformedMessage, match="without a payload"):
         await WorkerSide(nobody, nobody, WorkerCredit(), None, None).hear(Flooding(message, b""))
+
+
+@pytest.mark.parametrize("message", [Control(bulk=True), ToMember(rank=1)])
+@pytest.mark.parametrize("payload", [b"x", bytes(100_000)])
+async def test_no_more_bulk_is_held_for_who_takes_none_than_there_was_credit_for(message, payload):
+    slow, credit = Nobody(reaches=[1]), WorkerCredit()
+    credit.begin([None, 1])
+    with pytest.raises(MalformedMessage, match="credit"):
+        await WorkerSide(slow, slow, credit, None, None).hear(Flooding(message, payload))
+    assert slow.held <= FIRST_BYTES + 2 * (len(payload) + FRAME_COST)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -17,6 +19,7 @@ from axonp2p.errors import (
     VersionMismatch,
 )
 from axonp2p.identity.keys import PrivateKey
+from axonp2p.jobs.kinds import KINDS
 from axonp2p.jobs.messages import TakeLease
 from axonp2p.peers.capability import Capability
 from axonp2p.reservation.token import USED_WITHIN_S, Token, TokenHolder
@@ -24,7 +27,7 @@ from axonp2p.table.tracker_health import TrackerHealth
 from axonp2p.table.vouching import sign_vouching
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import Signed, encode_signed, sign
-from axonp2p.wire.schema import WORK_SCHEMA
+from axonp2p.wire.schema import SCHEMAS
 from peer_daemon.lending.leases import FIRST_PAUSE_S, LEAST_AGE_S, LONGEST_PAUSE_S, Interrupted, Leases
 from peer_daemon.lending.lending import Lending
 
@@ -61,7 +64,7 @@ def ask(
     token_: Token, *, signer: PrivateKey = TRACKER, cores: int = 1, memory_mb: int = 256, kind="train"
 ) -> TakeLease:
     return TakeLease(
-        schema=WORK_SCHEMA,
+        schema=SCHEMAS.get(kind, ""),
         token=encode_signed(signer, token_),
         job="digits",
         kind=kind,
@@ -76,7 +79,34 @@ CALLER = TokenHolder(CLIENT.peer_id, ADDRESS)
 def test_a_good_token_gets_what_the_job_asks_for_until_it_expires():
     lease = make_leases().take(ask(token()), CALLER, NOW)
     assert (lease.client, lease.job, lease.until) == (CLIENT.peer_id, "digits", int(NOW) + 100)
-    assert (lease.cores, lease.memory_mb, lease.disk_mb) == (1, 256, 512)
+    assert (lease.kind, lease.cores, lease.memory_mb, lease.disk_mb) == ("train", 1, 256, 512)
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """A second kind of job that this build knows."""
+    monkeypatch.setitem(KINDS, "toy", replace(KINDS["train"], name="toy"))
+    monkeypatch.setitem(SCHEMAS, "toy", "0" * 16)
+
+
+@pytest.mark.usefixtures("toy")
+def test_the_refusal_of_a_kind_names_those_that_are_taken():
+    with pytest.raises(Refused, match="takes no jobs of the kind 'toy', only: train"):
+        make_leases().take(ask(token(kinds=["toy"]), kind="toy"), CALLER, NOW)
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_client_that_comes_back_with_another_kind_does_not_get_its_worker():
+    leases, kinds = make_leases(kinds=["train", "toy"]), ["train", "toy"]
+    lease = leases.take(ask(token(kinds=kinds)), CALLER, NOW)
+    assert leases.returning(ask(token(kinds=kinds)), CALLER, NOW) == lease
+    assert leases.returning(ask(token(kinds=kinds), kind="toy"), CALLER, NOW) is None
+
+
+def test_after_a_crash_no_slot_waits_for_a_kind_that_is_lent_for_no_more():
+    leases = make_leases()
+    leases.interrupted([Interrupted(UUID.format(1), CLIENT.peer_id, "toy", int(NOW) + 3600)], NOW)
+    assert leases.free(NOW) == 1
 
 
 def test_a_job_that_asks_for_no_memory_gets_what_there_is():
@@ -92,17 +122,18 @@ BAD = {
     "from another address": (ask(token()), TokenHolder(CLIENT.peer_id, "192.0.2.9"), TokenRefused),
     "by a stranger": (ask(token(), signer=STRANGER), CALLER, TokenRefused),
     "for another issuer": (ask(token(issuer=STRANGER.peer_id)), CALLER, TokenRefused),
-    "of another kind": (ask(token(), kind="infer"), CALLER, TokenRefused),
+    "of another kind": (ask(token(kinds=["infer"])), CALLER, TokenRefused),
+    "of a kind that is not known": (ask(token(kinds=["os"]), kind="os"), CALLER, VersionMismatch),
     "for too many cores": (ask(token(), cores=3), CALLER, Refused),
     "for too much memory": (ask(token(), memory_mb=1025), CALLER, Refused),
     "of another version": (msgspec.structs.replace(ask(token()), schema=""), CALLER, VersionMismatch),
     "nothing": (
-        TakeLease(schema=WORK_SCHEMA, token=b"", job="j", kind="train", cores=1, memory_mb=1),
+        TakeLease(schema=SCHEMAS["train"], token=b"", job="j", kind="train", cores=1, memory_mb=1),
         CALLER,
         MalformedMessage,
     ),
     "endless": (
-        TakeLease(schema=WORK_SCHEMA, token=b"x" * 9000, job="j", kind="train", cores=1, memory_mb=1),
+        TakeLease(schema=SCHEMAS["train"], token=b"x" * 9000, job="j", kind="train", cores=1, memory_mb=1),
         CALLER,
         MessageTooLarge,
     ),
@@ -129,7 +160,9 @@ def test_a_flipped_bit_is_refused_wherever_it_is(data):
     leases = make_leases()
     with pytest.raises((BadSignature, MalformedMessage, MessageTooLarge, TokenRefused)):
         leases.take(
-            TakeLease(schema=WORK_SCHEMA, token=bytes(bad), job="j", kind="train", cores=1, memory_mb=1), CALLER, NOW
+            TakeLease(schema=SCHEMAS["train"], token=bytes(bad), job="j", kind="train", cores=1, memory_mb=1),
+            CALLER,
+            NOW,
         )
     assert leases.free(NOW) == 1
 
@@ -138,7 +171,7 @@ def test_a_flipped_bit_is_refused_wherever_it_is(data):
 def test_random_bytes_are_refused(noise):
     with pytest.raises(AxonError):
         make_leases().take(
-            TakeLease(schema=WORK_SCHEMA, token=noise, job="j", kind="train", cores=1, memory_mb=1), CALLER, NOW
+            TakeLease(schema=SCHEMAS["train"], token=noise, job="j", kind="train", cores=1, memory_mb=1), CALLER, NOW
         )
 
 
@@ -150,7 +183,9 @@ def test_a_token_signed_for_another_purpose_is_none():
     )
     with pytest.raises(BadSignature):
         make_leases().take(
-            TakeLease(schema=WORK_SCHEMA, token=encode(other), job="j", kind="train", cores=1, memory_mb=1), CALLER, NOW
+            TakeLease(schema=SCHEMAS["train"], token=encode(other), job="j", kind="train", cores=1, memory_mb=1),
+            CALLER,
+            NOW,
         )
 
 
@@ -190,7 +225,7 @@ def test_the_address_is_not_compared_when_the_volunteer_says_so():
 
 def test_after_a_crash_a_slot_waits_a_minute_for_its_client_and_for_nobody_else():
     leases = make_leases()
-    leases.interrupted([Interrupted(UUID.format(1), CLIENT.peer_id, int(NOW) + 3600)], NOW)
+    leases.interrupted([Interrupted(UUID.format(1), CLIENT.peer_id, "train", int(NOW) + 3600)], NOW)
     assert leases.free(NOW) == 0
     with pytest.raises(Busy):
         leases.take(ask(token(2)), CALLER, NOW + 1)
@@ -202,7 +237,7 @@ def test_after_a_crash_a_slot_waits_a_minute_for_its_client_and_for_nobody_else(
 
 def test_a_client_that_does_not_come_back_loses_the_slot():
     leases = make_leases()
-    leases.interrupted([Interrupted(UUID.format(1), CLIENT.peer_id, int(NOW) + 3600)], NOW)
+    leases.interrupted([Interrupted(UUID.format(1), CLIENT.peer_id, "train", int(NOW) + 3600)], NOW)
     assert leases.free(NOW + 61) == 1
     leases.take(ask(token(2)), CALLER, NOW + 61)
 
@@ -299,8 +334,11 @@ def test_who_does_not_pay_gets_no_lease_for_a_while_nor_does_its_household():
     lease = leases.take(ask(token(1)), CALLER, NOW)
     leases.ended(lease)
     leases.unworked(lease, NOW, unpaid=True)
+    late = int(NOW + LONGEST_PAUSE_S) - 1
     with pytest.raises(TooOften, match="not worked here, or not paid"):
         leases.take(ask(token(2)), CALLER, NOW + 1)
+    with pytest.raises(TooOften, match="not worked here, or not paid"):
+        leases.take(ask(token(6, not_before=late, expires=late + 9)), CALLER, late)
     with pytest.raises(TooOften, match="not worked here, or not paid"):
         leases.take(*another(3, STRANGER, ADDRESS), NOW + 1)
     leases.ended(leases.take(*another(4), NOW + 1))
@@ -315,7 +353,7 @@ def test_a_reservation_that_is_not_used_for_long_is_void_and_one_that_was_used_i
     used = ask(token(2, expires=int(late) + 99))
     leases.ended(leases.take(used, CALLER, NOW))
     leases.ended(leases.take(used, CALLER, late))
-    leases.interrupted([Interrupted(UUID.format(3), CLIENT.peer_id, int(late) + 99)], late)
+    leases.interrupted([Interrupted(UUID.format(3), CLIENT.peer_id, "train", int(late) + 99)], late)
     leases.take(ask(token(3, expires=int(late) + 99)), CALLER, late)
 
 

@@ -1,15 +1,20 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from axonp2p.errors import SettingsError
 from axonp2p.identity.keys import PrivateKey
+from axonp2p.jobs.kinds import KINDS
 from axonp2p.peers.capability import Need, read_capability, why_not
+from axonp2p.settings import PeerSettings
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.quantities import LATEST
+from peer_daemon.lending.lend_settings import wishes_to_lend
 from peer_daemon.lending.offer import (
     Distribution,
     LendingLimits,
@@ -41,6 +46,31 @@ def test_half_of_the_machine_is_shared_among_the_slots():
 def test_no_more_is_offered_than_there_is():
     offer = capability_of(MACHINE, LendingLimits(cores=64, memory_mb=10**6, disk_mb=10**6, slots=1), "")
     assert (offer.cores, offer.memory_mb, offer.disk_mb) == (8, 16000, 50_000)
+
+
+@pytest.fixture
+def only_train(monkeypatch):
+    for name in KINDS.keys() - {"train"}:
+        monkeypatch.delitem(KINDS, name)
+
+
+@pytest.mark.usefixtures("only_train")
+def test_the_kinds_are_those_that_the_owner_allows_and_the_wall_holds(monkeypatch):
+    monkeypatch.setitem(KINDS, "toy", replace(KINDS["train"], name="toy", executes=True))
+    walled = replace(MACHINE, landlock=7)
+    assert capability_of(walled, HALF, "").kinds == ["train", "toy"]
+    assert capability_of(walled, replace(HALF, kinds=("toy",)), "").kinds == ["toy"]
+    assert capability_of(MACHINE, HALF, "").kinds == ["train"]
+    assert capability_of(MACHINE, replace(HALF, kinds=("toy",)), "").kinds == []
+
+
+@pytest.mark.usefixtures("only_train")
+def test_a_word_that_is_no_kind_names_those_that_are():
+    with pytest.raises(SettingsError) as caught:
+        wishes_to_lend(PeerSettings(kinds=["train", "trian"]))
+    assert "'trian'" in caught.value.message
+    assert "train" in caught.value.cause
+    assert 'kinds = ["train"]' in caught.value.fix
 
 
 def test_a_reason_to_refuse_stands_in_the_offer():

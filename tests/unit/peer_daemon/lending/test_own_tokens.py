@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import msgspec
 import pytest
 
@@ -8,7 +10,7 @@ from axonp2p.jobs.messages import TakeLease
 from axonp2p.reservation.token import Token, TokenHolder
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import open_signed, sign
-from axonp2p.wire.schema import WORK_SCHEMA
+from axonp2p.wire.schema import SCHEMAS
 from peer_daemon.lending.leases import Leases
 from peer_daemon.lending.lending import Lending
 from peer_daemon.lending.own_tokens import A_MINUTE, A_MINUTE_FOR_ONE, OwnTokens
@@ -33,7 +35,7 @@ def test_a_token_of_its_own_gives_a_lease():
     assert (token.peers, token.expires) == ([PEER.peer_id], int(NOW) + 60)
     leases = Leases(PEER.peer_id, Lending(make_offer()), check_address=True)
     leases.trust(PEER.peer_id)
-    ask = TakeLease(schema=WORK_SCHEMA, token=encode(signed), job="digits", kind="train", cores=1, memory_mb=256)
+    ask = TakeLease(schema=SCHEMAS["train"], token=encode(signed), job="digits", kind="train", cores=1, memory_mb=256)
     lease = leases.take(ask, TokenHolder(CLIENT.peer_id, HERE), NOW)
     assert (lease.issuer, lease.token) == (PEER.peer_id, ask.token)
 
@@ -120,6 +122,22 @@ def test_all_together_get_so_many_a_minute(monkeypatch):
         tokens.issue(wish_of(number), f"192.0.2.{number}", 1, NOW)
     with pytest.raises(Busy, match="too many"):
         tokens.issue(wish_of(99), "198.51.100.1", 1, NOW)
+
+
+def test_what_one_asks_in_vain_is_not_counted_for_all(monkeypatch):
+    monkeypatch.setattr("peer_daemon.lending.own_tokens.A_MINUTE", A_MINUTE_FOR_ONE + 1)
+    tokens = make_tokens()
+    for number in range(100):
+        with nullcontext() if number < A_MINUTE_FOR_ONE else pytest.raises(TooOften):
+            tokens.issue(wish(), HERE, 1, NOW)
+    tokens.issue(wish_of(1), "198.51.100.1", 1, NOW)
+
+
+def test_a_caller_whom_a_relay_names_uses_up_nothing_of_the_household_there():
+    tokens = make_tokens()
+    for number in range(A_MINUTE_FOR_ONE):
+        tokens.issue(wish_of(number), HERE, 1, NOW, source=f"{HERE} through a relay")
+    tokens.issue(wish_of(99), HERE, 1, NOW)
 
 
 def test_what_it_remembers_is_bounded(monkeypatch):

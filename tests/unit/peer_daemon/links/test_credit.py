@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axonp2p.errors import MalformedMessage
+from axonp2p.sandbox.messages import MayTell
 from axonp2p.wire.frame import FRAME_COST
 from peer_daemon.execution.worker_credit import WorkerCredit
 from peer_daemon.links.credit import FIRST_BYTES, MOST_BYTES, FlowCredit
@@ -88,10 +89,32 @@ def test_no_more_lies_here_than_the_largest_window_and_one_message(steps: list[t
     assert left > 0, "once all has gone there is credit again"
 
 
-def test_a_message_of_a_byte_costs_a_fixed_part_beside_it():
+@pytest.mark.parametrize("how", ["said", "dropped"])
+def test_a_message_of_a_byte_costs_a_fixed_part_beside_it(how: str):
     credit = WorkerCredit()
     credit.begin([7])
     for _ in range(-(-FIRST_BYTES // (FRAME_COST + 1))):
-        credit.said(7, 1)
+        getattr(credit, how)(7, 1)
     with pytest.raises(MalformedMessage):
-        credit.said(7, 1)
+        getattr(credit, how)(7, 1)
+
+
+async def test_the_fixed_part_comes_back_when_the_line_has_taken_the_message():
+    credit, left = WorkerCredit(), 0
+
+    async def tell(granted: MayTell) -> None:
+        nonlocal left
+        left += granted.bytes
+
+    credit.begin([7])
+    await credit.tell(tell)
+    for _ in range(20):  # an honest worker may say as much again, as often as it goes
+        said = 0
+        while left > 0:
+            credit.said(7, 1)
+            left -= 1 + FRAME_COST
+            said += 1
+        for _ in range(said):
+            credit.went(7, 1)
+        await credit.tell(tell)
+        assert left > 0

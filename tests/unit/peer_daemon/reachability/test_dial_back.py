@@ -12,6 +12,7 @@ from axonp2p.clock import SystemClock
 from axonp2p.errors import Refused, TooOften
 from axonp2p.identity.certificate import make_certificate
 from axonp2p.transport.address import PinnedAddress
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.http.http_replies import add_ping
 from axonp2p.transport.messages import DialBack, DialedBack
@@ -98,6 +99,20 @@ async def test_who_asks_hears_of_each_and_not_from_those_nobody_can_dial(peers, 
     assert await asker._ask_some() == {ben.key.peer_id: True}
     asker.port = 1
     assert await asker._ask_some() == {ben.key.peer_id: False}
+
+
+async def test_who_may_not_be_dialled_is_not_asked(peers):
+    ada, ben = peers
+
+    async def find(wanted, count):
+        return [ben.row()]
+
+    public = DialPolicy(lambda: ["8.8.8.8"])
+    asker = DialBackAsker(
+        (ada.key.peer_id, ada.certificate.fingerprint), SystemClock(), random.Random(1), public, find, lambda said: None
+    )
+    asker.port = ada.listener.port
+    assert await asker._ask_some() == {}
 
 
 async def test_who_comes_through_a_relay_is_not_called(peers, monkeypatch):

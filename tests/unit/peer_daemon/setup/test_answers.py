@@ -7,8 +7,17 @@ import pytest
 from axonp2p.errors import SettingsError
 from axonp2p.settings import PeerSettings
 from peer_daemon.lending.offer import MeasuredMachine
-from peer_daemon.setup.answers import Amounts, Answers, Times, amounts, times, trackers, usual_amounts
-from peer_daemon.setup.config_text import is_answered, with_answers
+from peer_daemon.setup.answers import (
+    Amounts,
+    Answers,
+    Times,
+    amounts,
+    is_answered,
+    times,
+    trackers,
+    usual_amounts,
+    with_answers,
+)
 
 MACHINE = MeasuredMachine(cores=8, memory_mb=16384, disk_mb=100_000, gflops=0, python="3.11", packages={})
 USUAL = usual_amounts(MACHINE, PeerSettings())

@@ -19,6 +19,8 @@ from tests.laboratory.swarms import AxonSwarm, LoopClock
 from tests.laboratory.virtual_loop import VirtualLoop
 from tests.unit.table.dht.dht_nodes import compact_row
 
+pytestmark = pytest.mark.slow
+
 NODES = 45
 ROWS_EACH = 13
 """Fewer than one network may put into a set; together more than one set holds."""

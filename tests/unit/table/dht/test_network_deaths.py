@@ -11,6 +11,8 @@ from tests.laboratory.measuring import Trial
 from tests.laboratory.swarms import AxonSwarm
 from tests.laboratory.virtual_loop import VirtualLoop
 
+pytestmark = pytest.mark.slow
+
 SIZE = 50
 
 

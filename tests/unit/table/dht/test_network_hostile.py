@@ -15,6 +15,8 @@ from tests.laboratory.measuring import Trial
 from tests.laboratory.swarms import WANTED, AxonSwarm, PlainSwarm
 from tests.laboratory.virtual_loop import VirtualLoop
 
+pytestmark = pytest.mark.slow
+
 SIZE = 30
 
 

@@ -14,6 +14,8 @@ from tests.laboratory.measuring import Trial
 from tests.laboratory.swarms import AxonSwarm, LoopClock
 from tests.laboratory.virtual_loop import VirtualLoop
 
+pytestmark = pytest.mark.slow
+
 SIZE = 40
 
 

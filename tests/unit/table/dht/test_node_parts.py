@@ -9,7 +9,7 @@ from axonp2p.table.dht.records.compact import sign_compact, withdrawal_of
 from axonp2p.table.dht.records.depths import MOST_CLASSES, Depths
 from axonp2p.table.dht.records.sample import RowSample
 from axonp2p.table.dht.routing.node_state import LARGEST_FILE, MOST_SAVED, SavedContact, load_state, save_state
-from axonp2p.table.dht.routing.reachability import should_serve
+from peer_daemon.discovery.standing import should_serve
 from tests.fakes import NOW, key_of
 from tests.unit.table.dht.dht_nodes import compact_row
 

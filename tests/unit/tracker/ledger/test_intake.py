@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+import threading
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from axonp2p.errors import Refused, SettingsError, TooOften
 from axonp2p.identity.keys import PrivateKey
+from axonp2p.ledger.balances import BalanceSums
 from axonp2p.ledger.ledger_client import balances, hand_in, hand_in_voiding
-from axonp2p.ledger.receipt import Balance
+from axonp2p.ledger.receipt import Balance, BalancesAsked
 from axonp2p.reservation.reserving import new_uuid
 from axonp2p.reservation.token import Token
 from axonp2p.settings import TrackerSettings
@@ -23,9 +28,10 @@ from tests.laboratory.convictions import WITNESSES, evidence_against, voiding_of
 from tests.unit.tracker.conftest import Running, Start
 from tests.unit.tracker.ledger import test_foreign_receipts
 from tests.unit.tracker.ledger.test_foreign_receipts import token_by
-from tests.unit.tracker.logs import reserved, witnesses_reserved
+from tests.unit.tracker.logs import convicted, reserved, witnesses_reserved
 from tracker.app import Tracker
-from tracker.ledger.intake import RECEIPTS_A_SECOND, RECEIPTS_AT_ONCE, Budget, most_flops
+from tracker.ledger import promised
+from tracker.ledger.intake import RECEIPTS_A_SECOND, RECEIPTS_AT_ONCE, Budget, TrackerTrust, most_flops
 from tracker.ledger.owing import vouched_clients
 
 CLIENT, ADA, BEN, FAR, NOBODY = (key_of(name) for name in ("client", "ada", "ben", "far", "throw-away"))
@@ -75,6 +81,9 @@ async def test_what_stands_is_the_same_after_a_restart_and_the_largest_come_firs
     lab = await began(tmp_path, vouched_clients=[CLIENT.peer_id])
     uuid = await reserved(lab, ADA, BEN)
     await hand_in(lab.caller, [sign_both(CLIENT, ADA, make_receipt(CLIENT, ADA, uuid))])
+    # More than a machine can have done does not stand, whoever gave it.
+    await hand_in(lab.caller, [sign_both(CLIENT, ADA, make_receipt(CLIENT, ADA, uuid, 2, flops=10**18))])
+    assert (await of(lab, ADA)).stands == str(10**12)
     minted = encode(token_by(BEN, BEN, uuid=(other := new_uuid()), client=NOBODY.peer_id))
     await hand_in(lab.caller, [sign_both(NOBODY, BEN, make_receipt(NOBODY, BEN, other, flops=10**18))], [minted])
     before = await balances(lab.caller)
@@ -83,6 +92,31 @@ async def test_what_stands_is_the_same_after_a_restart_and_the_largest_come_firs
     again = await began(tmp_path, vouched_clients=[CLIENT.peer_id])
     assert await balances(again.caller) == before
     await again.stop()
+
+
+async def test_what_counts_no_more_stands_no_more(tmp_path: Path):
+    lab = await began(tmp_path, vouched_clients=[CLIENT.peer_id])
+    try:
+        uuid = await reserved(lab, ADA)
+        # Of two with one number one counts: the other's FLOPs go, whichever came first.
+        forks = [sign_both(CLIENT, ADA, make_receipt(CLIENT, ADA, uuid, flops=flops)) for flops in (10**12, 2 * 10**12)]
+        forks.sort(key=lambda one: sha256(one.receipt.payload).digest(), reverse=True)
+        for fork in forks:
+            await hand_in(lab.caller, [fork])
+            assert (await of(lab, ADA)).stands == str((await of(lab, ADA)).earned_flops) != "0"
+        await convicted(lab, of=ADA, reservation=uuid)
+        assert ((await of(lab, ADA)).earned_flops, (await of(lab, ADA)).stands) == (0, "0")
+    finally:
+        await lab.stop()
+
+
+def test_nobody_gives_itself_credit_on_its_own_reservation_be_it_a_trusted_tracker():
+    trust = TrackerTrust(own=FAR.peer_id, trusted=lambda tracker: True)
+    ada, ben, client = (key.peer_id for key in (ADA, BEN, CLIENT))
+    assert trust.stands(BEN.peer_id, client, ada)
+    assert not trust.stands(ada, client, ada)
+    assert not trust.stands(client, client, ada)
+    assert not TrackerTrust(own=FAR.peer_id).stands(ben, client, ada)
 
 
 async def test_another_trackers_reservations_stand_when_it_is_trusted(tmp_path: Path):
@@ -104,6 +138,46 @@ async def test_receipts_of_nobody_that_is_known_do_not_enter_the_log(lab: Runnin
     assert "is no tracker that this one knows" in kept.refused[0]
     await lab.announce(ADA)
     assert (await hand_in(lab.caller, [test_foreign_receipts.doubly(ADA, uuid)], [token])).new == 1
+
+
+async def test_a_stored_token_of_a_stranger_speaks_for_no_machine_that_is_not_known(lab: Running):
+    await lab.announce(ADA)
+    token = encode(token_by(FAR, ADA, BEN, uuid=(uuid := new_uuid())))
+    assert (await hand_in(lab.caller, [test_foreign_receipts.doubly(ADA, uuid)], [token])).new == 1
+    kept = await hand_in(lab.caller, [test_foreign_receipts.doubly(BEN, uuid)])
+    assert "has no row here" in kept.refused[0]
+
+
+def test_all_households_together_add_so_many_of_strangers_in_a_day(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tracker.ledger.intake.STRANGERS_A_DAY", 5)
+    budget = Budget(ManualClock())
+    budget.charge_new("one household", 0, 3)
+    with pytest.raises(TooOften):
+        budget.charge_new("another one", 0, 3)
+    budget.charge_new("another one", 3, 2)
+
+
+async def test_all_keys_are_put_in_order_for_one_at_a_time_and_not_on_the_event_loop(
+    lab: Running, monkeypatch: pytest.MonkeyPatch
+):
+    entered, go = list[threading.Thread](), threading.Event()
+    largest = BalanceSums.largest
+
+    def ordering(*arguments: Any) -> list[Balance]:
+        entered.append(threading.current_thread())
+        assert threading.current_thread() is threading.main_thread() or go.wait(10)
+        return largest(*arguments)
+
+    monkeypatch.setattr(BalanceSums, "largest", ordering)
+    asking = [asyncio.create_task(lab.tracker.ledger.balances(BalancesAsked())) for _ in range(3)]
+    for _ in range(3):
+        await asyncio.sleep(0)
+        await asyncio.to_thread(lambda: None)  # whatever waited for a thread before has begun
+    assert len(entered) == 1
+    go.set()
+    await asyncio.gather(*asking)
+    assert len(entered) == 3
+    assert threading.main_thread() not in entered
 
 
 async def test_what_strangers_may_add_in_a_day_is_bounded(lab: Running, monkeypatch: pytest.MonkeyPatch):
@@ -215,6 +289,40 @@ async def test_thousands_of_tokens_under_somebodys_uuid_are_not_looked_at(lab: R
         bait = sign_both(squatter, BEN, make_receipt(squatter, BEN, uuid, number + 1))
         assert (await hand_in(lab.caller, [bait], [token])).new == 1
     assert (await hand_in(lab.caller, [test_foreign_receipts.doubly(ADA, uuid)])).new == 1
+
+
+async def test_the_true_token_is_found_among_many_that_squat_on_its_uuid(lab: Running):
+    await lab.announce(ADA, BEN)
+    # Tokens lie in the order of their issuers' ids.
+    *issuers, last = sorted((key_of(f"issuer {number}") for number in range(31)), key=lambda key: key.peer_id)
+    uuid = new_uuid()
+    for number, issuer in enumerate(issuers, start=1):
+        squatter = key_of(f"squatter {number}")
+        token = encode(token_by(issuer, BEN, uuid=uuid, client=squatter.peer_id))
+        bait = sign_both(squatter, BEN, make_receipt(squatter, BEN, uuid, number))
+        assert (await hand_in(lab.caller, [bait], [token])).new == 1
+    true = encode(token_by(last, ADA, uuid=uuid))
+    assert (await hand_in(lab.caller, [test_foreign_receipts.doubly(ADA, uuid)], [true])).new == 1
+    assert (await hand_in(lab.caller, [test_foreign_receipts.doubly(ADA, uuid, 2)])).new == 1
+
+
+async def test_of_many_tokens_of_one_name_and_client_some_are_looked_at(lab: Running, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tracker.ledger.promised.MOST_OF_ONE_NAME", 3)
+    peers, uuid = [key_of(f"peer {number}") for number in range(6)], new_uuid()
+    await lab.announce(*peers)
+    for peer in peers:
+        token = encode(token_by(key_of(f"issuer {peer.peer_id[:8]}"), peer, uuid=uuid))
+        assert (await hand_in(lab.caller, [test_foreign_receipts.doubly(peer, uuid)], [token])).new == 1
+    decoded = 0
+
+    def counted(*about: Any) -> Any:
+        nonlocal decoded
+        decoded += 1
+        return decode_as(*about)
+
+    monkeypatch.setattr(promised, "decode_as", counted)
+    await hand_in(lab.caller, [test_foreign_receipts.doubly(peers[0], uuid, 2)])
+    assert decoded == 3
 
 
 async def test_a_client_alone_makes_nothing_void(start: Start, tmp_path: Path):

@@ -14,12 +14,13 @@ from axonp2p.ledger.entry import decode_entry
 from axonp2p.ledger.ledger_client import balances, hand_in, hand_in_voiding
 from axonp2p.ledger.log_messages import MOST_ENTRIES
 from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Voided, VoidingHandedIn, VoidingKept
-from axonp2p.training.verification.evidence import examine_voiding
+from axonp2p.verification.evidence import examine_voiding
 from axonp2p.wire.codec import encode
 from tests.fakes import key_of, make_receipt, sign_both
 from tests.laboratory.convictions import END, evidence_against, voiding_of
 from tests.unit.tracker.conftest import Running, Start
 from tests.unit.tracker.logs import ADA, BEN, CLIENT, convicted, reserved, witnesses_reserved
+from tracker.ledger.intake import TrackerTrust
 
 
 async def earned(lab: Running, *jobs: str) -> list[int]:
@@ -114,6 +115,14 @@ async def test_without_evidence_that_convicts_nothing_is_void(lab: Running):
     assert "belongs to another client" in await refused(lab, against(client="mallory"))
     assert await earned(lab) == [10**12]
     assert (await hand_in_voiding(lab.caller, good)).new
+
+
+def test_whoever_speaks_or_hires_is_no_witness_that_it_was_reserved():
+    tracker, friend, client, peer = (key_of(name).peer_id for name in ("tracker", "friend", "client", "ada"))
+    trust = TrackerTrust(own=tracker, trusted=lambda one: one in (friend, client, peer))
+    assert [trust.stands(issuer, client, peer) for issuer in (tracker, friend)] == [True, True]
+    assert [trust.stands(issuer, client, peer) for issuer in (client, peer)] == [False, False]
+    assert not trust.stands(key_of("stranger").peer_id, client, peer)
 
 
 async def test_evidence_that_is_too_large_is_not_read(lab: Running):

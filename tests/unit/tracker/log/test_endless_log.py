@@ -25,6 +25,8 @@ from tracker.log import log_watcher
 from tracker.log.log_watcher import PAGES_A_LOOK, LogWatcher
 from tracker.storage import ledger_tables
 
+pytestmark = pytest.mark.slow
+
 ENDLESS = 2**40
 
 
@@ -37,12 +39,21 @@ class Liar:
         self._leaf = leaf_hash(encode(entry))
         self._place = place_key(open_doubly_signed(entry))
         self.slow = False
+        self.asked = asyncio.Event()
+        """Whether anybody wanted to see what is in the log."""
+        self.waits_for: asyncio.Event | None = None
+        """Before that it shows nothing."""
+        self.shown = 0
 
     async def call(self, path: str, asked: object, *_: object, **__: object) -> object:
         if isinstance(asked, LeavesAsked):
             self.pages += 1
+            self.asked.set()
             if self.slow:
                 await asyncio.Event().wait()
+            if self.waits_for:
+                await self.waits_for.wait()
+            self.shown += 1
             return LeavesTold(leaves=self._leaf * MOST_LEAVES, places=[self._place] * MOST_LEAVES)
         head = TreeHead(tracker=self.key.peer_id, log=self._logs(), size=ENDLESS, root=bytes(32), time=1000)
         return HeadsTold(own=sign(self.key, head))
@@ -74,6 +85,21 @@ async def test_a_log_without_end_costs_some_pages_a_look_and_others_are_followed
     assert 0 < liar.pages <= PAGES_A_LOOK * looks
     assert 0 < slow.pages <= looks
     assert second.tracker.ledger.receipts == 20
+
+
+async def test_logs_are_followed_side_by_side(start: Start, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(log_watcher, "FOLLOWED_WITHIN_S", 3.0)
+    monkeypatch.setattr(log_watcher, "PAGES_A_LOOK", 1)
+    lab = await start()
+    (receipt,) = await paid(lab, ADA)
+    first, second = Liar("first", receipt), Liar("second", receipt)
+    first.waits_for = second.asked
+    watcher = lab.tracker.watcher
+    watcher._others = lambda: [other(first.key, first), other(second.key, second)]
+    await watcher.look()
+    async with asyncio.timeout(20):
+        await watcher.look()
+    assert (first.shown, second.shown) == (1, 1)
 
 
 async def test_what_is_kept_of_logs_that_are_ever_new_is_bounded(

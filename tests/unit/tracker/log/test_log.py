@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from axonp2p import supervision
 from axonp2p.errors import LogDamaged, Refused
 from axonp2p.ledger import log_client
 from axonp2p.ledger.ledger_client import balances, hand_in
@@ -18,7 +20,9 @@ from axonp2p.wire.codec import encode
 from tests.fakes import NOW, make_receipt, sign_both
 from tests.unit.tracker.conftest import Running, Start
 from tests.unit.tracker.logs import ADA, BEN, CLIENT, encoded, paid, reserved, rewrite, tamper
+from tracker.ledger.intake import Budget
 from tracker.ledger.receipt_relay import OtherTracker
+from tracker.log import log_watcher
 from tracker.log.log_watcher import LogWatcher
 from tracker.storage.database import Database
 
@@ -242,3 +246,63 @@ async def test_receipts_from_before_there_was_a_log_become_its_first_entries(sta
     assert (await head(again)).size == 140
     told = await log_client.inclusion(again.caller, encode(receipts[77]))
     assert told.included.number == 77
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_what_only_a_strangers_log_has_is_taken_within_its_budget(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trusted: bool
+):
+    _made(tmp_path, "first", "second")
+    first, second = await start(tmp_path / "first"), await start(tmp_path / "second")
+    monkeypatch.setattr("tracker.ledger.intake.STRANGERS_A_DAY_OF_ONE", 5)
+    second.tracker.ledger.budget = Budget(second.clock)
+    await paid(first, ADA, rounds=20)
+    await second.announce(ADA)
+    async with watching(lambda: [first], tmp_path / "second", second) as watcher:
+        watcher._trusted = lambda tracker: trusted
+        for _ in range(2):
+            first.clock.time += 2
+            await watcher.look()
+    assert second.tracker.ledger.receipts == (20 if trusted else 0)
+
+
+async def test_a_look_that_ends_by_a_mistake_of_ours_is_followed_by_the_next(
+    lab: Running, monkeypatch: pytest.MonkeyPatch
+):
+    looks, again = 0, asyncio.Event()
+
+    async def look() -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            raise ValueError("year 285427423 is out of range")
+        again.set()
+
+    watcher = lab.tracker.watcher
+    monkeypatch.setattr(log_watcher, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(watcher, "look", look)
+    watching_ = asyncio.create_task(watcher.run())
+    waiting = asyncio.create_task(again.wait())
+    await asyncio.wait([watching_, waiting], return_when=asyncio.FIRST_COMPLETED)
+    assert waiting.done()
+    watching_.cancel()
+
+
+async def test_a_task_of_a_tracker_that_ends_by_a_mistake_of_ours_is_begun_again(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+):
+    begun, again = 0, asyncio.Event()
+
+    async def run(watcher: LogWatcher) -> None:
+        nonlocal begun
+        begun += 1
+        if begun == 1:
+            raise ValueError("year 285427423 is out of range")
+        again.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(supervision, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(LogWatcher, "run", run)
+    await start()
+    async with asyncio.timeout(10):
+        await again.wait()

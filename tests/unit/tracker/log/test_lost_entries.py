@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import shutil
 from pathlib import Path
 
@@ -10,17 +12,20 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from axonp2p.errors import LogDamaged
+from axonp2p.errors import Busy, LogDamaged
 from axonp2p.files import write_whole
 from axonp2p.ledger.ledger_client import balances
 from axonp2p.ledger.log_client import heads
 from axonp2p.ledger.tree_head import TreeHead, open_head
 from axonp2p.settings import TrackerSettings
+from axonp2p.transport.dial_policy import DialPolicy
+from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.wire.envelope import sign
 from tests.fakes import key_of
 from tests.unit.tracker.conftest import Running, Start
 from tests.unit.tracker.ledger.test_receipt_relay import as_other
 from tests.unit.tracker.logs import ADA, BEN, paid
+from tracker.log import log_healing
 from tracker.log.keeping import check_home
 from tracker.main import main
 from tracker.storage.last_head import FILE, LastHead
@@ -70,6 +75,22 @@ async def test_a_new_database_in_the_place_of_one_that_had_receipts_is_told_too(
         file.unlink()
     with pytest.raises(LogDamaged, match="1 entries of its log, and 0 are left"):
         await start(home, clock=lab.clock)
+
+
+@pytest.mark.parametrize("where", [0.1, 0.5, 0.9])
+async def test_one_bit_of_the_wal_of_a_killed_tracker_takes_no_receipt_away_unsaid(
+    start: Start, tmp_path: Path, where: float
+):
+    lab = await start(home := _made(tmp_path, "home"))
+    await paid(lab, ADA, rounds=2)
+    await paid(lab, ADA, BEN, rounds=2)
+    killed = tmp_path / "killed"
+    await asyncio.to_thread(shutil.copytree, home, killed)
+    wal = bytearray((killed / "tracker.db-wal").read_bytes())
+    wal[int(len(wal) * where)] ^= 1
+    (killed / "tracker.db-wal").write_bytes(wal)
+    with pytest.raises(LogDamaged, match=r"acknowledged 6 entries of its log, and [0-5] are left"):
+        await start(killed, clock=lab.clock)
 
 
 @pytest.mark.parametrize("rounds_before", [0, 4])
@@ -128,6 +149,23 @@ async def _nobody_is_convicted(again: Running, second: Running) -> None:
     assert "entries" in second.tracker.watcher.says_of(again.tracker.key.peer_id)
 
 
+async def test_no_head_is_shown_that_is_not_written_down_outside_the_database(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def full(self: LastHead, signed: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left on the device")
+
+    lab = await start(_made(tmp_path, "home"))
+    await paid(lab, ADA)
+    with monkeypatch.context() as disk:
+        disk.setattr(LastHead, "write", full)
+        await paid(lab, ADA)  # it is stored: that is told
+        lab.clock.time += 2
+        with pytest.raises(Busy, match="cannot write down the head"):
+            await heads(lab.caller)
+    assert open_head((await heads(lab.caller)).own).size == 2
+
+
 async def test_a_check_asks_those_that_are_named_and_says_when_nobody_was(start: Start, tmp_path: Path):
     first, second = await start(_made(tmp_path, "home")), await start(_made(tmp_path, "other"))
     await paid(first, ADA, rounds=2)
@@ -178,8 +216,38 @@ def test_the_last_head_is_kept_and_a_write_that_was_cut_off_leaves_the_one_befor
     assert [one.size for one in (again.read(),) if one] == [7]
 
 
+def test_the_disk_has_a_head_before_anything_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    kept = LastHead(tmp_path, TRACKER.peer_id)
+    kept.write(head(1))
+    synced: list[bytes] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append((tmp_path / FILE).read_bytes()))
+    kept.write(head(2))
+    assert synced == [(tmp_path / FILE).read_bytes()]
+    read = kept.read()
+    assert read is not None
+    assert read.size == 2
+
+
 def test_a_head_of_somebody_else_or_rubbish_is_none(tmp_path: Path):
     LastHead(tmp_path, TRACKER.peer_id).write(head(3, key_of("other")))
     assert LastHead(tmp_path, TRACKER.peer_id).read() is None
     (tmp_path / FILE).write_bytes(b"\xff" * 3000)
     assert LastHead(tmp_path, TRACKER.peer_id).read() is None
+
+
+@pytest.mark.parametrize(("dials", "reached"), [(None, True), (DialPolicy(lambda: ["8.8.8.8"]), False)])
+async def test_who_was_only_heard_of_is_asked_for_entries_where_it_may_be_dialled(
+    start: Start, tmp_path: Path, dials: DialPolicy | None, reached: bool
+):
+    other = await start(_made(tmp_path, "other"))
+    await paid(other, ADA)
+    other.clock.time += 2
+    pages: list[int] = []
+
+    class Fetched:
+        async def page(self, line: HttpCaller, upto: int, size: int, source: str) -> int:
+            pages.append(upto)
+            return size
+
+    await log_healing._fetch_all(Fetched(), str(other.address), dials)  # type: ignore[arg-type]
+    assert bool(pages) is reached

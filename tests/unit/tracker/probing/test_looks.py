@@ -68,6 +68,7 @@ def test_relays_are_asked_by_the_same_rule_as_addresses():
     relays = [f"https://10.0.0.1:7070{pin}", f"https://8.8.8.8:7070{pin}"]
     row = make_row(ADA, addresses=["9.9.9.9:7071"], relays=relays, dialable=False)
     assert [str(way) for way in worth_asking(row, "1.1.1.1", HOME)] == ["relay 8.8.8.8:7070"]
+    assert [str(way) for way in worth_asking(row, "10.0.0.9", PUBLIC)] == ["relay 8.8.8.8:7070"]
     assert [str(way) for way in worth_asking(row, "10.0.0.9", HOME)] == ["relay 10.0.0.1:7070", "relay 8.8.8.8:7070"]
 
 

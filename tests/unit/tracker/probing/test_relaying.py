@@ -80,6 +80,16 @@ async def test_a_report_on_a_relayed_peer_is_checked_through_its_relay(
         assert lab.tracker._relay.server.admission.totals.streams == 1
 
 
+async def test_a_peer_of_its_table_keeps_its_place_from_made_up_keys(lab: Running):
+    assert lab.tracker._relay.server is not None
+    books, made_up = lab.tracker._relay.server.admission, key_of("made up").peer_id
+    await announce(lab.caller, sign(ADA, make_row(ADA, addresses=[])))
+    books.register(ADA.peer_id, "192.0.2.7", 0)
+    for number in range(1, books.limits.peers_of_source):
+        books.register(key_of(f"made up {number}").peer_id, "192.0.2.7", 0)
+    assert books.register(made_up, "192.0.2.7", 3600) == [key_of("made up 1").peer_id]
+
+
 async def test_its_operator_may_forbid_it(tmp_path: Path):
     settings = TrackerSettings(listen="127.0.0.1:0", relay=False)
     tracker = Tracker(tmp_path, settings, ManualClock(), random.Random(1))

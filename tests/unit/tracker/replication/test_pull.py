@@ -6,6 +6,7 @@ import random
 import struct
 import tracemalloc
 
+import msgspec
 import pytest
 
 from axonp2p.errors import MalformedMessage, PeerMisbehaved
@@ -27,6 +28,7 @@ from axonp2p.table.sync_messages import (
 from axonp2p.wire.envelope import sign
 from tests.fakes import NOW, key_of, make_row
 from tests.unit.tracker.replicas import PaperTracker, key_number
+from tracker.replication import pull as pull_module
 from tracker.replication.pull import MOST_MISSING, Pull
 from tracker.replication.replica import NAME, SLOT, Replica
 from tracker.table.admission import MOST_KNOWN_PEERS
@@ -74,6 +76,57 @@ def test_questions_are_made_when_they_are_needed():
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 2 * 2**20
+
+
+def test_no_question_is_made_before_its_turn(monkeypatch: pytest.MonkeyPatch):
+    made: list[object] = []
+
+    def note(question: object) -> None:
+        made.append(question)
+
+    for kind in (BucketsAsked, NamesAsked, RowsAsked):
+        counted = msgspec.defstruct(
+            kind.__name__, [], bases=(kind,), namespace={"__post_init__": note}, tag=kind.__name__, frozen=True
+        )
+        monkeypatch.setattr(pull_module, kind.__name__, counted)
+    ours, theirs = PaperTracker("ours"), PaperTracker("theirs")
+    for number in range(1, 104):
+        key = key_number(number)
+        row = sign(key, make_row(key, now=NOW, sequence=int(NOW * 1000), expires=int(NOW) + 3600))
+        theirs.take(row, NOW, announced=True)
+        if number > 3:
+            ours.take(row, NOW, announced=True)
+    pull = Pull(ours.replica, theirs.name, NOW, everything=True)
+    asked = [pull.ask()]
+    while asked[-1] is not None:
+        pull.heard(theirs.replica.answer(asked[-1], NOW))
+        assert made == asked[1:]
+        asked.append(pull.ask())
+    assert {type(one).__name__ for one in made} == {"BucketsAsked", "NamesAsked", "RowsAsked"}
+    made.clear()
+    pull, first = begin()
+    pull.heard(digests(first, 100))
+    assert made == []
+    assert [pull.ask()] == made
+
+
+def test_more_names_than_a_table_may_hold_are_not_believed(monkeypatch: pytest.MonkeyPatch):
+    pull, asked = begin()
+    pull.heard(digests(asked, 1))
+    assert isinstance(pull.ask(), NamesAsked)
+    monkeypatch.setattr(pull_module, "MOST_KNOWN_PEERS", 100)
+    with pytest.raises(MalformedMessage, match="more than 100 rows are named"):
+        pull.heard(names(0, 101))
+
+
+def test_rows_that_nobody_asked_for_are_no_answer():
+    pull, asked = begin()
+    pull.heard(digests(asked, 1))
+    pull.ask()
+    pull.heard(names(0, 10))
+    assert isinstance(pull.ask(), RowsAsked)
+    key = key_of("somebody else")
+    assert pull.heard(RowsTold(rows=[sign(key, make_row(key))])) == []
 
 
 def test_names_that_lead_to_no_rows_are_lies():

@@ -6,18 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from axonp2p.errors import AxonError, BadSignature, Refused, TooOften
+from axonp2p.errors import AxonError, BadSignature, Refused, TooOften, Unreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.table.records import TRACKERS_LIMIT, KnownTrackers, Row, open_row
-from axonp2p.table.sync_messages import PUSHED_LIMIT, Push, Pushed
+from axonp2p.table.sync_messages import PUSHED_LIMIT, TOLD_LIMIT, DigestsAsked, DigestsTold, Push, Pushed
 from axonp2p.table.tracker_client import known_trackers
 from axonp2p.table.tracker_standing import TrackerStanding
 from axonp2p.table.vouching import open_vouching
+from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.wire.envelope import Signed, sign
 from tests.fakes import NOW, ManualClock, key_of, make_row
 from tests.unit.tracker.conftest import Running, Start, until
-from tracker.api.sync_routes import PUSHED_AT_ONCE
+from tracker.api.sync_routes import LEARNT_WALK_COSTS, PUSHED_AT_ONCE, WALKS_AT_ONCE, WALKS_OF_A_REQUEST
 from tracker.replication.own_tracker_row import OwnTrackerRow
+from tracker.replication.sync_line import SyncLine
 from tracker.replication.tracker_book import KnownTracker, TrackerBook
 from tracker.table.row_sources import PassedOnBy, RowSources
 
@@ -119,6 +121,54 @@ async def test_a_peer_that_announces_itself_counts_for_the_tracker_no_more(
     assert rows_in(lab) == 2
 
 
+async def test_the_trackers_of_one_network_have_one_bound_wherever_they_call_from(
+    lab: Running, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("tracker.table.table_store.MOST_ROWS_OF_ONE", 3)
+    for household in range(3):
+        rows = [row_of(f"made up {household} {number}") for number in range(2)]
+        learnt = PassedOnBy(f"203.0.{household}.7", "203.0.0.0/16")
+        await lab.tracker.table.keep_many([(row, open_row(row, NOW)) for row in rows], NOW, learnt)
+    assert rows_in(lab) == 3
+
+
+async def test_what_is_fetched_from_a_learnt_tracker_counts_as_what_it_pushes(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("tracker.table.table_store.MOST_ROWS_OF_ONE", 3)
+    first, second = await start(tmp_path / "first"), await start(tmp_path / "second")
+    await first.announce(*(key_of(f"made up {number}") for number in range(10)))
+    here = second.tracker
+    line = SyncLine(str(first.address), here._joined().own, here.replica, here._arrivals, second.clock)
+    for trusted, most in ((False, 3), (True, 10)):
+        await line.pull(first.tracker.key.peer_id, everything=True, trusted=trusted)
+        assert rows_in(second) == most
+    await line.close()
+
+
+@pytest.mark.parametrize("standing", [None, TrackerStanding.LEARNT, TrackerStanding.CONFIGURED])
+async def test_a_question_costs_the_rows_that_it_walks(
+    lab: Running, monkeypatch: pytest.MonkeyPatch, standing: TrackerStanding | None
+):
+    monkeypatch.setattr("axonp2p.transport.http.http_replies.REFUSED_AFTER_S", 0.0)
+    asked = DigestsAsked(oldest=0, newest=1, groups=bytes(8))
+
+    async def ask() -> None:
+        await lab.caller.call("/v1/sync", asked, DigestsTold, TOLD_LIMIT)
+
+    walks, fit = WALKS_OF_A_REQUEST * 10, 1
+    if standing is not None:
+        known = KnownTracker(AT, standing, FRIEND.peer_id, answered=NOW, since=NOW)
+        monkeypatch.setattr(lab.tracker._joined().book, "living", lambda: [known])
+        walks, fit = int(WALKS_AT_ONCE) // LEARNT_WALK_COSTS, 1 if standing is TrackerStanding.LEARNT else 10
+    lab.tracker._limit._burst = 25.0  # a stranger's question that walks nothing costs ten
+    monkeypatch.setattr(lab.tracker.replica, "walks", lambda question: walks)
+    for _ in range(fit):
+        await ask()
+    with pytest.raises(TooOften):
+        await ask()
+
+
 async def test_pushes_leave_room_for_those_who_announce_themselves(lab: Running, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tracker.table.admission.MOST_KNOWN_PEERS", 10)
     know(lab, FRIEND, TrackerStanding.CONFIGURED, monkeypatch)
@@ -190,3 +240,16 @@ async def test_a_configured_tracker_whose_clock_is_wrong_shares_the_table_and_vo
 async def test_an_address_without_a_fingerprint_is_not_vouched_for(start: Start, tmp_path: Path):
     with pytest.raises(AxonError, match="has no fingerprint"):
         await start(tmp_path / "lab", vouches_for=["https://lab.example:7070"])
+
+
+async def test_a_tracker_that_a_stranger_named_is_dialled_where_the_policy_allows_it(lab: Running):
+    sync = lab.tracker._joined()
+    sync.dials = DialPolicy(tuple)
+    said = []
+    for number, standing in enumerate((TrackerStanding.LEARNT, TrackerStanding.VOUCHED), start=1):
+        line = sync._line(KnownTracker(AT.replace("127.0.0.1", f"127.0.0.{number}"), standing))
+        assert line is not None
+        with pytest.raises(Unreachable) as caught:
+            await line.caller.round_trip()
+        said.append("refused" in caught.value.in_a_line)
+    assert said == [False, True]

@@ -87,6 +87,13 @@ def test_hearsay_is_bounded_and_soon_forgotten():
     assert book.hear_of(address(19), NOW)
 
 
+def test_hearsay_of_one_network_has_two_tries_at_a_time():
+    book = book_of()
+    near = [f"https://10.1.0.{number}:7070#{fingerprint_text(bytes([number]) * 32)}" for number in range(1, 4)]
+    assert [book.hear_of(where, NOW) for where in near] == [True, True, False]
+    assert book.hear_of(address(2), NOW)
+
+
 def test_made_up_addresses_keep_nobody_from_being_tried():
     book = book_of()
     for number in range(1, 1 + MOST_HEARSAY):
@@ -103,6 +110,27 @@ def test_learnt_ones_have_half_of_the_book():
         if book.hear_of(address(number), NOW):
             meet(book, number)
     assert len(list(book)) == MOST_LEARNT == MOST_TRACKERS // 2
+
+
+def test_what_a_file_remembers_has_no_more_room_than_that():
+    book = book_of(1)
+    book.remember({address(number): key_of(str(number)).peer_id for number in range(1, 30)}, [], NOW)
+    assert len(list(book)) == 1 + MOST_LEARNT
+
+
+def test_those_that_are_trusted_are_told_of_first_and_are_called_alone_where_trust_is_needed():
+    book = book_of(20)
+    for number in (1, 2):
+        book.hear_of(address(number), NOW)
+        meet(book, number)
+    meet(book, 20, name="operator")
+    friend = key_of("friend").peer_id
+    book.hear_vouching(address(20), sign_vouching(key_of("operator"), {friend: address(3)}, NOW), NOW)
+    meet(book, 3, name="friend")
+    assert [signed.signer for signed in book.rows(NOW)][:2] == [key_of("operator").peer_id, friend]
+    assert book.trusted() == [address(20), address(3)]
+    assert book.is_trusted_source("10.20.0.1")
+    assert not book.is_trusted_source("10.1.0.1")
 
 
 def test_one_network_has_two_places_whoever_introduces_itself():
@@ -167,6 +195,19 @@ def test_who_is_only_learnt_or_vouched_for_vouches_for_nobody():
     assert [known.address for known in book] == [address(1), address(3), address(2)]
     assert not book.is_trusted(third.peer_id, NOW)
     assert not book.is_trusted(key_of("stranger").peer_id, NOW)
+    # Nor is their list kept: there is room for so many.
+    assert [signed.signer for signed in book.to_remember()[1]] == [key_of("operator").peer_id]
+
+
+def test_whoever_answers_where_a_list_names_another_is_not_the_one_that_is_trusted():
+    book = book_of(1)
+    meet(book, 1, name="operator")
+    friend = key_of("friend").peer_id
+    book.hear_vouching(address(1), sign_vouching(key_of("operator"), {friend: address(2)}, NOW), NOW)
+    assert not meet(book, 2, name="stranger")
+    assert book.trusted_at(key_of("stranger").peer_id) == ""
+    assert book.living_one(key_of("stranger").peer_id) is None
+    assert [signed.signer for signed in book.rows(NOW)] == [key_of("operator").peer_id]
 
 
 def test_itself_and_addresses_without_a_pin_are_no_others():

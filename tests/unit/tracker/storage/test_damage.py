@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -102,13 +104,48 @@ async def test_a_damaged_entry_comes_back_from_another_tracker(start: Start, tmp
     assert (await log_client.entries(first.caller, [1])).entries == [encode(receipts[1])]
 
 
-async def test_what_is_whole_is_passed_on_beside_a_damaged_entry(start: Start, tmp_path: Path):
+async def test_what_is_whole_is_passed_on_beside_a_damaged_entry(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    told = _errors_of_the_relay(monkeypatch)
     first, second = await _two(start, tmp_path)
     await paid(first, ADA, rounds=3)
     tamper(tmp_path / "first", (ENTRY, []))
     async with relaying(lambda: [as_other(second)], tmp_path / "first") as relay:
         relay.nudge()
         await until(lambda: second.tracker.ledger.receipts == 2)
+    assert "an entry is damaged and not passed on: entry 1 of the log was changed" in told
+
+
+async def test_damage_that_ends_the_passing_on_is_told_as_one(lab: Running, tmp_path: Path, monkeypatch):
+    def corrupt(*_: Any) -> Any:
+        error = sqlite3.DatabaseError("database disk image is malformed")
+        error.sqlite_errorname = "SQLITE_CORRUPT"
+        raise error
+
+    told = _errors_of_the_relay(monkeypatch)
+    monkeypatch.setattr("tracker.ledger.receipt_relay._waiting_for", corrupt)
+    async with relaying(lambda: [as_other(lab)], tmp_path) as relay:
+        relay.nudge()
+        await until(lambda: told)
+    assert told[0] == "receipts not passed on: this tracker's database is damaged"
+
+
+def _errors_of_the_relay(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    told: list[str] = []
+    monkeypatch.setattr(
+        "tracker.ledger.receipt_relay.log.error", lambda text, **facts: told.append(f"{text}: {facts['reason']}")
+    )
+    return told
+
+
+async def test_it_looks_for_damage_by_itself_while_it_runs(start: Start, tmp_path: Path):
+    lab = await start()
+    await paid(lab, ADA, rounds=3)
+    await lab.stop()
+    tamper(tmp_path, (ENTRY, []))
+    again = await start(clock=lab.clock)
+    await until(lambda: again.tracker.scrub.trouble)
 
 
 async def _two(start: Start, folder: Path) -> tuple[Running, Running]:

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -168,3 +169,20 @@ async def test_rows_that_are_none_are_said_before_anything_is_served(tmp_path: P
         database.load(lambda tables: max([None, None]))  # type: ignore[type-var]
     assert "restore FILE" in caught.value.fix
     await database.close()
+
+
+def test_a_full_disk_at_the_start_is_no_reason_to_put_a_backup_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """SQLite itself says so here, at its own limit of pages."""
+    connect = sqlite3.connect
+
+    def small(*args: Any, **named: Any) -> sqlite3.Connection:
+        database = connect(*args, **named)
+        database.execute("PRAGMA max_page_count=2")
+        return database
+
+    monkeypatch.setattr(sqlite3, "connect", small)
+    with pytest.raises(SettingsError) as caught:
+        Database(tmp_path / "tracker.db")
+    assert "full" in caught.value.cause
+    assert caught.value.fix.startswith("make room on this disk")
+    assert "restore" not in caught.value.fix

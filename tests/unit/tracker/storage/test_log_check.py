@@ -23,6 +23,8 @@ from tests.fakes import key_of, make_receipt, sign_both
 from tests.unit.tracker.logs import ADA, CLIENT, make_log, rewrite, tamper
 from tracker.storage.log_check import Problem, check_log
 
+pytestmark = pytest.mark.slow
+
 TRACKER = key_of("tracker")
 LOG = "a" * 32
 SIZE = 70

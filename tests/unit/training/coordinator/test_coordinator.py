@@ -23,16 +23,16 @@ from axonp2p.training.coordinator.state_keeper import Arriving, Shelf
 from axonp2p.training.messages import (
     AdoptState,
     AskPieces,
+    FileLayout,
     FilePart,
-    Mark,
     Prepare,
     Prepared,
     Progress,
     RedoSegment,
-    SendFile,
     StartRound,
     StateAdopted,
     TaskFailed,
+    TensorInfo,
     ToWorkerTraining,
 )
 from axonp2p.training.plan import TrainPlan
@@ -55,17 +55,19 @@ from axonp2p.training.round_messages import (
 from axonp2p.training.rounds.machine import Rounds
 from axonp2p.training.spot_checks.desk import CheckSettings
 from axonp2p.training.state_transfer.checkpoint_file import Model
-from axonp2p.training.state_transfer.file_parts import cut
+from axonp2p.training.state_transfer.model_layout import read_layout
 from axonp2p.training.state_transfer.pieces import serve_pieces
-from axonp2p.training.verification.rates import Trust
-from axonp2p.training.wishes import ExchangeSettings
-from axonp2p.wire.codec import Message, decode
+from axonp2p.training.wishes import ExchangeWishes
+from axonp2p.verification.claims import Mark
+from axonp2p.verification.rates import Trust
+from axonp2p.wire.codec import Message, decode, encode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 from tests.fakes import ManualClock
 from tests.unit.training.conversation import round_done
+from tests.unit.training.written_model import plain_layout
 
 FIRST = b"f" * 32
-MODEL = b"weights" * 1000
+BUILT = Prepared(state=FIRST, parameters=3, values=3)
 
 
 def after(state: bytes) -> bytes:
@@ -92,6 +94,7 @@ class Crew:
         self.seen: list[Any] = []
         self.fed: dict[int, bytes] = {}
         self.instead: Callable[[int, Any], Message | None] | None = None
+        self.layouts: dict[int, bytes] = {}
         names = {rank: f"peer-{rank}" for rank in range(members)}
         job = TrainPlan("line-1", "task.py", plan.pop("shards", members), rounds, 5, batch=8, seed=1, **plan)
         read = start.read_bytes if start else None
@@ -126,7 +129,7 @@ class Crew:
             return
         match told:
             case Prepare():
-                await self.say(rank, Prepared(state=FIRST, parameters=3, values=3))
+                await self.say(rank, BUILT, self.layouts.get(rank, plain_layout(3)))
             case AdoptState(state=state, senders=[_, *_]):
                 await self.say(rank, StateAdopted(state=state))
             case StartRound(listeners=listeners, state=state) if rank in listeners:
@@ -134,9 +137,6 @@ class Crew:
             case StartRound(round=number, attempt=attempt, state=state, members=members):
                 await self.say(rank, Progress(round=number, attempt=attempt, step=5, loss=1.0, samples=40))
                 await self.say(rank, round_done(number, attempt, after(state), members=len(members)))
-            case SendFile():
-                for part, payload in cut("model", MODEL, hashlib.sha256(MODEL).digest()):
-                    await self.say(rank, part, payload)
 
     async def train(self) -> TrainingResult:
         async with asyncio.timeout(10):
@@ -249,7 +249,7 @@ async def test_who_leaves_while_the_last_round_is_checked_has_a_job_that_is_trai
     leave: Callable[[Coordinator], None],
 ) -> None:
     checks = CheckSettings(1.0, 2**30, lambda _: Trust(), lambda: 0.0)
-    crew = Crew(rounds=1, checks=checks, wishes=ExchangeSettings(exchange_every=5, overlap=False))
+    crew = Crew(rounds=1, checks=checks, wishes=ExchangeWishes(exchange_every=5, overlap=False))
 
     def instead(rank: int, told: Any) -> Message | None:
         crew.clock.time += 1.0  # rounds that take no time leave none to a member's line for checks
@@ -290,7 +290,7 @@ async def test_one_more_member_comes_and_takes_part() -> None:
         nonlocal joined
         if isinstance(told, StartRound) and told.round == 1 and not joined:
             joined = True
-            crew._tasks.append(asyncio.create_task(crew.coordinator.join(5, "wren")))
+            crew._tasks.append(asyncio.create_task(crew.coordinator.joined(5, "wren")))
         return None
 
     crew.instead = instead
@@ -298,7 +298,7 @@ async def test_one_more_member_comes_and_takes_part() -> None:
     assert (standing.round, standing.members) == (6, [0, 1, 5])
     assert crew.members == [[0, 1], [0, 1, 5], [0, 1, 5]]
     assert [sight.rank for sight in crew.seen if isinstance(sight, MemberJoined)] == [5]
-    await crew.coordinator.join(6, "late")
+    await crew.coordinator.joined(6, "late")
 
 
 async def test_how_the_members_exchange_is_shown_when_it_changes() -> None:
@@ -309,17 +309,6 @@ async def test_how_the_members_exchange_is_shown_when_it_changes() -> None:
     first, *_ = told = [sight for sight in crew.seen if isinstance(sight, Chosen)]
     assert first.round == 0
     assert [sight.round for sight in told] == sorted({sight.round for sight in told})
-
-
-async def test_files_are_fetched_after_training(tmp_path: Path) -> None:
-    crew = Crew(rounds=1)
-    standing = await crew.train()
-    sha256 = await crew.coordinator.fetch_model(standing, tmp_path / "model")
-    assert sha256 == hashlib.sha256(MODEL).digest()
-    assert (tmp_path / "model").read_bytes() == MODEL
-    # What comes when nothing is fetched is let go.
-    await crew.say(0, FilePart(what="model", offset=0, total=1, sha256=FIRST), b"x")
-    await crew.say(0, StateAdopted(state=FIRST))
 
 
 async def test_an_owner_who_comes_back_is_shown_and_waited_for() -> None:
@@ -352,18 +341,25 @@ async def test_when_the_last_machine_is_wanted_back_the_job_is_left() -> None:
     assert standing.left_because == "peer-0: handed back: a game"
 
 
-async def test_the_weights_are_waited_for_while_an_owner_needs_the_machine(tmp_path: Path) -> None:
-    crew = Crew(members=1, rounds=1)
-    standing = await crew.train()
-    crew.coordinator.owner_says(0, WorkerPaused(reason="a game"))
-    crew.instead = lambda rank, told: Progress(round=0, attempt=0, step=1, loss=1.0, samples=8)
-    fetching = asyncio.create_task(crew.coordinator.fetch_model(standing, tmp_path / "model"))
-    await asyncio.sleep(0)
-    crew.coordinator.owner_says(0, WorkerResumed())
-    for part, payload in cut("model", MODEL, hashlib.sha256(MODEL).digest()):
-        await crew.say(0, part, payload)
-    assert await fetching == hashlib.sha256(MODEL).digest()
-    assert crew.seen[-1] == MemberResumed(0)
+async def test_the_layout_of_the_model_s_file_is_what_most_members_say() -> None:
+    crew = Crew(members=4, rounds=1)
+    odd = FileLayout(tensors=[TensorInfo(name="w", dtype="F32", shape=[3], coding="values", begin=0)])
+
+    crew.layouts = {0: encode(odd), 2: b"junk"}
+    assert (await crew.train()).members == [1, 3]
+    assert crew.coordinator.file_layout == read_layout(plain_layout(3), Model(3, 3))
+    dropped = {sight.rank: sight.reason for sight in crew.seen if isinstance(sight, MemberDropped)}
+    assert dropped[0] == "its model's tensors have other names, shapes or types than the others'"
+    assert "its worker broke the protocol: not a FileLayout" in dropped[2]
+
+
+async def test_of_each_member_one_layout_is_kept() -> None:
+    crew = Crew(members=2)
+    await crew.say(0, BUILT, plain_layout(3))
+    for name in "xyz":
+        other = FileLayout(tensors=[TensorInfo(name=name, dtype="F32", shape=[3], coding="values", begin=0)])
+        await crew.say(0, BUILT, encode(other))
+    assert list(crew.coordinator._layouts.values()) == [read_layout(plain_layout(3), Model(3, 3))]
 
 
 # --- what is put on the disk ---
@@ -446,6 +442,36 @@ async def test_who_leaves_between_checkpoints_keeps_the_last_round_all_the_same(
     assert crew.seen[-1] == RoundBooked(standing.round - 1, standing.state)
 
 
+async def test_the_last_state_is_waited_for_while_owners_need_the_machines() -> None:
+    disk = Disk()
+    crew = keeping_crew(disk, rounds=1, every=0)
+    await crew.train()
+    asked = asyncio.Event()
+
+    def asleep(rank: int, told: Any) -> Message | None:
+        if isinstance(told, AskPieces):
+            asked.set()
+        return None
+
+    answers, crew.instead = crew.instead, asleep
+    crew.coordinator.owner_says(0, WorkerPaused(reason="a game"))
+    keeping = asyncio.create_task(crew.coordinator.keep_last())
+    async with asyncio.timeout(10):
+        await asked.wait()
+    crew.coordinator.owner_says(0, WorkerResumed())
+    crew.instead = answers
+    assert answers
+    for rank, told in list(crew.told):
+        if isinstance(told, AskPieces):
+            answers(rank, told)
+    assert await keeping
+    assert disk.kept == {1: bytes(Held(1).file)}
+    assert [sight for sight in crew.seen if isinstance(sight, OwnersWord)] == [
+        MemberPaused(0, "a game"),
+        MemberResumed(0),
+    ]
+
+
 async def test_training_is_one_round_ahead_of_a_slow_disk_and_no_more() -> None:
     disk = Disk()
     disk.free.clear()
@@ -516,7 +542,7 @@ async def test_a_model_that_is_built_is_news_once() -> None:
     def repeats(rank: int, told: Any) -> Message | None:
         if rank == 0 and isinstance(told, Prepare):
             for _ in range(20):
-                crew._tasks.append(asyncio.create_task(crew.say(0, Prepared(state=FIRST, parameters=3, values=3))))
+                crew._tasks.append(asyncio.create_task(crew.say(0, BUILT, plain_layout(3))))
         return None
 
     crew.instead = repeats

@@ -12,11 +12,12 @@ from torch import Tensor
 from axonp2p.tensors.coding import EXACT, Coding
 from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.early_parts import EarlyParts
-from axonp2p.training.exchange.past import Past
+from axonp2p.training.exchange.leftover import Past
 from axonp2p.training.exchange.slice_exchange import Outgoing, SliceExchange
 from axonp2p.training.exchange.slices import slices
 from axonp2p.training.exchange.terms import Terms
-from axonp2p.training.messages import SlicePart
+from axonp2p.training.messages import ExchangeSettings, SlicePart
+from tests.laboratory.exchange_settings import exchange_settings
 
 MOST_SAMPLES = 1000
 
@@ -27,7 +28,10 @@ Delay = Callable[[int, int, SlicePart], float | None]
 def terms(rank: int, members: Sequence[int], length: int, **changes: object) -> Terms:
     """Terms for equal slices of `length` values, changed as told."""
     shares = changes.pop("shares", None) or [1] * len(members)
+    names = ExchangeSettings.__struct_fields__
+    settings = exchange_settings(**{"part": 4} | {name: changes.pop(name) for name in names if name in changes})
     plain: dict[str, object] = {
+        "settings": settings,
         "rank": rank,
         "round": 3,
         "attempt": 1,
@@ -35,10 +39,8 @@ def terms(rank: int, members: Sequence[int], length: int, **changes: object) -> 
         "members": tuple(sorted(members)),
         "listeners": (),
         "slices": slices(length, members, shares),
-        "part": 4,
         "exact_from": length,
         "most_samples": MOST_SAMPLES,
-        "patience": 10.0,
         "gather": EXACT,
         "result": EXACT,
     }

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axonp2p.tensors.coding import Coding
-from axonp2p.tensors.frames import values_to_bytes
+from axonp2p.tensors.dense import values_to_bytes
 from tests.unit.training.exchange.meeting import MOST_SAMPLES, Meeting, vectors, weighted_mean
+
+pytestmark = pytest.mark.slow
 
 codings = st.builds(Coding, bits=st.sampled_from([32, 16, 8, 4, 2, 1]), density=st.sampled_from([1.0, 0.5, 0.05]))
 

@@ -5,8 +5,8 @@ import torch
 
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.tensors.coding import Coding
+from axonp2p.tensors.dense import values_to_bytes
 from axonp2p.tensors.encoding import decode, encode
-from axonp2p.tensors.frames import values_to_bytes
 from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.slice_exchange import SliceExchange
 from axonp2p.training.messages import SlicePart

@@ -9,7 +9,7 @@ from axonp2p.jobs.aggregation import MEAN, Rule
 from axonp2p.tensors.coding import EXACT, Coding
 from axonp2p.tensors.flat import Layout
 from axonp2p.training.exchange.terms import parts, terms_of
-from axonp2p.training.messages import StartRound
+from tests.laboratory.exchange_settings import start_of
 
 LAYOUT = Layout(parameters=5000, float_buffers=70, integer_buffers=30, lengths=())
 TWO_BITS, EIGHT_BITS = Coding(bits=2), Coding(bits=8)
@@ -35,7 +35,7 @@ def order(**changes):
         "outer_learning_rate": 0.7,
         "outer_momentum": 0.9,
     }
-    return StartRound(**(plain | changes))
+    return start_of(**(plain | changes))
 
 
 def test_the_terms_of_an_exchange():
@@ -53,9 +53,9 @@ def test_the_terms_of_an_exchange():
 
 
 def test_a_rule_comes_with_the_order_and_asks_for_as_many_as_it_needs():
-    assert terms_of(order(), 2, 0, LAYOUT, 8).rule == MEAN
+    assert terms_of(order(), 2, 0, LAYOUT, 8).settings.rule == MEAN
     bearing_one = terms_of(order(rule=Rule("median", 1)), 2, 0, LAYOUT, 8)
-    assert (bearing_one.rule, bearing_one.fewest) == (Rule("median", 1), 3)
+    assert (bearing_one.settings.rule, bearing_one.fewest) == (Rule("median", 1), 3)
 
 
 def test_all_cut_alike():

@@ -21,6 +21,7 @@ from axonp2p.training.round_messages import (
     Tell,
     Trained,
 )
+from axonp2p.wire.schema import SCHEMAS
 from tests.unit.training.conversation import (
     FIRST,
     OTHER,
@@ -57,6 +58,7 @@ def test_a_new_one_is_told_to_prepare_once_the_others_know_of_it() -> None:
     assert isinstance(said[1], Tell)
     assert isinstance(said[1].message, Prepare)
     assert (said[1].rank, said[1].message.rank) == (9, 9)
+    assert said[1].message.schema == SCHEMAS["train"]
     assert talk.hears(ready(9)) == [], "it waits for the next round"
 
 

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from axonp2p.jobs.aggregation import MEAN, may_lie
-from axonp2p.training.exchange.faults import Fault
 from axonp2p.training.round_messages import MemberDropped, RoundAccepted
 from axonp2p.training.rounds.phases import Phase
 from tests.laboratory.exchange_checks import accepted_of, broken_promises, lost_on_the_way, redone_of
@@ -18,6 +17,9 @@ from tests.laboratory.exchange_faults import FOR_JOINERS, MOMENTS, Moment, watch
 from tests.laboratory.exchange_history import KINDS, kinds_of, play
 from tests.laboratory.exchange_peer import first_of
 from tests.laboratory.exchange_world import ROUNDS, World, setting_of
+from tests.laboratory.faults import Fault
+
+pytestmark = pytest.mark.slow
 
 HISTORIES = 12
 """Of each fault, spread over the moments at which it can be committed."""

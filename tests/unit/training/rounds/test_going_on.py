@@ -34,7 +34,7 @@ def resumed(members: int = 3, *, min_peers: int = 1, rounds: int = 40, ahead: bo
 
 
 def holds(rank: int, state: bytes, candidate: bytes | None = None) -> MemberReady:
-    return MemberReady(rank, Prepared(state=state, parameters=100, values=100, candidate=candidate))
+    return MemberReady(rank, Prepared(state=state, parameters=100, values=100, candidate=candidate), bytes(32))
 
 
 def orders(said: list[Action]) -> dict[int, StartRound]:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from axonp2p.training.messages import Mark, RedoSegment, RoundDone, SegmentRedone, StartRound
+from axonp2p.training.messages import RedoSegment, StartRound
 from axonp2p.training.round_messages import (
     Action,
     AwaitingChecks,
@@ -34,9 +34,10 @@ from axonp2p.training.round_messages import (
 from axonp2p.training.rounds.phases import Phase
 from axonp2p.training.spot_checks.answering import UNKNOWN_S, AnswerTimes, hand_over_s
 from axonp2p.training.spot_checks.desk import CheckSettings
-from axonp2p.training.verification.opinions import Outcome
-from axonp2p.training.verification.rates import Trust
-from axonp2p.training.wishes import ExchangeSettings
+from axonp2p.training.wishes import ExchangeWishes
+from axonp2p.verification.claims import Mark, RoundDone, SegmentRedone
+from axonp2p.verification.opinions import Outcome
+from axonp2p.verification.rates import Trust
 from tests.unit.training.conversation import SECOND, STEPS, Conversation, dropped, only, round_done, started
 
 LAST = 0
@@ -51,9 +52,9 @@ def mark(leg: int, step: int, weight: float) -> Mark:
 def marks_of(order: StartRound, *, false: bool = False) -> list[Mark]:
     """Weights are as many as the steps that led to them; of one who cheats fewer, from its first segment on."""
     marks = []
-    for leg, begin in enumerate(range(0, STEPS, order.exchange_every)):
-        ends = range(begin + order.mark_every, begin + order.exchange_every, order.mark_every)
-        places = [begin, *ends, min(begin + order.exchange_every, STEPS)]
+    for leg, begin in enumerate(range(0, STEPS, order.settings.exchange_every)):
+        ends = range(begin + order.mark_every, begin + order.settings.exchange_every, order.mark_every)
+        places = [begin, *ends, min(begin + order.settings.exchange_every, STEPS)]
         marks += [mark(leg, step, step - 2.0 * false if step > begin else begin) for step in places]
     return marks
 
@@ -64,7 +65,7 @@ class Talk(Conversation):
     def __init__(self, members: int = 4, rounds: int = 1, seed: int | None = None, **more: Any) -> None:
         chance = random.Random(seed).random if seed is not None else lambda: 0.0
         settings = CheckSettings(1.0, 2**30, lambda _: Trust(), chance)
-        wishes = ExchangeSettings(exchange_every=STEPS, overlap=False)
+        wishes = ExchangeWishes(exchange_every=STEPS, overlap=False)
         super().__init__(members, rounds=rounds, checks=settings, wishes=wishes, **more)
         self.orders: dict[int, StartRound] = {}
         self.asked: dict[int, RedoSegment] = {}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import pytest
 
 from axonp2p.jobs.aggregation import MEAN, Rule
-from axonp2p.training.messages import RoundDone
 from axonp2p.training.rounds.disputes import Disputes, DisputeVerdict
 from axonp2p.training.rounds.suspects import sure_liars
+from axonp2p.verification.claims import RoundDone
 from tests.laboratory.lying_members import ROUNDS, LyingJob, play
 from tests.unit.training.conversation import OTHER, SECOND, THIRD, round_done
 
@@ -91,6 +90,23 @@ def test_what_is_said_of_a_slice_that_is_empty_is_no_contradiction() -> None:
     assert set(verdict.gone) == {9}, "it had the same results as all others"
 
 
+def test_what_is_said_of_empty_slices_costs_their_owner_nothing() -> None:
+    three = {rank: said(10, about=[0]) for rank in (6, 7, 8)}
+    reports = {rank: said(10) for rank in TEN[:6]} | three | {9: said(10, about=[1], state=OTHER)}
+    verdict = Disputes().judge(reports, TEN, [1, 2], {rank: str(rank) for rank in TEN}, MEDIAN)
+    assert not verdict.gone
+    assert verdict.redo
+
+
+def test_after_one_liar_went_two_others_still_throw_nobody_out() -> None:
+    disputes = Disputes()
+    alone = {rank: said(10) for rank in TEN[:9]} | {9: said(10, about=TEN[:9], state=OTHER)}
+    assert set(judged(disputes, alone).gone) == {9}
+    # One that came instead of it may lie as well.
+    pair = {rank: said(9, about=[0], state=OTHER) for rank in (7, 8)}
+    assert not judged(disputes, {rank: said(9) for rank in TEN[:7]} | pair).gone
+
+
 @pytest.mark.parametrize(
     ("pairs", "most", "liars"),
     [
@@ -107,9 +123,9 @@ def test_who_is_sure_to_lie(pairs: list[tuple[int, int]], most: int, liars: list
 
 
 @pytest.mark.parametrize("first", range(0, 100, 25))
-def test_jobs_with_as_many_liars_as_may_be(first: int, tmp_path: Path) -> None:
+def test_jobs_with_as_many_liars_as_may_be(first: int) -> None:
     for seed in range(first, first + 25):
-        outcome = play(seed, tmp_path)
+        outcome = play(seed)
         assert not outcome.wrong, (seed, outcome.wrong)
         assert not outcome.given_up, (seed, outcome.given_up)
 

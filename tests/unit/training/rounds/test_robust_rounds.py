@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
+import msgspec
 import pytest
 
 from axonp2p.jobs.aggregation import AGGREGATIONS
 from axonp2p.training.round_messages import Chosen, MemberDropped, RoundAccepted
-from axonp2p.training.wishes import ExchangeSettings
+from axonp2p.training.wishes import ExchangeWishes
 from tests.laboratory.exchange_lines import Home
 from tests.laboratory.exchange_world import Setting, World, setting_of
 
@@ -16,7 +17,7 @@ ROBUST = AGGREGATIONS[1:]
 
 
 def setting(members: int, **wishes: object) -> Setting:
-    plain = ExchangeSettings(bits=2, exchange_every=2, outer_learning_rate=1.0, outer_momentum=0.0)
+    plain = ExchangeWishes(compression="2-bit", exchange_every=2, outer_learning_rate=1.0, outer_momentum=0.0)
     return dataclasses.replace(
         setting_of(1),
         homes=tuple(Home(300e3, 0.01, 0.0) for _ in range(members)),
@@ -24,7 +25,7 @@ def setting(members: int, **wishes: object) -> Setting:
         min_peers=1,
         rounds=3,
         steps=4,
-        wishes=dataclasses.replace(plain, **wishes),
+        wishes=msgspec.structs.replace(plain, **wishes),
     )
 
 
@@ -40,7 +41,7 @@ def test_members_agree_to_the_bit_in_every_round(name: str, overlap: bool) -> No
     assert len(seen(world, RoundAccepted)) == 3, world.story()
     assert not any(attempt for _, attempt in world.rounds)
     (chosen,) = seen(world, Chosen)
-    assert (chosen.choice.rule.name, chosen.choice.rule.hostile) == (name, 1)
+    assert (chosen.choice.settings.rule.name, chosen.choice.settings.rule.hostile) == (name, 1)
 
 
 @pytest.mark.parametrize("name", ROBUST)
@@ -50,6 +51,6 @@ def test_with_one_less_fewer_liars_are_borne_and_that_is_told(name: str) -> None
     world.run()
     assert [action.rank for action in seen(world, MemberDropped)] == [4]
     assert len(seen(world, RoundAccepted)) == 3, world.story()
-    told = [action.choice.rule.hostile for action in seen(world, Chosen)]
+    told = [action.choice.settings.rule.hostile for action in seen(world, Chosen)]
     assert told[0] == 1
     assert told[-1] == (0 if name == "multi-krum" else 1)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from axonp2p.errors import JobFailed
-from axonp2p.training.messages import AdoptState, Prepare, Prepared, Progress, RoundDone, StartRound, TaskFailed
+from axonp2p.training.messages import AdoptState, Prepare, Prepared, Progress, StartRound, TaskFailed
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
     Action,
@@ -39,6 +39,7 @@ from axonp2p.training.round_messages import (
 )
 from axonp2p.training.rounds.machine import Rounds
 from axonp2p.training.rounds.phases import AT_REST, Phase
+from axonp2p.verification.claims import RoundDone
 from tests.unit.training.conversation import round_done
 
 SHARDS, ROUNDS, STEPS = 6, 3, 4
@@ -119,12 +120,12 @@ class History(RuleBasedStateMachine):
     @rule(now=once_in_a_while, rank=ranks, state=states)
     def one_is_ready(self, now: bool, rank: int, state: bytes) -> None:
         if now:
-            self.hear(MemberReady(rank, Prepared(state=state, parameters=1, values=1)))
+            self.hear(MemberReady(rank, Prepared(state=state, parameters=1, values=1), bytes(32)))
 
     @rule()
     def all_are_ready_alike(self) -> None:
         for rank in sorted(self.members):
-            self.hear(MemberReady(rank, Prepared(state=b"a" * 32, parameters=1, values=1)))
+            self.hear(MemberReady(rank, Prepared(state=b"a" * 32, parameters=1, values=1), bytes(32)))
 
     @rule()
     def all_adopt(self) -> None:
@@ -186,7 +187,7 @@ class History(RuleBasedStateMachine):
             self.behind.add(rank)
             self.hear(MemberJoins(rank, f"peer{rank}"))
             if ready:
-                self.hear(MemberReady(rank, Prepared(state=b"a" * 32, parameters=1, values=1)))
+                self.hear(MemberReady(rank, Prepared(state=b"a" * 32, parameters=1, values=1), bytes(32)))
 
     @rule(state=st.none() | states)
     def those_behind_say_where_they_are(self, state: bytes | None) -> None:

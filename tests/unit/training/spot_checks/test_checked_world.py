@@ -6,9 +6,11 @@ import pytest
 
 from axonp2p.training.round_messages import CheckEnded, ChecksCutShort, ChecksImpossible, MemberDropped, Trained
 from axonp2p.training.trainer.local_trainer import LocalTrainer
-from axonp2p.training.verification.opinions import Outcome
+from axonp2p.verification.opinions import Outcome
 from tests.laboratory.real_job import real_job
 from tests.unit.training.worker.test_redo import LISTS, SGD, TASK, Lazy
+
+pytestmark = pytest.mark.slow
 
 SLOWER = SGD.replace("lr=0.1", "lr=0.005")
 

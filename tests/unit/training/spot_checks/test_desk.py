@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import struct
+from random import Random
 
 import msgspec
 import pytest
 
-from axonp2p.training.messages import Mark, RoundDone, SegmentRedone
-from axonp2p.training.round_messages import ChecksImpossible, SegmentHeard, Tell
+from axonp2p.training.round_messages import CheckEnded, ChecksImpossible, SegmentHeard, Tell
 from axonp2p.training.spot_checks.cases import Finished
 from axonp2p.training.spot_checks.desk import MOST_WITHHELD, Checks, CheckSettings
-from axonp2p.training.verification.opinions import Outcome
-from axonp2p.training.verification.rates import Trust
+from axonp2p.verification.claims import Mark, RoundDone, SegmentRedone
+from axonp2p.verification.opinions import Outcome
+from axonp2p.verification.own_proofs import OWN_SEGMENTS
+from axonp2p.verification.rates import Trust
 
 STEPS, BATCH = 8, 4
 START, BEFORE, END, FALSE = ([value] * 32 for value in (0.0, 0.9, 1.0, 0.4))
@@ -45,9 +47,9 @@ class Conversation:
         self.checks = Checks(settings, steps=STEPS, batch=BATCH, from_the_start=True)
         assert self.checks.cut(1000, STEPS, 5).every == STEPS
 
-    def finish(self, reports, round=0, unheard=(), unsigned=()):
+    def finish(self, reports, round=0, unheard=(), unsigned=(), every=STEPS):
         shards = {rank: [rank] for rank in reports}
-        done = Finished(round, 0, STEPS, 1, True, shards, reports, unsigned, unheard, 10.0, FAST)
+        done = Finished(round, 0, every, 1, True, shards, reports, unsigned, unheard, 10.0, FAST)
         breaches = self.checks.breaches(done)
         said = list(self.checks.draw(without(done, breaches)))
         return breaches, said
@@ -64,10 +66,10 @@ class Conversation:
         assert all(isinstance(action, Tell) for action in said)
         return {action.rank: action.message for action in said}
 
-    def answers(self, rank, order, end=END, before=BEFORE, failed="", awake=EVERYBODY, signed=True):
+    def answers(self, rank, order, end=END, before=BEFORE, failed="", awake=EVERYBODY, signed=True, at=STEPS):
         redone = SegmentRedone(
             of=order.of, round=order.round, attempt=0, step=order.start.step, start=order.start.name,
-            end=None if failed else mark(STEPS, end), before_last=struct.pack("<32d", *before), flops=7, failed=failed,
+            end=None if failed else mark(at, end), before_last=struct.pack("<32d", *before), flops=7, failed=failed,
         )  # fmt: skip
         return self.checks.heard(SegmentHeard(rank, redone, signed), awake, self.now)
 
@@ -306,3 +308,36 @@ def test_when_most_cannot_commit_to_anything_it_is_said_once_and_nobody_has_to_g
     assert desk.finish(none) == ({}, [ChecksImpossible("a reason")])
     assert desk.finish(none, 1) == ({}, [])
     assert desk.checks.cut(1000, STEPS, 5).every == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_who_is_convicted_has_shown_as_much_as_evidence_has_to_show(seed):
+    """Three segments a round; a third of the answers about own steps never come."""
+    random, desk, convictions = Random(seed), Conversation(), []
+    for round in range(8):
+        members = [rank for rank in range(5) if not convictions or rank != 2]
+        desk.finish({rank: in_three(round, lies=(rank, round) == (2, 1)) for rank in members}, round, every=3)
+        for _ in range(3):
+            for rank, order in desk.asks().items():
+                if rank == order.of and random.random() < 1 / 3:
+                    continue
+                end = THIRDS[order.start.step + order.steps]
+                found = desk.answers(rank, order, [end] * 32, [end - 0.1] * 32, at=order.start.step + order.steps)
+                convictions += [told for told in found.said if isinstance(told, CheckEnded) and told.convicted]
+            desk.now += 1000
+            desk.checks.due(desk.now)
+    (told,) = convictions
+    assert told.convicted == [2]
+    shown = {rank: [(one.round, one.step) for one in told.proofs if one.by == rank] for rank in (2, *told.by)}
+    for by, steps in shown.items():
+        committed = 3 * len({round for round, _ in steps} | ({told.round} if by == 2 else set())) - (by == 2)
+        assert len(set(steps)) >= min(OWN_SEGMENTS, committed)
+
+
+THIRDS = {0: 0.0, 3: 0.3, 6: 0.6, STEPS: 1.0}
+
+
+def in_three(round, *, lies):
+    """What a member commits to that cuts its steps into three segments. The end of the first may be a lie."""
+    ends = THIRDS | ({3: -0.4} if lies else {})
+    return report(round=round, marks=[mark(step, [end] * 32) for step, end in ends.items()])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axonp2p.training.spot_checks.pace import HASH_BYTES_S, SHARE, MarkPace
-from axonp2p.training.verification.rates import SEGMENT_STEPS
+from axonp2p.verification.rates import SEGMENT_STEPS
 from tests.unit.training.spot_checks.test_desk import BATCH, END, START, mark, report
 
 

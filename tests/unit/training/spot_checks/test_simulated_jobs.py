@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from axonp2p.training.verification.opinions import Outcome
-from axonp2p.training.verification.rates import Trust, checks_until_found
+from axonp2p.verification.opinions import Outcome
+from axonp2p.verification.rates import Trust, checks_until_found
 from tests.laboratory.checked_job import CheckedJob, Nature
 
 HONEST = [Nature(machine=machine) for machine in (0, 0, 0, 1, 1, 2, 3, 4)]

@@ -16,7 +16,7 @@ HASH = hashlib.sha256(DATA).digest()
 def test_a_file_travels_in_parts():
     assembly = Assembly("rank 1", len(DATA), HASH)
     sizes = []
-    for part, payload in cut("state", DATA, HASH):
+    for part, payload in cut(DATA, HASH):
         assert not assembly.complete
         assembly.add(part, bytes(payload))
         sizes.append(len(payload))
@@ -28,7 +28,7 @@ def test_a_file_travels_in_parts():
 def test_a_file_with_another_hash_is_not_given_out():
     other = hashlib.sha256(b"something else").digest()
     assembly = Assembly("rank 1", len(DATA), other)
-    for part, payload in cut("state", DATA, other):
+    for part, payload in cut(DATA, other):
         assembly.add(part, payload)
     with pytest.raises(PeerMisbehaved, match="rank 1 sent a file that does not have the hash"):
         assembly.file()
@@ -46,6 +46,6 @@ def test_a_file_with_another_hash_is_not_given_out():
 )
 def test_parts_that_do_not_fit_are_refused(change, payload):
     assembly = Assembly("rank 1", 10, HASH)
-    plain = {"what": "state", "offset": 0, "total": 10, "sha256": HASH}
+    plain = {"offset": 0, "total": 10, "sha256": HASH}
     with pytest.raises(PeerMisbehaved, match="does not fit"):
         assembly.add(FilePart(**(plain | change)), payload)

@@ -1,20 +1,17 @@
-"""A model's file compared with the accepted state that it has to hold."""
+"""The model's file from a state's file, against what safetensors writes of the model that holds the state."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+import safetensors.torch
 import torch
-from safetensors.torch import load_file, save_file
-from torch import nn
+from torch import Tensor, nn
 
-from axonp2p.blobs.pieces import book_of
 from axonp2p.tensors import flat
-from axonp2p.training.state_transfer.checkpoint_file import Model, header_of
-from axonp2p.training.state_transfer.model_file import holds
-from axonp2p.training.trainer.local_trainer import model_file
+from axonp2p.training.state_transfer.checkpoint_file import Model
+from axonp2p.training.trainer.file_layout import file_layout
 from axonp2p.training.trainer.outer_optimizer import first_state
+from tests.unit.training.written_model import written
 
 
 class Net(nn.Module):
@@ -25,81 +22,87 @@ class Net(nn.Module):
         self.one = nn.Linear(5, 4)
         self.tied = nn.Linear(5, 4, bias=False)
         self.tied.weight = self.one.weight
-        self.half = nn.Linear(3, 2).to(torch.bfloat16)
-        self.small = nn.Linear(3, 2).to(torch.float16)
+        self.frozen = nn.Linear(3, 3).requires_grad_(False)
+        self.turned = nn.Parameter(torch.randn(3, 4).T)
+        self.half = nn.Linear(300, 20).to(torch.bfloat16)
+        self.small = nn.Linear(300, 20).to(torch.float16)
         self.double = nn.Linear(2, 2).double()
         self.norm = nn.BatchNorm1d(3)
+        self.complex = nn.Parameter(torch.randn(3, 2, dtype=torch.complex64))
         self.register_buffer("mask", torch.tensor([True, False]))
-        self.register_buffer("count", torch.tensor([2**40 + 1, -7, 2**62 - 3]))
-        self.register_buffer("turns", torch.view_as_complex(torch.randn(3, 2)))
+        self.register_buffer("count", torch.tensor([2**40 + 1, -7, 2**62 - 3, 2**63 - 1, -(2**63)]))
+        self.register_buffer("unsigned", torch.tensor([2**64 - 1, 0], dtype=torch.uint64))
+        self.register_buffer("less", torch.tensor([-(2**31), 5], dtype=torch.int32))
+        self.register_buffer("sizes", torch.tensor([2**32 - 1, 5], dtype=torch.uint32))
+        for kind in (torch.int8, torch.uint8, torch.int16, torch.uint16):
+            ends = torch.iinfo(kind)
+            self.register_buffer(f"ends of {kind}".replace(".", " "), torch.tensor([ends.min, ends.max, 1], dtype=kind))
+        self.register_buffer("turns", torch.randn(3, dtype=torch.complex64))
         self.register_buffer("beyond", torch.tensor([float("-inf"), 1e300, float("nan")], dtype=torch.float64))
-        self.eight = nn.Parameter(torch.randn(40).to(torch.float8_e4m3fn), requires_grad=False)
+        for kind in (torch.float32, torch.float16, torch.bfloat16, torch.float8_e5m2, torch.complex64):
+            self.register_buffer(f"inf {kind}".replace(".", " "), torch.tensor([float("inf"), 1.5, -0.0]).to(kind))
+        self.register_buffer('é "\\\n\x01', torch.tensor(3.5))
+        self.register_buffer("nothing", torch.zeros(0, 3))
+        self.register_buffer("table", torch.arange(3.0).expand(2, 3))
+        self.register_buffer("cache", torch.randn(5), persistent=False)
+        self.eight = nn.Parameter(torch.randn(4000).to(torch.float8_e4m3fn), requires_grad=False)
+        self.wider = nn.Parameter(torch.randn(4000).to(torch.float8_e5m2), requires_grad=False)
 
-    def get_extra_state(self) -> torch.Tensor:
+    def get_extra_state(self) -> Tensor:
         return torch.tensor([1.0])
 
-
-@pytest.fixture
-def net() -> Net:
-    torch.manual_seed(1)
-    return Net()
+    def set_extra_state(self, state: Tensor) -> None:
+        pass
 
 
-@pytest.fixture
-def kept(net: Net, tmp_path: Path) -> tuple[Path, Model]:
+def saved(net: nn.Module) -> bytes:
+    """What safetensors makes of the model's state dict."""
+    return safetensors.torch.save({name: one.detach().clone().contiguous() for name, one in net.state_dict().items()})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_file_is_the_model_s_to_the_byte(seed: int) -> None:
+    torch.manual_seed(seed)
+    net = Net()
     layout = flat.layout_of(net)
     vector = flat.read(net, layout)
     vector[: layout.parameters] = torch.randn(layout.parameters)  # a mean: of no half's own kind
-    vector[layout.bounds["still"]] = 3 * torch.randn(layout.still)
+    still = layout.bounds["still"]
+    vector[still] = 10 ** torch.empty(layout.still).uniform_(-9, 6) * vector[still].sign()
+    doubles = layout.bounds["wide floats"]
+    vector[doubles] += torch.randn(layout.wide_floats) * vector[doubles].abs().clamp(1e-9, 1.0)
     state = first_state(vector, layout)
+    told = file_layout(net, layout)
+    assert told == file_layout(Net(), layout), "not the values, but names, shapes and places are told"
     flat.write(state.weights, net, layout)
-    model = Model(layout.parameters, layout.values)
-    path = tmp_path / "state"
-    path.write_bytes(header_of("job-1", 1, book_of(state.file).name, model) + bytes(state.file))
-    return path, model
+    file = written(told, state.file, Model(layout.parameters, layout.values))
+    assert file == saved(net)
+    assert safetensors.torch.load(file).keys() == net.state_dict().keys()
 
 
-def test_an_honest_file_holds_the_state(net: Net, kept: tuple[Path, Model], tmp_path: Path) -> None:
-    file = tmp_path / "model"
-    file.write_bytes(model_file(net, flat.layout_of(net)))
-    assert holds(file, *kept)
-    assert load_file(file).keys() == net.state_dict().keys()
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2, torch.float16, torch.bfloat16])
+def test_a_number_between_two_becomes_what_it_becomes_in_the_model(dtype: torch.dtype) -> None:
+    unit = torch.uint8 if dtype.itemsize == 1 else torch.int16
+    ends = torch.iinfo(unit)
+    all_of_them = torch.arange(ends.min, ends.max + 1).to(unit).view(dtype).float()
+    numbers = all_of_them[all_of_them.isfinite()].sort().values
+    middles = (numbers[1:] + numbers[:-1]) / 2
+    beside = torch.cat([middles.nextafter(torch.tensor(torch.inf)), middles.nextafter(torch.tensor(-torch.inf))])
+    beyond = numbers[-1] * torch.tensor([1.01, 1.03, 1.0357142857, 1.04, 1.0714285714, 1.08, 1.2, -1.2, 3])
+    vector = torch.cat([numbers, middles, beside, beyond])
+    vector = vector[vector.isfinite()]
+    net = nn.Module()
+    net.weight = nn.Parameter(torch.zeros(len(vector), dtype=dtype), requires_grad=False)
+    layout = flat.layout_of(net)
+    flat.write(vector, net, layout)
+    assert written(file_layout(net, layout), bytes(vector.numpy()), Model(0, len(vector))) == saved(net)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["one.bias", "half.weight", "small.bias", "double.weight", "norm.num_batches_tracked", "count", "turns", "eight"],
-)
-def test_one_other_value_is_found(name: str, net: Net, kept: tuple[Path, Model], tmp_path: Path) -> None:
-    with torch.no_grad():
-        last = net.state_dict()[name].view(-1)[-1:]
-        last.copy_((last.to(torch.float64) + 2).to(last.dtype) if last.is_floating_point() else last + 2)
-    file = tmp_path / "model"
-    file.write_bytes(model_file(net, flat.layout_of(net)))
-    assert not holds(file, *kept)
+def test_a_state_dict_that_holds_other_tensors_than_the_model_is_refused() -> None:
+    class Halved(nn.Linear):
+        def state_dict(self, *args, **kwargs):  # type: ignore[no-untyped-def, override]
+            return {name: one.half() for name, one in super().state_dict(*args, **kwargs).items()}
 
-
-def test_a_file_that_does_not_say_where_its_values_stand_is_not_believed(
-    net: Net, kept: tuple[Path, Model], tmp_path: Path
-) -> None:
-    file = tmp_path / "model"
-    save_file({"one.bias": net.one.bias.detach()}, file)
-    assert not holds(file, *kept)
-    save_file({"one.bias": net.one.bias.detach()}, file, {"axon.places": '{"one.bias": ["values", 20, 0]}'})
-    assert not holds(file, *kept), "it has to have all of them"
-
-
-DEEP = b'{"w":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-DEEP_WORDS = b'{"__metadata__":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001
-
-
-@pytest.mark.parametrize(
-    "junk",
-    [b"", b"x", b"\xff" * 64]
-    + [len(header).to_bytes(8, "little") + header for header in (b"[]", b'{"\xff":1}', DEEP, DEEP_WORDS)],
-    ids=["empty", "short", "long header", "list", "no text", "deep", "deep words"],
-)
-def test_junk_is_no_file(junk: bytes, kept: tuple[Path, Model], tmp_path: Path) -> None:
-    file = tmp_path / "model"
-    file.write_bytes(junk)
-    assert not holds(file, *kept)
+    net = Halved(2, 2)
+    with pytest.raises(ValueError, match="other tensors than the model"):
+        file_layout(net, flat.layout_of(net))

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from axonp2p.blobs.piece_picker import PATIENCE_S
 from axonp2p.blobs.piece_sender import LEAST_SILENCE_S, MOST_UNDER_WAY
 from axonp2p.blobs.pieces import PIECE_BYTES, book_of
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.training.messages import AskPieces, Piece, PieceList
-from axonp2p.training.state_transfer.piece_fetch import PATIENCE_S, PieceFetch
+from axonp2p.training.state_transfer.piece_fetch import PieceFetch
 from axonp2p.training.state_transfer.pieces import MOST_STATE_BYTES
 
 PIECES = 24
@@ -37,11 +38,11 @@ def fetch_from(*ranks: int) -> tuple[PieceFetch, list[tuple[int, AskPieces]]]:
     fetch = PieceFetch(NAME, len(DATA))
     ((first, wanted),) = fetch.senders(ranks, 0.0)
     assert (first, wanted) == (ranks[0], ask())
-    return fetch, fetch.hear_list(first, PieceList(state=NAME), BOOK.hashes, 0.1)
+    return fetch, fetch.hear(first, PieceList(state=NAME), BOOK.hashes, 0.1)
 
 
 def give(fetch: PieceFetch, rank: int, number: int, now: float) -> list[tuple[int, AskPieces]]:
-    return fetch.hear_piece(rank, Piece(state=NAME, number=number), piece(number), now)
+    return fetch.hear(rank, Piece(state=NAME, number=number), piece(number), now)
 
 
 # --- conversations ---
@@ -57,10 +58,10 @@ def test_nobody_is_asked_for_zeros():
     book = book_of(data)
     fetch = PieceFetch(book.name, len(data))
     fetch.senders([4], 0.0)
-    said = fetch.hear_list(4, PieceList(state=book.name), book.hashes, 0.1)
+    said = fetch.hear(4, PieceList(state=book.name), book.hashes, 0.1)
     assert said == [(4, AskPieces(state=book.name, numbers=[0, 4]))]
-    fetch.hear_piece(4, Piece(state=book.name, number=0), piece(0), 0.2)
-    fetch.hear_piece(4, Piece(state=book.name, number=4), piece(1)[:1000], 0.3)
+    fetch.hear(4, Piece(state=book.name, number=0), piece(0), 0.2)
+    fetch.hear(4, Piece(state=book.name, number=4), piece(1)[:1000], 0.3)
     assert fetch.data() == data
 
 
@@ -68,11 +69,11 @@ def test_a_list_that_is_not_of_the_state_names_its_sender_and_another_one_is_ask
     fetch = PieceFetch(NAME, len(DATA))
     assert fetch.senders([1, 2], 0.0) == [(1, ask())]
     with pytest.raises(PeerMisbehaved, match="rank 1"):
-        fetch.hear_list(1, PieceList(state=NAME), BOOK.hashes[:-32], 0.2)
+        fetch.hear(1, PieceList(state=NAME), BOOK.hashes[:-32], 0.2)
     assert fetch.deadline() == 0.2
     assert fetch.due(0.2) == [(2, ask())]
     with pytest.raises(PeerMisbehaved, match="rank 2"):
-        fetch.hear_list(2, PieceList(state=NAME), bytes(len(BOOK.hashes)), 0.3)
+        fetch.hear(2, PieceList(state=NAME), bytes(len(BOOK.hashes)), 0.3)
     assert sorted(fetch.liars) == [1, 2]
     assert fetch.due(0.3) == []
     assert fetch.nobody_left
@@ -118,7 +119,7 @@ def test_whose_later_answer_comes_first_has_lost_the_earlier_asks():
 def test_a_wrong_piece_names_its_sender_and_what_it_had_is_asked_elsewhere():
     fetch, _ = fetch_from(0, 1)
     with pytest.raises(PeerMisbehaved, match="rank 0 sent piece 1"):
-        fetch.hear_piece(0, Piece(state=NAME, number=1), piece(0), 0.5)
+        fetch.hear(0, Piece(state=NAME, number=1), piece(0), 0.5)
     assert fetch.liars == {0: "piece 1 with other bytes than the state has"}
     assert fetch.deadline() == 0.5
     assert give(fetch, 1, 2, 0.6) == [(1, ask(0))]
@@ -140,10 +141,10 @@ def test_who_has_nothing_left_to_send_takes_over_what_a_slow_one_still_has():
 
 def test_who_does_not_hold_the_state_is_asked_no_more_until_it_is_named_again():
     fetch, _ = fetch_from(0, 1)
-    said = fetch.hear_piece(0, Piece(state=NAME, number=0), b"", 0.2)
+    said = fetch.hear(0, Piece(state=NAME, number=0), b"", 0.2)
     assert said == []  # 1 has its two pieces before it
     assert give(fetch, 1, 2, 0.3) == [(1, ask(0))]
-    assert fetch.lost(1, 0.4) == []
+    assert fetch.gone(1, 0.4) == []
     assert fetch.nobody_left
     assert fetch.senders([0], 0.5) == [(0, ask(0, 1))]
     assert not fetch.nobody_left
@@ -161,15 +162,15 @@ def test_pieces_stay_when_the_senders_change():
 def test_words_of_another_state_are_passed_over():
     fetch, _ = fetch_from(0)
     other = bytes(32)
-    assert fetch.hear_piece(0, Piece(state=other, number=0), b"", 0.2) == []
-    assert fetch.hear_list(0, PieceList(state=other), b"", 0.2) == []
+    assert fetch.hear(0, Piece(state=other, number=0), b"", 0.2) == []
+    assert fetch.hear(0, PieceList(state=other), b"", 0.2) == []
     assert not fetch.nobody_left
 
 
 def test_a_state_of_no_bytes_and_one_that_is_too_large():
     empty = PieceFetch(book_of(b"").name, 0)
     assert [rank for rank, _ in empty.senders([0], 0.0)] == [0]
-    empty.hear_list(0, PieceList(state=empty.state), b"", 0.1)
+    empty.hear(0, PieceList(state=empty.state), b"", 0.1)
     assert empty.complete
     assert empty.data() == b""
     with pytest.raises(ValueError, match="at most"):
@@ -271,9 +272,9 @@ class Swarm:
         self._unanswered[rank].discard(number)
         if what == "lost":
             self._unanswered[rank].clear()
-            self.carry(self.fetch.lost(rank, self.now))
+            self.carry(self.fetch.gone(rank, self.now))
         elif what == "forgets":
-            self.carry(self.fetch.hear_piece(rank, Piece(state=NAME, number=max(number, 0)), b"", self.now))
+            self.carry(self.fetch.hear(rank, Piece(state=NAME, number=max(number, 0)), b"", self.now))
         elif what == "lie":
             self.lied.add(rank)
             with pytest.raises(PeerMisbehaved, match=f"rank {rank} sent"):
@@ -285,8 +286,8 @@ class Swarm:
 
     def hear(self, rank: int, number: int, payload: bytes) -> list[tuple[int, AskPieces]]:
         if number < 0:
-            return self.fetch.hear_list(rank, PieceList(state=NAME), payload, self.now)
-        return self.fetch.hear_piece(rank, Piece(state=NAME, number=number), payload, self.now)
+            return self.fetch.hear(rank, PieceList(state=NAME), payload, self.now)
+        return self.fetch.hear(rank, Piece(state=NAME, number=number), payload, self.now)
 
 
 ANY = st.builds(

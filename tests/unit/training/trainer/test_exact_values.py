@@ -13,11 +13,15 @@ from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.slice_exchange import SliceExchange
 from axonp2p.training.exchange.terms import terms_of
 from axonp2p.training.messages import Prepare
+from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.outer_optimizer import outer_step, state_from_file
 from axonp2p.training.trainer.plain_run import PlainRun
 from axonp2p.training.trainer.task import Task
 from tests.unit.training.member_swarm import start_round
+from tests.unit.training.written_model import written
+
+pytestmark = pytest.mark.slow
 
 MEMBERS = [0, 1, 2]
 TASK = """
@@ -92,7 +96,12 @@ def rounds(trainers, number=2, coding=TWO_BITS, rule=MEAN, lines=(1, 1, 1), oute
 
 
 def saved(trainers, state):
-    file = trainers[1].model_file(state.weights)
+    """The file that a client writes of it, which must be what the model of a member would be saved as."""
+    one = trainers[1]
+    file = written(one.file_layout, state.file, Model(state.layout.parameters, state.layout.values))
+    one._load(state.weights)
+    tensors = {name: tensor.clone().contiguous() for name, tensor in one._model.state_dict().items()}
+    assert file == safetensors.torch.save(tensors)
     return safetensors.torch.load(file)
 
 
@@ -182,6 +191,24 @@ def test_what_changes_so_that_nothing_can_be_sent_is_named_by_the_check_and_by_t
     with pytest.raises(TaskMistake) as checked:
         PlainRun(made, 8, 3).check(256)
     assert checked.value.cause == caught.value.cause
+
+
+MADE_UP = """self.steps = 0
+type(self).get_extra_state = lambda self: torch.tensor([0.5, self.steps])"""
+
+
+@pytest.mark.parametrize(
+    ("change", "refused"), [("pass", ""), ("model.steps += int(shard[0])", "made up by state_dict()")]
+)
+def test_what_the_state_dict_makes_up_must_be_the_same_at_all_members(tmp_path, change, refused):
+    made = task(tmp_path, MADE_UP, change)
+    trainers = members(made)
+    if not refused:
+        assert saved(trainers, rounds(trainers))["_extra_state"].tolist() == [0.5, 0.0]
+        return
+    with pytest.raises(TaskMistake) as caught:
+        rounds(trainers)
+    assert refused in caught.value.cause
 
 
 def test_what_no_model_file_holds_is_named_before_anything_is_sent(tmp_path):

@@ -17,6 +17,8 @@ from axonp2p.training.trainer.plain_run import PlainRun
 from axonp2p.training.trainer.task import Task
 from tests.unit.training.member_swarm import start_round
 
+pytestmark = pytest.mark.slow
+
 DIGITS = Path(__file__).parents[4] / "examples" / "digits"
 MEMBERS = [0, 1, 2, 3]
 

@@ -6,10 +6,12 @@ import torch
 
 from axonp2p.errors import TaskMistake
 from axonp2p.training.messages import Prepare
+from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.outer_optimizer import outer_step
 from axonp2p.training.trainer.task import Task
 from tests.unit.training.member_swarm import start_round
+from tests.unit.training.written_model import written
 
 TASK = """
 import torch
@@ -187,13 +189,13 @@ def test_no_test_data_means_no_metrics(tmp_path):
     assert made.evaluate(made.begin_with, [0, 1]) == ({}, 0)
 
 
-def test_the_model_file_is_its_state_dict_and_always_the_same(tmp_path):
+def test_the_layout_of_the_model_s_file_is_always_the_same_and_names_what_is_tied(tmp_path):
     tied = TASK.replace("return nn.Seq", "model = nn.Seq").replace(
         "(8, 1))", "(8, 1))\n        model[3].twin = model[3].weight\n        return model"
     )
     made = trainer(tmp_path, tied)
-    file = made.model_file(made.begin_with)
-    assert file == trainer(tmp_path, tied).model_file(made.first_state().weights)
+    assert made.file_layout == trainer(tmp_path, tied, seed=2).file_layout
+    file = written(made.file_layout, made.first_state().file, Model(made.layout.parameters, made.layout.values))
     Task(tmp_path, "task.py").model().load_state_dict(safetensors.torch.load(file))
 
 

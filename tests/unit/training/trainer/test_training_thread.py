@@ -10,14 +10,11 @@ import torch
 from axonp2p.errors import TaskMistake
 from axonp2p.training.trainer.legs import (
     Abandon,
-    Accept,
     Evaluate,
     Evaluated,
     GoOn,
     Hurry,
     LegDone,
-    MakeModelFile,
-    ModelFileMade,
     PutBack,
     Stepped,
     TaskWentWrong,
@@ -35,6 +32,7 @@ class Trainer:
 
     layout = averaged = None
     why_no_marks = ""
+    file_layout = b""
 
     def __init__(self, stepwise=False, pace=1.0):
         self.now = 0.0
@@ -77,9 +75,6 @@ class Trainer:
 
     def redo(self, order, start, trainer, wanted):
         raise AssertionError("nothing is checked here")
-
-    def model_file(self, weights):
-        return b"model"
 
 
 @pytest.fixture
@@ -163,23 +158,13 @@ def test_a_leg_that_is_hurried_ends_after_its_step_and_the_next_one_does_not(wor
     assert hear(said, LegDone).steps == 3
 
 
-def test_a_file_is_made_though_another_order_follows(work):
-    trainer = Trainer()
-    thread, said = work(trainer)
-    thread.give(Accept())
-    thread.give(MakeModelFile(WEIGHTS, whole=True))
-    thread.give(Abandon())
-    assert hear(said, ModelFileMade).data == b"model"
-    assert trainer.calls == ["accept"]
-
-
 def test_a_mistake_is_said_and_the_next_order_is_carried_out(work):
     trainer = Trainer()
     thread, said = work(trainer)
     thread.give(TrainRound(start_round(0, bytes(32), [0], steps=1), WEIGHTS))
     assert hear(said, TaskWentWrong).mistake.cause == "too many"
-    thread.give(MakeModelFile(WEIGHTS, whole=True))
-    hear(said, ModelFileMade)
+    thread.give(Evaluate((0, 0), WEIGHTS, [0]))
+    hear(said, Evaluated)
 
 
 def test_a_mistake_while_the_model_is_built_is_said():

@@ -19,7 +19,7 @@ def measured(upload: float = 20, download: float = 100) -> LinkStatistics:
 
 
 def choose(known: LinkStatistics) -> tuple[Choice, bool]:
-    return known.choose(MODEL, range(4), 0, 0, [])
+    return known.choose(MODEL, range(4), 0, [])
 
 
 def test_what_owners_declare_holds_until_something_is_measured() -> None:
@@ -51,12 +51,14 @@ def test_what_comes_in_as_fast_as_it_is_sent_says_nothing_of_the_line() -> None:
 
 def test_the_time_of_a_step_is_learnt_from_reports() -> None:
     known = measured()
-    assert choose(known)[0].patience_s >= 60, "nothing is known of the slowest yet"
+    assert choose(known)[0].settings.patience >= 60, "nothing is known of the slowest yet"
     for seconds in (1.0, 1.1):  # 80 samples are 10 steps
         known.round({rank: round_done(0, 0, SECOND, members=4, seconds=seconds) for rank in range(4)})
     choice, _ = choose(known)
-    assert f"{choice.exchange_every} local steps about {0.1 * choice.exchange_every:.2g} s" in choice.why
-    assert choice.patience_s < 60
+    assert (
+        f"{choice.settings.exchange_every} local steps about {0.1 * choice.settings.exchange_every:.2g} s" in choice.why
+    )
+    assert choice.settings.patience < 60
 
 
 @pytest.mark.parametrize("thin", [False, True])

@@ -16,6 +16,7 @@ from axonp2p.training.exchange.terms import terms_of
 from axonp2p.training.messages import SlicePart, StartRound
 from axonp2p.training.trainer.outer_optimizer import State, first_state, outer_step
 from axonp2p.training.worker.followed_rounds import FollowedRounds
+from tests.laboratory.exchange_settings import start_of
 
 LAYOUT = Layout(parameters=5000, float_buffers=10, integer_buffers=2, lengths=(5000, 10, 2))
 MEMBERS, JOINER, BATCH = [0, 1, 4], 2, 8
@@ -45,7 +46,7 @@ def order(state: State, round: int, attempt: int = 0, **changes: object) -> Star
         "outer_learning_rate": 0.7,
         "outer_momentum": 0.9,
     }
-    return StartRound(**(plain | changes))
+    return start_of(**(plain | changes))
 
 
 class Round:

@@ -11,6 +11,8 @@ from axonp2p.training.round_messages import CheckEnded, ChecksImpossible, Member
 from tests.laboratory.hidden_states import CHECKABLE, HIDDEN, TASKS, forget_hooks
 from tests.laboratory.real_job import real_job
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(("kind", "seed"), [(kind, seed) for seed, kind in enumerate(TASKS)])
 def test_checks_change_nothing_of_training_and_blame_nobody(tmp_path, kind, seed):

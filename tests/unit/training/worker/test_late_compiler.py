@@ -6,6 +6,10 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 PREPARED = """
 import sys
 from axonp2p.training.worker.worker_main import prepare_torch

@@ -15,8 +15,6 @@ from axonp2p.training.messages import (
     FilePart,
     Piece,
     Progress,
-    RoundDone,
-    SendFile,
     SlicePart,
     StateAdopted,
     TaskFailed,
@@ -25,6 +23,7 @@ from axonp2p.training.state_transfer.file_parts import cut
 from axonp2p.training.trainer.legs import Abandon, GoOn, LegDone, PutBack, TaskWentWrong, TrainRound
 from axonp2p.training.trainer.outer_optimizer import first_state, outer_step
 from axonp2p.training.worker.member_actions import SayToCoordinator
+from axonp2p.verification.claims import RoundDone
 from tests.unit.training.member_swarm import BATCH, LAYOUT, MemberSwarm, NextStep, TinyTrainer, start_round
 
 CODINGS = [
@@ -109,7 +108,7 @@ def test_with_overlap_steps_go_on_while_an_exchange_is_under_way():
 @pytest.mark.parametrize("overlap", [False, True])
 @pytest.mark.parametrize("lost_at", [0.5, 2.005, 2.5, 4.015, 6.015, 6.5])
 def test_a_round_that_is_redone_comes_out_as_if_it_had_never_been_begun(lost_at, overlap):
-    disturbed, calm = (MemberSwarm(3, momentum_correction=0.5, clip=20.0) for _ in range(2))
+    disturbed, calm = (MemberSwarm(3) for _ in range(2))
     settings = {"overlap": overlap, **TWO_BITS}
     ends = []
     for swarm in (disturbed, calm):
@@ -156,7 +155,7 @@ def test_who_is_late_is_left_out_and_says_it_in_the_next_exchange():
     state = swarm.finish([0, 1, 2])
     assert [swarm.done[rank].left_out for rank in range(3)] == [[2], [2], []]
     assert [swarm.done[rank].kept_back for rank in range(3)] == [0, 0, LAYOUT.values]
-    with_leftover = swarm.members[2]._round.leftover.take(torch.zeros(LAYOUT.values), 3)
+    with_leftover = swarm.members[2]._round.leftover.take(torch.zeros(LAYOUT.values))
     assert with_leftover[: LAYOUT.parameters].abs().sum() > 0
     rounds(swarm, [0, 1, 2], 1, state, 1, **settings | {"patience": 100.0})
 
@@ -316,23 +315,17 @@ def test_who_does_not_hold_a_state_says_so():
 # --- files ---
 
 
-def test_the_model_and_the_state_are_sent_and_a_job_goes_on_from_the_state():
+def test_the_state_is_sent_and_a_job_goes_on_from_it():
     swarm, later = MemberSwarm(1), MemberSwarm(1)
     (state,) = rounds(swarm, [0], 1)
     swarm.order(0, AskPieces(state=state, numbers=[0]))
-    swarm.order(0, SendFile(state=state))
-    swarm.run()
-    parts = [(message, payload) for _, message, payload in swarm.reports if isinstance(message, FilePart)]
-    model = b"".join(payload for _, payload in parts)
-    assert len(model) == LAYOUT.values * 4
-    assert all(part.sha256 == hashlib.sha256(model).digest() for part, _ in parts)
     (kept,) = (bytes(payload) for _, message, payload in swarm.reports if isinstance(message, Piece))
     assert book_of(kept).name == state
     member = later.members[0]
     later.order(0, AdoptState(state=state, senders=[]))
     adopted = [
         action.message
-        for part, payload in cut("state", kept, hashlib.sha256(kept).digest())
+        for part, payload in cut(kept, hashlib.sha256(kept).digest())
         for action in member.hear_file(part, payload)
     ]
     assert adopted == [StateAdopted(state=state)]
@@ -342,9 +335,8 @@ def test_the_model_and_the_state_are_sent_and_a_job_goes_on_from_the_state():
 @pytest.mark.parametrize(
     ("part", "payload", "reason"),
     [
-        (FilePart(what="model", offset=0, total=9, sha256=bytes(32)), b"1", "nobody asked for"),
-        (FilePart(what="state", offset=5, total=9, sha256=bytes(32)), b"1", "nobody asked for"),
-        (FilePart(what="state", offset=0, total=9, sha256=bytes(32)), b"1", "does not fit"),
+        (FilePart(offset=5, total=9, sha256=bytes(32)), b"1", "nobody asked for"),
+        (FilePart(offset=0, total=9, sha256=bytes(32)), b"1", "does not fit"),
     ],
 )
 def test_files_that_do_not_fit_end_the_worker(part, payload, reason):
@@ -356,7 +348,7 @@ def test_a_state_file_with_another_name_ends_the_worker():
     member = MemberSwarm(1).members[0]
     list(member.ordered(AdoptState(state=bytes(32), senders=[]), 0.0))
     data = bytes((LAYOUT.values + LAYOUT.parameters) * 4)
-    ((part, payload),) = cut("state", data, hashlib.sha256(data).digest())
+    ((part, payload),) = cut(data, hashlib.sha256(data).digest())
     with pytest.raises(MalformedMessage, match="name was made of"):
         list(member.hear_file(part, payload))
 
@@ -392,7 +384,6 @@ def test_what_members_may_not_say_is_refused_and_changes_nothing():
         (start_round(0, bytes(32), [0, 0]), "twice"),
         (start_round(0, bytes(32), [0], shares=[0]), "shares"),
         (start_round(0, bytes(32), [0, 1], listeners=[1]), "twice"),
-        (SendFile(state=bytes(32)), "asked to go on from state 0000"),
     ],
 )
 def test_orders_that_make_no_sense_end_the_worker(order, reason):
@@ -417,7 +408,7 @@ def said_by(actions):
 def test_who_is_asked_again_leaves_its_round_and_says_what_it_holds():
     swarm = MemberSwarm(2)
     member = swarm.members[0]
-    first = member.prepared().state
+    first = swarm.first
     (led_to,) = rounds(swarm, [0, 1], 1)
     (again,) = said_by(member.prepare_again())
     assert (again.state, again.candidate) == (first, led_to)

@@ -7,8 +7,11 @@ import random
 import pytest
 
 from axonp2p.tensors.coding import Coding
-from axonp2p.training.messages import RoundDone, StateAdopted
+from axonp2p.training.messages import StateAdopted
+from axonp2p.verification.claims import RoundDone
 from tests.unit.training.member_swarm import MemberSwarm
+
+pytestmark = pytest.mark.slow
 
 
 class History:

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from axonp2p.sandbox.messages import Control, Started, ToMember
-from axonp2p.training.messages import AskPieces, FilePart, Piece, SlicePart, StateAdopted
+from axonp2p.training.messages import AskPieces, Piece, SlicePart, StateAdopted
 from axonp2p.training.worker.outbox import MOST_PIECES, WorkerOutbox
-from axonp2p.wire.frame import split_frame
+from axonp2p.wire.frame import FRAME_COST, pack_frame, split_frame
 
 PIECE = Piece(state=bytes(32), number=0)
 ASK = AskPieces(state=bytes(32), numbers=[])
@@ -21,15 +21,15 @@ def said(outbox, most=100):
 def test_small_words_come_before_bulk_and_need_no_credit():
     outbox = WorkerOutbox()
     outbox.credit(None, 10**6)
-    outbox.report(FilePart(what="model", offset=0, total=9, sha256=bytes(32)), b"123456789")
+    outbox.report(PIECE, b"123456789")
     outbox.say(Started())
     outbox.report(StateAdopted(state=bytes(32)))
     assert said(outbox) == ["Started", ("Control", 0), ("Control", 9)]
 
 
-def test_parts_of_files_are_bulk_and_wait_for_credit():
+def test_pieces_for_the_client_are_bulk_and_wait_for_credit():
     outbox = WorkerOutbox()
-    outbox.report(FilePart(what="model", offset=0, total=9, sha256=bytes(32)), b"123456789")
+    outbox.report(PIECE, b"123456789")
     assert said(outbox) == []
     outbox.credit(None, 1)
     message, _ = outbox.next()
@@ -97,3 +97,12 @@ def test_who_asks_and_does_not_take_makes_nothing_grow():
         for _ in range(3 * MOST_PIECES):
             outbox.tell(1, PIECE, b"piece")
         assert len(said(outbox, 10**6)) == MOST_PIECES
+
+
+def test_small_messages_use_up_their_fixed_cost_too():
+    outbox = WorkerOutbox()
+    for _ in range(10):
+        outbox.tell(1, ASK)
+    packed = pack_frame(ASK, b"")
+    outbox.credit(1, 3 * (len(packed) + FRAME_COST))
+    assert said(outbox) == [(1, 0)] * 3

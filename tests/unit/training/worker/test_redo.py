@@ -11,7 +11,7 @@ from axonp2p.errors import PeerMisbehaved
 from axonp2p.training.messages import Prepare, RedoSegment
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.task import Task
-from axonp2p.training.verification.distances import relative
+from axonp2p.verification.distances import relative
 from tests.unit.training.member_swarm import start_round
 from tests.unit.training.trainer.test_local_trainer import TASK
 
@@ -54,7 +54,7 @@ def go_on(*_):
 def legs(made, start, factors=None):
     made.begin(start)
     weights = made.first_state().weights
-    for _ in range(start.steps // start.exchange_every):
+    for _ in range(start.steps // start.settings.exchange_every):
         leg = made.leg(weights, go_on, factors)
         weights = weights - leg.difference
         yield leg

@@ -14,32 +14,32 @@ import safetensors.torch
 import torch
 
 from axonp2p.blobs.pieces import book_of
-from axonp2p.errors import AxonError, MalformedMessage, Unreachable
+from axonp2p.errors import AxonError, MalformedMessage, Unreachable, VersionMismatch
 from axonp2p.sandbox.inside import Inside
 from axonp2p.sandbox.messages import BundleReady, Control, FromMember, FromWorkerMessage, MayTell, Start, ToMember
 from axonp2p.tensors.coding import Coding
 from axonp2p.training.messages import (
     AdoptState,
     AskPieces,
-    FilePart,
     FromWorkerTraining,
     Piece,
     Prepare,
     Prepared,
     Progress,
-    RoundDone,
-    SendFile,
     SlicePart,
     StateAdopted,
     TaskFailed,
 )
+from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.state_transfer.file_parts import cut
 from axonp2p.training.worker.mailbox import Mailbox
 from axonp2p.training.worker.worker import Worker
+from axonp2p.verification.claims import RoundDone
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import FRAME_COST, HEADER_LIMIT, pack_frame, split_frame
-from axonp2p.wire.schema import WORK_SCHEMA
+from axonp2p.wire.schema import SCHEMAS
 from tests.unit.training.member_swarm import start_round
+from tests.unit.training.written_model import written
 
 # Weights by hand: these workers share one process and so one source of chance.
 TASK = """
@@ -145,11 +145,11 @@ class Swarm:
         for peer in self.peers:
             self.tell(
                 peer.rank,
-                Prepare(schema=WORK_SCHEMA, rank=peer.rank, job="job", task="task.py", shards=3, batch=4, seed=1),
+                Prepare(schema=SCHEMAS["train"], rank=peer.rank, job="job", task="task.py", shards=3, batch=4, seed=1),
             )
             peer.send(BundleReady())
-        states = {message.state for message, _ in self.hear(Prepared, range(len(self.peers))).values()}
-        (state,) = states
+        told = {(message.state, payload) for message, payload in self.hear(Prepared, range(len(self.peers))).values()}
+        ((state, self.file_layout),) = told
         return state
 
     def start(self, round, state, members, attempt=0, ranks=None, listeners=(), **settings):
@@ -164,12 +164,8 @@ class Swarm:
         (state,) = {message.state for message in reports}
         return state
 
-    def fetch_model(self, rank, state):
-        self.tell(rank, SendFile(state=state))
-        ((part, payload),) = self.hear(FilePart, [rank]).values()
-        assert (part.what, part.offset, part.total) == ("model", 0, len(payload))
-        assert part.sha256 == hashlib.sha256(payload).digest()
-        return payload
+    def model_of(self, rank, state):
+        return written(self.file_layout, self.fetch_state(rank, state), Model(4, 4))
 
     def fetch_state(self, rank, state):
         """Of a model so small that it is one piece."""
@@ -202,7 +198,7 @@ def test_members_train_rounds_and_all_hold_the_same_weights(swarm):
         three.start(round, state, [0, 1, 2])
         state = three.finish(round, [0, 1, 2])
     assert state != first
-    files = [three.fetch_model(rank, state) for rank in range(3)]
+    files = [three.model_of(rank, state) for rank in range(3)]
     assert files[0] == files[1] == files[2]
     assert safetensors.torch.load(files[0])["weight"].shape == (1, 3)
 
@@ -306,10 +302,10 @@ def test_a_job_goes_on_from_a_file(swarm):
     file = one.fetch_state(0, state)
     later.prepare()
     later.tell(0, AdoptState(state=state, senders=[]))
-    for part, payload in cut("state", file, hashlib.sha256(file).digest()):
+    for part, payload in cut(file, hashlib.sha256(file).digest()):
         later.tell(0, part, payload)
     assert later.hear(StateAdopted, [0])[0][0].state == state
-    assert later.fetch_model(0, state) == one.fetch_model(0, state)
+    assert later.model_of(0, state) == one.model_of(0, state)
 
 
 def test_a_mistake_is_reported_and_the_worker_stays(swarm):
@@ -325,11 +321,20 @@ def test_a_mistake_is_reported_and_the_worker_stays(swarm):
 
 def test_a_task_that_cannot_be_loaded_is_reported(swarm):
     one = swarm(1, "import nonsense_that_nobody_has")
-    one.tell(0, Prepare(schema=WORK_SCHEMA, rank=0, job="job", task="task.py", shards=1, batch=4, seed=1))
+    one.tell(0, Prepare(schema=SCHEMAS["train"], rank=0, job="job", task="task.py", shards=1, batch=4, seed=1))
     one.peers[0].send(BundleReady())
     failed, _ = one.hear(TaskFailed, [0])[0]
     assert failed.doing == "loading task.py"
     assert "No module named 'nonsense_that_nobody_has'" in failed.traceback
+
+
+def test_a_client_of_another_version_is_refused_before_anything_is_built(swarm):
+    one = swarm(1)
+    one.tell(0, Prepare(schema="0" * 16, rank=0, job="job", task="task.py", shards=1, batch=4, seed=1))
+    error = one.peers[0].ended.get(timeout=20)
+    one.peers[0].ended.put(error)
+    assert isinstance(error, VersionMismatch)
+    assert "the client runs another version of Axon" in error.message
 
 
 def test_what_members_may_not_send_is_dropped_and_the_round_goes_on(swarm, capfd):
@@ -351,7 +356,7 @@ def test_what_members_may_not_send_is_dropped_and_the_round_goes_on(swarm, capfd
     [
         (start_round(0, bytes(32), [0]), "asked to go on from state 0000"),
         (
-            Prepare(schema=WORK_SCHEMA, rank=0, job="other", task="task.py", shards=3, batch=4, seed=1),
+            Prepare(schema=SCHEMAS["train"], rank=0, job="other", task="task.py", shards=3, batch=4, seed=1),
             "a second Prepare",
         ),
     ],
@@ -372,7 +377,7 @@ def test_another_coordinator_is_told_where_the_worker_stands(swarm):
     one.start(0, first, [0])
     led_to = one.finish(0, [0])
     one.tell(
-        0, Prepare(schema=WORK_SCHEMA, rank=0, job="job", task="task.py", shards=3, batch=4, seed=1, first_round=1)
+        0, Prepare(schema=SCHEMAS["train"], rank=0, job="job", task="task.py", shards=3, batch=4, seed=1, first_round=1)
     )
     ((again, _),) = one.hear(Prepared, [0]).values()
     assert (again.state, again.candidate) == (first, led_to)
@@ -382,10 +387,10 @@ def test_another_coordinator_is_told_where_the_worker_stands(swarm):
 
 def test_orders_before_there_is_a_model_end_the_worker(swarm):
     one = swarm(1)
-    one.tell(0, SendFile(state=bytes(32)))
+    one.tell(0, AdoptState(state=bytes(32), senders=[]))
     error = one.peers[0].ended.get(timeout=20)
     one.peers[0].ended.put(error)
-    assert "SendFile before the model was built" in error.message
+    assert "AdoptState before the model was built" in error.message
 
 
 def test_a_second_start_ends_the_worker(swarm):

@@ -439,3 +439,41 @@ async def test_words_beside_without_end_are_dealt_with_at_a_pace(job: Job, monke
         await first.mesh.say(1, Nod())
     await asyncio.sleep(0.3)
     assert asides[1].news.qsize() == 5
+
+
+async def test_pauses_between_tries_grow_up_to_the_longest(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    await job.grow(2)
+    first, pauses, sleep = job.members[0], list[float](), asyncio.sleep
+
+    async def passes(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    brief = replace(QUICK, first_link=0.05, longest_pause=0.1)
+    first.mesh = Mesh(first.key, RESERVATION, first.deliver, first.lost, first, patience=brief, policy=HERE)
+    with mock.patch("axonp2p.transport.mesh.mesh.dial", side_effect=Unreachable("nobody there")):
+        first.mesh.set_roster(0, job.roster)
+        first.mesh.post(1, b"a word")
+        monkeypatch.setattr(asyncio, "sleep", passes)
+        await first.losses.get()
+    assert pauses[:6] == [0.01, 0.02, 0.04, 0.08, 0.1, 0.1]
+    assert max(pauses) == 0.1
+
+
+async def test_so_many_members_are_dialled_at_once(job: Job) -> None:
+    await job.grow(6)
+    first, dialled = job.members[0], 0
+
+    async def nobody_answers(*_: object, **__: object) -> None:
+        nonlocal dialled
+        dialled += 1
+        await asyncio.Event().wait()
+
+    two = replace(QUICK, dials_at_once=2)
+    first.mesh = Mesh(first.key, RESERVATION, first.deliver, first.lost, first, patience=two, policy=HERE)
+    with mock.patch("axonp2p.transport.mesh.mesh.dial", nobody_answers):
+        first.mesh.set_roster(0, job.roster)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert dialled == 2
+        await first.mesh.close()

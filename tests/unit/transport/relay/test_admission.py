@@ -131,6 +131,18 @@ def test_one_household_registers_few_and_those_that_nobody_calls_give_way():
     assert books.register(HERON, CAFE, 60) == []
 
 
+def test_the_made_up_keys_of_one_household_leave_room_at_a_relay_of_any_size():
+    for limits in (RelayLimits(), RelayLimits(peers=16)):  # a tracker's, a volunteer's
+        books, refused = Admission(limits), 0
+        for number in range(limits.peers):
+            try:
+                books.register(key_of(f"made up {number}").peer_id, HOME, 0)
+            except QuotaUsed:
+                refused += 1
+        assert refused >= limits.peers / 2
+        assert books.register(OTTER, CAFE, 0) == []
+
+
 def test_a_peer_that_is_known_keeps_its_place_as_if_it_were_called():
     books = Admission(RelayLimits(peers=2, peers_of_source=2, registered_s=60), is_known=lambda peer: peer == OTTER)
     books.register(OTTER, HOME, 0)

@@ -20,6 +20,7 @@ from axonp2p.transport.relay.splice import End
 from axonp2p.transport.sessions import connections, listener
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.sessions.session import Session
+from axonp2p.transport.tunnel.inner import relayed_source
 from axonp2p.transport.tunnel.messages import FromRegistered, OpenStream, RegisterAtRelay, RelayTerms
 from axonp2p.transport.tunnel.tunnel import ask_relay, connect_through
 from axonp2p.transport.ways import BareWhereabouts
@@ -191,6 +192,22 @@ async def test_a_second_registration_takes_the_place_of_the_first(relays) -> Non
         await full.register(relay)
 
 
+async def test_a_household_registers_few_keys_whatever_they_are(relays) -> None:
+    relay = await relays.relay(peers_of_source=1)
+    await relays.hidden(echo, relay)
+    another = await relays.hidden(echo)
+    with pytest.raises(Refused, match=r"as many peers of 127\.0\.0\.1 as it may"):
+        await another.register(relay)
+
+
+async def test_the_session_of_a_registration_that_gives_way_ends(relays) -> None:
+    relay = await relays.relay(peers=1, registered_s=0.0)
+    nobodys = await relays.hidden(echo, relay)
+    await relays.hidden(echo, relay)
+    with pytest.raises(Unreachable):
+        await asyncio.wait_for(nobodys.holding[0], 10)
+
+
 @pytest.mark.parametrize(
     ("target", "why"),
     [
@@ -283,6 +300,12 @@ async def test_made_up_callers_count_by_the_relay_that_brought_them(relays, monk
         "another relay has places of its own"
     )
     await stranger.stop()
+
+
+def test_a_relays_callers_of_one_ipv6_household_are_one() -> None:
+    one = relayed_source("2001:db8::1", STRANGER.peer_id)
+    assert one == relayed_source("2001:db8:0:ff::2", STRANGER.peer_id)
+    assert one != relayed_source("2001:db8:0:100::2", STRANGER.peer_id)
 
 
 async def test_a_relay_brings_so_many_callers_a_second_and_no_more_whatever_their_addresses(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import ssl
 from contextlib import suppress
 
@@ -14,7 +15,7 @@ from axonp2p.errors import MalformedMessage, PortTaken, SettingsError, Unreachab
 from axonp2p.transport.handshake import SESSION_PATH
 from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.transport.messages import Refusal
-from axonp2p.transport.sessions import connections
+from axonp2p.transport.sessions import connections, listener
 from axonp2p.transport.tls import client_context
 
 
@@ -123,3 +124,55 @@ async def test_many_new_connections_of_one_household_are_refused_before_tls(host
             await caller.round_trip()
     async with HttpCaller(host.address, called="peer otter", local_address="127.0.0.2") as caller:
         await caller.round_trip()
+
+
+async def test_all_households_together_have_no_more_connections_than_descriptors_allow(hosts, monkeypatch) -> None:
+    monkeypatch.setattr(connections, "LEAST_AGE_S", 1e9)
+    usual, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (400, hard))
+    try:
+        assert hosts.make().listener._connections._held.bounds == connections.connection_bounds(400)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (usual, hard))
+    monkeypatch.setattr(connections, "_descriptors", lambda: 4)
+    host = await hosts.start()
+    callers = [HttpCaller(host.address, called="otter", local_address=f"127.0.0.{number}") for number in range(1, 5)]
+    async with callers[0] as one, callers[1] as two, callers[2] as three, callers[3] as four:
+        for caller in (one, two, three):
+            await caller.round_trip()
+        with pytest.raises(Unreachable):
+            await four.round_trip()
+
+
+@pytest.mark.parametrize(("bound", "most"), [("MOST_OF_ONE", 2), ("OPENED_AT_ONCE", 2.0)])
+async def test_a_household_has_one_share_of_the_connections_and_their_pace_whatever_its_addresses(
+    hosts, one_house, monkeypatch, bound, most
+) -> None:
+    monkeypatch.setattr(connections, bound, most)
+    monkeypatch.setattr(connections, "OPENED_A_SECOND", 1e-3)
+    monkeypatch.setattr(connections, "LEAST_AGE_S", 1e9)
+    host = await hosts.start()
+    callers = [HttpCaller(host.address, called="otter", local_address=f"127.0.0.{number}") for number in (1, 2, 3)]
+    async with callers[0] as one, callers[1] as other, callers[2] as third:
+        await one.round_trip()
+        await other.round_trip()
+        with pytest.raises(Unreachable):
+            await third.round_trip()
+
+
+def test_a_household_that_opens_as_many_connections_as_it_may_fills_not_even_its_own_handshakes() -> None:
+    assert connections.OPENED_A_SECOND * listener.PROOF_S <= listener.MOST_HANDSHAKES_OF_ONE
+
+
+async def test_half_a_second_question_is_let_go_like_an_answer_that_is_not_taken(hosts, monkeypatch) -> None:
+    monkeypatch.setattr(connections, "ANSWER_TAKEN_S", 0.2)
+    monkeypatch.setattr(connections, "LOOK_S", 0.05)
+    host = await hosts.start()
+    context = client_context(verified=False)
+    reader, writer = await asyncio.open_connection("127.0.0.1", host.listener.port, ssl=context)
+    writer.write(b"GET /v1/ping HTTP/1.1\r\nHost: otter\r\n\r\n")
+    assert b"204" in await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"GET /v1/ping HTTP/1.1\r\nHost: ")
+    with suppress(ConnectionError):
+        await asyncio.wait_for(reader.read(), 5)
+    writer.close()

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import struct
 import weakref
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 
 import aiohttp
 import msgspec
@@ -26,9 +26,9 @@ from axonp2p.errors import (
 )
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.transport import handshake
-from axonp2p.transport.flow.window import WINDOW_BYTES
+from axonp2p.transport.flow.window import STRANGERS_UNFINISHED, WINDOW_BYTES
 from axonp2p.transport.messages import Hello, Refusal
-from axonp2p.transport.sessions import dialer, session
+from axonp2p.transport.sessions import dialer, listener, session
 from axonp2p.transport.sessions.listener import UNTAKEN_OF_ONE
 from axonp2p.transport.sessions.session import Session
 from axonp2p.transport.tls import client_context
@@ -140,7 +140,7 @@ async def test_half_open_handshakes_are_bounded_in_time_and_number(hosts, monkey
     monkeypatch.setattr("axonp2p.transport.sessions.listener.PROOF_S", 0.2)
     host = await hosts.start(echo)
     url, context = host.address.url + handshake.SESSION_PATH, client_context(verified=False)
-    async with aiohttp.ClientSession() as client:
+    async with asyncio.timeout(10), aiohttp.ClientSession() as client:
         silent = [await client.ws_connect(url, ssl=context) for _ in range(2)]
         with pytest.raises(Busy, match="opens no session"):
             await host.dial()
@@ -149,6 +149,58 @@ async def test_half_open_handshakes_are_bounded_in_time_and_number(hosts, monkey
             assert (await line.receive()).type is aiohttp.WSMsgType.CLOSE
     line = await host.dial()
     await line.close()
+
+
+async def test_where_handshakes_are_full_the_oldest_half_open_one_gives_way(hosts, monkeypatch) -> None:
+    monkeypatch.setattr(listener, "MOST_HANDSHAKES_OF_ONE", 2)
+    monkeypatch.setattr(listener, "HANDSHAKE_LEAST_S", 0.0)
+    monkeypatch.setattr(listener, "PROOF_S", 60.0)
+    host = await hosts.start(echo)
+    url, context = host.address.url + handshake.SESSION_PATH, client_context(verified=False)
+    async with asyncio.timeout(10), aiohttp.ClientSession() as client:
+        silent = [await client.ws_connect(url, ssl=context) for _ in range(2)]
+        line = await host.dial()
+        assert (await silent[0].receive()).type is aiohttp.WSMsgType.BINARY
+        assert (await silent[0].receive()).type is aiohttp.WSMsgType.CLOSED
+        await line.close()
+
+
+async def test_where_all_handshakes_are_full_one_of_whoever_has_most_gives_way(hosts, monkeypatch) -> None:
+    monkeypatch.setattr(listener, "MOST_HANDSHAKES", 3)
+    monkeypatch.setattr(listener, "HANDSHAKE_LEAST_S", 0.0)
+    monkeypatch.setattr(listener, "PROOF_S", 60.0)
+    host = await hosts.start(echo)
+    url, context = host.address.url + handshake.SESSION_PATH, client_context(verified=False)
+    async with asyncio.timeout(10), AsyncExitStack() as open_ones:
+        half_open = []
+        for household in ("127.0.0.3", "127.0.0.2", "127.0.0.2"):
+            connector = aiohttp.TCPConnector(local_addr=(household, 0))
+            client = await open_ones.enter_async_context(aiohttp.ClientSession(connector=connector))
+            half_open.append(await client.ws_connect(url, ssl=context))
+        line = await host.dial()
+        assert [(await one.receive()).type for one in half_open] == [aiohttp.WSMsgType.BINARY] * 3
+        assert (await half_open[1].receive()).type is aiohttp.WSMsgType.CLOSED
+        await line.close()
+
+
+async def test_a_household_has_one_share_of_handshakes_and_of_sessions_whatever_its_addresses(
+    hosts, one_house, monkeypatch
+) -> None:
+    monkeypatch.setattr(listener, "MOST_HANDSHAKES_OF_ONE", 1)
+    monkeypatch.setattr(listener, "HANDSHAKE_LEAST_S", 1e9)
+    host = await hosts.start(echo)
+    url, context = host.address.url + handshake.SESSION_PATH, client_context(verified=False)
+    async with aiohttp.ClientSession() as client:
+        half_open = await client.ws_connect(url, ssl=context)
+        with pytest.raises(Busy, match="opens no session"):
+            await host.dial(local_address="127.0.0.2")
+        await half_open.close()
+    monkeypatch.setattr(listener, "MOST_SESSIONS_OF_ONE", 1)
+    host = await hosts.start(echo)
+    first = await host.dial()
+    with pytest.raises(Busy):
+        await host.dial(local_address="127.0.0.2")
+    await first.close()
 
 
 async def test_sessions_are_bounded_in_number(hosts, monkeypatch) -> None:
@@ -439,7 +491,7 @@ async def test_closing_twice_and_from_two_sides_is_harmless(hosts) -> None:
 # --- floods ---
 
 
-@pytest.mark.parametrize("flood", ["empty", "half", "pings"])
+@pytest.mark.parametrize("flood", ["empty", "half", "pings", "pongs"])
 async def test_a_flood_of_what_makes_no_message_ends_the_session(hosts, flood) -> None:
     """The application is not in `receive` all the while."""
     theirs: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
@@ -457,12 +509,46 @@ async def test_a_flood_of_what_makes_no_message_ends_the_session(hosts, flood) -
     if flood == "empty":
         await line.send_bytes(b"")
     elif flood == "half":
-        line._writer.transport.write(b"\x02\x00" + b"\x00\x00" * (WINDOW_BYTES // 2))
+        # Of somebody whom nobody has taken in: less than the window of a session that was.
+        line._writer.transport.write(b"\x02\x00" + b"\x00\x00" * (STRANGERS_UNFINISHED // 2))
     else:
         for _ in range(300):
-            await line.ping()
+            await (line.ping() if flood == "pings" else line.pong(struct.pack(">QQ", 0, 0)))
     await asyncio.wait_for(other.ended.wait(), 5)
     assert isinstance(other.failure, PeerMisbehaved | Busy)
+    await mine.close()
+
+
+async def test_words_of_who_broke_the_protocol_are_kept_for_nobody(hosts) -> None:
+    looked = asyncio.Event()
+    theirs: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
+
+    async def serve(other: Session) -> None:
+        theirs.set_result(other)
+        await looked.wait()
+
+    mine = await (await hosts.start(serve)).dial()
+    other = await theirs
+    for _ in range(200):
+        await mine.send(Word(text="x"))
+    await mine._line.send_bytes(b"")
+    await asyncio.wait_for(other.ended.wait(), 5)
+    assert other._queue.qsize() == 1  # the end
+    looked.set()
+    await mine.close()
+
+
+async def test_a_line_that_takes_no_bytes_ends_its_session_though_the_window_has_room(hosts, monkeypatch) -> None:
+    monkeypatch.setattr(session, "UNTAKEN_S", 0.05)
+
+    async def stuck(data: bytes) -> None:
+        await asyncio.Event().wait()
+
+    host = await hosts.start()
+    mine = await host.dial()
+    monkeypatch.setattr(mine._line, "send_bytes", stuck)
+    with pytest.raises(Unreachable, match="read nothing"):
+        await asyncio.wait_for(mine.send(Word(text="x")), 5)
     await mine.close()
 
 

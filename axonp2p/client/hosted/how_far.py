@@ -1,0 +1,67 @@
+"""How far a hosted job is: what of its work is kept here, or at a host, whatever its kind.
+
+Work is kept as states (`client.storage.checkpoints`), or as results, some of which have files in a folder of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from axonp2p.client.storage.job_record import JobRecord
+from axonp2p.client.storage.job_store import JobFolder
+from axonp2p.errors import SettingsError
+from axonp2p.hosting.folder_files import newest_rounds
+from axonp2p.hosting.messages import FolderFile
+from axonp2p.jobs.kinds import KINDS, load
+from axonp2p.jobs.lifecycle import JobState
+from axonp2p.plain_text import plural
+
+
+def lacking_outputs(folder: JobFolder, record: JobRecord) -> dict[str, int]:
+    """The folders with files of its results that are not here, each with its bytes, those of older results first."""
+    if not (outputs := KINDS[record.kind].outputs):
+        return {}
+    named: dict[str, int] = load(outputs)(record, folder.path)
+    return {name: size for name, size in named.items() if not (folder.path / name).is_dir()}
+
+
+def has_result(folder: JobFolder) -> bool:
+    """Whether all that the job came to is here."""
+    try:
+        record = folder.read()
+        files = KINDS[record.kind].result_files[:1]
+        there = record.state is JobState.FINISHED and all((folder.path / name).exists() for name in files)
+        return there and not lacking_outputs(folder, record)
+    except SettingsError:
+        return False
+
+
+def kept_here(folder: JobFolder) -> int | None:
+    """Units of its work with which it could go on here; None: with none."""
+    if states := folder.checkpoints(1).all():
+        return states[0].rounds
+    try:
+        record = folder.read()
+        return (_results_in(record) - len(lacking_outputs(folder, record))) or None
+    except SettingsError:
+        return None
+
+
+def kept_there(files: Iterable[FolderFile], record: JobRecord | None) -> int | None:
+    """The same of a host with these files."""
+    return newest_rounds(files) or (record and _results_in(record)) or None
+
+
+def _results_in(record: JobRecord) -> int:
+    return record.kept if KINDS[record.kind].outputs else 0
+
+
+def after_text(kept: int | None, folder: JobFolder, otherwise: str) -> str:
+    """After what it goes on; `otherwise`: when nothing is kept."""
+    if kept is None:
+        return otherwise
+    try:
+        unit = KINDS[folder.read().kind].unit
+    except SettingsError:  # nothing is known of it here
+        unit = "unit"
+    return f"after {plural(kept, unit)}"

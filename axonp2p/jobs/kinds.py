@@ -1,0 +1,86 @@
+"""The kinds of work that a job can be: for each one the names of its parts, loaded only where they are needed.
+
+A kind is one room, `axonp2p/kinds/<name>`, and one line here. The names are text, so that this room imports none of
+them: a daemon never loads a driver, nor a client torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class JobKind:
+    """One kind's parts, each as `module:name`."""
+
+    name: str
+    """As job.toml has it in `kind`, and as its section there is called."""
+    section: str
+    """What job.toml says of it (`jobs.section.Section`)."""
+    record: str
+    """Its `JobRecord`: what job.json keeps of it."""
+    events: str
+    """The union of its own events."""
+    driver: str
+    """Makes the `Driver` of one life of a job, in the client."""
+    worker: str
+    """The module that is started in the sandbox, with the number of its channel's descriptor as argument."""
+    result: str = ""
+    """Reads what a job came to, for programs, from the first of `result_files`."""
+    result_files: tuple[str, ...] = ()
+    """Files and folders of a job's folder that are its result; none: all of it stands in its events."""
+    outputs: str = ""
+    """Which folders of files its results have, and their bytes in all, from its record and the job's folder
+    (`kinds.run.fetched.outputs_of`); empty: its results have none, and what it goes on from are states."""
+    counter: str = ""
+    """The field of job.json that counts the units of its work that are done; empty: none does."""
+    unit: str = "unit"
+    """What is counted."""
+    executes: bool = False
+    """Whether programs of the bundle may be executed in the sandbox."""
+
+
+KINDS: dict[str, JobKind] = {
+    kind.name: kind
+    for kind in (
+        JobKind(
+            name="train",
+            section="axonp2p.kinds.train.section:SECTION",
+            record="axonp2p.kinds.train.record:TrainRecord",
+            events="axonp2p.kinds.train.events:TrainEvent",
+            driver="axonp2p.kinds.train.driver:TrainDriver",
+            worker="axonp2p.training.worker.worker_main",
+            result="axonp2p.training.trainer.weights:load",
+            result_files=("model.safetensors", "metrics.csv"),
+            counter="round",
+            unit="round",
+        ),
+        JobKind(
+            name="run",
+            section="axonp2p.kinds.run.section:SECTION",
+            record="axonp2p.kinds.run.record:RunRecord",
+            events="axonp2p.kinds.run.events:RunEvent",
+            driver="axonp2p.kinds.run.driver:RunDriver",
+            worker="axonp2p.kinds.run.worker",
+            result="axonp2p.kinds.run.fetched:fetched",
+            result_files=("results.csv", "out"),
+            outputs="axonp2p.kinds.run.fetched:outputs_of",
+            counter="results",
+            unit="copy",
+            executes=True,
+        ),
+    )
+}
+"""By name."""
+
+
+UNLESS_SAID = "train"
+"""The kind of a job that names none."""
+
+
+def load(part: str) -> Any:
+    """The part of a kind that `module:name` names."""
+    module, _, name = part.partition(":")
+    return getattr(importlib.import_module(module), name)

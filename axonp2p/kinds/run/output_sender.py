@@ -1,0 +1,94 @@
+"""The files of a copy on their way out of the sandbox, as far as the daemon gives credit for them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sys
+import threading
+from pathlib import Path
+
+from axonp2p.errors import Unreachable
+from axonp2p.kinds.run.messages import FromWorkerRun, OutputFile, OutputPart, OutputsSent, SendOutputs
+from axonp2p.kinds.run.outputs import find_outputs, parts_of
+from axonp2p.sandbox.inside import Inside
+from axonp2p.sandbox.messages import Control
+from axonp2p.wire.frame import FRAME_COST, pack_frame
+
+
+class BulkCredit:
+    """What the daemon allows of parts of files."""
+
+    def __init__(self) -> None:
+        self._left = 0
+        self._changed = threading.Condition()
+
+    def add(self, more: int) -> None:
+        """So many more bytes."""
+        with self._changed:
+            self._left += more
+            self._changed.notify_all()
+
+    def take(self, count: int, stopped: threading.Event) -> bool:
+        """Wait until there is some, then take `count` of it; false when it was stopped meanwhile."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._left > 0 or stopped.is_set())
+            if stopped.is_set():
+                return False
+            self._left -= count
+            return True
+
+    def wake(self) -> None:
+        """Look again who was stopped."""
+        with self._changed:
+            self._changed.notify_all()
+
+
+class OutputSender:
+    """The files of one copy on their way, on a thread of their own."""
+
+    def __init__(self, inside: Inside, credit: BulkCredit, folder: Path, order: SendOutputs) -> None:
+        self._inside = inside
+        self._credit = credit
+        self._folder = folder
+        self._order = order
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="outputs", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Break off; returns when nothing more is read or sent."""
+        self._stopped.set()
+        self._credit.wake()
+        self._thread.join()
+
+    def _run(self) -> None:
+        with contextlib.suppress(Unreachable, _Stopped):  # a broken channel is found by the main thread
+            found = find_outputs(self._folder, self._order.outputs)
+            sent = sum(self._send_file(number, path) for number, path in enumerate(found.paths))
+            left_out = found.left_out + len(found.paths) - sent
+            self._say(OutputsSent(request=self._order.request, files=sent, left_out=left_out))
+
+    def _send_file(self, number: int, path: str) -> bool:
+        """Whether it could be read; one that could not has no last word, and what came of it is thrown away."""
+        request, size, hasher = self._order.request, 0, hashlib.sha256()
+        try:
+            for part in parts_of(self._folder, path):
+                self._say(OutputPart(request=request, number=number, offset=size), part)
+                hasher.update(part)
+                size += len(part)
+        except OSError as error:
+            print(f"{path} cannot be read: {error.strerror}", file=sys.stderr)
+            return False
+        self._say(OutputFile(request=request, number=number, path=path, size=size, sha256=hasher.digest()))
+        return True
+
+    def _say(self, message: FromWorkerRun, payload: bytes = b"") -> None:
+        packed = pack_frame(message, payload)
+        if not self._credit.take(len(packed) + FRAME_COST, self._stopped):
+            raise _Stopped
+        self._inside.send(Control(bulk=True), packed)
+
+
+class _Stopped(Exception):
+    pass

@@ -1,0 +1,219 @@
+"""What checks come to for this client: told as events, and kept of each key in its book of trust."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from axonp2p.client.leasing.hiring import Means
+from axonp2p.client.run.settlement import JobSettlement
+from axonp2p.client.storage.account import JobAccount
+from axonp2p.client.storage.trust_book import known_of
+from axonp2p.errors import MessageTooLarge, PeerMisbehaved
+from axonp2p.kinds.train.check_events import CheckOutcome, WorkChecked
+from axonp2p.kinds.train.section import TrainJob
+from axonp2p.ledger.said import check_said
+from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Voiding, VoidingHandedIn
+from axonp2p.logs import get_logger
+from axonp2p.training.round_messages import CheckEnded
+from axonp2p.training.spot_checks.desk import CheckSettings
+from axonp2p.verification.claims import RoundDone, SegmentRedone
+from axonp2p.verification.evidence import FRAME_LIMIT, Evidence, SignedFrame, examine, said_by, what_is_said
+from axonp2p.verification.opinions import Outcome
+from axonp2p.wire.codec import encode
+from axonp2p.wire.envelope import sign
+
+MOST_REPORTS, MOST_REDONE = 8, 64
+"""Words of each peer that are kept: a claim found false may wait some rounds for what is known of its machine."""
+
+_OUTCOMES: dict[Outcome, CheckOutcome] = {
+    Outcome.PASSED: "passed",
+    Outcome.CONVICTED: "convicted",
+    Outcome.UNLIKE: "unlike",
+    Outcome.UNDECIDED: "undecided",
+    Outcome.WITHHELD: "withheld",
+}
+"""As events name them: those that a check ends with."""
+
+log = get_logger(__name__)
+
+
+class CheckedWork:
+    """Of one job."""
+
+    def __init__(self, means: Means, settlement: JobSettlement, account: JobAccount) -> None:
+        self._book = book = means.trust
+        self._known = book.all()
+        self._key, self._clock = means.key, means.clock
+        self._client = means.key.peer_id
+        self._settlement = settlement
+        self._signed: dict[tuple[int, bool], deque[SignedFrame]] = {}
+        """By rank, and whether they are reports."""
+        self._crew = settlement.crew
+        self._account = account
+        self.liars: set[int] = set()
+        """Ranks that were convicted in this job: what they told of their work is not paid for."""
+        self.unproven: set[tuple[int, int]] = set()
+        """Rounds, and ranks whose work in them was not handed over, or led others elsewhere."""
+        self.helped: Mapping[int, int] = {}
+        """Operations that ranks spent on others' steps after the last round that they reported."""
+
+    def settings(self, spec: TrainJob, chance: Callable[[], float] | None = None) -> CheckSettings | None:
+        """How this job is checked; None when its author wants none of it. `chance` is the system's own otherwise."""
+        if not spec.train.checks:
+            return None
+        return CheckSettings(
+            wished=spec.train.checks,
+            memory_bytes=spec.need.memory * 2**20,
+            trust_of=lambda rank: known_of(self._peer(rank), self._known).trust,
+            chance=chance or random.SystemRandom().random,
+        )
+
+    def signed(self, rank: int, frame: memoryview, signature: bytes) -> None:
+        """A peer has signed what its worker says. Raises `BadSignature`, `MalformedMessage`, `MessageTooLarge`."""
+        if len(frame) > FRAME_LIMIT:
+            raise MessageTooLarge(f"{len(frame)} bytes were signed; at most {FRAME_LIMIT}")
+        is_report = isinstance(what_is_said(frame), RoundDone)
+        lease = self._crew.leases[rank]
+        said = SignedFrame(
+            peer=lease.row.peer,
+            name=lease.name,
+            reservation=lease.promise.uuid,
+            frame=bytes(frame),
+            signature=signature,
+        )
+        check_said(said_by(self._account.record.id, self._client, said), signature)
+        kept = deque[SignedFrame](maxlen=MOST_REPORTS if is_report else MOST_REDONE)
+        self._signed.setdefault((rank, is_report), kept).append(said)
+
+    def to_be_paid(self, reports: Mapping[int, RoundDone], *, last: bool) -> dict[int, RoundDone]:
+        """The reports of a round whose members get receipts. In the last round nothing can be shown later any more."""
+        honest = {rank: report for rank, report in reports.items() if rank not in self.liars}
+        if not last:
+            return honest
+        return {
+            rank: msgspec.structs.replace(report, flops=report.flops + self.helped.get(rank, 0))
+            for rank, report in honest.items()
+            if (report.round, rank) not in self.unproven
+        }
+
+    def ended(self, checked: CheckEnded) -> None:
+        """A check came to an end."""
+        judgement = checked.judgement
+        event = WorkChecked(
+            peer=self._name(checked.of),
+            by=[self._name(rank) for rank in checked.by],
+            round=checked.round,
+            first=checked.first,
+            last=checked.last,
+            outcome=_OUTCOMES[judgement.outcome],
+            distance=judgement.distance,
+            step=judgement.step,
+            convicted=[self._name(rank) for rank in checked.convicted],
+            flops=checked.flops,
+        )
+        self._account.tell(event)
+        if judgement.outcome is Outcome.PASSED:
+            self._account.disk.do(partial(self._book.passed, self._peer(checked.of)))
+        elif judgement.outcome is not Outcome.UNDECIDED and checked.of not in checked.convicted:
+            self._account.disk.do(partial(self._book.doubted, self._peer(checked.of)))
+        for rank in (*judgement.contradicted, *judgement.false_accusers):
+            if rank not in checked.convicted:
+                self._account.disk.do(partial(self._book.doubted, self._peer(rank)))
+        self.liars.update(checked.convicted)
+        if judgement.outcome in (Outcome.WITHHELD, Outcome.UNLIKE):
+            self.unproven.add((checked.round, checked.of))
+        for rank in checked.convicted:
+            which = f"steps {event.first + 1} to {event.last} of round {event.round + 1}"
+            why = f"its {which}" if rank == checked.of else f"what it said of {which} of {event.peer}"
+            log.warning("convicted", peer=self._name(rank), job=self._account.record.id, why=why)
+            now, job = self._clock.now(), self._account.record.id
+            self._account.disk.do(partial(self._book.convict, self._peer(rank), job, why, now))
+            self._keep_evidence(rank, checked)
+        self._account.disk.do(self._read)
+
+    def _read(self) -> None:
+        self._known = self._book.all()
+
+    def _keep_evidence(self, rank: int, checked: CheckEnded) -> None:
+        """In the job's folder, as far as its peers have signed."""
+        report = self._report(checked.of, checked.round, checked.attempt)
+        disputed = checked.of, checked.round, checked.attempt, checked.first
+        opinions = [self._frame(by, partial(_is_about, disputed)) for by in checked.by]
+        signed = [opinion for opinion in opinions if opinion]
+        if report is None or not signed:
+            log.warning("no evidence is kept: nothing was signed", peer=self._name(rank))
+            return
+        rounds = dict.fromkeys((proof.by, proof.round, proof.attempt) for proof in checked.proofs)
+        reports = [self._report(*one) for one in rounds]
+        own = ((proof.by, proof.round, proof.attempt, proof.step) for proof in checked.proofs)
+        proofs = [self._frame(segment[0], partial(_is_about, segment)) for segment in own]
+        evidence = Evidence(
+            job=self._account.record.id,
+            client=self._client,
+            accused=self._peer(rank),
+            step=checked.first,
+            report=report,
+            opinions=signed,
+            reports=[one for one in reports if one and one != report],
+            proofs=[one for one in proofs if one],
+        )
+        name, data = f"{self._name(rank)}-round-{checked.round + 1}.evidence", encode(evidence)
+        self._account.disk.do(partial(_keep, self._account.folder.path / "evidence" / name, data))
+        if _convicts(evidence) and len(data) <= EVIDENCE_LIMIT:
+            self._void(rank, data, [checked.of, *checked.by])
+        else:
+            log.warning("its receipts stay valid: not enough was signed", peer=self._name(rank))
+
+    def _void(self, rank: int, evidence: bytes, voices: list[int]) -> None:
+        """Have trackers told that what this peer earned in the job counts no more."""
+        word = Voiding(
+            client=self._client,
+            job=self._account.record.id,
+            peer=self._peer(rank),
+            evidence=hashlib.sha256(evidence).digest(),
+        )
+        tokens = dict.fromkeys(encode(self._crew.leases[voice].promise.token) for voice in voices)
+        handed_in = VoidingHandedIn(voided=sign(self._key, word), evidence=evidence, tokens=list(tokens))
+        self._account.disk.do(partial(self._book.add_conviction, encode(handed_in)))
+        self._account.afterwards(self._settlement.convictions.news)
+        self._settlement.voided.add(self._name(rank))
+
+    def _report(self, rank: int, round: int, attempt: int) -> SignedFrame | None:
+        return self._frame(
+            rank, lambda said: isinstance(said, RoundDone) and (said.round, said.attempt) == (round, attempt)
+        )
+
+    def _frame(self, rank: int, fits: Callable[[RoundDone | SegmentRedone], bool]) -> SignedFrame | None:
+        kept = [*self._signed.get((rank, True), ()), *self._signed.get((rank, False), ())]
+        return next((said for said in reversed(kept) if fits(what_is_said(said.frame))), None)
+
+    def _name(self, rank: int) -> str:
+        return self._crew.leases[rank].name
+
+    def _peer(self, rank: int) -> str:
+        return self._crew.leases[rank].row.peer
+
+
+def _convicts(evidence: Evidence) -> bool:
+    """Whether anybody who examines it comes to the judgement that was made here."""
+    try:
+        return examine(evidence).convicts
+    except PeerMisbehaved:
+        return False
+
+
+def _is_about(segment: tuple[int, int, int, int], said: RoundDone | SegmentRedone) -> bool:
+    return isinstance(said, SegmentRedone) and (said.of, said.round, said.attempt, said.step) == segment
+
+
+def _keep(path: Path, evidence: bytes) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(evidence)
+    log.warning("evidence is kept", file=str(path))

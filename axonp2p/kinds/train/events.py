@@ -1,0 +1,188 @@
+"""The events of rounds: how far they are, how the peers exchange, who comes, is left behind or too late."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from axonp2p.client.events.event import Event
+from axonp2p.kinds.train.check_events import ChecksAwaited, ChecksOff, ChecksUnended, NothingLearnt, WorkChecked
+from axonp2p.wire.quantities import Count, Number
+
+
+class ExchangeChosen(Event, frozen=True):
+    """From this round on the peers exchange like this, as their links and the time of their steps have it."""
+
+    round: Count
+    """From 0."""
+    exchange_every: Count
+    """Local steps between two exchanges."""
+    bits: Count
+    """A value's."""
+    overlap: bool
+    """Whether the next local steps begin while an exchange is under way."""
+    density: dict[str, Number]
+    """By peer: about which share of its values it sends; the rest follows later."""
+    outer_learning_rate: Number
+    outer_momentum: Number
+    round_bytes: Count
+    """Among the peers in a round, foreseen."""
+    dense_bytes: Count
+    """What they would exchange if they did so after every step, in 32 bits."""
+    why: str
+    aggregation: str = "mean"
+    """By which rule one value is made of the peers'."""
+    hostile: Count = 0
+    """How many of them may lie without harm."""
+
+
+class RoundProgress(Event, frozen=True):
+    """Somewhere inside a round. Comes at most a few times a second; not kept on disk."""
+
+    passing: ClassVar[bool] = True
+
+    round: Count
+    """From 0."""
+    rounds: Count
+    fraction: Number
+    """How much of this round's local steps the slowest peer has done, 0 to 1."""
+    loss: Number
+    samples_per_second: dict[str, Number]
+    eta_s: Number | None
+
+
+class PeerRound(msgspec.Struct, frozen=True, kw_only=True):
+    """What one peer did in an accepted round, by its own word. Values and bytes are those of the exchanges."""
+
+    train_seconds: Number
+    """Spent on local steps."""
+    exchange_seconds: Number
+    """In which it could take no local step because of an exchange; the wait for slower peers is part of it."""
+    exchanges: Count
+    samples: Count
+    sent_bytes: Count
+    received_bytes: Count
+    kept_back: Count = 0
+    """Values that came too late for the others, and follow later."""
+    credits: Number = 0.0
+    """The peer's in this job so far: of counter-signed receipts."""
+
+
+class RoundFinished(Event, frozen=True):
+    """All peers hold the same new weights."""
+
+    round: Count
+    """From 0."""
+    rounds: Count
+    loss: Number
+    """Training loss, mean over the round's samples."""
+    metrics: dict[str, Number]
+    """Held-out, mean over the test samples."""
+    samples: Count
+    samples_per_second: dict[str, Number]
+    seconds: Number
+    """From the start of the round's first attempt."""
+    wire_bytes: Count
+    """The whole job's so far."""
+    credits: Number
+    """The whole job's so far."""
+    eta_s: Number
+    round_bytes: Count = 0
+    """Among the peers in this round, each byte counted once."""
+    dense_bytes: Count = 0
+    """What that would have been with an exchange in 32 bits after every step."""
+    exchange_seconds: Number = 0.0
+    """In which the peer that waited longest could take no local step because of exchanges."""
+    peers: dict[str, PeerRound] = {}
+    """What each of those that took part did."""
+
+
+class RoundRedone(Event, frozen=True):
+    """The round starts again from the last accepted weights."""
+
+    round: Count
+    attempt: Count
+    reason: str
+
+
+class ValuesLate(Event, frozen=True):
+    """Some exchanges of a round went on without values that came too late: their peers add them to later ones."""
+
+    round: Count
+    values: dict[str, Count]
+    """By peer: how many, counted once an exchange."""
+
+
+class PeerLeftBehind(Event, frozen=True):
+    """The others go on without the peer, which keeps its lease and takes part again when it has caught up."""
+
+    peer: str
+    round: Count
+    reason: str
+    left: Count
+    """How many peers go on."""
+
+
+class PeerJoined(Event, frozen=True):
+    """The peer has the others' weights, and takes part from this round on."""
+
+    peer: str
+    round: Count
+
+
+class PeerReady(Event, frozen=True):
+    """The peer's worker has built the model."""
+
+    peer: str
+    rank: Count
+    parameters: Count
+    """That are trained and take the outer step."""
+
+
+class StateFound(Event, frozen=True):
+    """The job goes on from here."""
+
+    round: Count
+    """How many rounds are done."""
+    rounds: Count
+    waiting: list[str] = []
+    """Peers that waited, and hold what these rounds led to."""
+
+
+class StateDamaged(Event, frozen=True):
+    """A state on this disk is not what its name or the books say: it is put aside, and the one before is used."""
+
+    round: Count
+    """How many rounds were in it."""
+    file: str
+    """Where it lies now."""
+
+
+class RoundsLost(Event, frozen=True):
+    """These rounds were in the books, but no state after them is left: they are trained again."""
+
+    first: Count
+    """From 0."""
+    last: Count
+
+
+TrainEvent = (
+    PeerReady
+    | ExchangeChosen
+    | RoundProgress
+    | RoundFinished
+    | ValuesLate
+    | WorkChecked
+    | ChecksOff
+    | ChecksAwaited
+    | ChecksUnended
+    | NothingLearnt
+    | PeerJoined
+    | PeerLeftBehind
+    | RoundRedone
+    | StateFound
+    | StateDamaged
+    | RoundsLost
+)
+"""All that this kind of job tells beside what every job does."""

@@ -1,0 +1,113 @@
+"""How a job ends well, or keeps what was done: weights, state, logs and receipts, fetched while peers are there."""
+
+from __future__ import annotations
+
+import asyncio
+
+from axonp2p.client.events.events import Event, JobFinished, JobLeft
+from axonp2p.client.run.settlement import JobSettlement
+from axonp2p.clock import Clock
+from axonp2p.disk_errors import not_writable
+from axonp2p.errors import AxonError, JobFailed, TaskMistake
+from axonp2p.files import replacing
+from axonp2p.jobs.lifecycle import JobState
+from axonp2p.kinds.train.metrics_file import MetricsFile
+from axonp2p.kinds.train.progress import JobPace
+from axonp2p.kinds.train.round_commits import RoundCommits
+from axonp2p.logs import get_logger
+from axonp2p.training.coordinator.coordinator import Coordinator
+
+KEEP_S = 600.0
+"""How long the last state's way to this disk may take when a job is left."""
+
+log = get_logger(__name__)
+
+
+class JobEnd:
+    """The ends that a job's training can come to. One of them is called, once, while the leases still hold."""
+
+    def __init__(
+        self,
+        books: RoundCommits,
+        coordinator: Coordinator,
+        settlement: JobSettlement,
+        pace: JobPace,
+    ) -> None:
+        self._books = books
+        self._account = books.account
+        self._coordinator = coordinator
+        self._settlement = settlement
+        self._pace = pace
+
+    async def finished(self, began: float, clock: Clock) -> Event:
+        """All rounds are trained: fetch the last state and write its weights. Raises `JobFailed` without that state.
+
+        `began` is when this life of the job did, in monotonic seconds.
+        """
+        folder = self._account.folder
+        await self._coordinator.keep_last()
+        settling = asyncio.create_task(self._settlement.settle())
+        try:
+            sha256 = await asyncio.to_thread(self._write_model)
+            kept = await settling
+        finally:
+            settling.cancel()
+        self._account.enter(JobState.FINISHED, model_sha256=sha256.hex(), kept_state="")
+        await self._account.disk.finished()
+        self._books.checkpoints.remove_all()
+        record, now = self._books.record, clock.monotonic()
+        return JobFinished(
+            job=record.id,
+            folder=str(folder.path),
+            rounds=record.round,
+            loss=record.loss or 0.0,
+            metrics=record.metrics,
+            samples=sum(int(row["samples"]) for row in MetricsFile(folder.metrics).rows()),
+            seconds=now - began,
+            first_step_s=(self._pace.began or now) - began,
+            wire_bytes=record.wire_bytes,
+            credits=record.credits,
+            receipts=kept,
+            peers=list(self._settlement.crew.present.values()),
+            lost=self._account.names_lost,
+        )
+
+    def _write_model(self) -> bytes:
+        """Write the weights of the accepted state to their place; the SHA-256 of their file. Blocks."""
+        # numpy is slow to load, and of use only here
+        from axonp2p.training.state_transfer.model_file import write_model
+
+        coordinator, folder = self._coordinator, self._account.folder
+        standing = coordinator.standing
+        kept = self._books.checkpoints.find(standing.round, standing.state) if standing.state else None
+        if kept is None or not kept.fits():
+            raise JobFailed(
+                "the state after the last round is not on this disk",
+                cause="every peer that held it has gone" if kept is None else f"{kept.path.name} is damaged",
+                fix=f"axon resume {self._account.record.id}",
+            )
+        try:
+            with replacing(folder.model, lasting=True) as file:
+                return write_model(file, kept.path, coordinator.file_layout, coordinator.model)
+        except OSError as error:
+            raise not_writable(folder.model, error) from error
+
+    async def left(self) -> Event:
+        """The client goes, to come back, or owners took too many machines back: keep what was done."""
+        await self._coordinator.keep_last(KEEP_S)
+        await self._settlement.settle()
+        record = self._books.record
+        self._account.enter(JobState.LEFT, round=record.kept_round)
+        reason = self._coordinator.standing.left_because
+        return JobLeft(job=record.id, folder=str(self._account.folder.path), round=record.kept_round, reason=reason)
+
+    async def failed(self, error: AxonError) -> AxonError:
+        """Training was given up; the error to tell. Too few peers may be left, but those hold what was done."""
+        if not isinstance(error, TaskMistake):
+            await self._coordinator.keep_last(KEEP_S)
+        await self._settlement.settle()
+        record = self._books.record
+        if not record.kept_round or isinstance(error, TaskMistake):
+            return error
+        fix = f"axon resume {record.id}      (goes on after round {record.kept_round})"
+        return type(error)(error.message, cause=error.cause, fix=fix)

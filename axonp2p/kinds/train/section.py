@@ -1,0 +1,121 @@
+"""`[train]` of job.toml: how much is trained, and how the peers exchange. Pure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from axonp2p.errors import JobFileWrong
+from axonp2p.jobs.aggregation import AGGREGATIONS, Rule
+from axonp2p.jobs.job_file_keys import Rule as KeyRule
+from axonp2p.jobs.job_file_keys import Wrong, file_name, number, one_of, or_auto, shown, whole, wrong_value, yes_or_no
+from axonp2p.jobs.section import Section
+from axonp2p.jobs.spec import JobSpec, NeedSpec, Word, read_spec
+from axonp2p.training.wishes import COMPRESSIONS, ExchangeWishes
+from axonp2p.wire.quantities import Count, Quantity
+from axonp2p.wire.ranks import MOST_MEMBERS
+
+
+class TrainSpec(ExchangeWishes, frozen=True, kw_only=True):
+    """`[train]`: how much is trained, and how the peers exchange."""
+
+    rounds: Count = 20
+    steps: Count = 10
+    """Local steps of each peer in a round."""
+    batch: Count = 32
+    """Samples a step."""
+    seed: Count = 0
+    checks: Quantity = 0.05
+    """About which share of the peers' work is done again by others; 0: none."""
+    checkpoint: Count = 1
+    """After every so many rounds the client keeps what they led to."""
+    keep_states: Count = 2
+    """How many of these states are kept at a time."""
+
+
+class TrainJob(JobSpec, frozen=True, kw_only=True):
+    """The whole of job.toml."""
+
+    task: Word = "task.py"
+    train: TrainSpec = TrainSpec()
+
+
+def _every_round_or(rule: KeyRule) -> KeyRule:
+    """`"every-round"` is 1."""
+
+    def either(value: Any) -> Any:
+        return 1 if value == "every-round" else rule(value)
+
+    return either
+
+
+def _share_of_checks(value: Any) -> float:
+    """`"auto"` is a twentieth, `"off"` nothing."""
+    if value in ("auto", "off"):
+        return 0.05 if value == "auto" else 0.0
+    if isinstance(value, str):
+        raise wrong_value(f'expected "auto", "off" or a share, {shown(value)}', '"auto"')
+    share: float = number(0.5, "0.05", above_0=True)(value)
+    return share
+
+
+def _check_together(spec: TrainJob) -> None:
+    """What is right by itself may be wrong beside another key."""
+    need, train = spec.need, spec.train
+    if train.density < 1 and not train.compression.endswith("-bit"):
+        problem = f"it needs a number of bits, and compression is {train.compression}"
+        raise Wrong("train", "density", problem, 'compression = "2-bit"')
+    if train.exchange_every and train.exchange_every > train.steps:
+        problem = f"{train.exchange_every} is more than steps, which is {train.steps}"
+        raise Wrong("train", "exchange-every", problem, f"exchange-every = {train.steps}")
+    _check_rule(need, train)
+
+
+def _check_rule(need: NeedSpec, train: TrainSpec) -> None:
+    """With fewer peers than its rule needs a job could only go on at the liars' mercy."""
+    rule = Rule(train.aggregation, train.hostile or 0)
+    if rule.hostile and not rule.robust:
+        raise Wrong("train", "hostile", "the mean bears nobody who lies", 'aggregation = "centred-clipping"')
+    if rule.least_members > need.min_peers:
+        problem = f"{rule.name} needs {rule.least_members} peers, and min-peers is {need.min_peers}"
+        raise Wrong("train", "hostile", problem, f"min-peers = {rule.least_members}")
+    if rule.value_by_value and train.density < 1:
+        problem = f"{rule.name} judges each value by itself, and would take one that is not sent for 0"
+        raise Wrong("train", "density", problem, 'aggregation = "centred-clipping"')
+
+
+SECTION = Section(
+    name="train",
+    spec=TrainJob,
+    struct=TrainSpec,
+    rules={
+        "rounds": whole(1, 1_000_000, 20),
+        "steps": whole(1, 2**31, 10),
+        "batch": whole(1, 2**20, 32),
+        "seed": whole(0, 2**53, 0),
+        "compression": one_of(*COMPRESSIONS),
+        "density": number(1, "0.02", above_0=True),
+        "exchange-every": or_auto(whole(1, 2**31, 10)),
+        "seconds": number(3600, "60"),
+        "overlap": yes_or_no,
+        "outer-learning-rate": or_auto(number(10, "0.7")),
+        "outer-momentum": or_auto(number(1, "0.9", below_most=True)),
+        "step-scaling": yes_or_no,
+        "aggregation": one_of(*AGGREGATIONS),
+        "hostile": or_auto(whole(0, MOST_MEMBERS, 2)),
+        "checks": _share_of_checks,
+        "checkpoint": _every_round_or(whole(1, 1_000_000, 5)),
+        "keep-states": whole(1, 1000, 2),
+    },
+    above={"task": file_name},
+    check_together=_check_together,
+    files=lambda spec: [spec.task],
+)
+
+
+def train_job(folder: Path) -> TrainJob:
+    """The training that the folder describes. Raises `JobFileWrong`, for jobs of other kinds too."""
+    spec = read_spec(folder)
+    if not isinstance(spec, TrainJob):
+        raise JobFileWrong(f"{folder} is a job of kind {spec.kind}", fix="name the folder of a job of kind train")
+    return spec

@@ -1,0 +1,49 @@
+"""The layout of a model's file, from the model: the client, which runs no task's code, writes the file by it."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from axonp2p.tensors import flat
+from axonp2p.training.messages import Dtype, FileLayout, TensorInfo
+from axonp2p.training.state_transfer.checkpoint_file import Model
+from axonp2p.training.state_transfer.model_layout import pack_layout
+
+_DTYPES: dict[torch.dtype, Dtype] = {
+    torch.uint64: "U64",
+    torch.int64: "I64",
+    torch.float64: "F64",
+    torch.complex64: "C64",
+    torch.float32: "F32",
+    torch.uint32: "U32",
+    torch.int32: "I32",
+    torch.bfloat16: "BF16",
+    torch.float16: "F16",
+    torch.uint16: "U16",
+    torch.int16: "I16",
+    torch.float8_e4m3fn: "F8_E4M3",
+    torch.float8_e5m2: "F8_E5M2",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+
+
+def file_layout(model: nn.Module, layout: flat.Layout) -> bytes:
+    """The `FileLayout` of the model's state dict, as it travels. Raises `ValueError` for what no file can be made of.
+
+    Tied tensors are in the file under each of their names.
+    """
+    tensors = [
+        TensorInfo(
+            name=name,
+            dtype=_DTYPES[place.tensor.dtype],
+            shape=list(place.tensor.shape),
+            coding=place.coding,
+            begin=place.begin,
+            apart=place.apart,
+        )
+        for name, place in flat.places(model, layout).items()
+    ]
+    return pack_layout(FileLayout(tensors=tensors), Model(layout.parameters, layout.values))

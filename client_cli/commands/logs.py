@@ -1,0 +1,61 @@
+"""`axon logs JOB`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from client_cli.options import common
+from client_cli.options import trackers as trackers_option
+
+
+@click.command("logs")
+@click.argument("job")
+@click.option("--index", type=click.IntRange(min=0), help="Only of the peers at which that copy of a command ran.")
+@click.option("-f", "--follow", is_flag=True, help="Go on as they grow, until the job is over.")
+@trackers_option
+@common
+def command(
+    job: str, index: int | None, follow: bool, trackers: tuple[str, ...], home: Path | None, as_json: bool
+) -> None:
+    """Print what JOB printed at its peers, as far as it lies in the job's folder, here or at the tracker that has it.
+
+    A peer's log holds all that the job printed there; with --index it is that of each peer at which that copy ran.
+    """
+    from contextlib import ExitStack
+
+    from axonp2p.client.hosted.hosted_mark import is_at_work
+    from axonp2p.errors import NotFound
+    from axonp2p.jobs.lifecycle import is_over
+    from axonp2p.kinds.run.record import RunRecord
+    from client_cli.context import Context
+    from client_cli.watching.hosted import following_host, looked_at
+    from client_cli.watching.logs import log_texts, show_logs
+
+    context = Context.of(home, as_json)
+    with ExitStack() as stack:
+        if follow and not as_json:
+            folder, check = stack.enter_context(following_host(job, context, trackers))
+        else:
+            folder, check = looked_at(job, context, trackers), lambda: None
+        record = folder.read()
+        if index is not None and not isinstance(record, RunRecord):
+            raise click.UsageError(f"{record.id} has no copies of a command: --index is for jobs that run them")
+        if index is not None and index >= record.units:
+            raise click.UsageError(f"{record.id} has {record.units} copies: the last one is {record.units - 1}")
+        if as_json:
+            context.answer("", {"job": record.id, "logs": log_texts(folder, index)})
+            return
+
+        def over() -> bool:
+            check()
+            return is_over(folder.read().state) or not is_at_work(folder)
+
+        if not show_logs(folder, index, over if follow else None):
+            what = record.id if index is None else f"copy {index} of {record.id}"
+            raise NotFound(
+                f"there is no log of {what} here",
+                cause="its peers have printed nothing yet, or it has no peers",
+                fix=context.command("status", record.id),
+            )

@@ -1,0 +1,119 @@
+"""What a terminal says of one kind of job, beside what it says of all: its lines, its words and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from axonp2p.client.events.events import Event, JobFinished
+from axonp2p.client.storage.job_record import JobRecord
+from axonp2p.errors import AxonError
+from axonp2p.jobs.kinds import load
+from axonp2p.plain_text import plural
+from client_cli.kinds import STORIES
+from client_cli.text.render import credits_text
+
+Command = Callable[..., str]
+"""Spells a command of ours: ("resume", "digits-7f3a") -> "axon resume digits-7f3a"."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What stands in the bar and below it."""
+
+    doing: str = ""
+    """Empty before there is a job."""
+    done: float = 0.0
+    """Units of work: rounds, with the fraction of the one that runs; copies."""
+    units: int = 0
+    headline: str = ""
+    """Beside the bar."""
+    facts: str = ""
+    """Below it: what changes once a round, or with a copy."""
+    peers: str = ""
+    """Below that: how fast each peer is, or what it runs."""
+    failed: int = 0
+    """Units whose result is that they failed."""
+    runs: Mapping[str, int] = field(default_factory=dict)
+    """Which unit each peer works on, where they work on different ones."""
+    paused: Mapping[str, str] = field(default_factory=dict)
+    """Who stands still, and why."""
+    waits: bool = False
+    """Whether the job waits for them."""
+
+
+@dataclass(frozen=True)
+class KindLines:
+    """What the events say: its own, and those of all jobs that it tells in its own words."""
+
+    stays: Callable[[Event], str]
+    """The line that stays on the screen; empty for none."""
+    stays_without_bar: Callable[[Event], str]
+    """One more, where no bar shows it."""
+    end: Callable[[Event], str]
+    """The last one, of `JobFinished` and `JobLeft`; empty for others."""
+    bar: Callable[[Shown, Event], Shown]
+    """What the bar shows after an event."""
+
+
+@dataclass(frozen=True)
+class KindWords:
+    """How a job stands, in words. What takes two numbers is given those that are done and all: rounds, copies."""
+
+    unit: str
+    """"round": what is counted."""
+    after: Callable[[int, int], str]
+    """Where it stopped: "after round 3 of 20"."""
+    during: Callable[[int, int], str]
+    """Where it is: "in round 4 of 20"."""
+    at_work: Callable[[JobRecord, int], str]
+    """What so many peers do: "trains round 4 of 20 on 3 peers"."""
+    finished: Callable[[JobRecord], str]
+    pausing: str
+    """When it stops after `axon pause`."""
+    result: str
+    """What `axon fetch` brings: "weights"."""
+    fetching: str
+    """What it does, in a sentence."""
+
+
+@dataclass(frozen=True)
+class KindEnd:
+    """What a finished job came to, of its last event and all that was told."""
+
+    summary: Callable[[JobFinished, Sequence[Event]], str]
+    data: Callable[[JobFinished, Sequence[Event]], dict[str, Any]]
+    failure: Callable[[JobFinished, Sequence[Event], Command], AxonError | None]
+    """Why it is no success though it has finished."""
+
+
+@dataclass(frozen=True)
+class KindText:
+    """All of it."""
+
+    lines: KindLines
+    words: KindWords
+    end: KindEnd
+    facts: Callable[[dict[str, Any]], dict[str, str]]
+    """Of a job's facts (`job_text.job_data`): those that `axon status` shows."""
+    so_far: Callable[[dict[str, Any]], str]
+    """The same in a few words, for `axon jobs`."""
+
+
+def peers_line(event: JobFinished) -> str:
+    """Of a summary."""
+    gone = f", {plural(len(event.lost), 'peer')} lost ({' '.join(event.lost)})" if event.lost else ""
+    return f"  peers    {' '.join(event.peers)}{gone}"
+
+
+def credits_line(event: JobFinished) -> str:
+    """Of a summary."""
+    paid = f"{credits_text(sum(event.credits.values()))} in all"
+    return f"  credits  {paid}; {plural(event.receipts, 'receipt')} of this run in the ledger"
+
+
+def text_of(kind: str) -> KindText:
+    """What that kind's room says."""
+    text: KindText = load(STORIES[kind].text)
+    return text

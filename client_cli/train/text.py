@@ -1,0 +1,83 @@
+"""A training in words: how it stands, and what it came to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from axonp2p.client.events.events import Event, JobFinished
+from axonp2p.client.storage.job_record import JobRecord
+from axonp2p.jobs.kinds import KINDS
+from axonp2p.plain_text import bytes_text, plural
+from client_cli.text.kind_text import Command, KindEnd, KindLines, KindText, KindWords, credits_line, peers_line
+from client_cli.text.render import duration_text, metric_text
+from client_cli.train import lines
+
+
+def _summary(event: JobFinished, told: Sequence[Event]) -> str:
+    """As `KindEnd` has it."""
+    metrics = "".join(f"   held-out {metric_text(name, value)}" for name, value in event.metrics.items())
+    lines = [
+        f"Done in {duration_text(event.seconds)}.   loss {event.loss:.4g}{metrics}",
+        peers_line(event),
+        f"  samples  {event.samples:,}   bytes on the wire {bytes_text(event.wire_bytes)}",
+        credits_line(event),
+    ]
+    return "\n".join(lines)
+
+
+def _data(event: JobFinished, told: Sequence[Event]) -> dict[str, Any]:
+    facts: dict[str, Any] = msgspec.to_builtins(event)
+    return facts
+
+
+def _no_failure(event: JobFinished, told: Sequence[Event], command: Command) -> None:
+    """Who has weights has what was wanted."""
+
+
+def _at_work(record: JobRecord, peers: int) -> str:
+    if record.done >= record.units:
+        return "all rounds are trained; the weights are on their way"
+    return f"trains round {record.done + 1} of {record.units} on {plural(peers, 'peer')}"
+
+
+def loss(job: dict[str, Any]) -> str:
+    """Of a job's facts."""
+    return "-" if job["loss"] is None else f"{job['loss']:.4g}"
+
+
+def _metrics(job: dict[str, Any]) -> str:
+    return ", ".join(metric_text(name, value) for name, value in job["metrics"].items())
+
+
+def _facts(job: dict[str, Any]) -> dict[str, str]:
+    return {
+        "round": f"{job['round']} of {job['rounds']}",
+        "loss": loss(job),
+        "held-out": _metrics(job) or "-",
+    }
+
+
+def _so_far(job: dict[str, Any]) -> str:
+    return ", ".join(part for part in (f"loss {loss(job)}", _metrics(job)) if part != "loss -" and part)
+
+
+TEXT = KindText(
+    lines=KindLines(lines.stays, lines.round_line, lines.end, lines.bar),
+    words=KindWords(
+        unit=KINDS["train"].unit,
+        after=lambda done, rounds: f"after round {done} of {rounds}",
+        during=lambda done, rounds: f"in round {min(done + 1, rounds)} of {rounds}",
+        at_work=_at_work,
+        finished=lambda record: f"{plural(record.units, 'round')} trained",
+        pausing="after this round",
+        result="weights",
+        fetching="copies weights, metrics and logs into a folder.",
+    ),
+    end=KindEnd(_summary, _data, _no_failure),
+    facts=_facts,
+    so_far=_so_far,
+)
+"""What a terminal says of a training."""

@@ -1,0 +1,1 @@
+"""The smallest kind of work: `kind = "toy"`. A worker squares a number. `docs/adding-a-kind.md` reads it."""
