@@ -33,6 +33,7 @@ from axonp2p.client.storage.job_record import JobRecord, has_record, mend_record
 from axonp2p.disk_errors import not_writable
 from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
 from axonp2p.files import locked, write_whole
+from axonp2p.jobs.lifecycle import JobState
 
 
 class JobFolder:
@@ -146,6 +147,14 @@ class JobStore:
         except OSError as error:
             raise not_writable(folder.path, error) from error
         return folder
+
+    def clear_away(self) -> None:
+        """Remove the states of finished jobs whose programs were killed before they had."""
+        for states in self._jobs.glob("*/states"):
+            folder = JobFolder(states.parent)
+            with contextlib.suppress(NotFound, SettingsError, AlreadyRunning), folder.held():
+                if folder.read().state is JobState.FINISHED:
+                    folder.checkpoints(0).remove_all()
 
     def has(self, job: str) -> bool:
         """Whether there is a folder of that very name."""

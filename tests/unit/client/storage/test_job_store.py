@@ -53,6 +53,21 @@ def test_jobs_are_found_by_a_clear_beginning(tmp_path: Path) -> None:
     assert not store.has("text")
 
 
+def test_states_that_a_kill_left_go_once_their_job_is_finished(tmp_path: Path) -> None:
+    store = JobStore(tmp_path)
+    done, left = JobState.FINISHED, JobState.LEFT
+    for job, state in (("done-1111", done), ("held-2222", done), ("left-3333", left)):
+        folder = store.create(record(job, state=state))
+        folder.states.mkdir()
+        (folder.states / f"000012-{'ab' * 32}.safetensors").write_bytes(b"state")
+        (folder.states / "000013.part").write_bytes(b"half")
+    (store.create(record("broken-4444")).path / "job.json").write_text("{")
+    with store.find("held-2222").held():
+        store.clear_away()
+    assert [path.parent.name for path in sorted(tmp_path.glob("jobs/*/states"))] == ["held-2222", "left-3333"]
+    assert len(list(store.find("left-3333").states.iterdir())) == 2
+
+
 def test_a_broken_record_is_named_and_hides_no_other(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     store.create(record("good-1111"))
