@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,6 +62,12 @@ def put_in_place(fresh: Path, path: Path) -> None:
     sync_folder(path.parent)
 
 
+def check_room(folder: Path, name: str, count: int) -> None:
+    """Raises `SettingsError` unless the disk of `folder` has room for so many bytes more, of what is `name` in it."""
+    if count > shutil.disk_usage(folder).free:
+        raise SettingsError(f"the disk has no room for {count:,} bytes of {folder / name}", fix="free some space")
+
+
 def sync_folder(path: Path) -> None:
     """Returns once the names in this folder are on the disk."""
     folder = os.open(path, os.O_RDONLY)
@@ -68,6 +75,12 @@ def sync_folder(path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def sync_tree(path: Path) -> None:
+    """The same of this folder and all folders below it."""
+    for folder in (path, *(below for below in path.rglob("*") if below.is_dir())):
+        sync_folder(folder)
 
 
 @contextmanager

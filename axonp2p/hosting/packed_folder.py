@@ -16,7 +16,7 @@ from typing import Annotated
 import msgspec
 
 from axonp2p.errors import MalformedMessage
-from axonp2p.files import sync_folder
+from axonp2p.files import sync_tree
 from axonp2p.jobs.file_names import LONGEST_NAME, why_bad_together
 from axonp2p.wire.json_form import decode_json
 
@@ -88,8 +88,7 @@ def unpack(packed: Path, into: Path, size: int) -> None:
                     left -= len(part)
                 written.flush()
                 os.fsync(written.fileno())
-    for folder in (into, *(path for path in into.rglob("*") if path.is_dir())):
-        sync_folder(folder)
+    sync_tree(into)
 
 
 def _files_in(folder: Path) -> list[PackedFile]:

@@ -9,14 +9,17 @@ way to anyone.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import resource
 import socket
 import struct
+import sys
 import threading
+from collections.abc import Callable
 
-from axonp2p.errors import MessageTooLarge, Unreachable
+from axonp2p.errors import AxonError, MalformedMessage, MessageTooLarge, Unreachable
 from axonp2p.sandbox.limits import kernel_limits
 from axonp2p.sandbox.messages import FromWorkerMessage, Start, ToWorkerMessage
 from axonp2p.sandbox.walls.landlock import restrict_self
@@ -81,6 +84,29 @@ class Inside:
                 raise Unreachable("the daemon closed the channel")
             view = view[received:]
         return data
+
+
+def serve_daemon(serve: Callable[[Inside, Start], None]) -> None:
+    """The whole of a worker's program: until the daemon closes the channel, or with exit code 3 for its nonsense.
+
+    `serve` is called with the channel and the daemon's first message. It lays the limits on itself, and ends by raising
+    what ended the channel, or `MalformedMessage`.
+    """
+    # The job's log is read while the job runs.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True, errors="replace")
+    inside = Inside(int(sys.argv[1]))
+    try:
+        start, _ = inside.receive()
+        if not isinstance(start, Start):
+            raise MalformedMessage(f"{type(start).__name__} before Start")
+        serve(inside, start)
+    except Unreachable:
+        return
+    except AxonError as error:
+        print(f"the worker ends: {error.message}", file=sys.stderr)
+        raise SystemExit(3) from None
 
 
 def apply_limits(start: Start) -> None:

@@ -12,9 +12,8 @@ from pathlib import Path
 from axonp2p.errors import JobFailed
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.kinds import KINDS
-from axonp2p.kinds.run.command import order_for
 from axonp2p.kinds.run.messages import CopyExited, CopyStarted, FromWorkerRun
-from axonp2p.kinds.run.section import RunJob
+from axonp2p.kinds.run.section import RunJob, order_for
 from axonp2p.sandbox.child import SandboxedWorker, start_worker, why_no_sandbox
 from axonp2p.sandbox.limits import Limits, scratch_within
 from axonp2p.sandbox.messages import BundleReady, Control, Started

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -32,7 +31,7 @@ from axonp2p.errors import (
     Refused,
     SettingsError,
 )
-from axonp2p.files import locked, put_in_place, write_whole
+from axonp2p.files import check_room, locked, put_in_place, write_whole
 from axonp2p.hosting.caller import HostLine
 from axonp2p.hosting.folder_files import GROWING_LIMIT, MODEL, SMALL_STATE, STATES, Kind, kind_of, rounds_of, to_copy
 from axonp2p.hosting.hosted_folder import bytes_under, seen_on_disk
@@ -153,8 +152,7 @@ class HostedCopy:
         if length > file.size:
             arriving.unlink()
             length = 0
-        if file.size - length > shutil.disk_usage(path.parent).free:
-            raise SettingsError(f"the disk has no room for {file.size:,} bytes of {path}", fix="free some space")
+        check_room(self._folder.path, file.name, file.size - length)
         while length < file.size:
             _, part = await self._line.part(job, file.name, length)
             if not part or length + len(part) > file.size:

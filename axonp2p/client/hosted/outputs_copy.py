@@ -11,8 +11,8 @@ from axonp2p.client.hosted.hosted_mark import ARRIVING
 from axonp2p.client.hosted.how_far import lacking_outputs
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder
-from axonp2p.errors import MalformedMessage, SettingsError
-from axonp2p.files import sync_folder
+from axonp2p.errors import MalformedMessage
+from axonp2p.files import check_room, sync_folder
 from axonp2p.hosting.caller import HostLine
 from axonp2p.hosting.hosted_folder import bytes_under
 from axonp2p.hosting.packed_folder import HEAD_LIMIT, read_head, unpack
@@ -44,10 +44,7 @@ class OutputsCopy:
             needed = 2 * size + HEAD_LIMIT  # while it is unpacked it is here twice
             if spare is not None and needed > spare:
                 break
-            if needed > shutil.disk_usage(self._folder.path).free:
-                raise SettingsError(
-                    f"the disk has no room for {needed:,} bytes of {self._folder.path / name}", fix="free some space"
-                )
+            check_room(self._folder.path, name, needed)
             await self._fetch(name, size)
             spare = None if spare is None else spare - size
         await asyncio.to_thread(shutil.rmtree, self._arriving)

@@ -12,19 +12,18 @@ class AnswersDue:
     """By rank. While its owner lets a peer stand still, nothing is due from it."""
 
     def __init__(self) -> None:
-        self._due: dict[int, float] = {}
-        self._within: dict[int, float] = {}
+        self._due: dict[int, tuple[float, float]] = {}
+        """When, and how many seconds it had."""
         self._paused: set[int] = set()
 
     def asked(self, rank: int, now: float, within: float = ANSWER_S) -> None:
         """It has to say something, in so many seconds."""
-        self._within[rank] = within
-        self._due[rank] = math.inf if rank in self._paused else now + within
+        self._due[rank] = (math.inf if rank in self._paused else now + within, within)
 
     def goes_on(self, rank: int, now: float) -> None:
         """It has said a part of it."""
-        if rank in self._due:
-            self.asked(rank, now, self._within[rank])
+        if due := self._due.get(rank):
+            self.asked(rank, now, due[1])
 
     def answered(self, rank: int) -> None:
         """It has, or it has gone."""
@@ -42,9 +41,9 @@ class AnswersDue:
 
     def late(self, now: float) -> list[tuple[int, float]]:
         """Those that have been silent for too long, and for how many seconds."""
-        return sorted((rank, self._within[rank]) for rank, moment in self._due.items() if moment <= now)
+        return sorted((rank, within) for rank, (moment, within) in self._due.items() if moment <= now)
 
     def next_deadline(self) -> float | None:
         """When to look again if nothing else happens."""
-        deadline = min(self._due.values(), default=math.inf)
+        deadline = min((moment for moment, _ in self._due.values()), default=math.inf)
         return None if deadline == math.inf else deadline

@@ -19,7 +19,6 @@ from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, SettingsError
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.messages import HandBack, OwnersMessage, WorkerPaused
 from axonp2p.kinds.run.answers_due import ANSWER_S, AnswersDue
-from axonp2p.kinds.run.command import order_for
 from axonp2p.kinds.run.copies import CopyScheduler
 from axonp2p.kinds.run.copy_actions import CopiesPlan, CopyAction, KeepResult, StartCopy, StopCopy
 from axonp2p.kinds.run.copy_ends import CopyEnds, event_of, over_its_limit
@@ -46,7 +45,7 @@ from axonp2p.kinds.run.messages import (
 )
 from axonp2p.kinds.run.record import RunRecord
 from axonp2p.kinds.run.result_keeper import ResultKeeper
-from axonp2p.kinds.run.section import RunJob
+from axonp2p.kinds.run.section import RunJob, order_for
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 
@@ -360,9 +359,10 @@ class RunDriver:
             return JobLeft(job=record.id, folder=folder, round=record.results)
         self._account.enter(JobState.FINISHED)
         await self._account.disk.finished()
+        failed = await asyncio.to_thread(self._keeper.failed_indices)
         seconds = self._clock.monotonic() - self._context.began
         results = JobResults(
-            job=record.id, folder=folder, copies=record.copies, failed=self._keeper.failed_indices(), seconds=seconds,
+            job=record.id, folder=folder, copies=record.copies, failed=failed, seconds=seconds,
             credits=record.credits, receipts=receipts,
         )  # fmt: skip
         self._account.tell(results)

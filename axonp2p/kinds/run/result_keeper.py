@@ -42,9 +42,10 @@ class ResultKeeper:
         clear_away(self._out)
         # A worker of an earlier life may still send what that one asked for.
         self._requests = (self._record.lives + 1) << 20
-        if aside := self._results.mend():
-            self._account.tell(ResultsDamaged(file=str(aside), done=len(self._results.read())))
+        aside = self._results.mend()
         found = self._results.read()
+        if aside:
+            self._account.tell(ResultsDamaged(file=str(aside), done=len(found)))
         last = self._record.accepted
         if last and last.index not in found and (self._out / str(last.index)).is_dir():
             self._results.add(last)

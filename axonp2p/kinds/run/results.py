@@ -19,7 +19,7 @@ from pathlib import Path
 
 from axonp2p.disk_errors import not_writable
 from axonp2p.errors import PeerMisbehaved
-from axonp2p.files import put_aside, replacing, sync_folder
+from axonp2p.files import put_aside, replacing, sync_folder, sync_tree
 from axonp2p.jobs.file_names import why_bad_together
 from axonp2p.kinds.run.messages import MOST_OUTPUT_BYTES, OutputFile, OutputPart, OutputsSent
 from axonp2p.kinds.run.outputs import fits
@@ -134,8 +134,7 @@ class ArrivingOutputs:
         try:
             with contextlib.suppress(FileNotFoundError):
                 self._part.unlink()
-            for folder in (self._kept, *(path for path in self._kept.rglob("*") if path.is_dir())):
-                sync_folder(folder)
+            sync_tree(self._kept)
             if self._place.exists():
                 shutil.rmtree(self._place)
             self._kept.replace(self._place)

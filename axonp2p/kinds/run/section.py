@@ -21,6 +21,7 @@ from axonp2p.kinds.run.messages import (
     MOST_VARIABLES,
     MOST_WORDS,
     VARIABLE,
+    BeginCopy,
     Patterns,
     Restart,
     Timeout,
@@ -47,7 +48,7 @@ class RunSection(msgspec.Struct, frozen=True, kw_only=True):
     """`[run]`: what is run, and how often."""
 
     command: Annotated[str, msgspec.Meta(max_length=LONGEST_COMMAND)] = ""
-    """As it stands in the file; `command.words_of` makes the words of one copy."""
+    """As it stands in the file; `words_of` makes the words of one copy."""
     copies: Annotated[int, msgspec.Meta(ge=1, le=MOST_COPIES)] = 1
     env: Variables = {}
     """Variables that each copy finds beside its own."""
@@ -60,6 +61,28 @@ class RunSection(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that one attempt may take; 0: as long as it takes."""
     together: bool = False
     """Whether all copies run at once, or none."""
+
+
+def order_for(job: str, section: RunSection, index: int, attempt: int) -> BeginCopy:
+    """What a worker is told to begin."""
+    return BeginCopy(
+        job=job,
+        index=index,
+        copies=section.copies,
+        attempt=attempt,
+        command=words_of(section, index, attempt),
+        env=section.env,
+        timeout=section.timeout,
+    )
+
+
+def words_of(section: RunSection, index: int, attempt: int) -> list[str]:
+    """The command in words, with this copy's own numbers in them."""
+    numbers = {"{index}": index, "{copies}": section.copies, "{attempt}": attempt}
+    words = shlex.split(section.command)
+    for placeholder, number in numbers.items():
+        words = [word.replace(placeholder, str(number)) for word in words]
+    return words
 
 
 def _command(value: Any) -> str:

@@ -8,14 +8,12 @@ files stay in AXON_OUT until the next copy begins, so a client that comes back c
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import shutil
-import sys
 import threading
 from pathlib import Path
 
-from axonp2p.errors import AxonError, MalformedMessage, Unreachable
+from axonp2p.errors import MalformedMessage, Unreachable
 from axonp2p.kinds.run.command_process import CommandProcess, environment_of, not_started
 from axonp2p.kinds.run.messages import (
     BeginCopy,
@@ -29,7 +27,7 @@ from axonp2p.kinds.run.messages import (
     ToWorkerRun,
 )
 from axonp2p.kinds.run.output_sender import BulkCredit, OutputSender
-from axonp2p.sandbox.inside import Inside, apply_limits
+from axonp2p.sandbox.inside import Inside, apply_limits, serve_daemon
 from axonp2p.sandbox.messages import BundleReady, Control, MayTell, Start, Started, ToWorkerMessage
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
@@ -39,24 +37,15 @@ SCRATCH = Path("/tmp")  # noqa: S108  the sandbox's own
 
 
 def main() -> None:
-    """Run until the daemon closes the channel. Exit code 3 when what it said made no sense."""
-    # The job's log is read while the job runs.
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(line_buffering=True, errors="replace")
-    inside = Inside(int(sys.argv[1]))
-    try:
-        start, _ = inside.receive()
-        if not isinstance(start, Start):
-            raise MalformedMessage(f"{type(start).__name__} before Start")
-        apply_limits(start)
-        inside.send(Started())
-        RunWorker(inside, BUNDLE, SCRATCH).run()
-    except Unreachable:
-        return
-    except AxonError as error:
-        print(f"the worker ends: {error.message}", file=sys.stderr)
-        raise SystemExit(3) from None
+    """Run until the daemon closes the channel."""
+    serve_daemon(serve)
+
+
+def serve(inside: Inside, start: Start) -> None:
+    """Start up, then work. Raises as `RunWorker.run`."""
+    apply_limits(start)
+    inside.send(Started())
+    RunWorker(inside, BUNDLE, SCRATCH).run()
 
 
 class RunWorker:

@@ -6,14 +6,11 @@ while the bundle still travels.
 
 from __future__ import annotations
 
-import io
 import os
-import sys
 import time
 from pathlib import Path
 
-from axonp2p.errors import AxonError, MalformedMessage, Unreachable
-from axonp2p.sandbox.inside import Inside, apply_limits
+from axonp2p.sandbox.inside import Inside, apply_limits, serve_daemon
 from axonp2p.sandbox.messages import Start, Started
 from axonp2p.training.worker.late_compiler import load_late
 
@@ -24,26 +21,12 @@ _OPENMP = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
 
 
 def main() -> None:
-    """Run until the daemon closes the channel. Exit code 3 when what it said made no sense."""
-    # The job's log is read while the job runs.
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(line_buffering=True, errors="replace")
-    inside = Inside(int(sys.argv[1]))
-    try:
-        serve(inside, BUNDLE)
-    except Unreachable:
-        return
-    except AxonError as error:
-        print(f"the worker ends: {error.message}", file=sys.stderr)
-        raise SystemExit(3) from None
+    """Run until the daemon closes the channel."""
+    serve_daemon(serve)
 
 
-def serve(inside: Inside, bundle: Path) -> None:
+def serve(inside: Inside, start: Start) -> None:
     """Start up, then work. Ends by raising what ended the channel, or `MalformedMessage`."""
-    start, _ = inside.receive()
-    if not isinstance(start, Start):
-        raise MalformedMessage(f"{type(start).__name__} before Start")
     apply_limits(start)
     prepare_torch(start.cores)
 
@@ -59,7 +42,7 @@ def serve(inside: Inside, bundle: Path) -> None:
     mailbox.open()
     mailbox.say(Started())
     try:
-        Worker(mailbox, bundle, time.monotonic, redo_server.for_job).run()
+        Worker(mailbox, BUNDLE, time.monotonic, redo_server.for_job).run()
     finally:
         mailbox.flush()
 

@@ -11,9 +11,8 @@ import pytest
 
 from axonp2p.jobs.job_file_keys import Wrong
 from axonp2p.jobs.spec import NeedSpec
-from axonp2p.kinds.run.command import order_for, words_of
 from axonp2p.kinds.run.messages import MOST_COPIES, MOST_VARIABLES
-from axonp2p.kinds.run.section import LONGEST_COMMAND, SECTION, RunJob, RunSection
+from axonp2p.kinds.run.section import LONGEST_COMMAND, SECTION, RunJob, RunSection, order_for, words_of
 from axonp2p.wire.frame import pack_frame
 
 PAGE = Path(__file__).parent.parent.parent.parent.parent / "docs" / "jobs.md"
