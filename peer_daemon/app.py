@@ -37,24 +37,23 @@ from peer_daemon.announcing.announcer import Announcer, Hearers
 from peer_daemon.announcing.own_row import OwnRow, lasting_row
 from peer_daemon.announcing.row_writer import Numbers, RowWriter
 from peer_daemon.bundles.kept_bundles import KeptBundles
+from peer_daemon.discovery.coordinate_file import CoordinateFile
 from peer_daemon.discovery.dht_side import DhtSide
 from peer_daemon.discovery.lan_side import LanSide, is_on_lan
-from peer_daemon.discovery.place import NetworkPlace
 from peer_daemon.discovery.presence import Parts, Presence
-from peer_daemon.discovery.standing import Reachability
+from peer_daemon.discovery.reachability import Reachability
+from peer_daemon.discovery.relay_discovery import RelayDiscovery
 from peer_daemon.discovery.tracker_news import TrackerNews
-from peer_daemon.discovery.volunteers import Volunteers
 from peer_daemon.earnings.log_looker import LogLooker
 from peer_daemon.earnings.proofs import Proofs
 from peer_daemon.earnings.receipts_book import ReceiptsBook
 from peer_daemon.earnings.receipts_courier import ReceiptsCourier
-from peer_daemon.execution.workplace import Workplace
-from peer_daemon.execution.workshop import Workshop
-from peer_daemon.handlers import SessionRouter
+from peer_daemon.execution.lease_context import LeaseContext
+from peer_daemon.execution.running_leases import RunningLeases
 from peer_daemon.lending.hardware import look_at_machine
 from peer_daemon.lending.lease_file import interrupted_leases, keep_leases
 from peer_daemon.lending.leases import Leases
-from peer_daemon.lending.lend_settings import wishes_to_lend
+from peer_daemon.lending.lend_settings import limits_to_lend
 from peer_daemon.lending.lending import Lending
 from peer_daemon.lending.offer import capability_of, name_of
 from peer_daemon.lending.own_tokens import OwnTokens
@@ -66,6 +65,7 @@ from peer_daemon.owner_side import Lent, OwnerSide
 from peer_daemon.reachability.dial_back import DialBackAsker, DialBackDoor
 from peer_daemon.reachability.port_mapping import port_mapping
 from peer_daemon.reachability.relay_side import RelaySide
+from peer_daemon.session_router import SessionRouter
 
 log = get_logger(__name__)
 
@@ -83,7 +83,7 @@ class Peer:
         self._clock = SystemClock()
         self._chance = random.SystemRandom()
         self._listen = parse_listen(settings.listen)
-        self._wishes = wishes_to_lend(settings)
+        self._limits = limits_to_lend(settings)
         health = read_health(home / "trackers.json", settings.trackers, self._clock.now(), self._chance)
         if not health.addresses and not settings.dht:
             raise SettingsError(
@@ -94,7 +94,7 @@ class Peer:
         self._key = load_or_create_key(home / "peer.key")
         self._name = name_of(settings.name, self._key.peer_id)
         self._lines = TrackerLines(health, self._clock, self._chance)
-        self._place = NetworkPlace(home / "coordinate", self._chance)
+        self._coordinate = CoordinateFile(home / "coordinate", self._chance)
         self._relay_limits = limits_of(settings.relay_mbit, settings.relay_hourly_mb, **_OF_A_VOLUNTEER)
         self._relay: RelayServer | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -103,15 +103,15 @@ class Peer:
         """Look at the machine, listen, begin to announce. Raises `PortTaken` or `SettingsError`."""
         await asyncio.to_thread(_remove_leftovers, self._home / "jobs")
         await asyncio.to_thread(own_territory)  # before there is any child; removes the groups of a daemon that crashed
-        machine = await look_at_machine(self._home, self._wishes)
+        machine = await look_at_machine(self._home, self._limits)
         refuses = await asyncio.to_thread(why_no_sandbox)
         if refuses:
             log.warning("no job will run here", reason=refuses)
-        offer = capability_of(machine, self._wishes, refuses)
+        offer = capability_of(machine, self._limits, refuses)
         certificate = make_certificate(self._key, self._home / "certificate.pem")
         self._make_door(offer, certificate)
         self._parts = self._presence.parts = self._make_parts()
-        lent = Lent(machine, self._lending, self._leases, self._workshop, self._book)
+        lent = Lent(machine, self._lending, self._leases, self._running_leases, self._book)
         self._owner = OwnerSide(
             self._home,
             self._settings,
@@ -164,7 +164,7 @@ class Peer:
             await parts.dht.stop()
         await self._lines.close()
         await parts.news.keep()
-        await asyncio.to_thread(self._place.keep)
+        await asyncio.to_thread(self._coordinate.keep)
         await asyncio.to_thread(self._book.close)
         log.info("stopped")
 
@@ -188,14 +188,14 @@ class Peer:
         self._own = OwnRow(lasting, self._lending, self._listen[0])
         self._own.own_hosts = own_hosts
         self._rows = RowWriter(
-            self._key, self._own, Numbers(self._home / "sequence", clock), clock, lambda: self._place.published
+            self._key, self._own, Numbers(self._home / "sequence", clock), clock, lambda: self._coordinate.published
         )
         self._presence = Presence(self._home / "ready", self._rows, leases, health, clock)
         datasets = {name: Path(folder) for name, folder in settings.datasets.items()}
         upload = settings.upload_limit_mbit * BYTES_A_MBIT
         download = settings.download_limit_mbit * BYTES_A_MBIT
         self._dials = self._lines.dials = DialPolicy(self._own.hosts)
-        place = Workplace(
+        context = LeaseContext(
             self._key,
             clock,
             self._rows.encoded,
@@ -208,8 +208,8 @@ class Peer:
             kept=KeptBundles(self._home / "jobs", settings.disk_mb * 2**20),
             datasets=datasets,
         )
-        self._workshop = Workshop()
-        self._door = SessionRouter(leases, place, self._workshop, clock, self._slots_changed, self._noted)
+        self._running_leases = RunningLeases()
+        self._door = SessionRouter(leases, context, self._running_leases, clock, self._slots_changed, self._noted)
         app = web.Application()
         add_ping(app)
         PeerQuestions(lambda: self._rows.signed, tokens, leases, clock).add_to(app)
@@ -231,7 +231,7 @@ class Peer:
                 clock,
                 self._chance,
                 serves=False,
-                coordinate=lambda: self._place.told,
+                coordinate=lambda: self._coordinate.told,
                 on_rtt=self._answered_by_node,
             )
             dht = DhtSide(node, self._key, self._home / "dht.json", clock, self._chance, presence.met)
@@ -244,7 +244,7 @@ class Peer:
                 node.find,
                 presence.told_by_peers,
             )
-        volunteers = Volunteers(self._key.peer_id, lines, clock, self._dials, node.find if node else None)
+        relay_discovery = RelayDiscovery(self._key.peer_id, lines, clock, self._dials, node.find if node else None)
         relays = RelaySide(
             self._key,
             self._listener,
@@ -252,7 +252,7 @@ class Peer:
             RelayChoice(self._chance),
             clock,
             changed=presence.relays_changed,
-            volunteers=volunteers.find,
+            find_relays=relay_discovery.find,
         )
         if settings.lan and is_on_lan(host):
             lan = LanSide(self._key.peer_id, self._name, host, presence.heard_on_lan)
@@ -263,7 +263,7 @@ class Peer:
             looker=LogLooker(self._home, self._book, lines, self._key.peer_id, clock, self._chance, self._proofs),
             news=TrackerNews(lines, self._home / "trackers.json", clock, dht.offer if dht else None, self._dials),
             dht=dht,
-            standing=Reachability(self._own, node, own_hosts, carries=settings.relay),
+            reachability=Reachability(self._own, node, own_hosts, carries=settings.relay),
             lan=lan,
             relays=relays,
             asker=asker,
@@ -280,22 +280,22 @@ class Peer:
             parts.asker.port = port
         if parts.mapping:
             await parts.mapping.open(port)
-        if parts.dht and parts.standing:
-            parts.standing.port = await parts.dht.listen(host, port)
+        if parts.dht and parts.reachability:
+            parts.reachability.port = await parts.dht.listen(host, port)
         if parts.lan:
             parts.lan.port = port
-            parts.lan.dht = parts.standing.port if parts.standing else 0
+            parts.lan.dht = parts.reachability.port if parts.reachability else 0
         return port
 
     async def _slots_changed(self) -> None:
         """A lease began or ended."""
         await asyncio.to_thread(keep_leases, self._home / "leases.json", self._leases.living())
         self._presence.slots_changed()
-        self._owner.steward.wake()
+        self._owner.idle_supervisor.wake()
 
     async def _noted(self, kind: str, sentence: str, job: str) -> None:
         """Something for the owner's history."""
-        await self._owner.steward.happened(kind, sentence, job)
+        await self._owner.idle_supervisor.happened(kind, sentence, job)
 
     async def _offer_changed(self) -> None:
         """The owner's machine is free again, or is not; or a slot is held for nothing, or is not."""
@@ -303,7 +303,7 @@ class Peer:
         self._presence.slots_changed()
 
     def _answered_by_node(self, seconds: float, coordinate: bytes, who: str) -> None:
-        self._place.heard(seconds, coordinate, who)
+        self._coordinate.heard(seconds, coordinate, who)
         if self._parts.dht:
             self._parts.dht.noticed()
 

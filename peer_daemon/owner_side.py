@@ -1,4 +1,4 @@
-"""Makes and joins what serves the owner of the machine: steward, history, control door, status page."""
+"""Makes and joins what serves the owner of the machine: idle supervisor, history, control door, status page."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from axonp2p.transport.address import split_host_port
 from peer_daemon.control.server import ControlDoor
 from peer_daemon.control.status import LedgerNow, NetworkNow
 from peer_daemon.earnings.receipts_book import ReceiptsBook
-from peer_daemon.execution.workshop import Workshop
+from peer_daemon.execution.running_leases import RunningLeases
 from peer_daemon.history.book import HistoryBook
 from peer_daemon.idle.policy import IdlePolicy
+from peer_daemon.idle.read_idle_settings import idle_settings_of
 from peer_daemon.idle.sensors import Sensors
-from peer_daemon.idle.wishes import wishes_of
 from peer_daemon.lending.leases import Leases
-from peer_daemon.lending.lend_settings import wishes_to_lend
+from peer_daemon.lending.lend_settings import limits_to_lend
 from peer_daemon.lending.lending import Lending
 from peer_daemon.lending.offer import MeasuredMachine, capability_of
-from peer_daemon.owner.helm import Helm, Myself
+from peer_daemon.owner.idle_supervisor import IdleSupervisor, Supervised
 from peer_daemon.owner.orders import OrdersBook
-from peer_daemon.owner.steward import Minded, Steward
+from peer_daemon.owner.owner_api import Myself, OwnerApi
 from peer_daemon.page.app import StatusPage
 from peer_daemon.page.token import TOKEN_FILE
 
@@ -44,7 +44,7 @@ class Lent:
     machine: MeasuredMachine
     lending: Lending
     leases: Leases
-    workshop: Workshop
+    running_leases: RunningLeases
     book: ReceiptsBook
 
 
@@ -65,76 +65,85 @@ class OwnerSide:
         ledger: Callable[[], LedgerNow],
         announce: Callable[[], Awaitable[None]],
     ) -> None:
-        """`peer` is id and name. Raises `SettingsError` for wishes that cannot be meant."""
+        """`peer` is id and name. Raises `SettingsError` for limits that cannot be meant."""
         self._settings = settings
         self._lent = lent
         self._announce = announce
-        wishes = wishes_of(settings)
-        self._minded = Minded(
-            policy=IdlePolicy(wishes),
-            sensors=Sensors(wishes, home, lent.workshop.pids, clock=clock),
+        idle = idle_settings_of(settings)
+        self._supervised = Supervised(
+            policy=IdlePolicy(idle),
+            sensors=Sensors(idle, home, lent.running_leases.pids, clock=clock),
             orders=OrdersBook(home / "orders.json", clock),
             history=HistoryBook(home / "history.db"),
-            workshop=lent.workshop,
+            running_leases=lent.running_leases,
             lending=lent.lending,
             clock=clock,
             offer_changed=announce,
         )
-        self.steward = Steward(self._minded, lent.lending.lasting.refuses)
+        self.idle_supervisor = IdleSupervisor(self._supervised, lent.lending.lasting.refuses)
         myself = Myself(home, peer[1], peer[0], lent.machine, clock)
-        self._helm = Helm(
-            myself, settings, self._minded, self.steward, lent.book.earnings, network, ledger, self._settings_changed
+        self._owner_api = OwnerApi(
+            myself,
+            settings,
+            self._supervised,
+            self.idle_supervisor,
+            lent.book.earnings,
+            network,
+            ledger,
+            self._settings_changed,
         )
-        self._door = ControlDoor(self._helm, home / "control.sock")
-        self._page = StatusPage(self._helm, settings.page, home / TOKEN_FILE) if settings.page else None
+        self._door = ControlDoor(self._owner_api, home / "control.sock")
+        self._page = StatusPage(self._owner_api, settings.page, home / TOKEN_FILE) if settings.page else None
         self._token_file = home / TOKEN_FILE
 
     async def start(self) -> None:
         """Open the control door and the page. Raises `SettingsError` when the door cannot be had."""
-        self._minded.sensors.start()
+        self._supervised.sensors.start()
         await self._door.start()
         if self._page is not None:
             try:
                 port = await self._page.start()
             except PortTaken:
                 # Another peer of this machine has it, most likely.
-                self._page = StatusPage(self._helm, f"{split_host_port(self._settings.page)[0]}:0", self._token_file)
+                self._page = StatusPage(
+                    self._owner_api, f"{split_host_port(self._settings.page)[0]}:0", self._token_file
+                )
                 port = await self._page.start()
-            self._helm.page = f"http://{split_host_port(self._settings.page)[0]}:{port}/"
-            log.info("status page", at=self._helm.page, to_change_things="axon-peer page")
+            self._owner_api.page = f"http://{split_host_port(self._settings.page)[0]}:{port}/"
+            log.info("status page", at=self._owner_api.page, to_change_things="axon-peer page")
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """What runs until it is cancelled, by a name for people."""
-        return {"minding the machine": self.steward.run, "trying the sandbox": self._try_sandbox}
+        return {"minding the machine": self.idle_supervisor.run, "trying the sandbox": self._try_sandbox}
 
     async def stop(self) -> None:
         """Close the page and the door, and write down the end."""
         if self._page is not None:
             await self._page.stop()
         await self._door.stop()
-        self._minded.sensors.stop()
-        await self.steward.leave()
+        self._supervised.sensors.stop()
+        await self.idle_supervisor.leave()
 
     async def _try_sandbox(self) -> None:
         """Where no job can run, look now and then whether somebody mended it."""
-        while self.steward.no_sandbox:
+        while self.idle_supervisor.no_sandbox:
             await asyncio.sleep(TRY_SANDBOX_EVERY_S)
-            self.steward.no_sandbox = await asyncio.to_thread(why_no_sandbox)
-            if not self.steward.no_sandbox:
+            self.idle_supervisor.no_sandbox = await asyncio.to_thread(why_no_sandbox)
+            if not self.idle_supervisor.no_sandbox:
                 log.info("a sandbox can be had now: jobs may come")
                 self._offer()
                 await self._announce()
-                self.steward.wake()
+                self.idle_supervisor.wake()
         await asyncio.Event().wait()
 
     def _settings_changed(self, settings: PeerSettings) -> None:
-        wishes = wishes_of(settings)
-        self._minded.policy.wishes = wishes
-        self._minded.sensors.wishes = wishes
+        idle = idle_settings_of(settings)
+        self._supervised.policy.settings = idle
+        self._supervised.sensors.settings = idle
         self._settings = settings
         self._offer()
 
     def _offer(self) -> None:
-        offer = capability_of(self._lent.machine, wishes_to_lend(self._settings), self.steward.no_sandbox)
+        offer = capability_of(self._lent.machine, limits_to_lend(self._settings), self.idle_supervisor.no_sandbox)
         self._lent.lending.change(offer)
         self._lent.leases.slots_changed()

@@ -46,16 +46,16 @@ from tracker.log.log_scrub import LogScrub
 from tracker.log.log_watcher import LogWatcher
 from tracker.own_address import reachable_host
 from tracker.probing.prober import Prober
-from tracker.replication.arrivals import RowIntake
 from tracker.replication.own_tracker_row import OwnTrackerRow, database_name
 from tracker.replication.remembered_trackers import RememberedTrackers
 from tracker.replication.replica import Replica
+from tracker.replication.row_intake import RowIntake
 from tracker.replication.sync import Synchronisation
 from tracker.replication.tracker_book import TrackerBook
 from tracker.storage.database import Database
+from tracker.table.announce_interval import AnnounceInterval
 from tracker.table.table_index import TableIndex
 from tracker.table.table_store import TableStore
-from tracker.table.tempo import Tempo
 
 log = get_logger(__name__)
 
@@ -120,8 +120,8 @@ class Tracker:
         self._hosts: list[str] = []
         """The addresses by which others know this tracker, once it listens."""
         self._prober = Prober(index, DialPolicy(lambda: self._hosts), clock)
-        self._tempo = Tempo(settings.announce_every)
-        routes = Routes(self.key.peer_id, self.table, self.issuer, self.ledger, clock, self._tempo)
+        self._interval = AnnounceInterval(settings.announce_every)
+        routes = Routes(self.key.peer_id, self.table, self.issuer, self.ledger, clock, self._interval)
         routes.first_look = self._prober.first_look
         routes.trouble = self._trouble
         shared = SyncRoutes(self._joined, self.replica, self._arrivals, self._limit, clock)
@@ -232,7 +232,7 @@ class Tracker:
 
     def _measure(self) -> None:
         alive = self.table.index.alive(self._clock.now())
-        self._tempo.worked(self._clock.monotonic(), time.process_time(), alive)
+        self._interval.worked(self._clock.monotonic(), time.process_time(), alive)
 
     async def _sweep_again_and_again(self) -> None:
         while True:

@@ -20,9 +20,9 @@ from axonp2p.logs import configure_logs, get_logger
 from axonp2p.settings import TrackerSettings, home_folder, read_settings, with_flags
 from tracker.api.status import print_status
 from tracker.app import Tracker
-from tracker.log.keeping import back_up, check_home, new_log
-from tracker.log.keeping import restore as restore_home
-from tracker.log.keeping_text import print_checked
+from tracker.log.maintenance import back_up, check_home, new_log
+from tracker.log.maintenance import restore as restore_home
+from tracker.log.maintenance_text import print_checked
 
 log = get_logger(__name__)
 

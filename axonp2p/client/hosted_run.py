@@ -24,9 +24,9 @@ from axonp2p.client.events.events import JobEndedBadly
 from axonp2p.client.hosted.hosted_copy import HostedCopy
 from axonp2p.client.hosted.hosted_mark import remove_mark
 from axonp2p.client.job import Job
+from axonp2p.client.storage.job_commands import JobCommand
 from axonp2p.client.storage.job_record import ErrorRecord, has_record, new_record
 from axonp2p.client.storage.job_store import JobFolder
-from axonp2p.client.storage.job_wishes import JobWish
 from axonp2p.client.swarm import Swarm
 from axonp2p.clock import SystemClock
 from axonp2p.console import run_program
@@ -112,7 +112,7 @@ def end_as(folder: JobFolder, state: JobState, why: str, peers: int) -> int:
 
 def words_of(job: Job) -> dict[str, Callable[[], None]]:
     """What each word of its owner's leads to."""
-    return {JobWish.PAUSE: job.pause, JobWish.LEAVE: job.leave, JobWish.CANCEL: job.cancel}
+    return {JobCommand.PAUSE: job.pause, JobCommand.LEAVE: job.leave, JobCommand.CANCEL: job.cancel}
 
 
 def _obey(words: dict[str, Callable[[], None]]) -> None:

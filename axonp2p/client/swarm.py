@@ -34,11 +34,11 @@ from axonp2p.client.leasing.hiring import Means
 from axonp2p.client.ledger.credit_history import CreditHistory, PendingCredit, ask_history, pending_of, read_key
 from axonp2p.client.ledger.held_evidence import HeldEvidence, ask_evidence
 from axonp2p.client.ledger.own_keys import own_keys
-from axonp2p.client.looking import Credits, SeenPeer, Survey, ask_credits, survey_peers
 from axonp2p.client.loop_thread import LoopThread
+from axonp2p.client.queries import Credits, SeenPeer, Survey, ask_credits, survey_peers
 from axonp2p.client.run.job_run import JobRun
-from axonp2p.client.storage.account import JobAccount
 from axonp2p.client.storage.event_feed import EventFeed
+from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import JobRecord, new_record
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.client.storage.kept_bundle import kept_bundle, spec_of
@@ -316,11 +316,11 @@ class Swarm:
         bundle = kept_bundle(folder, record, spec)
         feed = EventFeed()
         record = msgspec.structs.replace(record, named_trackers=self._named)
-        account = JobAccount(folder, record, self._clock, feed.put)
+        journal = JobJournal(folder, record, self._clock, feed.put)
         for event in mended:
-            account.tell(event)
-        run = JobRun(means, account, spec, bundle)
-        account.tell(
+            journal.tell(event)
+        run = JobRun(means, journal, spec, bundle)
+        journal.tell(
             JobSubmitted(
                 job=record.id,
                 folder=str(folder.path),

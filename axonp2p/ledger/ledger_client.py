@@ -29,8 +29,8 @@ async def hand_in(
     """Give receipts (1 to 200) to a tracker. What it counts as new or known it holds on disk.
 
     `tokens` (encoded `Signed[Token]`) belong to reservations that another tracker, or a peer, gave; `relayed` is for
-    trackers that pass receipts on. `ledger.parcel` finds how many of both fit. Raises `MalformedMessage` when the
-    answer does not account for every receipt, and what `HttpCaller.call` raises.
+    trackers that pass receipts on. `ledger.receipt_batch` finds how many of both fit. Raises `MalformedMessage` when
+    the answer does not account for every receipt, and what `HttpCaller.call` raises.
     """
     asked = Receipts(receipts=list(receipts), tokens=list(tokens), relayed=relayed)
     kept = await caller.call(RECEIPTS_PATH, asked, ReceiptsKept, RECEIPTS_KEPT_LIMIT)

@@ -21,10 +21,10 @@ from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.log import READ_AT_ONCE, BoundedLog, LogPace
 from axonp2p.sandbox.walls.command_line import Descriptors, bubblewrap_command
 from axonp2p.sandbox.walls.diagnosis import Kernel, why_it_failed
+from axonp2p.sandbox.walls.drop_privileges import choose_user
 from axonp2p.sandbox.walls.seccomp import filter_program, open_filter
-from axonp2p.sandbox.walls.step_down import choose_user
 from axonp2p.sandbox.watch.ending import Circumstances, ending
-from axonp2p.sandbox.watch.first_process import FirstProcess
+from axonp2p.sandbox.watch.init_process import InitProcess
 from axonp2p.sandbox.watch.priority import processors_taken
 from axonp2p.sandbox.watch.processors import processors_for
 from axonp2p.sandbox.watch.watcher import Watch
@@ -268,7 +268,7 @@ async def start_worker(
     return SandboxedWorker(launched, WorkerChannel(launched.channel), limits, group)
 
 
-def _settle(group: WorkerGroup | None, cores: int, first: FirstProcess) -> None:
+def _settle(group: WorkerGroup | None, cores: int, first: InitProcess) -> None:
     first.lower()
     if group is not None:
         group.take(first.pid)

@@ -18,9 +18,9 @@ from axonp2p.sandbox.environment import find_environment, is_open_to_all
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.walls.command_line import FILES, Descriptors, bubblewrap_command
 from axonp2p.sandbox.walls.diagnosis import INSTALL
+from axonp2p.sandbox.walls.drop_privileges import choose_user
 from axonp2p.sandbox.walls.seccomp import open_filter
-from axonp2p.sandbox.walls.step_down import choose_user
-from axonp2p.sandbox.watch.first_process import FirstProcess
+from axonp2p.sandbox.watch.init_process import InitProcess
 
 START_TIMEOUT_S = 20.0
 ASK = "start axon-peer again: it tries the sandbox first and says what is missing"
@@ -31,7 +31,7 @@ class Launched:
     """A sandbox that was just started."""
 
     bubblewrap: asyncio.subprocess.Process
-    first: FirstProcess
+    first: InitProcess
     channel: socket.socket
     log: IO[bytes]
     """What it prints, to be read."""
@@ -119,7 +119,7 @@ async def launch(
     python_path: tuple[str, ...] = (),
     data: Mapping[str, Path] | None = None,
     *,
-    prepare: Callable[[FirstProcess], None],
+    prepare: Callable[[InitProcess], None],
 ) -> Launched:
     """Start `python -m PROGRAM FD` in a sandbox that sees `job_folder` as /job and each of `data` as /data/NAME.
 
@@ -133,7 +133,7 @@ async def launch(
     bubblewrap = find_bubblewrap()
     ends = _Ends.make()
     process: asyncio.subprocess.Process | None = None
-    first: FirstProcess | None = None
+    first: InitProcess | None = None
     try:
         found = find_environment()
         user = choose_user()
@@ -150,7 +150,7 @@ async def launch(
         )
         process = await _start(command, ends)
         ends.close_inside()
-        first = FirstProcess(await _first_process(ends.info))
+        first = InitProcess(await _init_process(ends.info))
         prepare(first)
         ends.go.write(b"g")
         ends.go.close()
@@ -191,7 +191,7 @@ async def _start(command: list[str], ends: _Ends) -> asyncio.subprocess.Process:
     )
 
 
-async def _first_process(info: IO[bytes]) -> int:
+async def _init_process(info: IO[bytes]) -> int:
     """The number of the sandbox's first process. Raises `ValueError` when bubblewrap failed before it had one."""
     reader = asyncio.StreamReader()
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
@@ -205,7 +205,7 @@ async def _first_process(info: IO[bytes]) -> int:
     return int(told["child-pid"])
 
 
-async def _abandon(process: asyncio.subprocess.Process | None, first: FirstProcess | None, ends: _Ends) -> str:
+async def _abandon(process: asyncio.subprocess.Process | None, first: InitProcess | None, ends: _Ends) -> str:
     """End what was begun; gives back what bubblewrap said."""
     said = b""
     if first is not None:

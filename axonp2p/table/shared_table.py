@@ -10,10 +10,10 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError
 from axonp2p.logs import get_logger
 from axonp2p.supervision import one_look
-from axonp2p.table.asking import Question, TableQuestion
 from axonp2p.table.dht_source import DhtSource
 from axonp2p.table.records import Row
 from axonp2p.table.sightings import DHT, Sight
+from axonp2p.table.table_question import Question, TableQuestion
 from axonp2p.table.tracker_client import dht_contacts, known_trackers
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.address import join_host_port, split_host_port

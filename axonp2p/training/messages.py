@@ -148,7 +148,9 @@ class StateAdopted(Message, tag=True, frozen=True):
 
 
 class ExchangeSettings(Message, frozen=True):
-    """How the members of a round exchange, the same for all of them: chosen by the coordinator (`tuning.choice`)."""
+    """How the members of a round exchange, the same for all of them: chosen by the coordinator
+    (`tuning.exchange_tuner`).
+    """
 
     exchange_every: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
     """Local steps between two exchanges; the last exchange may follow on fewer."""

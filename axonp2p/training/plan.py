@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from axonp2p.training.wishes import ExchangeWishes
+from axonp2p.training.exchange_options import ExchangeOptions
 
 ATTEMPTS_A_LIFE = 2**20
 
@@ -46,7 +46,7 @@ class TrainPlan:
     """Where to go on: rounds are counted from 0 over the whole life of a job."""
     start_state: bytes | None = None
     """The hash of the state that `first_round` starts from; None means the task's own first weights."""
-    wishes: ExchangeWishes = field(default_factory=ExchangeWishes)
+    wishes: ExchangeOptions = field(default_factory=ExchangeOptions)
     """How the members are to exchange."""
     rtt_s: float = 0.0
     """The longest round trip to a member that was measured."""

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from axonp2p.errors import AxonError
 from axonp2p.training.messages import Prepared, Progress, TaskFailed, ToWorkerTraining
-from axonp2p.training.tuning.choice import Choice
 from axonp2p.training.tuning.costs import ModelSize
+from axonp2p.training.tuning.exchange_tuner import ExchangeChoice
 from axonp2p.verification.claims import RoundDone, SegmentRedone
-from axonp2p.verification.opinions import Judgement
+from axonp2p.verification.judgement import Judgement
 from axonp2p.verification.own_proofs import OwnProof
 
 # --- heard ----------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ class Chosen:
     """From this round on the members exchange like this."""
 
     round: int
-    choice: Choice
+    choice: ExchangeChoice
 
 
 @dataclass(frozen=True)

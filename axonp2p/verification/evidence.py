@@ -21,7 +21,7 @@ from axonp2p.ledger.said import Said, check_said
 from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Voiding, open_voiding
 from axonp2p.transport.messages import Uuid
 from axonp2p.verification.claims import RoundDone, SegmentRedone
-from axonp2p.verification.opinions import MOST_OPINIONS, Claim, Judgement, Opinion, Outcome, claims_of, judge, repeats
+from axonp2p.verification.judgement import MOST_OPINIONS, Claim, Judgement, Opinion, Outcome, claims_of, judge, repeats
 from axonp2p.verification.own_proofs import OWN_SEGMENTS, WITNESSES, enough_shown
 from axonp2p.wire.codec import Message, decode, decode_as
 from axonp2p.wire.envelope import Signed

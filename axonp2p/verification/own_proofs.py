@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from axonp2p.verification.opinions import Claim, Opinion, repeats
+from axonp2p.verification.judgement import Claim, Opinion, repeats
 
 WITNESSES = 2
 """So many who accuse must have shown it."""

@@ -20,7 +20,7 @@ def command(job: str, trackers: tuple[str, ...], home: Path | None, as_json: boo
     It works from any terminal of this computer, on a job that runs and on one that was paused or interrupted;
     and on a job that a tracker carries on. Results of copies that came home stay.
     """
-    from axonp2p.client.storage.job_wishes import JobWish
+    from axonp2p.client.storage.job_commands import JobCommand
     from axonp2p.errors import JobFailed
     from axonp2p.jobs.lifecycle import JobState
     from client_cli.context import Context
@@ -30,7 +30,7 @@ def command(job: str, trackers: tuple[str, ...], home: Path | None, as_json: boo
 
     context = Context.of(home, as_json)
     folder = looked_at(job, context, trackers, steers=True)
-    record, _ = stop(folder, JobWish.CANCEL, context, trackers)
+    record, _ = stop(folder, JobCommand.CANCEL, context, trackers)
     if record.state == JobState.FINISHED:
         raise JobFailed(f"{record.id} has finished", fix=context.command("fetch", record.id, "-o", "OUT"))
     if record.state != JobState.CANCELLED:

@@ -26,10 +26,10 @@ def command(trackers: tuple[str, ...], home: Path | None, as_json: bool) -> int:
     from axonp2p.logs import configure_logs
     from client_cli.context import Context
     from client_cli.doctor.checks import checks_of
-    from client_cli.doctor.look import look
+    from client_cli.doctor.probe import probe
 
     context = Context.of(home, as_json)
     configure_logs(level="debug" if context.debug else "error")
-    checks = checks_of(asyncio.run(look(context.home, trackers, SystemClock())))
+    checks = checks_of(asyncio.run(probe(context.home, trackers, SystemClock())))
     context.answer(report_text(checks), report_data(checks))
     return 1 if broken(checks) else 0

@@ -22,7 +22,7 @@ def command(job: str, now: bool, trackers: tuple[str, ...], home: Path | None, a
     that ran the job ends. A job that a tracker carries on is paused there.
     """
     from axonp2p.client.hosted.hosted_mark import is_at_work
-    from axonp2p.client.storage.job_wishes import JobWish
+    from axonp2p.client.storage.job_commands import JobCommand
     from axonp2p.plain_text import plural
     from client_cli.context import Context
     from client_cli.text.job_text import job_data
@@ -35,7 +35,7 @@ def command(job: str, now: bool, trackers: tuple[str, ...], home: Path | None, a
     words = text_of(folder.read().kind).words
     if is_at_work(folder):
         context.say(f"{folder.path.name} stops {'now' if now else words.pausing} ...")
-    record, worked = stop(folder, JobWish.LEAVE if now else JobWish.PAUSE, context, trackers)
+    record, worked = stop(folder, JobCommand.LEAVE if now else JobCommand.PAUSE, context, trackers)
     kept = plural(record.kept, words.unit)
     if record.state == "left":
         text = f"Paused {record.id} after {kept}." if worked else f"No program worked on {record.id}; {kept} are kept."

@@ -19,9 +19,9 @@ from urllib.parse import quote
 from axonp2p.client.events.events import JobFinished
 from axonp2p.plain_text import bytes_text, plural
 from client_cli.report import lanes_picture, rtt_picture, signs, tables
+from client_cli.report.job_summary import JobSummary, View, summary_of
 from client_cli.report.kind_report import KindReport, report_of
 from client_cli.report.lanes import Lane, WorkTime
-from client_cli.report.standing import JobSummary, View, standing
 from client_cli.report.tables import Table
 from client_cli.text.kind_text import Command, text_of
 from client_cli.text.render import credits_text, duration_text
@@ -87,7 +87,7 @@ def _context(
     live: bool,
 ) -> dict[str, Any]:
     record, story = view.record, view.story
-    stands = standing(view, command)
+    stands = summary_of(view, command)
     time = _time(view)
     credits = _credits(view)
     return {

@@ -12,7 +12,7 @@ from axonp2p.client.storage.event_tail import EventTail
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.jobs.lifecycle import is_over
 from client_cli.report.folding import fold
-from client_cli.report.standing import View
+from client_cli.report.job_summary import View
 
 ASK_AGAIN_S = 5.0
 """Whether another program works on the job is asked by its lock, and asking holds the lock for a moment."""

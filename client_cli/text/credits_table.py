@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from axonp2p.client.looking import Credits
+from axonp2p.client.queries import Credits
 from axonp2p.identity.peer_id import short
 from axonp2p.plain_text import columns, plural
 from client_cli.text.render import credits_text, flops_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from axonp2p.client.looking import PeerState, SeenPeer, Survey
+from axonp2p.client.queries import PeerState, SeenPeer, Survey
 from axonp2p.identity.peer_id import PeerId, short
 from axonp2p.plain_text import columns, plural
 from axonp2p.table.sightings import DHT, SourceAnswer

@@ -6,7 +6,7 @@ from typing import Any
 
 from axonp2p.verification.distances import NOWHERE_NEAR
 from axonp2p.verification.evidence import Examined
-from axonp2p.verification.opinions import Outcome
+from axonp2p.verification.judgement import Outcome
 
 
 def verdict_text(examined: Examined) -> str:

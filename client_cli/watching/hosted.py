@@ -21,13 +21,13 @@ from client_cli.text.render import age_text
 
 if TYPE_CHECKING:
     from axonp2p.client.job import Job
-    from axonp2p.client.storage.job_wishes import JobWish
+    from axonp2p.client.storage.job_commands import JobCommand
     from axonp2p.hosting.host import Host
     from axonp2p.hosting.messages import HostedWish
 
 LOOK_S = 0.5
 _WISHES: dict[str, HostedWish] = {"pause": "pause", "leave": "leave", "cancel": "cancel"}
-"""`JobWish` as hosts know them."""
+"""`JobCommand` as hosts know them."""
 
 
 def looked_at(
@@ -107,7 +107,9 @@ def resume_at_host(job: str, context: Context, trackers: Sequence[str]) -> int:
     return 0
 
 
-def stop_at_host(folder: JobFolder, wish: JobWish, context: Context, trackers: Sequence[str]) -> tuple[JobRecord, bool]:
+def stop_at_host(
+    folder: JobFolder, wish: JobCommand, context: Context, trackers: Sequence[str]
+) -> tuple[JobRecord, bool]:
     """Have the host stop the job, and wait until it has; what the job is then, and whether a process worked on it."""
     job = folder.path.name
     with context.swarm(trackers) as swarm:

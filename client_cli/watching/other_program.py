@@ -10,9 +10,9 @@ import msgspec
 
 from axonp2p.client.discovery.trackers import dial_policy, which_trackers
 from axonp2p.client.hosted.hosted_mark import read_mark
+from axonp2p.client.storage.job_commands import JobCommand, say
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder
-from axonp2p.client.storage.job_wishes import JobWish, say
 from axonp2p.client.storage.kept_bundle import spec_of
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.jobs.lifecycle import JobState, is_over
@@ -23,7 +23,7 @@ from client_cli.watching.hosted import stop_at_host
 LOOK_S = 0.2
 
 
-def stop(folder: JobFolder, wish: JobWish, context: Context, trackers: Sequence[str] = ()) -> tuple[JobRecord, bool]:
+def stop(folder: JobFolder, wish: JobCommand, context: Context, trackers: Sequence[str] = ()) -> tuple[JobRecord, bool]:
     """Have the program that works on the job stop, and wait until it has; what the job is then, and whether one did.
 
     Ctrl-C ends only the waiting. Where no program works on the job, its peers are told that they need not wait.
@@ -51,11 +51,11 @@ def change(folder: JobFolder, record: JobRecord, state: JobState) -> JobRecord:
 
 
 def _let_go(folder: JobFolder, record: JobRecord, context: Context, trackers: Sequence[str]) -> JobRecord:
-    from axonp2p.client.leasing.letting_go import let_go
+    from axonp2p.client.leasing.release_leases import release_leases
 
     key = load_or_create_key(context.home / "client.key")
     named = list(trackers) or record.named_trackers
     settings = read_settings(context.home)
     dials = dial_policy(which_trackers(named, settings, context.home), settings.client)
-    asyncio.run(let_go(folder, record, spec_of(record), key, dials))
+    asyncio.run(release_leases(folder, record, spec_of(record), key, dials))
     return change(folder, record, JobState.LEFT)

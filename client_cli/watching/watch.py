@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from axonp2p.client.looking import Survey
+from axonp2p.client.queries import Survey
 from axonp2p.console import printable
 from axonp2p.table.sightings import SourceAnswer
 from client_cli.context import Context

@@ -14,8 +14,8 @@ from axonp2p.errors import JobFailed
 from axonp2p.jobs.lifecycle import JobState
 from client_cli.context import Context
 from client_cli.report.folder_view import FolderView
+from client_cli.report.job_summary import View, summary_of
 from client_cli.report.server import served
-from client_cli.report.standing import View, standing
 from client_cli.text.event_text import end_line
 from client_cli.text.kind_text import text_of
 from client_cli.watching.progress import progress_on
@@ -80,7 +80,7 @@ def _wait_for_the_last_event(folder: JobFolder) -> None:
 
 
 def _told(seen: View, context: Context) -> str:
-    stands = standing(seen, context.command)
+    stands = summary_of(seen, context.command)
     fixes = [f"  {banner.fix}      {banner.or_else}".rstrip() for banner in stands.banners if banner.fix]
     return "\n".join([f"{seen.record.id} {stands.word}: {stands.sentence}", *fixes])
 

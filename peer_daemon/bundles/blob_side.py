@@ -33,7 +33,7 @@ from axonp2p.transport.mesh.mesh import Mesh
 from axonp2p.wire.codec import Message
 from peer_daemon.bundles.bundle_writer import BundleWriter
 from peer_daemon.bundles.kept_bundles import KeptBundles
-from peer_daemon.bundles.neighbour import TELL_EVERY_S, Neighbour
+from peer_daemon.bundles.member_sender import TELL_EVERY_S, MemberSender
 from peer_daemon.links.client_line import ClientLine
 
 log = get_logger(__name__)
@@ -74,7 +74,7 @@ class BlobSide:
         self._early: dict[int, BlobHave] = {}
         """What members said they have, before our client told us of the bundle."""
         self._up: set[int] = set()
-        self._neighbours: dict[int, Neighbour] = {}
+        self._senders: dict[int, MemberSender] = {}
         self._got: list[int] = []
         self._lies: list[BlobLie] = []
         self._from_members = 0
@@ -94,8 +94,8 @@ class BlobSide:
 
     async def close(self, *, keep: bool) -> None:
         """The lease is over: remove the files, or leave them for a client that was cut off and may come back."""
-        for neighbour in self._neighbours.values():
-            neighbour.close()
+        for sender in self._senders.values():
+            sender.close()
         left = self._kept.keep(*self._client, self._blob.name, self._blob.size) if keep and self._blob else None
         if left is not None:
             await asyncio.to_thread(self._bundle.leave, left)
@@ -145,9 +145,9 @@ class BlobSide:
         """`LinkCompanion`."""
         self._up.discard(rank)
         self._early.pop(rank, None)
-        neighbour = self._neighbours.pop(rank, None)
-        if neighbour is not None:
-            neighbour.close()
+        sender = self._senders.pop(rank, None)
+        if sender is not None:
+            sender.close()
         if self._swarm is not None:
             self._ask(self._swarm.gone(rank, time.monotonic()))
 
@@ -168,8 +168,8 @@ class BlobSide:
             case BlobGot(numbers=numbers):
                 self._ask(self._swarm.has(rank, self._checked(numbers), time.monotonic()))
             case BlobAsk(numbers=numbers):
-                if rank in self._neighbours:
-                    self._neighbours[rank].wants(self._checked(numbers))
+                if rank in self._senders:
+                    self._senders[rank].wants(self._checked(numbers))
             case BlobPiece(number=number):
                 await self._piece(rank, number, payload)
 
@@ -211,8 +211,8 @@ class BlobSide:
         self.bytes_there += len(piece)
         self._got.append(number)
         self._news.set()
-        for neighbour in self._neighbours.values():
-            neighbour.got(number)
+        for sender in self._senders.values():
+            sender.got(number)
         self._look_if_done()
 
     def _look_if_done(self) -> None:
@@ -224,7 +224,7 @@ class BlobSide:
         assert self._swarm is not None
         assert self._blob is not None
         have = as_bits(self._swarm.have, self._blob.count)
-        self._neighbours[rank] = Neighbour(self._blob.name, have, partial(self._mesh.say, rank), self._read)
+        self._senders[rank] = MemberSender(self._blob.name, have, partial(self._mesh.say, rank), self._read)
 
     async def _read(self, number: int) -> bytes:
         assert self._swarm is not None
@@ -236,8 +236,8 @@ class BlobSide:
 
     def _ask(self, asks: Asks) -> None:
         for rank, numbers in asks:
-            if rank in self._neighbours:
-                self._neighbours[rank].ask(numbers)
+            if rank in self._senders:
+                self._senders[rank].ask(numbers)
         self._stirred.set()
 
     async def _watch_time(self) -> None:

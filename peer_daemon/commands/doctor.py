@@ -26,10 +26,10 @@ def command(verbose: bool, home: Path | None, as_json: bool) -> int:
     from axonp2p.findings import broken, report_data, report_text
     from axonp2p.logs import configure_logs
     from peer_daemon.doctor.checks import checks_of
-    from peer_daemon.doctor.look import look
+    from peer_daemon.doctor.probe import probe
     from peer_daemon.options import peer_home
 
     configure_logs(level="error")
-    checks = checks_of(asyncio.run(look(peer_home(home), SystemClock())), verbose=verbose)
+    checks = checks_of(asyncio.run(probe(peer_home(home), SystemClock())), verbose=verbose)
     print_answer(report_text(checks), report_data(checks), as_json=as_json)
     return 1 if broken(checks) else 0

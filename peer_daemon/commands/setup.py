@@ -32,7 +32,7 @@ def command(yes: bool, given: tuple[str, ...], home: Path | None, as_json: bool)
     from peer_daemon.lending.hardware import look
     from peer_daemon.options import peer_home
     from peer_daemon.setup.answers import is_answered, with_answers
-    from peer_daemon.setup.look import computer_text
+    from peer_daemon.setup.probe import computer_text
 
     if as_json and not yes:
         raise click.UsageError("--json asks nothing, so it wants --yes, too")
@@ -72,7 +72,7 @@ def _answers(
     import asyncio
 
     from peer_daemon.setup import answers
-    from peer_daemon.setup.look import trackers_of_lan
+    from peer_daemon.setup.probe import trackers_of_lan
 
     usual = answers.usual_amounts(machine, settings)
     times = answers.Times(tuple(settings.hours), settings.on_battery)

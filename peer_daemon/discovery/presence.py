@@ -23,7 +23,7 @@ from peer_daemon.announcing.row_writer import RowWriter, Written
 from peer_daemon.control.status import Carried, NetworkNow, TrackerNow
 from peer_daemon.discovery.dht_side import DhtSide
 from peer_daemon.discovery.lan_side import LanSide
-from peer_daemon.discovery.standing import Reachability
+from peer_daemon.discovery.reachability import Reachability
 from peer_daemon.discovery.tracker_news import TrackerNews
 from peer_daemon.earnings.log_looker import LogLooker
 from peer_daemon.earnings.receipts_courier import ReceiptsCourier
@@ -48,7 +48,7 @@ class Parts:
     looker: LogLooker
     news: TrackerNews
     dht: DhtSide | None = None
-    standing: Reachability | None = None
+    reachability: Reachability | None = None
     lan: LanSide | None = None
     relays: RelaySide | None = None
     asker: DialBackAsker | None = None
@@ -103,7 +103,7 @@ class Presence:
         """How this peer is to be found, for its owner."""
         parts, health = self.parts, self._health
         told = [address for address in parts.announcer.told if not health.is_away(address)]
-        word = parts.standing.word if parts.standing else None
+        word = parts.reachability.word if parts.reachability else None
         held = bool(told) or bool(parts.dht and parts.dht.holders)
         return NetworkNow(
             reachable="unknown" if word is None else "yes" if word else "no",
@@ -128,9 +128,9 @@ class Presence:
     async def announced(self, line: HttpCaller, answer: Announced) -> None:
         """A tracker has the row."""
         self.parts.courier.nudge()
-        if self.parts.standing:
+        if self.parts.reachability:
             address = str(line.address)
-            self.parts.standing.reached(address, answer.reached, trusted=not self._health.is_learnt(address))
+            self.parts.reachability.reached(address, answer.reached, trusted=not self._health.is_learnt(address))
             self._look()
         await self._say_ready()
         if await self.parts.news.hear(line):
@@ -139,8 +139,8 @@ class Presence:
     def tracker_lost(self, address: str) -> None:
         """A tracker does not answer any more."""
         self._rows.own.forget(address)
-        if self.parts.standing:
-            self.parts.standing.forget(address)
+        if self.parts.reachability:
+            self.parts.reachability.forget(address)
             self._look()
 
     async def met(self) -> None:
@@ -163,8 +163,8 @@ class Presence:
 
     def told_by_peers(self, said: dict[str, bool]) -> None:
         """Other peers were asked to call this one."""
-        if self.parts.standing:
-            self.parts.standing.told_by_peers(said)
+        if self.parts.reachability:
+            self.parts.reachability.told_by_peers(said)
             self._look()
 
     def relays_changed(self) -> None:
@@ -172,13 +172,13 @@ class Presence:
         self.parts.announcer.others_say()
 
     def _look(self) -> None:
-        standing, relays = self.parts.standing, self.parts.relays
-        if standing and standing.look():
+        reachability, relays = self.parts.reachability, self.parts.relays
+        if reachability and reachability.look():
             self.parts.announcer.others_say()
-        if standing and self.parts.asker:
-            self.parts.asker.trackers_tell = standing.trackers_tell
-        if standing and relays:
-            relays.say(self._trackers_as_relays(), needed=standing.needs_relay)
+        if reachability and self.parts.asker:
+            self.parts.asker.trackers_tell = reachability.trackers_tell
+        if reachability and relays:
+            relays.say(self._trackers_as_relays(), needed=reachability.needs_relay)
 
     def _trackers_as_relays(self) -> list[RelayCandidate]:
         """The trusted trackers that live, and can be told by their certificate."""

@@ -1,1 +1,1 @@
-"""`axon-peer doctor`: `look` looks and tries the wall, `facts` is what it found, `checks` judges."""
+"""`axon-peer doctor`: `probe` looks and tries the wall, `facts` is what it found, `checks` judges."""

@@ -15,7 +15,7 @@ from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.ledger_client import hand_in
 from axonp2p.ledger.log_client import history
-from axonp2p.ledger.parcel import parcel_of
+from axonp2p.ledger.receipt_batch import receipt_batch_of
 from axonp2p.logs import get_logger
 from axonp2p.supervision import one_look
 from axonp2p.table.tracker_lines import TrackerLines
@@ -133,9 +133,9 @@ class ReceiptsCourier:
         try:
             while waiting := await asyncio.to_thread(self._book.waiting, issuer, tracker):
                 # The issuer gets its own token too: it may have lost its disk.
-                parcel = parcel_of((one.doubly, one.token) for one in waiting)
-                kept = await self._lines.ask(line, lambda one: hand_in(one, parcel.receipts, parcel.tokens))  # noqa: B023
-                handed_in = waiting[: len(parcel.receipts)]
+                batch = receipt_batch_of((one.doubly, one.token) for one in waiting)
+                kept = await self._lines.ask(line, lambda one: hand_in(one, batch.receipts, batch.tokens))  # noqa: B023
+                handed_in = waiting[: len(batch.receipts)]
                 await asyncio.to_thread(self._book.heard, handed_in, tracker, kept.refused)
                 self._took = self._took or len(kept.refused) < len(handed_in)
                 log.info("receipts handed in", tracker=line.called, receipts=len(handed_in), refused=len(kept.refused))

@@ -30,10 +30,10 @@ from axonp2p.transport.messages import LONGEST_TEXT
 from axonp2p.transport.sessions.session import Session
 from axonp2p.wire.codec import decode_as
 from peer_daemon.bundles.blob_side import BlobSide
+from peer_daemon.execution.lease_context import HOUSEHOLDS, LeaseContext, RunningWorker
 from peer_daemon.execution.log_follower import LogFollower
 from peer_daemon.execution.roster import read_roster
 from peer_daemon.execution.worker_credit import WorkerCredit
-from peer_daemon.execution.workplace import HOUSEHOLDS, RunningWorker, Workplace
 from peer_daemon.lending.leases import LentSlot
 
 log = get_logger(__name__)
@@ -45,15 +45,21 @@ class ClientSide:
     """The client's session, heard until it ends the lease; when it is lost, the one that takes its place."""
 
     def __init__(
-        self, lease: LentSlot, session: Session, blobs: BlobSide, mesh: Mesh, credit: WorkerCredit, place: Workplace
+        self,
+        lease: LentSlot,
+        session: Session,
+        blobs: BlobSide,
+        mesh: Mesh,
+        credit: WorkerCredit,
+        context: LeaseContext,
     ) -> None:
         self._lease = lease
         self._session = session
         self._blobs = blobs
         self._mesh = mesh
         self._credit = credit
-        self._book = place.book
-        self._place = place
+        self._book = context.book
+        self._context = context
         self._epoch = -1
         self._newest_receipt = 0
         self.receipts = 0
@@ -67,7 +73,7 @@ class ClientSide:
         """
         self._session, self._epoch = session, -1
         self._mesh.forget_lost()
-        follower = LogFollower(session, self._place.upload, worker)
+        follower = LogFollower(session, self._context.upload, worker)
         try:
             await self._hear(session, tell_worker, worker, follower)
         finally:
@@ -105,7 +111,7 @@ class ClientSide:
             peer=self._lease.peer,
             reservation=self._lease.reservation,
             epoch=self._epoch,
-            now=self._place.clock.now(),
+            now=self._context.clock.now(),
         )
         self._epoch = roster.epoch
         self._credit.begin(self._mesh.set_roster(roster.rank, members))
@@ -114,7 +120,7 @@ class ClientSide:
 
     async def _sign_receipt(self, message: SignReceipt) -> None:
         for name, cost in ((self._lease.source, 1.0), ("", 1 / HOUSEHOLDS)):
-            await in_time(self._place.receipts, name, cost)
+            await in_time(self._context.receipts, name, cost)
         try:
             number, doubly = await asyncio.to_thread(self._sign, message.receipt)
         except (Refused, PeerMisbehaved) as error:
@@ -136,5 +142,5 @@ class ClientSide:
         text = memoryview(whole)
         for offset in range(0, max(1, len(text)), PART_BYTES):
             part = text[offset : offset + PART_BYTES]
-            await self._place.upload.bulk(self._session, len(part))
+            await self._context.upload.bulk(self._session, len(part))
             await self._session.send(LogPart(offset=offset, total=len(text)), part, bulk=True)

@@ -35,16 +35,16 @@ from axonp2p.transport.sessions.session import Session
 from peer_daemon.bundles.blob_side import BlobSide
 from peer_daemon.bundles.bundle_writer import BundleWriter
 from peer_daemon.execution.client_side import ClientSide
+from peer_daemon.execution.lease_context import LeaseContext, RunningWorker, limits_of
 from peer_daemon.execution.lease_progress import LeaseLook, LeaseProgress
+from peer_daemon.execution.link_shaper import LeaseLinkShaper
 from peer_daemon.execution.memory import keep
-from peer_daemon.execution.road import LeaseRoad
-from peer_daemon.execution.standstill import Standstill
+from peer_daemon.execution.suspension import Suspension
 from peer_daemon.execution.worker_credit import CLIENT, WorkerCredit
 from peer_daemon.execution.worker_side import WorkerSide
-from peer_daemon.execution.workplace import RunningWorker, Workplace, limits_of
 from peer_daemon.lending.leases import LentSlot
 from peer_daemon.links.client_line import ClientLine
-from peer_daemon.links.to_client import ToClient
+from peer_daemon.links.client_sender import ClientSender
 
 log = get_logger(__name__)
 
@@ -61,31 +61,35 @@ _CLIENT_GONE = "the client is gone"
 class JobRunner:
     """A lease from `LeaseTaken` until nothing of it is left; then `run` returns why it ended."""
 
-    def __init__(self, lease: LentSlot, session: Session, place: Workplace) -> None:
+    def __init__(self, lease: LentSlot, session: Session, context: LeaseContext) -> None:
         self.lease = lease
         self._credit = WorkerCredit()
-        road = LeaseRoad(place, self._credit)
-        session.slow_down(road.hold_back)
-        self.mesh = Mesh(place.key, lease.reservation, self._from_member, self._link_lost, road, policy=place.dials)
+        link_shaper = LeaseLinkShaper(context, self._credit)
+        session.slow_down(link_shaper.hold_back)
+        self.mesh = Mesh(
+            context.key, lease.reservation, self._from_member, self._link_lost, link_shaper, policy=context.dials
+        )
         self.line = ClientLine(session)
         self.over = asyncio.Event()
         """Set when nothing is left of it, and the client was told."""
-        self._road = road
-        self._place = place
+        self._link_shaper = link_shaper
+        self._context = context
         self._limits = limits_of(lease)
         log_mb = -(-self._limits.log_bytes // _MIB)
         bundle_mb = max(0, lease.disk_mb - self._limits.scratch_mb - log_mb)
-        self._bundle = BundleWriter(place.jobs / lease.reservation, bundle_mb * _MIB, executes=self._limits.executes)
+        self._bundle = BundleWriter(context.jobs / lease.reservation, bundle_mb * _MIB, executes=self._limits.executes)
         self._stop_reason: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._blobs = BlobSide((lease.client, lease.source), self.line, self._bundle, self.mesh, place.kept, self.stop)
+        self._blobs = BlobSide(
+            (lease.client, lease.source), self.line, self._bundle, self.mesh, context.kept, self.stop
+        )
         self.mesh.beside = self._blobs
-        self._side = ClientSide(lease, session, self._blobs, self.mesh, self._credit, place)
-        self._to_client = ToClient(self.line, place.upload, self._went_to_client)
+        self._side = ClientSide(lease, session, self._blobs, self.mesh, self._credit, context)
+        self._client_sender = ClientSender(self.line, context.upload, self._went_to_client)
         self._progress = LeaseProgress(time.monotonic())
         self.unworked = False
         """Whether it ends because nothing was done under it."""
         self._carried_bytes = 0
-        self.standstill = Standstill(self.line)
+        self.suspension = Suspension(self.line)
         self._worker: RunningWorker | None = None
         self._cores = 0
         self._handing_back: asyncio.Task[None] | None = None
@@ -106,7 +110,7 @@ class JobRunner:
             worker = await self._start()
             self.line.session.admit()
             await self.line.session.send(self._taken(waited=False))
-            await self.standstill.started(worker)
+            await self.suspension.started(worker)
             hearing = self._begin(worker)
             return await self._until_the_end(worker, hearing[0], time.monotonic() + seconds)
         except Unreachable:
@@ -123,11 +127,11 @@ class JobRunner:
     async def serve_again(self, session: Session) -> None:
         """The client is back, with this session, until that ends too or the lease is over."""
         log.info("the client is back", job=self.lease.job, client=short(self.lease.client))
-        session.slow_down(self._road.hold_back)
+        session.slow_down(self._link_shaper.hold_back)
         session.admit()
         await session.send(self._taken(waited=True))
         await self.line.put(session).close()
-        self.standstill.client_is_back()
+        self.suspension.client_is_back()
         ends = [asyncio.create_task(end.wait()) for end in (session.ended, self.over)]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -146,9 +150,9 @@ class JobRunner:
             bundle_bytes=self._blobs.bytes_there,
             bundle_there=self._blobs.is_there,
             cpu_seconds=self.usage().cpu_seconds,
-            carried_bytes=self._carried_bytes + self._road.carried_bytes + self._blobs.bytes_passed_on,
+            carried_bytes=self._carried_bytes + self._link_shaper.carried_bytes + self._blobs.bytes_passed_on,
             receipts=self._side.receipts,
-            stopped=self.standstill.frozen,
+            stopped=self.suspension.frozen,
             away=self.line.session.closed,
         )
         if why := self._progress.look(seen, now):
@@ -199,7 +203,7 @@ class JobRunner:
     def _taken(self, *, waited: bool) -> LeaseTaken:
         lease = self.lease
         return LeaseTaken(
-            until=lease.until, cores=lease.cores, memory_mb=lease.memory_mb, row=self._place.row(), waited=waited
+            until=lease.until, cores=lease.cores, memory_mb=lease.memory_mb, row=self._context.row(), waited=waited
         )
 
     async def _hand_back(self, reason: str, seconds: float) -> None:
@@ -215,9 +219,9 @@ class JobRunner:
         except OSError as error:
             raise Refused(f"this peer cannot make a folder for the job: {error.strerror}") from error
         try:
-            data = {name: self._place.datasets[name] for name in self.lease.datasets}
+            data = {name: self._context.datasets[name] for name in self.lease.datasets}
             program = KINDS[self.lease.kind].worker
-            worker = await self._place.start_worker(self._bundle.bundle, self._limits, program=program, data=data)
+            worker = await self._context.start_worker(self._bundle.bundle, self._limits, program=program, data=data)
         except AxonError as error:  # SandboxMissing is our owner's business; the client hears a refusal
             raise Refused(f"this peer cannot start a worker: {error.message}") from error
         self._worker = worker
@@ -230,10 +234,10 @@ class JobRunner:
             asyncio.create_task(work)
             for work in (
                 self._hear_worker(worker),
-                self._to_client.carry(),
+                self._client_sender.carry(),
                 self._blobs.run(lambda: self._to_worker(worker, BundleReady(), b"")),
                 self._credit.keep_telling(lambda word: self._to_worker(worker, word, b"")),
-                self._place.line.report(self._line_measured),
+                self._context.line.report(self._line_measured),
             )
         ]
 
@@ -286,7 +290,7 @@ class JobRunner:
         for task in ending:
             task.cancel()
         await asyncio.gather(*ending, return_exceptions=True)
-        await self.standstill.close()
+        await self.suspension.close()
         try:
             if self._worker is not None:
                 await self._worker.kill()
@@ -299,7 +303,7 @@ class JobRunner:
     async def _hear_worker(self, worker: RunningWorker) -> None:
         """Carry what the worker says until it is gone, and tell the client how it ended."""
         try:
-            await WorkerSide(self.mesh, self._to_client, self._credit, self._link_lost, self._sign).hear(worker)
+            await WorkerSide(self.mesh, self._client_sender, self._credit, self._link_lost, self._sign).hear(worker)
         except PeerMisbehaved as error:
             self._worker_fault = f"broke the protocol: {error.message}"
         except Unreachable:
@@ -311,7 +315,7 @@ class JobRunner:
         reason = self._worker_fault or end.reason
         log.info("worker ended", job=self.lease.job, reason=reason, limit=end.limit)
         self._worker_gone = True
-        await self._to_client.flush()
+        await self._client_sender.flush()
         await self.line.send(WorkerEnded(reason=reason, limit=end.limit, log_tail=end.log_tail))
 
     def _went_to_client(self, count: int) -> None:
@@ -319,14 +323,14 @@ class JobRunner:
         self._credit.went(CLIENT, count)
 
     def _sign(self, payload: memoryview) -> bytes:
-        lease, key = self.lease, self._place.key
+        lease, key = self.lease, self._context.key
         sha256 = hashlib.sha256(payload).digest()
         said = Said(job=lease.job, reservation=lease.reservation, client=lease.client, peer=key.peer_id, sha256=sha256)
         return sign_said(key, said)
 
     async def _to_worker(self, worker: RunningWorker, message: ToWorkerMessage, payload: bytes | memoryview) -> None:
         try:
-            await self.standstill.within(STALLED_S, partial(worker.channel.send, message, payload))
+            await self.suspension.within(STALLED_S, partial(worker.channel.send, message, payload))
         except Unreachable:
             pass  # it has ended; the client hears so from `_hear_worker`
         except TimeoutError:

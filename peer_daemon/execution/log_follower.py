@@ -8,7 +8,7 @@ from axonp2p.errors import Unreachable
 from axonp2p.jobs.messages import LOG_BYTES_A_SECOND, MOST_LOG_NEWS, LogNews
 from axonp2p.sandbox.log import harmless, without_a_broken_end
 from axonp2p.transport.sessions.session import Session
-from peer_daemon.execution.workplace import RunningWorker
+from peer_daemon.execution.lease_context import RunningWorker
 from peer_daemon.links.in_turn import InTurn
 
 LOOK_EVERY_S = 0.25

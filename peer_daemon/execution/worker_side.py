@@ -11,9 +11,9 @@ from axonp2p.sandbox.messages import Control, Started, ToMember
 from axonp2p.transport.flow.in_time import in_time
 from axonp2p.transport.flow.rate_limit import RateLimit
 from axonp2p.transport.mesh.mesh import Mesh
+from peer_daemon.execution.lease_context import RunningWorker
 from peer_daemon.execution.worker_credit import CLIENT, WorkerCredit
-from peer_daemon.execution.workplace import RunningWorker
-from peer_daemon.links.to_client import ToClient
+from peer_daemon.links.client_sender import ClientSender
 
 UNPAID_A_SECOND, UNPAID_AT_ONCE = 500.0, 125.0
 """Messages of one worker that take no credit: small ones to the client, and those to members out of reach. In a flood
@@ -26,7 +26,7 @@ class WorkerSide:
     def __init__(
         self,
         mesh: Mesh,
-        client: ToClient,
+        client: ClientSender,
         credit: WorkerCredit,
         link_lost: Callable[[int, str], Awaitable[None]],
         sign: Callable[[memoryview], bytes],

@@ -12,9 +12,9 @@ from datetime import datetime
 
 from peer_daemon.idle.busy import RESUME_BELOW, OtherPrograms
 from peer_daemon.idle.decision import Act, Decision, Why
+from peer_daemon.idle.idle_settings import IdleSettings
 from peer_daemon.idle.readings import Readings
 from peer_daemon.idle.reasons import Reason, reasons, set_of
-from peer_daemon.idle.wanted import IdleWishes
 
 FIRST_QUIET_S = 10.0
 LONGEST_QUIET_S = 300.0
@@ -25,17 +25,17 @@ _SETTLED = frozenset({Why.HOURS, Why.IN_USE})
 class IdlePolicy:
     """One machine's; `decide` is asked with each look, at least every ten seconds."""
 
-    def __init__(self, wishes: IdleWishes) -> None:
-        self.wishes = wishes
+    def __init__(self, settings: IdleSettings) -> None:
+        self.settings = settings
 
     @property
-    def wishes(self) -> IdleWishes:
+    def settings(self) -> IdleSettings:
         """What the owner wants. New wishes are judged afresh: nobody waits for quiet that they no longer ask for."""
-        return self._wishes
+        return self._settings
 
-    @wishes.setter
-    def wishes(self, wishes: IdleWishes) -> None:
-        self._wishes = wishes
+    @settings.setter
+    def settings(self, settings: IdleSettings) -> None:
+        self._settings = settings
         self._busy = OtherPrograms()
         self._stopped_by: Reason | None = None
         self._quiet_since: float | None = float("-inf")
@@ -49,7 +49,7 @@ class IdlePolicy:
         """What to do, and why. `now`: monotonic seconds; `local`: the time on the wall; `working`: a worker lives."""
         waiting = self._stopped_by is not None
         busy, passing = self._other_programs(readings, now, waiting)
-        found = list(reasons(readings, self.wishes, local, busy=busy, working=working, waiting=waiting))
+        found = list(reasons(readings, self.settings, local, busy=busy, working=working, waiting=waiting))
         self._hear_quiet(found, now, passing)
         if found:
             first = next((reason for reason in found if working and reason.hands_back), found[0])
@@ -66,7 +66,7 @@ class IdlePolicy:
 
     def _other_programs(self, readings: Readings, now: float, waiting: bool) -> tuple[Reason | None, bool]:
         """What they do, if it is a reason; and whether it is a burst that quiet outlasts."""
-        limit, share = set_of(readings, self.wishes).others_cpu, readings.others_cpu
+        limit, share = set_of(readings, self.settings).others_cpu, readings.others_cpu
         self._busy.look(now, share, limit)
         names = f": {', '.join(readings.busiest)}" if readings.busiest else ""
         average = self._busy.keeps(limit) if waiting else None
@@ -102,7 +102,7 @@ class IdlePolicy:
 
     def _wait(self, reason: Reason, now: float, readings: Readings, working: bool) -> Decision:
         """Freeze; or hand back what is not to be frozen, or was for too long, and keep to that until it is done."""
-        cores = set_of(readings, self.wishes).cores
+        cores = set_of(readings, self.settings).cores
         if not working:
             self._frozen_since = self._handed_back = None
             return Decision(Act.WAIT, reason.why, reason.sentence, cores)
@@ -111,8 +111,8 @@ class IdlePolicy:
         if self._handed_back is None:
             if reason.hands_back:
                 self._handed_back = Decision(Act.HAND_BACK, reason.why, reason.sentence, cores)
-            elif now - self._frozen_since >= self.wishes.hand_back_s:
-                after = f"handed back after {self.wishes.hand_back_s / 60:g} minutes of waiting"
+            elif now - self._frozen_since >= self.settings.hand_back_s:
+                after = f"handed back after {self.settings.hand_back_s / 60:g} minutes of waiting"
                 self._handed_back = Decision(Act.HAND_BACK, reason.why, f"{reason.sentence}; {after}", cores)
         return self._handed_back or Decision(Act.WAIT, reason.why, reason.sentence, cores)
 
@@ -122,7 +122,7 @@ class IdlePolicy:
         if self._stopped_by is not None:
             self._stopped_by, self._went_on_at = None, now
         self._frozen_since = self._handed_back = None
-        return Decision(Act.RUN, Why.FREE, "nothing else needs the machine", set_of(readings, self.wishes).cores)
+        return Decision(Act.RUN, Why.FREE, "nothing else needs the machine", set_of(readings, self.settings).cores)
 
 
 def _percent(share: float) -> int:

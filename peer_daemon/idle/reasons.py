@@ -13,8 +13,8 @@ from datetime import datetime
 from peer_daemon.idle.busy import RESUME_BELOW
 from peer_daemon.idle.decision import Why
 from peer_daemon.idle.hours import when
+from peer_daemon.idle.idle_settings import IdleSettings, UseRules
 from peer_daemon.idle.readings import Readings
-from peer_daemon.idle.wanted import IdleWishes, UseWishes
 
 _MUCH_PRESSURE = 20.0
 _RESUME_PRESSURE = 10.0
@@ -36,39 +36,39 @@ class Reason:
     """It is under the limit again, but not yet so far that jobs go on."""
 
 
-def in_use(readings: Readings, wishes: IdleWishes) -> bool | None:
+def in_use(readings: Readings, settings: IdleSettings) -> bool | None:
     """Whether somebody uses the machine; None: it does not tell."""
     if readings.full_screen:
         return True
-    return None if readings.input_idle_s is None else readings.input_idle_s < wishes.idle_s
+    return None if readings.input_idle_s is None else readings.input_idle_s < settings.idle_s
 
 
-def set_of(readings: Readings, wishes: IdleWishes) -> UseWishes:
+def set_of(readings: Readings, settings: IdleSettings) -> UseRules:
     """What holds now. A machine that does not tell counts as used: that harms nobody."""
-    return wishes.not_in_use if in_use(readings, wishes) is False else wishes.in_use
+    return settings.not_in_use if in_use(readings, settings) is False else settings.in_use
 
 
 def reasons(
-    readings: Readings, wishes: IdleWishes, local: datetime, *, busy: Reason | None, working: bool, waiting: bool
+    readings: Readings, settings: IdleSettings, local: datetime, *, busy: Reason | None, working: bool, waiting: bool
 ) -> Iterator[Reason]:
     """What is in the way, the first to be told first. `busy`: what other programs do, judged by the caller."""
-    yield from _what_the_owner_said(readings, wishes, local)
-    yield from _where_the_power_comes_from(readings, wishes)
+    yield from _what_the_owner_said(readings, settings, local)
+    yield from _where_the_power_comes_from(readings, settings)
     if busy is not None:
         yield busy
-    yield from _heat(readings, wishes, waiting)
-    yield from _memory(readings, wishes, waiting)
-    yield from _network(readings, wishes, waiting)
-    yield from _disk(readings, wishes, working)
+    yield from _heat(readings, settings, waiting)
+    yield from _memory(readings, settings, waiting)
+    yield from _network(readings, settings, waiting)
+    yield from _disk(readings, settings, working)
 
 
-def _what_the_owner_said(readings: Readings, wishes: IdleWishes, local: datetime) -> Iterator[Reason]:
-    if not wishes.hours.allow(local):
-        change = wishes.hours.next_change(local)
+def _what_the_owner_said(readings: Readings, settings: IdleSettings, local: datetime) -> Iterator[Reason]:
+    if not settings.hours.allow(local):
+        change = settings.hours.next_change(local)
         following = "" if change is None else f", next {when(change, local)}"
-        yield Reason(Why.HOURS, f"outside your hours ({wishes.hours.text}){following}")
-    if not set_of(readings, wishes).run:
-        yield Reason(Why.IN_USE, _IN_USE[in_use(readings, wishes)])
+        yield Reason(Why.HOURS, f"outside your hours ({settings.hours.text}){following}")
+    if not set_of(readings, settings).run:
+        yield Reason(Why.IN_USE, _IN_USE[in_use(readings, settings)])
     if readings.programs:
         names = sorted(readings.programs)
         yield Reason(Why.PROGRAM, f"{' and '.join(names)} {'runs' if len(names) == 1 else 'run'}")
@@ -83,27 +83,27 @@ _IN_USE = {
 }
 
 
-def _where_the_power_comes_from(readings: Readings, wishes: IdleWishes) -> Iterator[Reason]:
-    if readings.on_battery and not wishes.on_battery:
+def _where_the_power_comes_from(readings: Readings, settings: IdleSettings) -> Iterator[Reason]:
+    if readings.on_battery and not settings.on_battery:
         percent = "" if readings.battery_percent is None else f" ({readings.battery_percent:.0f} %)"
         yield Reason(Why.BATTERY, f"on battery{percent}")
-    if readings.metered and not wishes.metered:
+    if readings.metered and not settings.metered:
         yield Reason(Why.METERED, "the network costs by the byte")
 
 
-def _heat(readings: Readings, wishes: IdleWishes, waiting: bool) -> Iterator[Reason]:
-    if not wishes.hottest_c or readings.temperature_c is None:
+def _heat(readings: Readings, settings: IdleSettings, waiting: bool) -> Iterator[Reason]:
+    if not settings.hottest_c or readings.temperature_c is None:
         return
     degrees = readings.temperature_c
-    if degrees > wishes.hottest_c:
-        yield Reason(Why.HOT, f"too hot: {degrees:.0f} C (limit {wishes.hottest_c})")
-    elif waiting and degrees > wishes.hottest_c - _RESUME_COOLER_C:
-        limit = wishes.hottest_c - _RESUME_COOLER_C
+    if degrees > settings.hottest_c:
+        yield Reason(Why.HOT, f"too hot: {degrees:.0f} C (limit {settings.hottest_c})")
+    elif waiting and degrees > settings.hottest_c - _RESUME_COOLER_C:
+        limit = settings.hottest_c - _RESUME_COOLER_C
         yield Reason(Why.HOT, f"still hot: {degrees:.0f} C (jobs go on at {limit})", lingers=True)
 
 
-def _memory(readings: Readings, wishes: IdleWishes, waiting: bool) -> Iterator[Reason]:
-    free, keep = readings.memory_free_mb, wishes.keep_memory_free_mb
+def _memory(readings: Readings, settings: IdleSettings, waiting: bool) -> Iterator[Reason]:
+    free, keep = readings.memory_free_mb, settings.keep_memory_free_mb
     if free is not None and free < keep:
         yield Reason(Why.MEMORY, f"only {free} MB of memory free ({keep} are kept for you)", hands_back=True)
     elif free is not None and waiting and free < _RESUME_MEMORY * keep:
@@ -116,15 +116,15 @@ def _memory(readings: Readings, wishes: IdleWishes, waiting: bool) -> Iterator[R
         sentence = f"programs wait for memory {pressure:.0f} % of the time (limit {limit:.0f} %)"
         much = pressure > _MUCH_PRESSURE
         yield Reason(Why.MEMORY, sentence, hands_back=much, lingers=not much)
-    lent, used = set_of(readings, wishes).memory_mb, readings.workers_memory_mb
+    lent, used = set_of(readings, settings).memory_mb, readings.workers_memory_mb
     if lent and used > lent:
-        unused = in_use(readings, wishes) is False
+        unused = in_use(readings, settings) is False
         state = "while nobody uses this machine" if unused else "while somebody uses this machine"
         yield Reason(Why.MEMORY, f"jobs use {used} MB of memory, and {lent} are lent {state}", hands_back=True)
 
 
-def _network(readings: Readings, wishes: IdleWishes, waiting: bool) -> Iterator[Reason]:
-    used, limit = readings.others_mbit, wishes.others_mbit
+def _network(readings: Readings, settings: IdleSettings, waiting: bool) -> Iterator[Reason]:
+    used, limit = readings.others_mbit, settings.others_mbit
     if limit and used is not None and used > limit * (RESUME_BELOW if waiting else 1):
         sentence = f"other programs use {used:.0f} Mbit/s of the network (limit {limit})"
         if used <= limit:
@@ -132,8 +132,8 @@ def _network(readings: Readings, wishes: IdleWishes, waiting: bool) -> Iterator[
         yield Reason(Why.NETWORK, sentence, lingers=used <= limit)
 
 
-def _disk(readings: Readings, wishes: IdleWishes, working: bool) -> Iterator[Reason]:
+def _disk(readings: Readings, settings: IdleSettings, working: bool) -> Iterator[Reason]:
     """A frozen job frees no disk: those that run go on, or are handed back when the disk is almost full."""
-    free, keep = readings.disk_free_mb, wishes.keep_disk_free_mb
+    free, keep = readings.disk_free_mb, settings.keep_disk_free_mb
     if free is not None and free < (keep / _DISK_ALMOST_FULL if working else keep):
         yield Reason(Why.DISK, f"only {free} MB of disk free ({keep} are kept for you)", hands_back=True)

@@ -14,12 +14,12 @@ from pathlib import Path
 from axonp2p.clock import Clock, SystemClock
 from peer_daemon.idle.cpu import OthersCpu
 from peer_daemon.idle.desktop import Desktop, DesktopNews
+from peer_daemon.idle.idle_settings import IdleSettings
 from peer_daemon.idle.network import OthersTraffic
 from peer_daemon.idle.power import Heat, Power
 from peer_daemon.idle.programs import Programs, named
 from peer_daemon.idle.readings import Readings
 from peer_daemon.idle.terminals import Terminals
-from peer_daemon.idle.wanted import IdleWishes
 
 _SLOW_EVERY_S = 0.5
 _PROGRAMS_EVERY_S = 1.0
@@ -32,11 +32,11 @@ Told = tuple[str, bool, str]
 
 
 class Sensors:
-    """Everything that this machine tells. `wishes` may be replaced at any time."""
+    """Everything that this machine tells. `settings` may be replaced at any time."""
 
     def __init__(
         self,
-        wishes: IdleWishes,
+        settings: IdleSettings,
         home: Path,
         own_pids: Callable[[], Iterable[int]],
         *,
@@ -45,7 +45,7 @@ class Sensors:
         root: Path = Path("/"),
     ) -> None:
         """`own_pids`: daemon and workers; their children count as well. `root`: where /proc, /sys and /dev are."""
-        self.wishes = wishes
+        self.settings = settings
         self._home = home
         self._clock = clock or SystemClock()
         self._proc = root / "proc"
@@ -90,7 +90,7 @@ class Sensors:
             others_mbit=self._mbit,
             input_idle_s=self._input_idle(news),
             full_screen=news.full_screen,
-            programs=named(self.wishes.yield_to, self._running),
+            programs=named(self.settings.yield_to, self._running),
         )
 
     def _look_slowly(self, now: float) -> None:
@@ -100,12 +100,12 @@ class Sensors:
         self._degrees = self._heat.read()
         self._typed_s = self._terminals.look(now, self._clock.now())
         self._desktop_runs = self._terminals.desktop_runs()
-        self._mbit = self._traffic.look(now) if self.wishes.others_mbit else None
+        self._mbit = self._traffic.look(now) if self.settings.others_mbit else None
 
     def _walk_if_wanted(self, now: float, others_cpu: float) -> None:
-        limit = min(self.wishes.in_use.others_cpu, self.wishes.not_in_use.others_cpu)
+        limit = min(self.settings.in_use.others_cpu, self.settings.not_in_use.others_cpu)
         busy = limit < 1 and others_cpu > _BUSIEST_FROM * limit
-        if not busy and not self.wishes.yield_to:
+        if not busy and not self.settings.yield_to:
             self._programs.forget()
             self._next_walk = now
         elif now >= self._next_walk:
@@ -121,7 +121,7 @@ class Sensors:
         typed = self._typed_s
         if news.input_idle_s is not None:
             return news.input_idle_s if typed is None else min(typed, news.input_idle_s)
-        if typed is not None and self._desktop_runs and typed >= self.wishes.idle_s:
+        if typed is not None and self._desktop_runs and typed >= self.settings.idle_s:
             return None
         return typed
 

@@ -46,10 +46,10 @@ class MeasuredSpeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gflops: Number
 
 
-async def look_at_machine(home: Path, wishes: LendingLimits) -> MeasuredMachine:
+async def look_at_machine(home: Path, limits: LendingLimits) -> MeasuredMachine:
     """Everything that a row says about this machine; measures the speed the first time only (about a second)."""
     machine = await asyncio.to_thread(look, home)
-    cores = lent_cores(machine.cores, wishes)
+    cores = lent_cores(machine.cores, limits)
     return with_gflops(machine, await _speed(home / "hardware.json", cores))
 
 

@@ -12,9 +12,9 @@ LEAST_MBIT = 0.1
 """A slower line would be taken for a dead one."""
 
 
-def wishes_to_lend(settings: PeerSettings) -> LendingLimits:
+def limits_to_lend(settings: PeerSettings) -> LendingLimits:
     """How much the owner lends. Raises `SettingsError` for a number that cannot be meant."""
-    wishes = LendingLimits(
+    limits = LendingLimits(
         settings.cores,
         settings.memory_mb,
         settings.disk_mb,
@@ -24,11 +24,11 @@ def wishes_to_lend(settings: PeerSettings) -> LendingLimits:
         settings.download_mbit,
         tuple(settings.kinds),
     )
-    wishes.check()
+    limits.check()
     for name, limit in (
         ("upload-limit-mbit", settings.upload_limit_mbit),
         ("download-limit-mbit", settings.download_limit_mbit),
     ):
         if limit and not LEAST_MBIT <= limit < math.inf:
             raise SettingsError(f"{name} = {limit:g}: at least {LEAST_MBIT:g}, or 0 for none", fix=f"{name} = 1")
-    return wishes
+    return limits

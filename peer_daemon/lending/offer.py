@@ -93,30 +93,30 @@ class Distribution:
     requires: tuple[str, ...]
 
 
-def lent_cores(cores: int, wishes: LendingLimits) -> int:
+def lent_cores(cores: int, limits: LendingLimits) -> int:
     """Cores for each job on a machine with `cores`."""
-    if wishes.cores:
-        return min(wishes.cores, cores)
-    return max(1, cores // 2 // max(1, wishes.slots))
+    if limits.cores:
+        return min(limits.cores, cores)
+    return max(1, cores // 2 // max(1, limits.slots))
 
 
-def capability_of(machine: MeasuredMachine, wishes: LendingLimits, refuses: str) -> Capability:
+def capability_of(machine: MeasuredMachine, limits: LendingLimits, refuses: str) -> Capability:
     """The offer, with every slot free. Never more than the machine has, whatever is wished."""
-    memory = wishes.memory_mb or machine.memory_mb // 2 // max(1, wishes.slots)
+    memory = limits.memory_mb or machine.memory_mb // 2 // max(1, limits.slots)
     return Capability(
-        cores=lent_cores(machine.cores, wishes),
+        cores=lent_cores(machine.cores, limits),
         memory_mb=min(memory, machine.memory_mb),
-        disk_mb=min(wishes.disk_mb, machine.disk_mb),
+        disk_mb=min(limits.disk_mb, machine.disk_mb),
         gflops=machine.gflops,
-        slots=wishes.slots,
-        free=wishes.slots,
+        slots=limits.slots,
+        free=limits.slots,
         python=machine.python[:64],
         packages=machine.packages,
-        kinds=lent_kinds(wishes.kinds, machine.landlock),
+        kinds=lent_kinds(limits.kinds, machine.landlock),
         gpus=[],  # seen, but not lent: the sandbox passes no device yet
-        datasets=sorted(set(wishes.datasets)),
-        upload_mbit=wishes.upload_mbit,
-        download_mbit=wishes.download_mbit,
+        datasets=sorted(set(limits.datasets)),
+        upload_mbit=limits.upload_mbit,
+        download_mbit=limits.download_mbit,
         refuses=refuses[:MOST_REFUSES],
     )
 

@@ -11,8 +11,8 @@ from axonp2p.errors import SettingsError
 from axonp2p.files import write_whole
 from axonp2p.settings import PeerSettings, parse_settings
 from peer_daemon.control.status import LimitsAsked
-from peer_daemon.idle.wishes import wishes_of
-from peer_daemon.lending.lend_settings import wishes_to_lend
+from peer_daemon.idle.read_idle_settings import idle_settings_of
+from peer_daemon.lending.lend_settings import limits_to_lend
 
 _USES = ("in_use", "not_in_use")
 _MOST = 2**24
@@ -32,8 +32,8 @@ def with_limits(settings: PeerSettings, asked: LimitsAsked) -> PeerSettings:
     if others_cpu is not None:
         given |= {use: replace(getattr(settings, use), others_cpu=others_cpu) for use in _USES}
     changed = replace(settings, **given)
-    wishes_to_lend(changed)
-    wishes_of(changed)
+    limits_to_lend(changed)
+    idle_settings_of(changed)
     return changed
 
 

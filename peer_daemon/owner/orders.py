@@ -13,7 +13,7 @@ from axonp2p.files import write_whole
 from axonp2p.logs import get_logger
 from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Number, UnixMoment
-from peer_daemon.owner.course import StandingOrders
+from peer_daemon.owner.effective_state import StandingOrders
 
 log = get_logger(__name__)
 

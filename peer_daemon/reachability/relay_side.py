@@ -35,16 +35,16 @@ class RelaySide:
         choice: RelayChoice,
         clock: Clock,
         changed: Callable[[], None],
-        volunteers: Callable[[], Awaitable[list[RelayCandidate]]],
+        find_relays: Callable[[], Awaitable[list[RelayCandidate]]],
     ) -> None:
-        """`changed` is called when the row names other relays; `volunteers` finds peers that are relays."""
+        """`changed` is called when the row names other relays; `find_relays` finds peers that are relays."""
         self._key = key
         self._listener = listener
         self._own = own
         self._choice = choice
         self._clock = clock
         self._changed = changed
-        self._volunteers = volunteers
+        self._find_relays = find_relays
         self._trackers: list[RelayCandidate] = []
         self._found: list[RelayCandidate] = []
         self._rows_name: dict[str, str] = {}
@@ -101,7 +101,7 @@ class RelaySide:
             return
         self._next_look = now + self._look_again
         self._look_again = min(LAST_LOOK_AGAIN_S, 2 * self._look_again)
-        self._found = await self._volunteers()
+        self._found = await self._find_relays()
         self._choice.offer([*self._trackers, *self._found])
 
     async def _hold(self, candidate: RelayCandidate) -> None:

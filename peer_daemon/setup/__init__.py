@@ -1,1 +1,1 @@
-"""The three questions of `axon-peer setup`: `answers` understands and writes them, `look` finds out."""
+"""The three questions of `axon-peer setup`: `answers` understands and writes them, `probe` finds out."""

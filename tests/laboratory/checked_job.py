@@ -17,10 +17,10 @@ import msgspec
 
 from axonp2p.training.messages import RedoSegment
 from axonp2p.training.round_messages import CheckEnded, ChecksImpossible, SegmentHeard, Tell
-from axonp2p.training.spot_checks.cases import CaseOutcome, Finished
-from axonp2p.training.spot_checks.desk import Checks, CheckSettings
+from axonp2p.training.spot_checks.open_checks import CaseOutcome, Finished
+from axonp2p.training.spot_checks.scheduler import CheckSettings, SpotChecks
 from axonp2p.verification.claims import Mark, RoundDone, SegmentRedone
-from axonp2p.verification.opinions import Outcome
+from axonp2p.verification.judgement import Outcome
 from axonp2p.verification.rates import Trust
 
 STEPS, LEG, BATCH, VALUES = 48, 8, 4, 1000
@@ -89,7 +89,7 @@ class CheckedJob:
         self._marks: dict[tuple[int, int, int], Mark] = {}
         """What each committed to, by the step."""
         settings = CheckSettings(wished, 2**30, lambda _: trust or Trust(), self._random.random)
-        self._checks = Checks(settings, steps=STEPS, batch=BATCH, from_the_start=True)
+        self._checks = SpotChecks(settings, steps=STEPS, batch=BATCH, from_the_start=True)
         self.result = Result()
 
     def run(self, rounds: int) -> Result:

@@ -15,8 +15,8 @@ from axonp2p.training.exchange.terms import parts
 from axonp2p.training.messages import AdoptState, AskPieces
 from axonp2p.training.round_messages import RoundAccepted, RoundBegunAnew, Trained
 from axonp2p.training.rounds.phases import Phase
-from axonp2p.training.trainer.legs import exchanges_of
 from axonp2p.training.trainer.outer_optimizer import State, outer_step, state_from_file, state_values
+from axonp2p.training.trainer.trainer_orders import exchanges_of
 from axonp2p.training.worker.member_actions import SayToCoordinator
 from tests.laboratory.exchange_world import Round, World
 

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from axonp2p.training.coordinator.member_words import word_of
+from axonp2p.training.coordinator.member_events import member_event
 from axonp2p.training.messages import FromWorkerTraining, Piece, PieceList
 from axonp2p.training.round_messages import Action, Event, MemberDropped, SendStartState, SetMembers, Tell, Tick
 from axonp2p.training.rounds.machine import Rounds
@@ -65,7 +65,7 @@ class Desk:
         parts = split_frame(frame)
         message: FromWorkerTraining = decode(parts.header, FromWorkerTraining, HEADER_LIMIT)
         if not isinstance(message, Piece | PieceList) and rank not in self.gone:
-            self.happened(word_of(rank, message, bytes(parts.payload), signed=True))
+            self.happened(member_event(rank, message, bytes(parts.payload), signed=True))
 
     def happened(self, event: Event) -> None:
         self._inbox.append(event)

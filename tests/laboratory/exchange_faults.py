@@ -9,7 +9,7 @@ from enum import Enum
 
 from axonp2p.training.messages import Piece, SlicePart, StartRound
 from axonp2p.training.round_messages import RoundAccepted
-from axonp2p.training.trainer.legs import GoOn, TrainRound
+from axonp2p.training.trainer.trainer_orders import NextLeg, TrainRound
 from tests.laboratory.exchange_forgeries import Forgery, corrupted, lied, read, wrong_piece
 from tests.laboratory.exchange_peer import EVALUATING_S
 from tests.laboratory.exchange_world import World
@@ -110,7 +110,7 @@ class When:
             self._round = about.start.round
             if moment is Moment.FIRST_LEG and self._round >= misfortune.round:
                 self._soon(self._leg_s(about.start))
-        elif isinstance(about, GoOn):
+        elif isinstance(about, NextLeg):
             if moment is Moment.LATER_LEG and ours:
                 self._soon(self._leg_s(None))
         elif what == "frame" and isinstance(about, tuple):

@@ -17,26 +17,26 @@ from torch import Tensor
 
 from axonp2p.tensors.flat import Layout
 from axonp2p.training.messages import BetweenMembers, FilePart, Prepare, StartRound, ToWorkerTraining
-from axonp2p.training.trainer.legs import (
+from axonp2p.training.trainer.outer_optimizer import State, first_state
+from axonp2p.training.trainer.trainer_orders import (
     Abandon,
     Accept,
     Done,
+    EndLegEarly,
     Evaluate,
     Evaluated,
-    GoOn,
-    Hurry,
     Key,
     LegDone,
-    PutBack,
+    NextLeg,
+    RollBack,
     Stepped,
     TrainRound,
     Work,
     exchanges_of,
     key_of,
 )
-from axonp2p.training.trainer.outer_optimizer import State, first_state
 from axonp2p.training.worker.member import WorkerMember
-from axonp2p.training.worker.member_actions import Action, NotTaken, SayToCoordinator, SayToMember, Unsay
+from axonp2p.training.worker.member_actions import Action, DropQueued, NotTaken, SayToCoordinator, SayToMember
 from axonp2p.training.worker.outbox import WorkerOutbox
 from axonp2p.training.worker.worker import LISTENING_S, _useless_after
 from axonp2p.wire.codec import decode
@@ -90,15 +90,15 @@ class FakeTrainer:
                 self._leg_of = None
             case Accept():
                 self._accepted = self._legs
-            case PutBack():
+            case RollBack():
                 self._legs = self._accepted
             case TrainRound(start):
                 self._start, self._exchange, self._steps = start, 0, 0
                 return self._leg(start, now)
-            case GoOn():
+            case NextLeg():
                 assert self._start
                 return self._leg(self._start, now)
-            case Hurry(key, exchange):
+            case EndLegEarly(key, exchange):
                 return self._hurry(now) if self._leg_of == (key, exchange) else []
             case Evaluate(key):
                 return [(EVALUATING_S, Evaluated(key, {"loss": 1.0}, 8, 0.0))]
@@ -296,7 +296,7 @@ class Peer:
                     self.outbox.report(message, bytes(payload))
                 case SayToMember(rank, message, payload):
                     self.outbox.tell(rank, message, bytes(payload))
-                case Unsay(start):
+                case DropQueued(start):
                     self.outbox.drop(_useless_after(start))
                 case NotTaken(sender, error):
                     self.refused.append((sender, error.message))

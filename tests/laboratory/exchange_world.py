@@ -16,6 +16,7 @@ from torch import Tensor
 
 from axonp2p.blobs.pieces import PIECE_BYTES
 from axonp2p.tensors.flat import Layout
+from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.messages import AdoptState, Prepare, SlicePart, StartRound
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
@@ -30,11 +31,10 @@ from axonp2p.training.round_messages import (
     Tell,
 )
 from axonp2p.training.rounds.machine import Rounds
-from axonp2p.training.spot_checks.desk import CheckSettings
-from axonp2p.training.trainer.legs import TrainRound, Work
+from axonp2p.training.spot_checks.scheduler import CheckSettings
 from axonp2p.training.trainer.outer_optimizer import State
-from axonp2p.training.tuning.measured import Line
-from axonp2p.training.wishes import ExchangeWishes
+from axonp2p.training.trainer.trainer_orders import TrainRound, Work
+from axonp2p.training.tuning.link_statistics import Line
 from axonp2p.training.worker.member_round import MemberRound
 from axonp2p.verification.claims import RoundDone
 from tests.laboratory.exchange_desk import Desk
@@ -62,7 +62,7 @@ class Setting:
     min_peers: int
     rounds: int
     steps: int
-    wishes: ExchangeWishes
+    wishes: ExchangeOptions
     layout: Layout
     first_round: int = 0
     batch: int = BATCH
@@ -95,7 +95,7 @@ def setting_of(seed: int, *, comers: bool = False, legs: int = 1) -> Setting:
     )
     step = chance.choice([0.2, 0.6, 2.0])
     every = chance.choice([2, 3])
-    wishes = ExchangeWishes(
+    wishes = ExchangeOptions(
         compression=COMPRESSION[chance.choice([32, 32, 16, 8, 4, 2])],
         density=chance.choice([1.0, 1.0, 0.25]),
         exchange_every=every,

@@ -25,9 +25,9 @@ from tests.fakes import ManualClock
 from tracker.ledger.intake import TrackerTrust
 from tracker.ledger.ledger_keeper import LedgerKeeper
 from tracker.ledger.receipt_relay import OtherTracker, ReceiptRelay
-from tracker.log.keeping import back_up, check_home, restore
 from tracker.log.log_keeper import LogKeeper
 from tracker.log.log_watcher import LogWatcher
+from tracker.log.maintenance import back_up, check_home, restore
 from tracker.replication.own_tracker_row import database_name
 from tracker.storage.database import Database
 from tracker.storage.log_store import log_size

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from axonp2p.jobs.aggregation import AGGREGATIONS, Aggregation, may_lie, rule_for
+from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.messages import AdoptState, Prepare, Prepared, StartRound
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
@@ -35,7 +36,6 @@ from axonp2p.training.round_messages import (
 )
 from axonp2p.training.rounds.machine import Rounds
 from axonp2p.training.rounds.phases import AT_REST
-from axonp2p.training.wishes import ExchangeWishes
 from axonp2p.verification.claims import RoundDone
 
 ROUNDS = 5
@@ -75,7 +75,7 @@ class LyingJob:
         self.liars = set(self.chance.sample(range(members), self.chance.randint(1, max(1, may_lie(rule, members)))))
         self.outcome = Outcome(seed, name, members, len(self.liars))
         hostile = None if name == "mean" else rule.hostile
-        wishes = ExchangeWishes(aggregation=name, hostile=hostile)
+        wishes = ExchangeOptions(aggregation=name, hostile=hostile)
         plan = TrainPlan("job-1", "task.py", 64, ROUNDS, 8, batch=8, seed=1, wishes=wishes)
         names = {rank: f"peer{rank}" for rank in range(members)}
         self.rounds = Rounds(plan, names)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from axonp2p.training.messages import Prepare
-from axonp2p.training.trainer.legs import Done, GoOn, Key, LegDone, TrainRound
+from axonp2p.training.trainer.trainer_orders import Done, Key, LegDone, NextLeg, TrainRound
 from tests.laboratory.liars import Attack
 from tests.laboratory.real_trainer import RealTrainer
 
@@ -52,7 +52,7 @@ class LyingTrainer(RealTrainer):
         if self._rank in self._conspiracy.liars:
             leg.difference.copy_(self._conspiracy.lie(leg, self._members))
 
-    def _leg(self, work: TrainRound | GoOn) -> list[tuple[float, Done]]:
+    def _leg(self, work: TrainRound | NextLeg) -> list[tuple[float, Done]]:
         said = super()._leg(work)
         for _, done in said:
             if isinstance(done, LegDone) and self._rank not in self._conspiracy.liars:

@@ -9,7 +9,7 @@ from axonp2p.training.plan import Done, TrainPlan
 from axonp2p.training.round_messages import Action, Event, GoesOn, KeepState, RoundAccepted, RoundBooked, StateKept
 from axonp2p.training.rounds.machine import Rounds
 from axonp2p.training.trainer.outer_optimizer import State
-from axonp2p.training.tuning.measured import Line
+from axonp2p.training.tuning.link_statistics import Line
 from tests.laboratory.exchange_desk import Desk
 from tests.laboratory.exchange_faults import watch_frames
 from tests.laboratory.exchange_world import Setting, World

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from axonp2p.client.events import events
-from axonp2p.client.storage.account import JobAccount
+from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import ErrorRecord, PeerRecord
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.jobs.lifecycle import JobState
@@ -44,7 +44,7 @@ class PaperJob:
             created=began, updated=began, peers_wanted=4, rounds=rounds, tracker="lab.example:7070",
         )  # fmt: skip
         self.folder: JobFolder = JobStore(home).create(record)
-        self.account = JobAccount(self.folder, record, self.clock, lambda event: None, AtOnce())
+        self.journal = JobJournal(self.folder, record, self.clock, lambda event: None, AtOnce())
         self.here: list[str] = []
         self.credits: dict[str, float] = {}
         self.wire_bytes = 0
@@ -53,25 +53,25 @@ class PaperJob:
     def say(self, event: events.Event, *, after: float = 0.0) -> None:
         """So many seconds later this happened."""
         self.clock.time += after
-        self.account.tell(event)
+        self.journal.tell(event)
 
     def begin(self, peers: list[str], *, resumed_from: int = 0, bundle: int = 59_500) -> None:
         """Up to the first step."""
-        rounds = self.account.record.rounds
-        folder, job = str(self.folder.path), self.account.record.id
+        rounds = self.journal.record.rounds
+        folder, job = str(self.folder.path), self.journal.record.id
         self.say(events.JobSubmitted(job=job, folder=folder, peers=4, rounds=rounds, bundle_bytes=bundle,
                                      resumed_from_round=resumed_from))  # fmt: skip
-        self.account.enter(JobState.FINDING, round=resumed_from, error=None)
+        self.journal.enter(JobState.FINDING, round=resumed_from, error=None)
         self.say(events.PeersFound(sources=["tracker lab.example:7070"], alive=11, fitting=6, looked_at=6), after=0.2)
         found = {name: RTTS.get(name, 0.05) for name in peers}
         self.say(events.RttMeasured(seconds=found, too_far=[], unreachable={}), after=0.3)
-        self.account.enter(JobState.RESERVING)
+        self.journal.enter(JobState.RESERVING)
         self.say(events.Reserved(reservation="1b0c", issuer="tracker lab.example:7070", peers=peers), after=0.1)
         self._hire(peers)
         self.say(events.RttsGuessed(seconds=AMONG))
-        self.account.enter(JobState.SENDING)
+        self.journal.enter(JobState.SENDING)
         self.say(events.BundleSent(peers=peers, bytes=bundle * len(peers), seconds=0.9), after=0.9)
-        self.account.enter(JobState.RUNNING)
+        self.journal.enter(JobState.RUNNING)
         for rank, name in enumerate(peers):
             self.say(train_events.PeerReady(peer=name, rank=rank, parameters=VALUES), after=0.4)
         self.say(train_events.ExchangeChosen(
@@ -82,12 +82,12 @@ class PaperJob:
         self._begun = self.clock.time
 
     def _hire(self, peers: list[str]) -> None:
-        first = len(self.account.record.peers)
+        first = len(self.journal.record.peers)
         told = [
             PeerRecord(name=name, peer=name, rank=first + rank, reservation="1b0c", rtt_s=RTTS.get(name, 0.05))
             for rank, name in enumerate(peers)
         ]
-        self.account.change(peers=[*self.account.record.peers, *told])
+        self.journal.change(peers=[*self.journal.record.peers, *told])
         for one in told:
             self.say(events.PeerHired(peer=one.name, rank=one.rank, cores=1, memory_mb=1024), after=0.05)
         self.here = [*self.here, *peers]
@@ -98,7 +98,7 @@ class PaperJob:
             self._round([name for name in self.here if name not in without])
 
     def _round(self, members: list[str]) -> None:
-        number = self.account.record.round
+        number = self.journal.record.round
         chance = self._chance
         train = {name: STEPS * STEP_S.get(name, 0.03) * chance.uniform(0.92, 1.1) for name in members}
         slowest = max(train.values())
@@ -113,11 +113,11 @@ class PaperJob:
         loss = 2.3 * math.exp(-3.4 * progress) + 0.06 + chance.uniform(-0.02, 0.02)
         samples = dict.fromkeys(members, STEPS * 32)
         event = train_events.RoundFinished(
-            round=number, rounds=self.account.record.rounds, loss=loss, samples=sum(samples.values()), seconds=seconds,
+            round=number, rounds=self.journal.record.rounds, loss=loss, samples=sum(samples.values()), seconds=seconds,
             metrics={"accuracy": 0.975 - 0.75 * math.exp(-4.2 * progress) + chance.uniform(-0.006, 0.006),
                      "loss": 1.9 * math.exp(-2.9 * progress) + 0.16 + chance.uniform(-0.02, 0.02)},
             samples_per_second={name: samples[name] / train[name] for name in members}, wire_bytes=self.wire_bytes,
-            credits=sum(self.credits.values()), eta_s=(self.account.record.rounds - number - 1) * seconds,
+            credits=sum(self.credits.values()), eta_s=(self.journal.record.rounds - number - 1) * seconds,
             round_bytes=sum(sent.values()), dense_bytes=DENSE, exchange_seconds=max(exchange.values()),
             peers={name: train_events.PeerRound(
                 train_seconds=train[name], exchange_seconds=exchange[name], exchanges=5, samples=samples[name],
@@ -128,7 +128,7 @@ class PaperJob:
             "round": number + 1, "loss": loss, **held_out(event.metrics), "samples": event.samples,
             "seconds": round(seconds, 4), "bytes": event.round_bytes + 9000,
         })  # fmt: skip
-        self.account.change(
+        self.journal.change(
             round=number + 1, loss=loss, metrics=event.metrics, wire_bytes=self.wire_bytes, credits=dict(self.credits)
         )
         self.say(event)
@@ -137,8 +137,8 @@ class PaperJob:
         """A peer is killed in the middle of a round, which begins anew."""
         self.clock.time += after
         self.here.remove(name)
-        number = self.account.record.round
-        self.account.names_lost.append(name)
+        number = self.journal.record.round
+        self.journal.names_lost.append(name)
         self.say(events.PeerLost(peer=name, round=number, reason=reason, left=len(self.here)))
         self.say(train_events.RoundRedone(round=number, attempt=1, reason=f"{name} is gone"))
 
@@ -149,44 +149,44 @@ class PaperJob:
 
     def joined(self, name: str) -> None:
         """It takes part."""
-        self.say(train_events.PeerJoined(peer=name, round=self.account.record.round))
+        self.say(train_events.PeerJoined(peer=name, round=self.journal.record.round))
 
     def pause(self, name: str, reason: str = BUSY, *, after: float = 0.6) -> None:
         """Its owner needs the machine."""
         self.clock.time += after
-        rank = next(peer.rank for peer in self.account.record.peers if peer.name == name and not peer.lost)
-        self.account.paused(rank, name, reason)
+        rank = next(peer.rank for peer in self.journal.record.peers if peer.name == name and not peer.lost)
+        self.journal.paused(rank, name, reason)
 
     def resume_peer(self, name: str, *, after: float = 5.0) -> None:
         """The owner is gone again."""
         self.clock.time += after
-        rank = next(peer.rank for peer in self.account.record.peers if peer.name == name and not peer.lost)
-        self.account.resumed(rank, name)
+        rank = next(peer.rank for peer in self.journal.record.peers if peer.name == name and not peer.lost)
+        self.journal.resumed(rank, name)
 
     def finish(self) -> None:
         """The weights are fetched."""
         self.clock.time += 0.8
-        self.account.enter(JobState.FINISHED, model_sha256="9c41" * 16)
-        record = self.account.record
+        self.journal.enter(JobState.FINISHED, model_sha256="9c41" * 16)
+        record = self.journal.record
         self.say(events.JobFinished(
             job=record.id, folder=str(self.folder.path), rounds=record.round, loss=record.loss or 0.0,
             metrics=record.metrics, samples=92_160, seconds=self.clock.time - record.created, first_step_s=3.2,
             wire_bytes=record.wire_bytes, credits=record.credits, receipts=76, peers=list(self.here),
-            lost=self.account.names_lost,
+            lost=self.journal.names_lost,
         ))  # fmt: skip
 
     def leave(self, reason: str = "") -> None:
         """Left, to be resumed."""
-        kept = self.account.record.round
-        self.account.change(kept_round=kept, kept_state="ab" * 32)
-        self.account.enter(JobState.LEFT)
-        self.say(events.JobLeft(job=self.account.record.id, folder=str(self.folder.path), round=kept, reason=reason))
+        kept = self.journal.record.round
+        self.journal.change(kept_round=kept, kept_state="ab" * 32)
+        self.journal.enter(JobState.LEFT)
+        self.say(events.JobLeft(job=self.journal.record.id, folder=str(self.folder.path), round=kept, reason=reason))
 
     def fail(self, code: str, message: str, cause: str, fix: str) -> None:
         """It ends badly."""
-        self.account.change(kept_round=self.account.record.round)
-        self.account.enter(JobState.FAILED, error=ErrorRecord(code=code, message=message, cause=cause, fix=fix))
-        self.say(events.JobEndedBadly(job=self.account.record.id, code=code, message=message, cause=cause, fix=fix))
+        self.journal.change(kept_round=self.journal.record.round)
+        self.journal.enter(JobState.FAILED, error=ErrorRecord(code=code, message=message, cause=cause, fix=fix))
+        self.say(events.JobEndedBadly(job=self.journal.record.id, code=code, message=message, cause=cause, fix=fix))
 
 
 CREW = ["otter", "heron", "lynx", "wren"]
@@ -215,7 +215,7 @@ def paused(home: Path) -> PaperJob:
     job.begin(["otter", "heron"])
     job.train(8)
     job.pause("heron")
-    job.account.waits_for(["heron"])
+    job.journal.waits_for(["heron"])
     job.clock.time += 21
     return job
 

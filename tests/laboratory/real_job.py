@@ -13,12 +13,12 @@ from typing import TypeVar
 
 import torch
 
+from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.messages import Prepare
 from axonp2p.training.round_messages import RoundAccepted
-from axonp2p.training.spot_checks.desk import CheckSettings
-from axonp2p.training.trainer.legs import LegDone
+from axonp2p.training.spot_checks.scheduler import CheckSettings
 from axonp2p.training.trainer.local_trainer import LocalTrainer
-from axonp2p.training.wishes import ExchangeWishes
+from axonp2p.training.trainer.trainer_orders import LegDone
 from axonp2p.verification.rates import Trust
 from tests.laboratory.exchange_lines import Home
 from tests.laboratory.exchange_world import Setting, World
@@ -88,7 +88,7 @@ def real_job(
             min_peers=1,
             rounds=rounds,
             steps=8,
-            wishes=ExchangeWishes(
+            wishes=ExchangeOptions(
                 compression="8-bit", exchange_every=4, overlap=overlap, outer_learning_rate=0.5, outer_momentum=0.0
             ),
             layout=trainers[0].first.layout,

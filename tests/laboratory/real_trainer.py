@@ -8,25 +8,25 @@ from pathlib import Path
 import msgspec
 
 from axonp2p.training.messages import Prepare, RedoSegment, StartRound
-from axonp2p.training.trainer.legs import (
+from axonp2p.training.trainer.local_trainer import Leg, LegVerdict, LocalTrainer
+from axonp2p.training.trainer.own_trials import OwnTrials
+from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.trainer_orders import (
     Abandon,
     Accept,
     Done,
     Evaluate,
     Evaluated,
-    GoOn,
     LegDone,
-    PutBack,
+    NextLeg,
     Redo,
     Redone,
+    RollBack,
     TrainRound,
     Work,
     exchanges_of,
     key_of,
 )
-from axonp2p.training.trainer.local_trainer import Leg, LegVerdict, LocalTrainer
-from axonp2p.training.trainer.own_trials import OwnTrials
-from axonp2p.training.trainer.task import Task
 from axonp2p.training.worker.redo_server import RedoServer
 from axonp2p.verification.claims import Mark, SegmentRedone
 from tests.laboratory.exchange_peer import EVALUATING_S
@@ -62,13 +62,13 @@ class RealTrainer:
                 self.number += 1
             case Accept():
                 self._trainer.accept()
-            case PutBack():
+            case RollBack():
                 self._trainer.put_back()
             case TrainRound(start):
                 self._start, self._exchange = start, 0
                 self._trainer.begin(start)
                 return self._leg(work)
-            case GoOn():
+            case NextLeg():
                 return self._leg(work)
             case Evaluate(key, weights, shards):
                 metrics, samples = self._trainer.evaluate(weights, shards)
@@ -103,7 +103,7 @@ class RealTrainer:
             if why := self._trials.why_not(claim, self._redo(order, begin)):
                 self._not_repeated = why
 
-    def _leg(self, work: TrainRound | GoOn) -> list[tuple[float, Done]]:
+    def _leg(self, work: TrainRound | NextLeg) -> list[tuple[float, Done]]:
         assert self._start
         leg = self._trainer.leg(work.weights, lambda *_: LegVerdict.GO_ON, work.factors)
         assert leg

@@ -28,7 +28,7 @@ SEEDS = 15
 STEPS = 30
 
 NOT_DRIVEN = {
-    "axonp2p.training.tuning.measured.LinkStatistics": "ours: it is asked about the choice that it made last",
+    "axonp2p.training.tuning.link_statistics.LinkStatistics": "ours: it is asked about the choice that it made last",
     "tracker.table.index_columns.Columns": "a part of TableIndex, which is driven",
     "tracker.table.offer_profiles.Profiles": "a part of TableIndex, which is driven",
 }
@@ -38,7 +38,7 @@ PROMISED: dict[str, Callable[[Any, dict[str, Any]], bool]] = {
     "Assembly.file": lambda decider, _: decider.complete,
     "PieceFetch.data": lambda decider, _: decider.complete,
     "Memories.why_not": lambda _, given: bool(given["report"].marks),  # who committed to nothing is at fault before
-    "Disputes.judge": lambda _, given: (  # `attempt` turns reports of other lengths away
+    "Divergences.judge": lambda _, given: (  # `attempt` turns reports of other lengths away
         bool(given["reports"])
         and set(given["reports"]) | set(given["members"]) <= set(given["names"])
         and all(len(report.slices) == len(given["members"]) for report in given["reports"].values())

@@ -11,7 +11,7 @@ QUEUES = {"Queue", "SimpleQueue", "LifoQueue", "PriorityQueue"}
 
 REVIEWED = {
     "axonp2p/client/storage/event_feed.py": "events of the client's own run, a bounded number for each round",
-    "axonp2p/client/leasing/posting.py": "`post` counts them (ROOM); `send` waits for its own",
+    "axonp2p/client/leasing/send_queue.py": "`post` counts them (ROOM); `send` waits for its own",
     "axonp2p/kinds/run/driver.py": "words of a peer are counted (MOST_WAITING); the rest is the leases' and its own",
     "axonp2p/sandbox/log.py": "its bytes are counted (`_tail_limit`), and its pieces are joined at 256",
     "axonp2p/training/coordinator/inbox.py": "words of a member are counted; the rest is the coordinator's",
@@ -20,13 +20,13 @@ REVIEWED = {
     "axonp2p/training/trainer/training_thread.py": "orders of the coordinator, whose own worker this is",
     "axonp2p/training/worker/worker.py": "orders of the coordinator, whose own worker this is",
     "axonp2p/transport/mesh/link.py": "numbers of messages that the session's window holds",
-    "axonp2p/transport/mesh/outbox.py": "whoever puts in keeps count (`Road`): a worker's credit",
+    "axonp2p/transport/mesh/outbox.py": "whoever puts in keeps count (`LinkShaper`): a worker's credit",
     "axonp2p/transport/sessions/session.py": "the receive window bounds it, in bytes and in frames",
     "client_cli/watching/hosted.py": "silences of one host, one for each call without an answer, taken at each look",
     "client_cli/watching/following.py": "events of the client's own run",
     "peer_daemon/reachability/dial_back_limits.py": "it is the limit: 30 within a minute",
     "peer_daemon/idle/cpu.py": "looks of this machine at itself",
-    "tracker/ledger/standing.py": "one receipt moves at most STEPS_AT_ONCE on, and each receipt names one client more",
+    "tracker/ledger/backed_credit.py": "one receipt moves at most STEPS_AT_ONCE on, and each names one client more",
     "tracker/storage/database.py": "`write` counts them (MOST_WAITING)",
 }
 """Files with a queue that has no bound of its own, and what bounds it."""

@@ -37,7 +37,7 @@ from torch.utils.data import TensorDataset
 import msgspec
 
 from axonp2p.training.trainer.own_trials import OwnTrials
-from axonp2p.training.trainer.legs import Redone
+from axonp2p.training.trainer.trainer_orders import Redone
 from axonp2p.training.trainer.local_trainer import LocalTrainer
 from axonp2p.training.trainer.training_thread import TrainingThread
 

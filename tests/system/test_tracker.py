@@ -37,7 +37,7 @@ from axonp2p.transport.address import PinnedAddress
 from axonp2p.transport.http.http_caller import HttpCaller
 from axonp2p.wire.envelope import Signed, open_signed, sign
 from tests.fakes import make_receipt, make_row, sign_both
-from tracker.log.keeping import check_home
+from tracker.log.maintenance import check_home
 
 T = TypeVar("T")
 

@@ -33,9 +33,9 @@ from tracker.api.metrics import Metrics
 from tracker.ledger.issuer import Issuer
 from tracker.ledger.ledger_keeper import LedgerKeeper
 from tracker.table.admission import open_announced
-from tracker.table.contacts import ROWS_DRAWN, contacts_of
+from tracker.table.announce_interval import AnnounceInterval
+from tracker.table.dht_bootstrap import ROWS_DRAWN, contacts_of
 from tracker.table.table_store import TableStore
-from tracker.table.tempo import Tempo
 
 BALANCES_ASKED_LIMIT = 16 * 1024
 EVIDENCE_ASKED_LIMIT = 256
@@ -58,17 +58,23 @@ SUMS_COST = 20.0
 
 
 class Routes:
-    """Answers for one tracker. `tempo` is how often peers shall announce themselves."""
+    """Answers for one tracker. `interval` is how often peers shall announce themselves."""
 
     def __init__(
-        self, tracker: PeerId, table: TableStore, issuer: Issuer, ledger: LedgerKeeper, clock: Clock, tempo: Tempo
+        self,
+        tracker: PeerId,
+        table: TableStore,
+        issuer: Issuer,
+        ledger: LedgerKeeper,
+        clock: Clock,
+        interval: AnnounceInterval,
     ) -> None:
         self._tracker = tracker
         self._table = table
         self._issuer = issuer
         self._ledger = ledger
         self._clock = clock
-        self._tempo = tempo
+        self._interval = interval
         self._limit = RateLimit()
         self._keys = RateLimit(ANNOUNCES_A_SECOND_OF_ONE, ANNOUNCES_AT_ONCE_OF_ONE)
         self.trouble: Callable[[], str] = lambda: ""
@@ -110,7 +116,7 @@ class Routes:
         source = _address(request)
         await self._table.keep(signed, row, now, source_of(source))
         reached = self.first_look(row, source)
-        again_in = self._tempo.again_in
+        again_in = self._interval.again_in
         answer = Announced(
             tracker=self._tracker,
             again_in=again_in,

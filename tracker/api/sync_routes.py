@@ -19,10 +19,10 @@ from axonp2p.transport.flow.rate_limit import BURST, RateLimit
 from axonp2p.transport.http.http_replies import read_message, reply
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed, open_signed
 from tracker.api.status import STATUS_PATH, OtherState, TrackerStatus
-from tracker.replication.arrivals import RowIntake
 from tracker.replication.own_tracker_row import open_tracker_row
 from tracker.replication.renewals import restore
 from tracker.replication.replica import Replica
+from tracker.replication.row_intake import RowIntake
 from tracker.replication.sync import Synchronisation
 from tracker.replication.tracker_book import KnownTracker
 from tracker.table.row_sources import PassedOnBy

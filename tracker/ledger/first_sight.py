@@ -22,7 +22,7 @@ from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import Signed
 from tracker.ledger.foreign_tokens import TOKEN_BYTES
 from tracker.ledger.intake import TrackerTrust, why_unknown
-from tracker.ledger.promised import why_no_promise
+from tracker.ledger.known_reservations import why_no_promise
 
 Reserved = tuple[str, PeerId]
 """A reservation's UUID, and its client."""

@@ -30,10 +30,10 @@ from axonp2p.ledger.receipt import (
 )
 from axonp2p.ledger.voiding import EvidenceTold, VoidingHandedIn, VoidingKept, spoiled_by
 from axonp2p.logs import get_logger
+from tracker.ledger.backed_credit import BackedCredit
 from tracker.ledger.first_sight import stored_among, without_ground
 from tracker.ledger.intake import NOBODY, Budget, ListedMachine, TrackerTrust, check_number, check_stranger
-from tracker.ledger.promised import Brought, Promised, Promises, open_tokens
-from tracker.ledger.standing import Standing
+from tracker.ledger.known_reservations import Brought, KnownReservation, KnownReservations, open_tokens
 from tracker.ledger.voidings import open_handed_in, store_voiding, tell_evidence
 from tracker.storage.database import Database
 from tracker.storage.index_mending import mend_newest
@@ -63,25 +63,25 @@ class _Sums:
     """Of what counts, and of what stands of it."""
 
     books: BalanceSums
-    standing: Standing
+    backed: BackedCredit
 
     def add(self, one: LoggedReceipt) -> None:
         """A receipt that is new."""
         receipt = one.receipt
         self.books.add(receipt.client, receipt.peer, receipt.flops)
         if one.stands:
-            self.standing.add(receipt.client, receipt.peer, receipt.flops)
+            self.backed.add(receipt.client, receipt.peer, receipt.flops)
 
     def take_back(self, one: LoggedReceipt) -> None:
         """A receipt counts no more."""
         receipt = one.receipt
         self.books.take_back(receipt.client, receipt.peer, receipt.flops)
         if one.stands:
-            self.standing.take_back(receipt.client, receipt.peer, receipt.flops)
+            self.backed.take_back(receipt.client, receipt.peer, receipt.flops)
 
     def told(self, balance: Balance) -> Balance:
         """With what stands of it."""
-        stands = self.standing.earned(balance.key)
+        stands = self.backed.earned(balance.key)
         return msgspec.structs.replace(balance, stands=str(stands)) if stands else balance
 
 
@@ -98,7 +98,7 @@ class LedgerKeeper:
         vouched: Collection[PeerId] = (),
         clock: Clock | None = None,
     ) -> None:
-        """`vouched`: clients that the operator vouches for, see `Standing`."""
+        """`vouched`: clients that the operator vouches for, see `BackedCredit`."""
         self._database = database
         self._trust = trust
         self.budget = Budget(clock or SystemClock())
@@ -106,7 +106,7 @@ class LedgerKeeper:
         self.exempt: Callable[[str], bool] = lambda source: False
         """Whether a source is the household of a trusted tracker, which passes on what it took itself."""
         self._vouched = vouched
-        self._sums = _Sums(BalanceSums(), Standing(vouched))
+        self._sums = _Sums(BalanceSums(), BackedCredit(vouched))
         # One message's signatures are checked after the other's: all of a flood's at once would take every core.
         self._opening = asyncio.Semaphore(1)
         self._ordering = asyncio.Semaphore(1)
@@ -129,8 +129,8 @@ class LedgerKeeper:
         self._sums = await self._database.write(self._sum_up)
 
     def _sum_up(self, database: sqlite_utils.Database) -> _Sums:
-        sums = _Sums(BalanceSums(), Standing(self._vouched))
-        _add_all(database, sums.books, standing=sums.standing)
+        sums = _Sums(BalanceSums(), BackedCredit(self._vouched))
+        _add_all(database, sums.books, backed=sums.backed)
         return sums
 
     @property
@@ -145,7 +145,7 @@ class LedgerKeeper:
     def standing_of(self, key: PeerId) -> Balance:
         """What one key owes, and what of its earnings stands here."""
         balance = self._books.balance(key)
-        return msgspec.structs.replace(balance, earned=str(self._sums.standing.earned(key)))
+        return msgspec.structs.replace(balance, earned=str(self._sums.backed.earned(key)))
 
     async def keep(
         self, receipts: Sequence[DoublySigned], tokens: Sequence[bytes] = (), *, relayed: bool = False, source: str = ""
@@ -207,7 +207,7 @@ class LedgerKeeper:
         kept, taken_back = await self._database.write(store)
         if taken_back.receipts:
             self._books.take_back(taken_back.client, taken_back.peer, taken_back.flops, taken_back.receipts)
-            self._sums.standing.take_back(taken_back.client, taken_back.peer, taken_back.stood)
+            self._sums.backed.take_back(taken_back.client, taken_back.peer, taken_back.stood)
         if kept.new:
             log.info("receipts void", peer=short(taken_back.peer), job=opened.voiding.job, receipts=taken_back.receipts)
             if not handed_in.relayed:
@@ -222,7 +222,7 @@ class LedgerKeeper:
         """Of these keys, of everyone in one job, of these keys in one job, or of the largest earners."""
         if asked.job:
             books = await self._database.read(lambda database: _add_all(database, BalanceSums(), asked.job))
-            return await _answer(_Sums(books, Standing()), asked)
+            return await _answer(_Sums(books, BackedCredit()), asked)
         if asked.keys:
             return await _answer(self._sums, asked)
         async with self._ordering:
@@ -232,7 +232,7 @@ class LedgerKeeper:
 async def _answer(sums: _Sums, asked: BalancesAsked) -> Balances:
     if not asked.keys:
         # Not on the event loop: there may be a million keys.
-        found = await asyncio.to_thread(sums.books.largest, MOST_BALANCES, sums.standing.earned)
+        found = await asyncio.to_thread(sums.books.largest, MOST_BALANCES, sums.backed.earned)
         return Balances(balances=[sums.told(one) for one in found], receipts=sums.books.receipts)
     keys = set(asked.keys)
     balances = (sums.told(sums.books.balance(key)) for key in keys)
@@ -267,7 +267,7 @@ class _Taking:
     exempt: bool
     """Receipts on reservations of trusted trackers cost that source nothing."""
 
-    def check(self, receipt: Receipt, promised: Promised) -> bool:
+    def check(self, receipt: Receipt, promised: KnownReservation) -> bool:
         """Whether a new one is a stranger's; raises `Refused` when it is not to be taken."""
         token = promised.token
         check_number(receipt, token)
@@ -277,7 +277,7 @@ class _Taking:
             check_stranger(self.trust, token.issuer, receipt, self.machines[receipt.peer])
         return True
 
-    def stands(self, receipt: Receipt, promised: Promised, appender: Appender) -> bool:
+    def stands(self, receipt: Receipt, promised: KnownReservation, appender: Appender) -> bool:
         """Whether it counts as earned here, as far as its client has standing."""
         if not self.trust.stands(promised.token.issuer, receipt.client, receipt.peer):
             return False
@@ -289,7 +289,7 @@ class _Taking:
 def _store(
     database: sqlite_utils.Database, opened: _Opened, taking: _Taking, *, relayed: bool
 ) -> tuple[ReceiptsKept, list[_New]]:
-    promises, appender = Promises(database, opened.brought), Appender(database)
+    promises, appender = KnownReservations(database, opened.brought), Appender(database)
     new: list[_New] = []
     strangers = 0
     reasons: dict[str, str] = {}
@@ -338,7 +338,7 @@ def _payload(known: LoggedReceipt | None) -> bytes | None:
 
 
 def _add_all(
-    database: sqlite_utils.Database, books: BalanceSums, job: str = "", standing: Standing | None = None
+    database: sqlite_utils.Database, books: BalanceSums, job: str = "", backed: BackedCredit | None = None
 ) -> BalanceSums:
     """All that counts, or all of one job."""
     sums = ", ".join(f"sum({half}) AS {name}" for half, name in zip((*HALVES, *HALVES_THAT_STAND), "abcd", strict=True))
@@ -351,6 +351,6 @@ def _add_all(
         [job] if job else [],
     ):
         books.add(client, peer, (upper << 32) + lower, count)
-        if standing is not None:
-            standing.add(client, peer, (upper_stands << 32) + lower_stands)
+        if backed is not None:
+            backed.add(client, peer, (upper_stands << 32) + lower_stands)
     return books

@@ -105,7 +105,7 @@ class Owing:
     ) -> None:
         """Raise `Refused` when the work `asked` for, beside what is `promised`, could make its client owe too much.
 
-        What the `balance` has as earned must stand: see `Standing`.
+        What the `balance` has as earned must stand: see `BackedCredit`.
         """
         if self.is_open or balance.key in self.vouched:
             return

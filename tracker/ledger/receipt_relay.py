@@ -16,8 +16,8 @@ import sqlite_utils
 from axonp2p.errors import AxonError, LogDamaged
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.ledger_client import hand_in, hand_in_voiding
-from axonp2p.ledger.parcel import parcel_of
 from axonp2p.ledger.receipt import MOST_RECEIPTS
+from axonp2p.ledger.receipt_batch import receipt_batch_of
 from axonp2p.logs import get_logger
 from axonp2p.supervision import one_look
 from axonp2p.transport.http.http_caller import HttpCaller
@@ -107,7 +107,7 @@ class ReceiptRelay:
             log.debug("receipts not passed on", tracker=other.caller.called, reason=error.in_a_line)
 
     async def _tell_some(self, other: OtherTracker) -> bool:
-        """Pass on one parcel; whether there may be more."""
+        """Pass on one batch; whether there may be more."""
         waiting = await self._database.read(lambda database: _waiting_for(database, other))
         if waiting.voiding is not None:
             await self._tell_voiding(other, waiting.voiding)
@@ -116,15 +116,15 @@ class ReceiptRelay:
             if waiting.moved:
                 await self._database.write(lambda database: _advance(database, other, waiting.upto))
             return False
-        parcel = parcel_of((one.doubly, token) for one, token in waiting.entries)
-        kept = await hand_in(other.caller, parcel.receipts, parcel.tokens, relayed=True)
+        batch = receipt_batch_of((one.doubly, token) for one, token in waiting.entries)
+        kept = await hand_in(other.caller, batch.receipts, batch.tokens, relayed=True)
         for index, reason in kept.refused.items():
             log.warning(
                 "receipt not taken", tracker=other.caller.called, number=waiting.entries[index][0].number, reason=reason
             )
-        last = waiting.entries[len(parcel.receipts) - 1][0].number + 1
+        last = waiting.entries[len(batch.receipts) - 1][0].number + 1
         await self._database.write(lambda database: _advance(database, other, last))
-        log.info("receipts passed on", tracker=other.caller.called, receipts=len(parcel.receipts), new=kept.new)
+        log.info("receipts passed on", tracker=other.caller.called, receipts=len(batch.receipts), new=kept.new)
         return True
 
     async def _tell_voiding(self, other: OtherTracker, number: int) -> None:

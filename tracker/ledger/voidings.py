@@ -20,7 +20,7 @@ from axonp2p.ledger.voiding import EvidenceTold, Voided, Voiding, VoidingHandedI
 from axonp2p.verification.evidence import Evidence, examine_voiding, read_evidence
 from tracker.ledger.foreign_tokens import token_for
 from tracker.ledger.intake import NOBODY, TrackerTrust
-from tracker.ledger.promised import Brought, Promised, Promises, open_tokens
+from tracker.ledger.known_reservations import Brought, KnownReservation, KnownReservations, open_tokens
 from tracker.storage.log_check import evidence_bytes
 from tracker.storage.log_store import Appender, TakenBack, good_entry, nodes
 
@@ -54,8 +54,8 @@ def store_voiding(
     nothing = TakenBack(voiding.client, voiding.peer)
     if appender.is_voided(voiding.spoils):
         return VoidingKept(new=False), nothing
-    promises = Promises(database, opened.brought)
-    stands_on: dict[str, Promised] = {}
+    promises = KnownReservations(database, opened.brought)
+    stands_on: dict[str, KnownReservation] = {}
     try:
         for signed in opened.evidence.voices:
             promised = promises.that_fits(signed.reservation, voiding.client, signed.peer)

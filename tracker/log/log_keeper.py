@@ -22,7 +22,7 @@ from axonp2p.ledger.log_messages import (
     ProofAsked,
 )
 from axonp2p.ledger.merkle import consistency_path, inclusion_path, root
-from axonp2p.ledger.parcel import parcel_of
+from axonp2p.ledger.receipt_batch import receipt_batch_of
 from axonp2p.ledger.tree_head import ConsistencyProof, TreeHead, open_head
 from axonp2p.logs import get_logger
 from axonp2p.wire.codec import encode
@@ -144,8 +144,8 @@ class LogKeeper:
             if first.startswith(VOIDED_BEGINS):
                 return EntriesTold(entries=[first], tokens=[])  # what it stands on comes with its evidence
             receipts = receipts_until_voiding(database, numbers)
-            parcel = parcel_of((one.doubly, token_of(database, one.receipt)) for one in receipts)
-            return EntriesTold(entries=[encode(doubly) for doubly in parcel.receipts], tokens=parcel.tokens)
+            batch = receipt_batch_of((one.doubly, token_of(database, one.receipt)) for one in receipts)
+            return EntriesTold(entries=[encode(doubly) for doubly in batch.receipts], tokens=batch.tokens)
 
         return await self._database.read(read)
 

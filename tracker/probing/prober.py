@@ -1,7 +1,7 @@
 """Calls peers, to know better than those who speak of them: at reports, and at the first sight of a row.
 
 A call is answered only by who holds the certificate of the row. What to call and whom to believe is decided in
-`reports.py` and `looks.py`.
+`reports.py` and `probe_policy.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from axonp2p.transport.http.http_replies import read_message, reply
 from axonp2p.transport.ways import Way
 from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed, open_signed
-from tracker.probing.looks import Looks, worth_asking, worth_calling
+from tracker.probing.probe_policy import FirstProbes, worth_asking, worth_calling
 from tracker.probing.reports import Hearing, Reports, check_report_time
 from tracker.table.table_index import TableIndex
 
@@ -52,7 +52,7 @@ class Prober:
         self._dials = dials
         self._clock = clock
         self._reports = Reports()
-        self._looks = Looks()
+        self._first_probes = FirstProbes()
         self._room = asyncio.Semaphore(MOST_CALLS)
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: Counter[str] = Counter()
@@ -72,10 +72,10 @@ class Prober:
         """Whether a peer that announced itself from this IP address can be called; None until it is known."""
         ways = worth_calling(row, source, self._dials)
         if row.capability is None or not ways or not self._has_room(source):
-            return self._looks.reached(row)
-        if self._looks.wanted(row, self._clock.monotonic()):
+            return self._first_probes.reached(row)
+        if self._first_probes.wanted(row, self._clock.monotonic()):
             self._start(self._look(row, ways), source)
-        return self._looks.reached(row)
+        return self._first_probes.reached(row)
 
     def hear(self, signed: Signed[Report], source: str) -> bool:
         """Somebody at this IP address says that a peer does not answer; whether it is called now.
@@ -113,7 +113,7 @@ class Prober:
     async def _look(self, row: Row, ways: Sequence[Way]) -> None:
         async with self._room:
             reached = await _answers(row, ways)
-        self._looks.found(row, reached)
+        self._first_probes.found(row, reached)
         log.debug("first look", peer=short(row.peer), reached=reached)
 
     async def _judge(self, row: Row, ways: Sequence[Way]) -> None:

@@ -21,9 +21,9 @@ from axonp2p.table.records import KnownTrackers, Vouching
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.wire.envelope import Signed
 from tracker.ledger.receipt_relay import OtherTracker
-from tracker.replication.arrivals import RowIntake
 from tracker.replication.own_tracker_row import OwnTrackerRow
 from tracker.replication.replica import Replica
+from tracker.replication.row_intake import RowIntake
 from tracker.replication.sync_line import SyncLine
 from tracker.replication.tracker_book import KnownTracker, TrackerBook
 

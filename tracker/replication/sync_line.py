@@ -33,11 +33,11 @@ from axonp2p.table.tracker_standing import network_of
 from axonp2p.transport.address import PinnedAddress, source_of
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.wire.envelope import Signed
-from tracker.replication.arrivals import RowIntake
 from tracker.replication.own_tracker_row import OwnTrackerRow, open_tracker_row
 from tracker.replication.pull import Pull
 from tracker.replication.renewals import mention, shorten
 from tracker.replication.replica import News, Replica
+from tracker.replication.row_intake import RowIntake
 from tracker.table.row_sources import PassedOnBy
 
 log = get_logger(__name__)

@@ -11,8 +11,8 @@ from typing import Any
 from axonp2p.client.events.events import Event, PeerHired, PeerRefused, PeersFound, Reserved, RttMeasured
 from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.leasing.lease_sides import Reservation
-from axonp2p.client.leasing.promising import PromiseDesk
-from axonp2p.client.leasing.taking import LeaseRequest, take_lease
+from axonp2p.client.leasing.take_lease import LeaseRequest, take_lease
+from axonp2p.client.leasing.token_source import TokenSource
 from axonp2p.client.storage.trust_book import TrustBook
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, Busy, MalformedMessage, TokenRefused, TrackerUnreachable
@@ -47,7 +47,7 @@ PAUSE_S = 1.0
 
 
 @dataclass(frozen=True)
-class Wish:
+class PeerRequest:
     """How many peers a job wants, and what each of them must offer."""
 
     job: str
@@ -62,10 +62,10 @@ class Wish:
     """Of the first one that is hired; the others follow."""
 
 
-def wanted_of(wish: Wish) -> LeaseRequest:
+def wanted_of(request: PeerRequest) -> LeaseRequest:
     """What each peer is asked for."""
-    need = wish.need
-    return LeaseRequest(wish.job, need.kind, need.cores, need.memory_mb, tuple(need.datasets), GRACE_S)
+    need = request.need
+    return LeaseRequest(request.job, need.kind, need.cores, need.memory_mb, tuple(need.datasets), GRACE_S)
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ class Means:
         return await take_lease(self.key, self.table.dials, row, promise, wanted, name=name, spread=spread)
 
 
-async def anybody(means: Means, wish: Wish) -> Sight:
+async def anybody(means: Means, request: PeerRequest) -> Sight:
     """All peers of the wished-for kind that the table shows, those too that are taken."""
-    need = as_map(Need(kind=wish.need.kind, also_taken=True))
+    need = as_map(Need(kind=request.need.kind, also_taken=True))
     return await means.table.find(need, MOST_CANDIDATES, enough=MOST_CANDIDATES)
 
 
@@ -104,20 +104,20 @@ async def none_left_alone(takings: Iterable[Coroutine[Any, Any, None]]) -> None:
 class Hiring:
     """One job's search for peers. `hire()` is called once."""
 
-    def __init__(self, means: Means, wish: Wish, see: Callable[[Event], None]) -> None:
+    def __init__(self, means: Means, request: PeerRequest, see: Callable[[Event], None]) -> None:
         self._means = means
-        self._wish = wish
+        self._request = request
         self._see = see
-        self._desk = PromiseDesk(means.key, means.table, means.clock, wish.need.kind, wish.reserve_s)
+        self._tokens = TokenSource(means.key, means.table, means.clock, request.need.kind, request.reserve_s)
         self._reporter = Reporter(means.key, means.table.trackers, means.clock)
-        self._shortlist = Shortlist(wish.need, wish.max_rtt_s)
+        self._shortlist = Shortlist(request.need, request.max_rtt_s)
         self._unmeasured: list[Candidate] = []
         self._seen: dict[PeerId, SeenRow] = {}
         self._silent: set[PeerId] = set()
         self._convicted = means.trust.convicted()
         self._seen_false: set[PeerId] = set()
         self._other_version: set[PeerId] = set()
-        self._dialled = wish.first_rank
+        self._dialled = request.first_rank
         self._names: dict[PeerId, str] = {}
         self.distances: dict[PeerId, Distance] = {}
         """Of all candidates that were measured."""
@@ -132,7 +132,7 @@ class Hiring:
             await self._reporter.close()
 
     async def _hire(self) -> None:
-        count, enough = how_many_to_ask(self._wish.wanted), self._wish.wanted
+        count, enough = how_many_to_ask(self._request.wanted), self._request.wanted
         for look in range(LOOKS):
             try:
                 sight = await self._look(count, enough)
@@ -141,7 +141,7 @@ class Hiring:
                     raise
                 break  # those who were hired by then may be enough
             await self._take()
-            if len(self.hired) >= self._wish.wanted or look == LOOKS - 1:
+            if len(self.hired) >= self._request.wanted or look == LOOKS - 1:
                 break
             if not sight.complete:
                 enough = MOST_CANDIDATES  # those who were shown first did not do: now everybody is asked
@@ -152,18 +152,18 @@ class Hiring:
                 await asyncio.sleep(PAUSE_S)
             else:
                 break
-        if len(self.hired) < self._wish.at_least:
+        if len(self.hired) < self._request.at_least:
             await self._look_at_the_others()
             # Rows of a time that is not ours are dropped unseen: then too few fit, and nobody would look at a clock.
             trackers = self._means.table.trackers.in_order()
             if wrong := await wrong_clock_among(trackers, self._means.clock):
                 raise wrong
-            raise self._shortlist.nobody_fits(hired=len(self.hired), needed=self._wish.at_least)
+            raise self._shortlist.nobody_fits(hired=len(self.hired), needed=self._request.at_least)
 
     async def _look(self, count: int, enough: int) -> Sight:
         """Note the peers that the table shows."""
         means = self._means
-        sight = await means.table.find(as_map(self._wish.need), count, enough=enough, near=means.position.told)
+        sight = await means.table.find(as_map(self._request.need), count, enough=enough, near=means.position.told)
         sources = [answer.source for answer in sight.heard]
         self._see(PeersFound(sources=sources, alive=sight.alive, fitting=sight.fitting, looked_at=len(sight.rows)))
         false = {seen.row.peer for seen in sight.rows} & self._convicted - self._seen_false
@@ -178,7 +178,7 @@ class Hiring:
         return sight
 
     def _count_other_versions(self, rows: list[Row]) -> None:
-        others = {row.peer: row.schema for row in rows if row_differs(row.schema, self._wish.need.kind)}
+        others = {row.peer: row.schema for row in rows if row_differs(row.schema, self._request.need.kind)}
         new = others.keys() - self._other_version
         self._other_version |= new
         theirs = Counter(others[peer] for peer in new).most_common(1)
@@ -189,7 +189,7 @@ class Hiring:
     async def _look_at_the_others(self) -> None:
         """For the error: what do those lack that the table did not even show?"""
         try:
-            sight = await anybody(self._means, self._wish)
+            sight = await anybody(self._means, self._request)
         except AxonError:
             return  # then it is said without them
         self._shortlist.worth_measuring([other for seen in sight.rows if (other := self._candidate(seen))])
@@ -198,9 +198,9 @@ class Hiring:
 
     def _candidate(self, seen: SeenRow) -> Candidate | None:
         row = seen.row
-        if row.capability is None or row.peer == self._means.key.peer_id or row.peer in self._wish.without:
+        if row.capability is None or row.peer == self._means.key.peer_id or row.peer in self._request.without:
             return None
-        if row.peer in self._convicted or row_differs(row.schema, self._wish.need.kind):
+        if row.peer in self._convicted or row_differs(row.schema, self._request.need.kind):
             return None
         try:
             offer = read_capability(row.capability)
@@ -222,7 +222,7 @@ class Hiring:
         count = how_many_to_ask(wanted)
         candidates, self._unmeasured = ranked[:count], ranked[count:]
         targets = {candidate.peer: PingTarget(candidate.name, rows[candidate.peer]) for candidate in candidates}
-        distances = await measure(targets, self._means.table.dials, enough=wanted, near_s=self._wish.max_rtt_s)
+        distances = await measure(targets, self._means.table.dials, enough=wanted, near_s=self._request.max_rtt_s)
         self.distances |= distances
         for peer, distance in distances.items():
             if distance.seconds is not None:
@@ -249,7 +249,7 @@ class Hiring:
 
     async def _take(self) -> None:
         """Reserve and lease from the shortlist until there are enough or nobody is left on it."""
-        while missing := self._wish.wanted - len(self.hired):
+        while missing := self._request.wanted - len(self.hired):
             chosen = self._shortlist.take(missing)
             if not chosen and not self._unmeasured:
                 return
@@ -260,7 +260,7 @@ class Hiring:
             await none_left_alone(self._lease(candidate, promises[candidate.peer]) for candidate in chosen)
 
     async def _promises(self, chosen: list[Candidate]) -> dict[PeerId, Reservation | AxonError]:
-        promises = await self._desk.promises([self._seen[candidate.peer] for candidate in chosen])
+        promises = await self._tokens.promises([self._seen[candidate.peer] for candidate in chosen])
         for uuid, (issuer, peers) in _by_reservation(promises).items():
             self._see(Reserved(reservation=uuid, issuer=issuer, peers=[self._names[peer] for peer in peers]))
         return promises
@@ -273,7 +273,7 @@ class Hiring:
             self._shortlist.refused("busy" if isinstance(error, Busy) else error.message)
             self._see(PeerRefused(peer=candidate.name, reason=error.message))
             return
-        rank = self._wish.first_rank + len(self.hired)
+        rank = self._request.first_rank + len(self.hired)
         self.hired.append(lease)
         taken = lease.taken
         self._see(PeerHired(peer=lease.name, rank=rank, cores=taken.cores, memory_mb=taken.memory_mb))
@@ -281,14 +281,14 @@ class Hiring:
     async def _lease_on(self, candidate: Candidate, row: Row, promise: Reservation | AxonError) -> Lease:
         if isinstance(promise, AxonError):
             raise promise
-        wanted = wanted_of(self._wish)
+        wanted = wanted_of(self._request)
         # When a relay dies, it shall not take all peers of a job with it.
         spread, self._dialled = self._dialled, self._dialled + 1
         try:
             return await self._means.take(row, promise, wanted, name=candidate.name, spread=spread)
         except TokenRefused:
             # It may not know the tracker that signed, or not know it yet; its own word it knows.
-            own = await self._desk.of_the_peer(row) if promise.tracker else None
+            own = await self._tokens.of_the_peer(row) if promise.tracker else None
             if not isinstance(own, Reservation):
                 raise
         self._see(Reserved(reservation=own.uuid, issuer=own.issued_by, peers=[candidate.name]))

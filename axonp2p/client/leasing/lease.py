@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from axonp2p.blobs.messages import BlobGot, BlobHave, BlobLie, BlobManifest, BlobPiece
 from axonp2p.client.leasing.lease_sides import LeaseListener, Reservation
 from axonp2p.client.leasing.owner import Owner
-from axonp2p.client.leasing.posting import Posting
+from axonp2p.client.leasing.send_queue import SendQueue
 from axonp2p.errors import AxonError, PeerMisbehaved, Unreachable
 from axonp2p.jobs.messages import (
     LOG_BYTES_A_SECOND,
@@ -93,7 +93,7 @@ class Lease:
         self._gone = ""
         self._refusal: AxonError | None = None
         self._cut_off = False
-        self._posting = Posting(session.send, self._is_gone, name)
+        self._send_queue = SendQueue(session.send, self._is_gone, name)
         self._reading = asyncio.create_task(self._read(), name=f"lease {name}")
 
     @property
@@ -126,22 +126,22 @@ class Lease:
 
     def tell_worker(self, frame: bytes) -> None:
         """Post a small message for the worker; never waits. A peer that takes none for long counts as gone."""
-        self._posting.post(ToWorker(), frame)
+        self._send_queue.post(ToWorker(), frame)
 
     async def send_to_worker(self, frame: bytes) -> None:
         """The same for many large ones, which later small ones may overtake: waits while the peer is behind."""
-        await self._posting.caught_up()
+        await self._send_queue.caught_up()
         await self._session.send(ToWorker(), frame, bulk=True)
 
     def ask_signature(self, receipt: bytes) -> None:
         """Post a receipt for the peer to counter-sign."""
-        self._posting.post(SignReceipt(receipt=receipt))
+        self._send_queue.post(SignReceipt(receipt=receipt))
 
     def set_roster(self, roster: SetRoster) -> Awaitable[None]:
         """Post a roster now; wait for what it gives back until it is in force, which raises `Unreachable`."""
         answer = None if self._session.closed else self._expect(RosterSet)
         self._roster_epoch = roster.epoch
-        self._posting.post(roster)
+        self._send_queue.post(roster)
         return self._in_force(answer)
 
     def expect_bundle(self, heard: Callable[[BlobNews], None]) -> asyncio.Future[None]:
@@ -157,7 +157,7 @@ class Lease:
         if bulk:
             await self._session.send(message, data, bulk=True)
         else:
-            await self._posting.send(message, data)
+            await self._send_queue.send(message, data)
 
     def forget_bundle(self) -> None:
         """The bundle is there, or will not be."""
@@ -165,7 +165,7 @@ class Lease:
 
     def post_roster(self, roster: SetRoster) -> None:
         """Send a roster without waiting for it to be in force."""
-        self._posting.post(roster)
+        self._send_queue.post(roster)
 
     async def fetch_log(self) -> bytes:
         """What the job wrote at this peer and was not heard yet, or what is known of it when the peer is gone.
@@ -186,7 +186,7 @@ class Lease:
         A client that is back has another lease, and follows anew from where it was.
         """
         self._log_heard = heard
-        self._posting.post(FollowLog(start=self.log_end))
+        self._send_queue.post(FollowLog(start=self.log_end))
 
     async def end(self, reason: str = "") -> None:
         """Give the slot back and close. Raises nothing of the family; waits only shortly for the peer's word.
@@ -198,7 +198,7 @@ class Lease:
                 await self._ask(EndLease(reason=reason[:LONGEST_TEXT]), LeaseEnded, seconds=5.0)
         self._lost("the lease was ended", tell=False)
         self._reading.cancel()
-        await self._posting.stop()
+        await self._send_queue.stop()
         await self._session.close()
         await asyncio.gather(self._reading, return_exceptions=True)
 
@@ -214,7 +214,7 @@ class Lease:
         answer = self._expect(kind)
         try:
             async with asyncio.timeout(seconds):
-                await self._posting.send(question)
+                await self._send_queue.send(question)
             await self._wait(answer, seconds)
         except TimeoutError as error:
             raise Unreachable(f"peer {self.name} took nothing for {seconds:g} s") from error

@@ -24,8 +24,8 @@ from axonp2p.errors import AxonError, MalformedMessage, PeerMisbehaved
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.ledger.ledger_client import hand_in
-from axonp2p.ledger.parcel import parcel_of
 from axonp2p.ledger.receipt import DoublySigned, Receipt, Work, open_doubly_signed, open_receipt
+from axonp2p.ledger.receipt_batch import receipt_batch_of
 from axonp2p.logs import get_logger
 from axonp2p.table.tracker_lines import TrackerLines
 from axonp2p.transport.messages import LONGEST_TEXT
@@ -278,15 +278,15 @@ class ReceiptOffice:
     async def _hand_in(self, tracker: str) -> bool:
         waiting = self._waiting[tracker]
         while waiting:
-            parcel = parcel_of(waiting)
-            ask = functools.partial(hand_in, receipts=parcel.receipts, tokens=parcel.tokens)
+            batch = receipt_batch_of(waiting)
+            ask = functools.partial(hand_in, receipts=batch.receipts, tokens=batch.tokens)
             try:
                 _, answer = await self._trackers.first(ask, before=tracker)
             except AxonError as error:
                 self._reason = f"{error.in_a_line}; their peers keep them and hand them in when a tracker is back"
-                log.warning("receipts not taken", receipts=len(parcel.receipts), reason=error.message)
+                log.warning("receipts not taken", receipts=len(batch.receipts), reason=error.message)
                 return False
-            del waiting[: len(parcel.receipts)]
+            del waiting[: len(batch.receipts)]
             self._kept += answer.new + answer.known
             self._refused += len(answer.refused)
             for reason in answer.refused.values():

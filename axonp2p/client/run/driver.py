@@ -16,16 +16,16 @@ from axonp2p.client.leasing.hiring import Means
 from axonp2p.client.ledger.receipts import ReceiptBook
 from axonp2p.client.run.crew import LeasedCrew
 from axonp2p.client.run.settlement import JobSettlement
-from axonp2p.client.storage.account import JobAccount
+from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.jobs.spec import JobSpec
 
 
 @dataclass(frozen=True)
 class JobContext:
-    """What a driver is given of its job. `account` keeps the job's record and tells its events."""
+    """What a driver is given of its job. `journal` keeps the job's record and tells its events."""
 
     means: Means
-    account: JobAccount
+    journal: JobJournal
     spec: JobSpec
     began: float
     """When this life of the job did, in monotonic seconds."""

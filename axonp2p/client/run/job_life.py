@@ -7,17 +7,17 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from axonp2p.client.events.events import BundleSent, Event, Reserved
-from axonp2p.client.leasing.hiring import Means, Wish
+from axonp2p.client.leasing.hiring import Means, PeerRequest
 from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.ledger.convictions import Convictions
 from axonp2p.client.ledger.receipts import ReceiptBook, ReceiptOffice
 from axonp2p.client.run.crew import LeasedCrew
 from axonp2p.client.run.driver import Driver, JobContext
-from axonp2p.client.run.manning import Manning, rtts_among
 from axonp2p.client.run.replacements import Replacements
 from axonp2p.client.run.sending import Sending
 from axonp2p.client.run.settlement import JobSettlement
-from axonp2p.client.storage.account import JobAccount
+from axonp2p.client.run.staffing import Staffing, rtts_among
+from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.errors import JobFailed
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.kinds import KINDS, load
@@ -33,13 +33,13 @@ REFILL_S = 60.0
 class JobLife:
     """What one life of a job does with its peers. `live()` is called once."""
 
-    def __init__(self, means: Means, account: JobAccount, spec: JobSpec, bundle: Bundle) -> None:
+    def __init__(self, means: Means, journal: JobJournal, spec: JobSpec, bundle: Bundle) -> None:
         self._means = means
-        self._account = account
+        self._journal = journal
         self._spec = spec
-        self._sending = Sending(bundle, means.clock, account.tell)
+        self._sending = Sending(bundle, means.clock, journal.tell)
         self._began = means.clock.monotonic()
-        context = JobContext(means, account, spec, self._began, self._may_wait, self._replacing)
+        context = JobContext(means, journal, spec, self._began, self._may_wait, self._replacing)
         self._driver: Driver = load(KINDS[spec.kind].driver)(context)
         self.drives = False
         """Whether there is work that can be paused or left in good order."""
@@ -63,67 +63,67 @@ class JobLife:
 
     async def live(self) -> Event:
         """From the search for peers to the last receipt; how it ended. Raises the error that the job fails with."""
-        account, means = self._account, self._means
-        account.enter(JobState.FINDING, error=None)
-        book = ReceiptBook(means.key, account.record.id, account.record.receipts)
+        journal, means = self._journal, self._means
+        journal.enter(JobState.FINDING, error=None)
+        book = ReceiptBook(means.key, journal.record.id, journal.record.receipts)
         await asyncio.to_thread(self._driver.open, book)
         async with (
             ReceiptOffice(book, means.table.trackers, means.clock) as office,
             Convictions(means.trust, means.table.trackers) as convictions,
         ):
-            manning = Manning(means, self._wish(), account, self._tell)
-            async with _ended(manning.leases):
-                await manning.take_back()
-                await manning.fill(self._spec.need.wait if account.record.done else 0)
-                crew = LeasedCrew(manning.leases, account.folder, account.disk, office, manning.let_go)
-                settlement = JobSettlement(account, crew, office, convictions)
+            staffing = Staffing(means, self._request(), journal, self._tell)
+            async with _ended(staffing.leases):
+                await staffing.take_back()
+                await staffing.fill(self._spec.need.wait if journal.record.done else 0)
+                crew = LeasedCrew(staffing.leases, journal.folder, journal.disk, office, staffing.let_go)
+                settlement = JobSettlement(journal, crew, office, convictions)
                 try:
-                    await self._begin(crew, manning, office)
+                    await self._begin(crew, staffing, office)
                     while (last := await self._drive(settlement)) is None:
-                        await self._fill_again(crew, manning)
+                        await self._fill_again(crew, staffing)
                     return last
                 finally:
                     await crew.release_all()
 
-    async def _begin(self, crew: LeasedCrew, manning: Manning, office: ReceiptOffice) -> None:
+    async def _begin(self, crew: LeasedCrew, staffing: Staffing, office: ReceiptOffice) -> None:
         """All peers have the bundle, and are paid for what they did before."""
-        peers = manning.records(crew.leases)
+        peers = staffing.records(crew.leases)
         reservations = list(dict.fromkeys(peer.reservation for peer in peers))
         trackers = (lease.promise.tracker for lease in crew.leases.values())
-        self._account.joined(peers, reservations, next((tracker for tracker in trackers if tracker), ""))
+        self._journal.joined(peers, reservations, next((tracker for tracker in trackers if tracker), ""))
         if among := rtts_among(list(crew.leases.values())):
-            self._account.tell(among)
+            self._journal.tell(among)
         crew.write_down()
         await self._send_bundle(crew, list(crew.leases))
         office.book.go_on_with({(lease.promise.uuid, lease.row.peer) for lease in crew.leases.values()})
         for lease in crew.leases.values():
             office.ask_again(lease)
 
-    async def _fill_again(self, crew: LeasedCrew, manning: Manning) -> None:
+    async def _fill_again(self, crew: LeasedCrew, staffing: Staffing) -> None:
         """Too few peers were left. Those that are wait with their workers until there are others."""
-        self._account.enter(JobState.FINDING)
-        manning.leases.clear()
-        manning.leases |= {rank: crew.leases[rank] for rank in crew.present}
-        before = set(manning.leases)
-        manning.ranks_from = crew.next_rank
+        self._journal.enter(JobState.FINDING)
+        staffing.leases.clear()
+        staffing.leases |= {rank: crew.leases[rank] for rank in crew.present}
+        before = set(staffing.leases)
+        staffing.ranks_from = crew.next_rank
         try:
-            await manning.take_again(crew.cut_off)
-            await manning.fill(self._spec.need.wait)
+            await staffing.take_again(crew.cut_off)
+            await staffing.fill(self._spec.need.wait)
         finally:
-            new = {rank: lease for rank, lease in manning.leases.items() if rank not in before}
+            new = {rank: lease for rank, lease in staffing.leases.items() if rank not in before}
             again = sorted(new.keys() & crew.cut_off.keys())
             for rank in again:
                 crew.regained(rank, new[rank])
             crew.leases |= new
-        for peer in manning.records(new):
-            self._account.joined_late(peer)
+        for peer in staffing.records(new):
+            self._journal.joined_late(peer)
         await self._send_bundle(crew, list(new))
         crew.ask_again(again)
 
-    def _wish(self) -> Wish:
+    def _request(self) -> PeerRequest:
         need = self._spec.need
-        return Wish(
-            job=self._account.record.id,
+        return PeerRequest(
+            job=self._journal.record.id,
             need=read_need(need_of(self._spec)),
             wanted=need.peers,
             at_least=need.min_peers,
@@ -132,13 +132,13 @@ class JobLife:
         )
 
     def _tell(self, event: Event) -> None:
-        if isinstance(event, Reserved) and self._account.record.state is JobState.FINDING:
-            self._account.enter(JobState.RESERVING)
-        self._account.tell(event)
+        if isinstance(event, Reserved) and self._journal.record.state is JobState.FINDING:
+            self._journal.enter(JobState.RESERVING)
+        self._journal.tell(event)
 
     async def _send_bundle(self, crew: LeasedCrew, ranks: list[int]) -> None:
         """To those of these whose workers lack it."""
-        self._account.enter(JobState.SENDING)
+        self._journal.enter(JobState.SENDING)
         lacking = [rank for rank in ranks if not crew.leases[rank].taken.waited]
         if not lacking:
             return
@@ -148,7 +148,7 @@ class JobLife:
         for rank, reason in zip(lacking, answers, strict=True):
             if reason:
                 crew.dismiss(rank, reason)
-                self._account.lost(rank, crew.leases[rank].name, reason, len(crew.present))
+                self._journal.lost(rank, crew.leases[rank].name, reason, len(crew.present))
         needed = self._spec.need.min_peers
         if len(crew.present) < needed:
             await self._replacements(crew).fill(needed, REFILL_S)
@@ -161,12 +161,12 @@ class JobLife:
         names = [name for rank, name in present.items() if rank in lacking or rank not in ranks]
         seconds = self._means.clock.monotonic() - began
         sent, passed_on = self._sending.sent_bytes, self._sending.member_bytes
-        self._account.tell(BundleSent(peers=names, bytes=sent, member_bytes=passed_on, seconds=seconds))
+        self._journal.tell(BundleSent(peers=names, bytes=sent, member_bytes=passed_on, seconds=seconds))
 
     async def _drive(self, settlement: JobSettlement) -> Event | None:
         """Work with the peers that are there; how it ended, or None when it may go on with others."""
-        self._account.change(lasting=True, lives=self._account.record.lives + 1)
-        self._account.enter(JobState.RUNNING)
+        self._journal.change(lasting=True, lives=self._journal.record.lives + 1)
+        self._journal.enter(JobState.RUNNING)
         self.drives = True
         last = await self._driver.run(settlement)
         self.drives = last is not None
@@ -177,7 +177,7 @@ class JobLife:
         in all, and only when it was lines that were lost, for peers at which the task dies would be hired for ever."""
         if not self._spec.need.wait or self.leaving:
             return False
-        if self._account.record.done:
+        if self._journal.record.done:
             return True
         now = self._means.clock.monotonic()
         self._first_round_by = self._first_round_by or now + self._spec.need.wait
@@ -195,7 +195,7 @@ class JobLife:
             await asyncio.gather(task, return_exceptions=True)
 
     def _replacements(self, crew: LeasedCrew) -> Replacements:
-        return Replacements(self._means, self._wish(), crew, self._account, deliver=self._sending.deliver)
+        return Replacements(self._means, self._request(), crew, self._journal, deliver=self._sending.deliver)
 
 
 @contextlib.asynccontextmanager

@@ -8,9 +8,9 @@ import contextlib
 from axonp2p.client.events.events import Event, JobCancelled, JobEndedBadly, JobLeft
 from axonp2p.client.leasing.hiring import Means
 from axonp2p.client.run.job_life import JobLife
-from axonp2p.client.storage.account import JobAccount
+from axonp2p.client.storage.job_commands import JobCommand, listen
+from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import ErrorRecord
-from axonp2p.client.storage.job_wishes import JobWish, listen
 from axonp2p.disk_errors import not_writable
 from axonp2p.errors import AxonError
 from axonp2p.jobs.bundle import Bundle
@@ -21,22 +21,22 @@ from axonp2p.jobs.spec import JobSpec
 class JobRun:
     """One life of a job: from submit, or resume, to its end. `run()` is called once."""
 
-    def __init__(self, means: Means, account: JobAccount, spec: JobSpec, bundle: Bundle) -> None:
-        self._account = account
-        self._life = JobLife(means, account, spec, bundle)
+    def __init__(self, means: Means, journal: JobJournal, spec: JobSpec, bundle: Bundle) -> None:
+        self._journal = journal
+        self._life = JobLife(means, journal, spec, bundle)
         self._task: asyncio.Task[None] | None = None
         self._cancelling = False
 
     async def run(self) -> None:
         """To the end; returns when it is finished, left or cancelled. Raises the error that it failed with."""
         self._task = asyncio.current_task()
-        folder = self._account.folder
+        folder = self._journal.folder
         with folder.held():
-            listening = asyncio.create_task(listen(folder.path, self._wished), name="wishes")
+            listening = asyncio.create_task(listen(folder.path, self._commanded), name="wishes")
             try:
-                self._account.tell(await self._live())
+                self._journal.tell(await self._live())
                 self._task = None  # there is nothing left to interrupt
-                await self._account.disk.finished()
+                await self._journal.disk.finished()
             except AxonError as error:
                 self._failed(error)
                 raise
@@ -49,7 +49,7 @@ class JobRun:
                 raise
             finally:
                 listening.cancel()
-                await self._account.disk.close()
+                await self._journal.disk.close()
 
     async def _live(self) -> Event:
         try:
@@ -57,14 +57,14 @@ class JobRun:
         except asyncio.CancelledError:
             return self._stopped()
 
-    def _wished(self, wish: JobWish) -> None:
+    def _commanded(self, command: JobCommand) -> None:
         """Another program of this client says so."""
-        match wish:
-            case JobWish.PAUSE:
+        match command:
+            case JobCommand.PAUSE:
                 self.pause()
-            case JobWish.LEAVE:
+            case JobCommand.LEAVE:
                 self.leave()
-            case JobWish.CANCEL:
+            case JobCommand.CANCEL:
                 self.cancel()
 
     def leave(self) -> None:
@@ -96,20 +96,20 @@ class JobRun:
     def _stopped(self) -> Event:
         if self._life.leaving and not self._cancelling:
             return self._left()
-        self._account.enter(JobState.CANCELLED)
+        self._journal.enter(JobState.CANCELLED)
         self._life.forget()
-        return JobCancelled(job=self._account.record.id)
+        return JobCancelled(job=self._journal.record.id)
 
     def _left(self) -> Event:
-        record = self._account.record
-        self._account.enter(JobState.LEFT)
-        return JobLeft(job=record.id, folder=str(self._account.folder.path), round=record.kept)
+        record = self._journal.record
+        self._journal.enter(JobState.LEFT)
+        return JobLeft(job=record.id, folder=str(self._journal.folder.path), round=record.kept)
 
     def _failed(self, error: AxonError) -> None:
         code, message, cause, fix = error.code, error.message, error.cause, error.fix
         shown = ErrorRecord(code=code, message=message, cause=cause, fix=fix)
-        job = self._account.record.id
-        self._account.disk.try_again()
+        job = self._journal.record.id
+        self._journal.disk.try_again()
         with contextlib.suppress(OSError):  # the disk may be what failed
-            self._account.enter(JobState.FAILED, error=shown)
-            self._account.tell(JobEndedBadly(job=job, code=code, message=message, cause=cause, fix=fix))
+            self._journal.enter(JobState.FAILED, error=shown)
+            self._journal.tell(JobEndedBadly(job=job, code=code, message=message, cause=cause, fix=fix))

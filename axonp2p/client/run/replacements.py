@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from axonp2p.client.events.events import Event
-from axonp2p.client.leasing.hiring import Hiring, Means, Wish
+from axonp2p.client.leasing.hiring import Hiring, Means, PeerRequest
 from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.run.crew import LeasedCrew
-from axonp2p.client.storage.account import JobAccount
+from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import PeerRecord
 from axonp2p.errors import AxonError
 from axonp2p.identity.peer_id import PeerId
@@ -34,17 +34,17 @@ class Replacements:
     def __init__(
         self,
         means: Means,
-        wish: Wish,
+        request: PeerRequest,
         crew: LeasedCrew,
-        account: JobAccount,
+        journal: JobJournal,
         *,
         deliver: Callable[[int, Lease], Awaitable[str]],
     ) -> None:
         """`deliver` sends a peer the bundle and says why that failed, if it did."""
         self._means = means
-        self._wish = wish
+        self._request = request
         self._crew = crew
-        self._account = account
+        self._journal = journal
         self._deliver = deliver
         self._refused: Counter[PeerId] = Counter()
 
@@ -52,7 +52,7 @@ class Replacements:
         """Hire whenever somebody is missing. A table that does not answer is asked again later."""
         pause = FIRST_PAUSE_S
         while True:
-            missing = self._wish.wanted - len(self._crew.present)
+            missing = self._request.wanted - len(self._crew.present)
             if missing <= 0 or self._crew.next_rank + missing > MOST_RANKS:
                 self._crew.fewer.clear()
                 await self._crew.fewer.wait()
@@ -81,8 +81,10 @@ class Replacements:
     async def _hire(self, missing: int) -> int:
         """How many came."""
         first = self._crew.next_rank
-        wish = dataclasses.replace(self._wish, wanted=missing, at_least=1, without=self._known(), first_rank=first)
-        hiring = Hiring(self._means, wish, self._see)
+        request = dataclasses.replace(
+            self._request, wanted=missing, at_least=1, without=self._known(), first_rank=first
+        )
+        hiring = Hiring(self._means, request, self._see)
         kept: list[Lease] = []
         try:
             await hiring.hire()
@@ -114,7 +116,7 @@ class Replacements:
     async def _let_in(self, rank: int, lease: Lease, hiring: Hiring) -> None:
         seconds = hiring.distances[lease.row.peer].seconds or 0.0
         self._crew.add(rank)
-        self._account.joined_late(
+        self._journal.joined_late(
             PeerRecord(name=lease.name, peer=lease.row.peer, rank=rank, reservation=lease.promise.uuid, rtt_s=seconds)
         )
         await self._crew.let_in(rank)
@@ -129,4 +131,4 @@ class Replacements:
         return frozenset(here | lost | refused)
 
     def _see(self, event: Event) -> None:
-        self._account.tell(event)
+        self._journal.tell(event)

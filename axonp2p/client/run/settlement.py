@@ -10,7 +10,7 @@ from axonp2p.client.events.events import ReceiptsMissing
 from axonp2p.client.ledger.convictions import Convictions
 from axonp2p.client.ledger.receipts import ReceiptOffice
 from axonp2p.client.run.crew import LeasedCrew
-from axonp2p.client.storage.account import JobAccount
+from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import NumberedReceipts
 from axonp2p.ledger.balances import credits_of
 from axonp2p.ledger.receipt import Work
@@ -25,17 +25,17 @@ Commit = Callable[[dict[str, float], list[NumberedReceipts]], None]
 class JobSettlement:
     """Of one life of a job, and what was there before it."""
 
-    def __init__(self, account: JobAccount, crew: LeasedCrew, office: ReceiptOffice, convictions: Convictions) -> None:
+    def __init__(self, journal: JobJournal, crew: LeasedCrew, office: ReceiptOffice, convictions: Convictions) -> None:
         self.crew = crew
         self.convictions = convictions
         self.between_members = 0
         """Bytes that peers sent each other."""
         self.voided: set[str] = set()
         """Names of peers whose receipts of this job are void."""
-        self._account = account
+        self._journal = journal
         self._office = office
-        self._bytes_before = self._bytes_told = account.record.wire_bytes
-        self._credits_before = dict(account.record.credits)
+        self._bytes_before = self._bytes_told = journal.record.wire_bytes
+        self._credits_before = dict(journal.record.credits)
 
     @property
     def wire_bytes(self) -> int:
@@ -63,7 +63,7 @@ class JobSettlement:
         leases = self.crew.leases  # who is not of this life of the job can sign nothing
         written = self._office.write((leases[rank], work) for rank, work in works.items() if rank in leases)
         commit(self.credits(), self._office.book.keep())
-        self._account.afterwards(partial(self._office.ask, written))
+        self._journal.afterwards(partial(self._office.ask, written))
 
     async def settle(self) -> int:
         """At the end: fetch logs, wait for the last receipts and convictions; how many receipts a tracker keeps."""
@@ -72,6 +72,6 @@ class JobSettlement:
         )
         if settled.unsigned or settled.not_taken:
             missing = ReceiptsMissing(unsigned=settled.unsigned, not_taken=settled.not_taken, reason=settled.reason)
-            self._account.tell(missing)
-        self._account.change(wire_bytes=self.wire_bytes, credits=self.credits(), receipts=self._office.book.keep())
+            self._journal.tell(missing)
+        self._journal.change(wire_bytes=self.wire_bytes, credits=self.credits(), receipts=self._office.book.keep())
         return settled.kept

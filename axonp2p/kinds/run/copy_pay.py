@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from axonp2p.client.ledger.receipts import ReceiptBook
 from axonp2p.client.run.settlement import JobSettlement
-from axonp2p.client.storage.account import JobAccount
+from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.kinds.run.messages import CopyExited
 from axonp2p.kinds.run.record import RunRecord, UnpaidWork
 from axonp2p.kinds.run.results import CopyResult
@@ -19,8 +19,8 @@ MOST_CORE_GFLOPS = 400.0
 class CopyPay:
     """Of one life of the client."""
 
-    def __init__(self, account: JobAccount) -> None:
-        self._account = account
+    def __init__(self, journal: JobJournal) -> None:
+        self._journal = journal
         self.due = 0.0
         """When to pay next."""
 
@@ -39,7 +39,7 @@ class CopyPay:
         flops = round(ended.cpu_seconds * core_gflops * 1e9)
         before = self._record.unpaid.get(rank) or UnpaidWork(index=line.index)
         unpaid = before.and_also(line.index, flops, round(1000 * ended.seconds))
-        self._account.change(lasting=True, unpaid={**self._record.unpaid, rank: unpaid}, accepted=line)
+        self._journal.change(lasting=True, unpaid={**self._record.unpaid, rank: unpaid}, accepted=line)
 
     def owes(self, rank: int) -> bool:
         """Whether this peer waits for a receipt."""
@@ -51,13 +51,13 @@ class CopyPay:
         if unpaid := self._record.unpaid:
             settlement.pay(
                 {rank: one.work for rank, one in unpaid.items()},
-                lambda credits, receipts: self._account.change(
+                lambda credits, receipts: self._journal.change(
                     lasting=True, credits=credits, receipts=receipts, unpaid={}
                 ),
             )
 
     @property
     def _record(self) -> RunRecord:
-        record = self._account.record
+        record = self._journal.record
         assert isinstance(record, RunRecord)
         return record

@@ -62,7 +62,7 @@ class RunDriver:
         assert isinstance(context.spec, RunJob)
         self._context = context
         self._need, self._section = context.spec.need, context.spec.run
-        self._account = context.account
+        self._journal = context.journal
         self._clock = context.means.clock
         self._copies = CopyScheduler(CopiesPlan(self._section.copies))
         self._inbox: asyncio.Queue[_Fact] = asyncio.Queue()
@@ -75,8 +75,8 @@ class RunDriver:
         """Ranks of which nothing more is heard."""
         self._answers = AnswersDue()
         self._ends = CopyEnds(self._need.cores)
-        self._pay = CopyPay(self._account)
-        self._keeper = ResultKeeper(self._account, self._section, self._ends, self._pay)
+        self._pay = CopyPay(self._journal)
+        self._keeper = ResultKeeper(self._journal, self._section, self._ends, self._pay)
         self._begun = self._leaving = self._pausing = False
 
     # --- `Driver` ---
@@ -90,7 +90,7 @@ class RunDriver:
         )
         self._pay.write_left(book, self._clock.now())
         failed = sum(result.code != 0 for result in found.values())
-        self._account.change(lasting=True, results=len(found), failed=failed, unpaid={}, receipts=book.keep())
+        self._journal.change(lasting=True, results=len(found), failed=failed, unpaid={}, receipts=book.keep())
 
     def pause(self) -> None:
         """`Driver`."""
@@ -134,8 +134,8 @@ class RunDriver:
                         return False
                     raise JobFailed(
                         f"only {len(self._there)} of at least {self._copies.needed} peers are left",
-                        cause="; ".join(self._account.names_lost),
-                        fix=f"axon resume {self._account.record.id}",
+                        cause="; ".join(self._journal.names_lost),
+                        fix=f"axon resume {self._journal.record.id}",
                     )
                 if not self._begun and (self._there <= self._reported or self._clock.monotonic() >= begin_by):
                     self._begun = True
@@ -233,13 +233,13 @@ class RunDriver:
                 return []
             case (rank, WorkerPaused(reason=reason)):
                 self._answers.paused(rank)
-                self._account.paused(rank, self._name(rank), reason)
+                self._journal.paused(rank, self._name(rank), reason)
                 return self._copies.paused(rank, now)
             case (rank, HandBack()):
                 return self._copies.leaves(rank, now)
             case (rank, _):
                 self._answers.resumed(rank, now)
-                self._account.resumed(rank, self._name(rank))
+                self._journal.resumed(rank, self._name(rank))
                 return self._copies.resumed(rank, now)
             case SettingsError():
                 raise fact
@@ -269,7 +269,7 @@ class RunDriver:
             actions += self._copies.joined(rank, now, runs)
         if isinstance(message, CopyExited) and self._copies.runs_at(rank) == (message.index, message.attempt):
             believed = self._ends.ended(rank, message, now, self._age)
-            self._account.tell(event_of(believed, self._name(rank)))
+            self._journal.tell(event_of(believed, self._name(rank)))
             told = message.ended == "order"
             actions += self._copies.exited(rank, message.index, message.attempt, now, good=message.good, told=told)
         return actions
@@ -280,7 +280,7 @@ class RunDriver:
             return []
         if self._pay.owes(rank):  # while it may still sign
             self._pay.pay(self._settlement, now)
-            await self._account.disk.finished()
+            await self._journal.disk.finished()
         await self._keeper.drop(rank)
         self._reported.discard(rank)
         self._started.pop(rank, None)
@@ -291,7 +291,7 @@ class RunDriver:
             if limit:
                 self._ends.ended(rank, over_its_limit(*runs, limit), now, self._age)
         crew.dismiss(rank, reason)
-        self._account.lost(rank, self._name(rank), reason, len(crew.present))
+        self._journal.lost(rank, self._name(rank), reason, len(crew.present))
         return self._copies.lost(rank, now, own_fault=bool(limit))
 
     # --- what is done about it ---
@@ -311,17 +311,17 @@ class RunDriver:
     def _start(self, action: StartCopy) -> None:
         rank, index, attempt = action.rank, action.index, action.attempt
         name = self._name(rank)
-        self._tell(rank, order_for(self._account.record.id, self._section, index, attempt))
+        self._tell(rank, order_for(self._journal.record.id, self._section, index, attempt))
         self._ends.begun(rank, index, attempt, self._clock.monotonic())
         if action.cause == "first":
-            self._account.tell(CopyBegun(index=index, attempt=attempt, peer=name))
+            self._journal.tell(CopyBegun(index=index, attempt=attempt, peer=name))
         elif action.cause == "again":
             reason = self._ends.why_again(index)
-            self._account.tell(CopyRetried(index=index, attempt=attempt, peer=name, reason=reason))
+            self._journal.tell(CopyRetried(index=index, attempt=attempt, peer=name, reason=reason))
         else:
             slow = next((other for other, one in self._copies.running.items() if one == index and other != rank), None)
             slow_peer = "" if slow is None else self._name(slow)
-            self._account.tell(SpeculativeCopy(index=index, attempt=attempt, peer=name, slow_peer=slow_peer))
+            self._journal.tell(SpeculativeCopy(index=index, attempt=attempt, peer=name, slow_peer=slow_peer))
 
     async def _fetch(self, result: KeepResult) -> None:
         if order := await self._keeper.fetch(result):
@@ -335,7 +335,7 @@ class RunDriver:
             await self._counted(kept)
 
     async def _counted(self, result: OutputsKept | IndexFailed) -> None:
-        self._account.tell(result)
+        self._journal.tell(result)
         await self._carry_out(self._copies.kept(result.index, self._clock.monotonic()))
 
     # --- the end ---
@@ -345,7 +345,7 @@ class RunDriver:
         await self._keeper.drop_all()
         with contextlib.suppress(AxonError, OSError):
             self._pay.pay(settlement, self._clock.monotonic())
-            await self._account.disk.finished()
+            await self._journal.disk.finished()
             if settle:
                 await settlement.settle()
 
@@ -353,19 +353,19 @@ class RunDriver:
         await self._keeper.drop_all()
         self._pay.pay(settlement, self._clock.monotonic())
         receipts = await settlement.settle()
-        record, folder = self._record, str(self._account.folder.path)
+        record, folder = self._record, str(self._journal.folder.path)
         if not self._copies.over:
-            self._account.enter(JobState.LEFT)
+            self._journal.enter(JobState.LEFT)
             return JobLeft(job=record.id, folder=folder, round=record.results)
-        self._account.enter(JobState.FINISHED)
-        await self._account.disk.finished()
+        self._journal.enter(JobState.FINISHED)
+        await self._journal.disk.finished()
         failed = await asyncio.to_thread(self._keeper.failed_indices)
         seconds = self._clock.monotonic() - self._context.began
         results = JobResults(
             job=record.id, folder=folder, copies=record.copies, failed=failed, seconds=seconds,
             credits=record.credits, receipts=receipts,
         )  # fmt: skip
-        self._account.tell(results)
+        self._journal.tell(results)
         return JobFinished(
             job=record.id,
             folder=folder,
@@ -375,14 +375,14 @@ class RunDriver:
             credits=record.credits,
             receipts=receipts,
             peers=list(settlement.crew.present.values()),
-            lost=self._account.names_lost,
+            lost=self._journal.names_lost,
         )
 
     # --- small questions ---
 
     @property
     def _record(self) -> RunRecord:
-        record = self._account.record
+        record = self._journal.record
         assert isinstance(record, RunRecord)
         return record
 

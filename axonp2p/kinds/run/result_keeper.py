@@ -9,7 +9,7 @@ import asyncio
 from functools import partial
 
 from axonp2p.client.run.settlement import JobSettlement
-from axonp2p.client.storage.account import JobAccount
+from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.errors import SettingsError
 from axonp2p.kinds.run.copy_actions import KeepResult
 from axonp2p.kinds.run.copy_ends import CopyEnds, why_bad
@@ -24,13 +24,13 @@ from axonp2p.kinds.run.section import RunSection
 class ResultKeeper:
     """Of one life of the client. Raises `SettingsError` of the disk."""
 
-    def __init__(self, account: JobAccount, section: RunSection, ends: CopyEnds, pay: CopyPay) -> None:
-        self._account = account
+    def __init__(self, journal: JobJournal, section: RunSection, ends: CopyEnds, pay: CopyPay) -> None:
+        self._journal = journal
         self._section = section
         self._ends = ends
         self._pay = pay
-        self._out = account.folder.path / "out"
-        self._results = ResultsFile(account.folder.path / "results.csv", section.copies)
+        self._out = journal.folder.path / "out"
+        self._results = ResultsFile(journal.folder.path / "results.csv", section.copies)
         self._arriving: dict[int, ArrivingOutputs] = {}
         """By rank."""
         self._kept: dict[int, KeepResult] = {}
@@ -45,7 +45,7 @@ class ResultKeeper:
         aside = self._results.mend()
         found = self._results.read()
         if aside:
-            self._account.tell(ResultsDamaged(file=str(aside), done=len(found)))
+            self._journal.tell(ResultsDamaged(file=str(aside), done=len(found)))
         last = self._record.accepted
         if last and last.index not in found and (self._out / str(last.index)).is_dir():
             self._results.add(last)
@@ -60,7 +60,7 @@ class ResultKeeper:
             self._results.forget(lost)
             for index in lost:
                 del found[index]
-            self._account.tell(OutputsLost(indices=lost, done=len(found)))
+            self._journal.tell(OutputsLost(indices=lost, done=len(found)))
 
     def failed_indices(self) -> list[int]:
         """Indices whose result is a failure. Blocks."""
@@ -147,14 +147,14 @@ class ResultKeeper:
 
     async def _counts(self, line: CopyResult) -> None:
         """What is owed for it is on the disk before it counts."""
-        await self._account.disk.finished()
+        await self._journal.disk.finished()
         await asyncio.to_thread(self._results.add, line)
         self._ends.forget(line.index)
         failed = self._record.failed + (line.code != 0)
-        self._account.change(results=self._record.results + 1, failed=failed)
+        self._journal.change(results=self._record.results + 1, failed=failed)
 
     @property
     def _record(self) -> RunRecord:
-        record = self._account.record
+        record = self._journal.record
         assert isinstance(record, RunRecord)
         return record

@@ -13,7 +13,7 @@ import msgspec
 
 from axonp2p.client.leasing.hiring import Means
 from axonp2p.client.run.settlement import JobSettlement
-from axonp2p.client.storage.account import JobAccount
+from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.trust_book import known_of
 from axonp2p.errors import MessageTooLarge, PeerMisbehaved
 from axonp2p.kinds.train.check_events import CheckOutcome, WorkChecked
@@ -22,10 +22,10 @@ from axonp2p.ledger.said import check_said
 from axonp2p.ledger.voiding import EVIDENCE_LIMIT, Voiding, VoidingHandedIn
 from axonp2p.logs import get_logger
 from axonp2p.training.round_messages import CheckEnded
-from axonp2p.training.spot_checks.desk import CheckSettings
+from axonp2p.training.spot_checks.scheduler import CheckSettings
 from axonp2p.verification.claims import RoundDone, SegmentRedone
 from axonp2p.verification.evidence import FRAME_LIMIT, Evidence, SignedFrame, examine, said_by, what_is_said
-from axonp2p.verification.opinions import Outcome
+from axonp2p.verification.judgement import Outcome
 from axonp2p.wire.codec import encode
 from axonp2p.wire.envelope import sign
 
@@ -47,7 +47,7 @@ log = get_logger(__name__)
 class CheckedWork:
     """Of one job."""
 
-    def __init__(self, means: Means, settlement: JobSettlement, account: JobAccount) -> None:
+    def __init__(self, means: Means, settlement: JobSettlement, journal: JobJournal) -> None:
         self._book = book = means.trust
         self._known = book.all()
         self._key, self._clock = means.key, means.clock
@@ -56,7 +56,7 @@ class CheckedWork:
         self._signed: dict[tuple[int, bool], deque[SignedFrame]] = {}
         """By rank, and whether they are reports."""
         self._crew = settlement.crew
-        self._account = account
+        self._journal = journal
         self.liars: set[int] = set()
         """Ranks that were convicted in this job: what they told of their work is not paid for."""
         self.unproven: set[tuple[int, int]] = set()
@@ -88,7 +88,7 @@ class CheckedWork:
             frame=bytes(frame),
             signature=signature,
         )
-        check_said(said_by(self._account.record.id, self._client, said), signature)
+        check_said(said_by(self._journal.record.id, self._client, said), signature)
         kept = deque[SignedFrame](maxlen=MOST_REPORTS if is_report else MOST_REDONE)
         self._signed.setdefault((rank, is_report), kept).append(said)
 
@@ -118,25 +118,25 @@ class CheckedWork:
             convicted=[self._name(rank) for rank in checked.convicted],
             flops=checked.flops,
         )
-        self._account.tell(event)
+        self._journal.tell(event)
         if judgement.outcome is Outcome.PASSED:
-            self._account.disk.do(partial(self._book.passed, self._peer(checked.of)))
+            self._journal.disk.do(partial(self._book.passed, self._peer(checked.of)))
         elif judgement.outcome is not Outcome.UNDECIDED and checked.of not in checked.convicted:
-            self._account.disk.do(partial(self._book.doubted, self._peer(checked.of)))
+            self._journal.disk.do(partial(self._book.doubted, self._peer(checked.of)))
         for rank in (*judgement.contradicted, *judgement.false_accusers):
             if rank not in checked.convicted:
-                self._account.disk.do(partial(self._book.doubted, self._peer(rank)))
+                self._journal.disk.do(partial(self._book.doubted, self._peer(rank)))
         self.liars.update(checked.convicted)
         if judgement.outcome in (Outcome.WITHHELD, Outcome.UNLIKE):
             self.unproven.add((checked.round, checked.of))
         for rank in checked.convicted:
             which = f"steps {event.first + 1} to {event.last} of round {event.round + 1}"
             why = f"its {which}" if rank == checked.of else f"what it said of {which} of {event.peer}"
-            log.warning("convicted", peer=self._name(rank), job=self._account.record.id, why=why)
-            now, job = self._clock.now(), self._account.record.id
-            self._account.disk.do(partial(self._book.convict, self._peer(rank), job, why, now))
+            log.warning("convicted", peer=self._name(rank), job=self._journal.record.id, why=why)
+            now, job = self._clock.now(), self._journal.record.id
+            self._journal.disk.do(partial(self._book.convict, self._peer(rank), job, why, now))
             self._keep_evidence(rank, checked)
-        self._account.disk.do(self._read)
+        self._journal.disk.do(self._read)
 
     def _read(self) -> None:
         self._known = self._book.all()
@@ -155,7 +155,7 @@ class CheckedWork:
         own = ((proof.by, proof.round, proof.attempt, proof.step) for proof in checked.proofs)
         proofs = [self._frame(segment[0], partial(_is_about, segment)) for segment in own]
         evidence = Evidence(
-            job=self._account.record.id,
+            job=self._journal.record.id,
             client=self._client,
             accused=self._peer(rank),
             step=checked.first,
@@ -165,7 +165,7 @@ class CheckedWork:
             proofs=[one for one in proofs if one],
         )
         name, data = f"{self._name(rank)}-round-{checked.round + 1}.evidence", encode(evidence)
-        self._account.disk.do(partial(_keep, self._account.folder.path / "evidence" / name, data))
+        self._journal.disk.do(partial(_keep, self._journal.folder.path / "evidence" / name, data))
         if _convicts(evidence) and len(data) <= EVIDENCE_LIMIT:
             self._void(rank, data, [checked.of, *checked.by])
         else:
@@ -175,14 +175,14 @@ class CheckedWork:
         """Have trackers told that what this peer earned in the job counts no more."""
         word = Voiding(
             client=self._client,
-            job=self._account.record.id,
+            job=self._journal.record.id,
             peer=self._peer(rank),
             evidence=hashlib.sha256(evidence).digest(),
         )
         tokens = dict.fromkeys(encode(self._crew.leases[voice].promise.token) for voice in voices)
         handed_in = VoidingHandedIn(voided=sign(self._key, word), evidence=evidence, tokens=list(tokens))
-        self._account.disk.do(partial(self._book.add_conviction, encode(handed_in)))
-        self._account.afterwards(self._settlement.convictions.news)
+        self._journal.disk.do(partial(self._book.add_conviction, encode(handed_in)))
+        self._journal.afterwards(self._settlement.convictions.news)
         self._settlement.voided.add(self._name(rank))
 
     def _report(self, rank: int, round: int, attempt: int) -> SignedFrame | None:

@@ -12,11 +12,11 @@ from axonp2p.client.storage.job_record import NumberedReceipts
 from axonp2p.errors import JobFailed
 from axonp2p.kinds.train.checked_work import CheckedWork
 from axonp2p.kinds.train.job_end import KEEP_S, JobEnd
-from axonp2p.kinds.train.narrator import Narrator
 from axonp2p.kinds.train.record import AheadRound
 from axonp2p.kinds.train.round_commits import RoundCommits
 from axonp2p.kinds.train.section import TrainJob
 from axonp2p.kinds.train.settlement import RoundSettlement, work_of
+from axonp2p.kinds.train.training_events import TrainingEvents
 from axonp2p.kinds.train.training_plan import lines_of, plan_of
 from axonp2p.training.coordinator.coordinator import Coordinator
 from axonp2p.training.coordinator.crew import Sight
@@ -28,11 +28,11 @@ class TrainDriver:
 
     def __init__(self, context: JobContext) -> None:
         assert isinstance(context.spec, TrainJob)
-        account = context.account
+        journal = context.journal
         self._context = context
         self._spec = context.spec
-        self._account = account
-        self._books = RoundCommits(account, account.folder.checkpoints(self._spec.train.keep_states))
+        self._journal = journal
+        self._books = RoundCommits(journal, journal.folder.checkpoints(self._spec.train.keep_states))
         self._coordinator: Coordinator | None = None
         self._leaving = False
 
@@ -53,21 +53,21 @@ class TrainDriver:
 
     def forget(self) -> None:
         """`Driver`."""
-        self._account.change(kept_round=0, kept_state="")
-        self._account.disk.do(self._books.checkpoints.remove_all)
+        self._journal.change(kept_round=0, kept_state="")
+        self._journal.disk.do(self._books.checkpoints.remove_all)
 
     async def run(self, settlement: JobSettlement) -> Event | None:
         """`Driver`."""
         crew, spec, clock = settlement.crew, self._spec, self._context.means.clock
         plan = plan_of(self._books.record, spec)
-        checked = CheckedWork(self._context.means, settlement, self._account)
+        checked = CheckedWork(self._context.means, settlement, self._journal)
         crew.signed = checked.signed
         rounds_settled = RoundSettlement(self._books, settlement, plan, clock, checked)
-        narrator = Narrator(self._account, crew, rounds_settled.pace, clock)
+        training_events = TrainingEvents(self._journal, crew, rounds_settled.pace, clock)
 
         def heard(sight: Sight) -> None:
             rounds_settled.heard(sight)
-            narrator.show(sight)
+            training_events.show(sight)
 
         rounds = Rounds(
             plan,
@@ -81,7 +81,7 @@ class TrainDriver:
             crew,
             clock,
             heard,
-            written=self._account.disk.finished,
+            written=self._journal.disk.finished,
             shelf=self._books.checkpoints,
             start_state=self._start_state,
             on_disk=plan.start_state,
@@ -98,17 +98,17 @@ class TrainDriver:
     async def _to_its_end(self, coordinator: Coordinator, settlement: JobSettlement, end: JobEnd) -> Event | None:
         try:
             async with self._context.replacing(settlement.crew):
-                standing = await coordinator.train()
+                result = await coordinator.train()
         except JobFailed as error:
             if not (coordinator.too_few and self._context.may_wait(settlement.crew)):
                 raise await end.failed(error) from error
             await coordinator.keep_last(KEEP_S)
             return None
-        return await (end.finished(self._context.began, self._context.means.clock) if standing.trained else end.left())
+        return await (end.finished(self._context.began, self._context.means.clock) if result.trained else end.left())
 
     def _pay(self, book: ReceiptBook, ahead: AheadRound) -> list[NumberedReceipts]:
         """Receipts for a round of the last life of the job."""
-        there = {peer.rank: peer for peer in self._account.record.peers if not peer.lost}
+        there = {peer.rank: peer for peer in self._journal.record.peers if not peer.lost}
         for rank, report in ahead.reports.items():
             if peer := there.get(rank):
                 book.write(peer.reservation, peer.peer, work_of(report), self._context.means.clock.now())

@@ -34,7 +34,7 @@ class JobEnd:
         pace: JobPace,
     ) -> None:
         self._books = books
-        self._account = books.account
+        self._journal = books.journal
         self._coordinator = coordinator
         self._settlement = settlement
         self._pace = pace
@@ -44,7 +44,7 @@ class JobEnd:
 
         `began` is when this life of the job did, in monotonic seconds.
         """
-        folder = self._account.folder
+        folder = self._journal.folder
         await self._coordinator.keep_last()
         settling = asyncio.create_task(self._settlement.settle())
         try:
@@ -52,8 +52,8 @@ class JobEnd:
             kept = await settling
         finally:
             settling.cancel()
-        self._account.enter(JobState.FINISHED, model_sha256=sha256.hex(), kept_state="")
-        await self._account.disk.finished()
+        self._journal.enter(JobState.FINISHED, model_sha256=sha256.hex(), kept_state="")
+        await self._journal.disk.finished()
         self._books.checkpoints.remove_all()
         record, now = self._books.record, clock.monotonic()
         return JobFinished(
@@ -69,7 +69,7 @@ class JobEnd:
             credits=record.credits,
             receipts=kept,
             peers=list(self._settlement.crew.present.values()),
-            lost=self._account.names_lost,
+            lost=self._journal.names_lost,
         )
 
     def _write_model(self) -> bytes:
@@ -77,14 +77,14 @@ class JobEnd:
         # numpy is slow to load, and of use only here
         from axonp2p.training.state_transfer.model_file import write_model
 
-        coordinator, folder = self._coordinator, self._account.folder
-        standing = coordinator.standing
-        kept = self._books.checkpoints.find(standing.round, standing.state) if standing.state else None
+        coordinator, folder = self._coordinator, self._journal.folder
+        result = coordinator.result
+        kept = self._books.checkpoints.find(result.round, result.state) if result.state else None
         if kept is None or not kept.fits():
             raise JobFailed(
                 "the state after the last round is not on this disk",
                 cause="every peer that held it has gone" if kept is None else f"{kept.path.name} is damaged",
-                fix=f"axon resume {self._account.record.id}",
+                fix=f"axon resume {self._journal.record.id}",
             )
         try:
             with replacing(folder.model, lasting=True) as file:
@@ -97,9 +97,9 @@ class JobEnd:
         await self._coordinator.keep_last(KEEP_S)
         await self._settlement.settle()
         record = self._books.record
-        self._account.enter(JobState.LEFT, round=record.kept_round)
-        reason = self._coordinator.standing.left_because
-        return JobLeft(job=record.id, folder=str(self._account.folder.path), round=record.kept_round, reason=reason)
+        self._journal.enter(JobState.LEFT, round=record.kept_round)
+        reason = self._coordinator.result.left_because
+        return JobLeft(job=record.id, folder=str(self._journal.folder.path), round=record.kept_round, reason=reason)
 
     async def failed(self, error: AxonError) -> AxonError:
         """Training was given up; the error to tell. Too few peers may be left, but those hold what was done."""

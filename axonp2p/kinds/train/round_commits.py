@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from axonp2p.client.events.events import FileDamaged
-from axonp2p.client.storage.account import JobAccount
 from axonp2p.client.storage.checkpoints import Checkpoint, Checkpoints
+from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import NumberedReceipts
 from axonp2p.files import DAMAGED
 from axonp2p.kinds.train.events import RoundFinished, RoundsLost, StateDamaged, StateFound
@@ -23,43 +23,43 @@ from axonp2p.kinds.train.record import AheadRound, TrainRecord
 class RoundCommits:
     """One job's."""
 
-    def __init__(self, account: JobAccount, checkpoints: Checkpoints) -> None:
-        self.account = account
-        self.metrics = MetricsFile(account.folder.metrics)
+    def __init__(self, journal: JobJournal, checkpoints: Checkpoints) -> None:
+        self.journal = journal
+        self.metrics = MetricsFile(journal.folder.metrics)
         self.checkpoints = checkpoints
 
     @property
     def record(self) -> TrainRecord:
         """The job's, as it is now."""
-        record = self.account.record
+        record = self.journal.record
         assert isinstance(record, TrainRecord)
         return record
 
     def accepted(self, ahead: AheadRound) -> None:
         """All peers agree on a round."""
-        self.account.round = ahead.finished.round + 1
-        self.account.change(ahead=ahead)
+        self.journal.round = ahead.finished.round + 1
+        self.journal.change(ahead=ahead)
 
     def book(
         self, round: int, state: bytes | None, credits: dict[str, float], receipts: Sequence[NumberedReceipts] = ()
     ) -> None:
         """The round enters the books, if it is not there yet; its state is on the disk, or none is kept of it."""
-        account = self.account
+        journal = self.journal
         kept: dict[str, object] = {"kept_round": round + 1, "kept_state": state.hex()} if state else {}
         kept["receipts"] = list(receipts)
         ahead = self.record.ahead
         if ahead is None or ahead.finished.round != round:
-            account.change(lasting=True, **kept)
+            journal.change(lasting=True, **kept)
         else:
             self._add(ahead, kept, credits)
         if state:
-            account.disk.do(partial(self.checkpoints.forget_before, round + 1, state))
+            journal.disk.do(partial(self.checkpoints.forget_before, round + 1, state))
 
     def _add(self, ahead: AheadRound, kept: dict[str, object], credits: dict[str, float]) -> None:
-        event, account = ahead.finished, self.account
+        event, journal = ahead.finished, self.journal
         line = row_of(event, ahead.round_bytes)
-        account.disk.do(partial(self.metrics.add, line))
-        account.change(
+        journal.disk.do(partial(self.metrics.add, line))
+        journal.change(
             lasting=True,
             round=event.round + 1,
             loss=event.loss,
@@ -71,7 +71,7 @@ class RoundCommits:
             last=event,
             **kept,
         )
-        account.tell(event)
+        journal.tell(event)
 
     # --- going on ---
 
@@ -82,30 +82,30 @@ class RoundCommits:
         as long as it takes to read the state.
         """
         self.checkpoints.clear_away()
-        account = self.account
+        journal = self.journal
         good = self._newest_good()
         self._mend_metrics()
         ahead = self.record.ahead
         if good and ahead and (good.rounds, good.state.hex()) == (ahead.finished.round + 1, ahead.state):
             self.book(ahead.finished.round, good.state, self.record.credits, pay(ahead))
-        account.change(kept_round=good.rounds if good else 0, kept_state=good.state.hex() if good else "")
-        account.disk.finish()  # the event of a round that entered the books just now is among those that are read
+        journal.change(kept_round=good.rounds if good else 0, kept_state=good.state.hex() if good else "")
+        journal.disk.finish()  # the event of a round that entered the books just now is among those that are read
         self._tell_the_last()
-        account.disk.finish()
+        journal.disk.finish()
         return good
 
     def go_on(self, rounds: int, waiting: list[str]) -> None:
         """The job goes on from the state after so many rounds, which those peers hold."""
-        account = self.account
+        journal = self.journal
         if (lost := self.record.round) > rounds:
-            account.disk.do(partial(self.metrics.keep, rounds))
-            account.change(lasting=True, round=rounds, ahead=None)
-            account.tell(RoundsLost(first=rounds, last=lost - 1))
+            journal.disk.do(partial(self.metrics.keep, rounds))
+            journal.change(lasting=True, round=rounds, ahead=None)
+            journal.tell(RoundsLost(first=rounds, last=lost - 1))
         elif self.record.round == rounds:
-            account.change(ahead=None)
-        account.round = rounds
+            journal.change(ahead=None)
+        journal.round = rounds
         if rounds:
-            account.tell(StateFound(round=rounds, rounds=self.record.rounds, waiting=waiting))
+            journal.tell(StateFound(round=rounds, rounds=self.record.rounds, waiting=waiting))
 
     def _newest_good(self) -> Checkpoint | None:
         """Nothing is removed here: the books may be what is wrong."""
@@ -122,18 +122,18 @@ class RoundCommits:
                     self._catch_up(one, told[one.rounds - 1])
                 return one
             aside = self.checkpoints.put_aside(one)
-            self.account.tell(StateDamaged(round=one.rounds, file=str(aside)))
+            self.journal.tell(StateDamaged(round=one.rounds, file=str(aside)))
         return None
 
     def _told(self) -> dict[int, RoundFinished]:
         """Rounds that were told as done, which none is before it is in the books."""
-        return {event.round: event for event in self.account.folder.read_events() if isinstance(event, RoundFinished)}
+        return {event.round: event for event in self.journal.folder.read_events() if isinstance(event, RoundFinished)}
 
     def _catch_up(self, newest: Checkpoint, last: RoundFinished) -> None:
         """The record is older than what it led to: an old copy was put back. How far receipts were numbered in the
         leases of that time is not known any more, so the job goes on with new leases."""
-        self.account.folder.leases.unlink(missing_ok=True)
-        self.account.change(
+        self.journal.folder.leases.unlink(missing_ok=True)
+        self.journal.change(
             lasting=True,
             round=newest.rounds,
             loss=last.loss,
@@ -146,17 +146,17 @@ class RoundCommits:
         )
 
     def _mend_metrics(self) -> None:
-        account = self.account
+        journal = self.journal
         last = [self.record.last] if self.record.last else []
-        aside = self.metrics.mend(self.record.round, [*account.folder.read_events(), *last])
+        aside = self.metrics.mend(self.record.round, [*journal.folder.read_events(), *last])
         if aside:
-            account.tell(FileDamaged(name=aside.name.partition(DAMAGED)[0], file=str(aside)))
+            journal.tell(FileDamaged(name=aside.name.partition(DAMAGED)[0], file=str(aside)))
 
     def _tell_the_last(self) -> None:
         """The event of the last round in the books, if a crash came before it was told."""
         last = self.record.last
         if last and last.round < self.record.round:
-            told = (event for event in reversed(self.account.folder.read_events()) if isinstance(event, RoundFinished))
+            told = (event for event in reversed(self.journal.folder.read_events()) if isinstance(event, RoundFinished))
             newest = next(told, None)
             if newest is None or newest.round < last.round:
-                self.account.tell(last)
+                self.journal.tell(last)

@@ -11,12 +11,12 @@ from axonp2p.jobs.job_file_keys import Rule as KeyRule
 from axonp2p.jobs.job_file_keys import Wrong, file_name, number, one_of, or_auto, shown, whole, wrong_value, yes_or_no
 from axonp2p.jobs.section import Section
 from axonp2p.jobs.spec import JobSpec, NeedSpec, Word, read_spec
-from axonp2p.training.wishes import COMPRESSIONS, ExchangeWishes
+from axonp2p.training.exchange_options import COMPRESSIONS, ExchangeOptions
 from axonp2p.wire.quantities import Count, Quantity
 from axonp2p.wire.ranks import MOST_MEMBERS
 
 
-class TrainSpec(ExchangeWishes, frozen=True, kw_only=True):
+class TrainSpec(ExchangeOptions, frozen=True, kw_only=True):
     """`[train]`: how much is trained, and how the peers exchange."""
 
     rounds: Count = 20

@@ -1,6 +1,6 @@
 """What follows from the coordinator's words, whoever watches: rounds kept, peers paid, leases given back.
 
-What is told of it is another's (`narrator`): a job of which nothing is told ends with the same receipts.
+What is told of it is another's (`training_events`): a job of which nothing is told ends with the same receipts.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class RoundSettlement:
     ) -> None:
         self._books = books
         self._checked = checked
-        self._account = books.account
+        self._journal = books.journal
         self._settlement = settlement
         self._crew = settlement.crew
         self._plan = plan
@@ -68,27 +68,27 @@ class RoundSettlement:
                 self._values = prepared.parameters + prepared.exact
             case RoundBegun(attempt=attempt) if attempt == self._plan.first_attempt:
                 self.pace.begun_round(self._clock.monotonic())
-            case ProgressHeard(progress=progress) if progress.round == self._account.round:
+            case ProgressHeard(progress=progress) if progress.round == self._journal.round:
                 self.pace.begun(self._clock.monotonic())
             case RoundAccepted(round=number, reports=reports, state=state):
                 self._accepted(number, reports, state)
             case RoundBooked(round=number, state=kept):
                 self._book(number, kept)
             case MemberPaused(rank=rank, reason=reason):
-                self._account.paused(rank, self._name(rank), reason)
+                self._journal.paused(rank, self._name(rank), reason)
             case MemberResumed(rank=rank):
-                self._account.resumed(rank, self._name(rank))
+                self._journal.resumed(rank, self._name(rank))
             case JobWaits(ranks=ranks):
-                self._account.waits_for([self._name(rank) for rank in ranks])
+                self._journal.waits_for([self._name(rank) for rank in ranks])
             case EnoughAwake():
-                self._account.waits_for([])
+                self._journal.waits_for([])
             case CheckEnded():
                 self._checked.ended(sight)
             case HelpedSince(flops=flops):
                 self._checked.helped = flops
             case MemberDropped(rank=rank, reason=reason):
                 self._crew.dismiss(rank, reason)
-                self._account.lost(rank, self._name(rank), reason, len(self._crew.present))
+                self._journal.lost(rank, self._name(rank), reason, len(self._crew.present))
 
     def _accepted(self, number: int, reports: Mapping[int, RoundDone], state: bytes) -> None:
         # What one member sent another received: counting both would count each byte twice.

@@ -9,7 +9,7 @@ from axonp2p.kinds.train.record import TrainRecord
 from axonp2p.kinds.train.section import TrainJob
 from axonp2p.peers.capability import read_capability
 from axonp2p.training.plan import Done, TrainPlan
-from axonp2p.training.tuning.measured import Line
+from axonp2p.training.tuning.link_statistics import Line
 
 BYTES_S_IN_A_MBIT = 125_000.0
 

@@ -13,7 +13,7 @@ import sys
 
 from axonp2p.sandbox.attacks.attack import Attack, AttackHeld, AttackTarget, attack
 from axonp2p.sandbox.walls.command_line import NOBODY
-from axonp2p.sandbox.walls.nobodys import FIRST_USER, RANGE
+from axonp2p.sandbox.walls.subordinate_uids import FIRST_USER, RANGE
 
 OPENED: list[int] = []
 """Descriptors that `inside` itself made for this attempt."""

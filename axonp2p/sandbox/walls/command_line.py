@@ -2,7 +2,7 @@
 
 Nothing of the machine is there but what is named here. Namespaces take away network, processes and shared memory of
 others; the descriptors and variables that are not named here do not exist inside. Who is no root has a user namespace
-of their own; a worker of root's becomes a user whom nobody is (`step_down`).
+of their own; a worker of root's becomes a user whom nobody is (`drop_privileges`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from axonp2p.errors import SettingsError
 from axonp2p.sandbox.limits import MIB, Limits
-from axonp2p.sandbox.walls.nobodys import arguments
+from axonp2p.sandbox.walls.subordinate_uids import arguments
 
 NOBODY = 65534
 FILES = {

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from axonp2p.sandbox.walls.nobodys import FIRST_USER, RANGE
+from axonp2p.sandbox.walls.subordinate_uids import FIRST_USER, RANGE
 
 NEWEST_KNOWN = 424
 """From here on calls have the same number on all kinds of processor; those that are not named below are absent."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Protocol
 
-from axonp2p.sandbox.watch.family import birth, descendants, read, signal_process, state, threads_of
+from axonp2p.sandbox.watch.process_tree import birth, descendants, read, signal_process, state, threads_of
 
 PATIENCE_S = 1.0
 """How long `freeze` looks again before it returns or gives up, in seconds."""

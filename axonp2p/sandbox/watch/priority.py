@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-from axonp2p.sandbox.watch.family import threads_of
+from axonp2p.sandbox.watch.process_tree import threads_of
 
 LOWEST = 19
 _PROCESS_MRELEASE = 448

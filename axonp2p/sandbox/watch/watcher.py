@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from axonp2p.sandbox.limits import MIB, Limits, task_limit
-from axonp2p.sandbox.watch.family import birth, descendants, read
-from axonp2p.sandbox.watch.first_process import FirstProcess
 from axonp2p.sandbox.watch.freezer import Freezer
+from axonp2p.sandbox.watch.init_process import InitProcess
 from axonp2p.sandbox.watch.priority import hold_to, lower_sessions
+from axonp2p.sandbox.watch.process_tree import birth, descendants, read
 from axonp2p.sandbox.watch.processors import ProcessorTime, ahead_of_cores, parse_ticks
 from axonp2p.sandbox.watch.verdict import (
     LimitVerdict,
@@ -147,7 +147,7 @@ class Watch:
     """A thread that takes samples until one is over a limit, and then ends the sandbox."""
 
     def __init__(
-        self, first: FirstProcess, limits: Limits, printed_bytes: Callable[[], int], group: WorkerGroup | None
+        self, first: InitProcess, limits: Limits, printed_bytes: Callable[[], int], group: WorkerGroup | None
     ) -> None:
         self._first = first
         self._limits = limits

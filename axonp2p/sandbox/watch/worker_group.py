@@ -12,7 +12,7 @@ from pathlib import Path
 
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.watch import cgroup
-from axonp2p.sandbox.watch.family import descendants
+from axonp2p.sandbox.watch.process_tree import descendants
 
 _OWN = 1000
 """More processes than a daemon has before its first worker."""

@@ -15,9 +15,9 @@ from axonp2p.identity.peer_id import PeerId, public_key_of
 from axonp2p.logs import get_logger
 from axonp2p.supervision import keep_up
 from axonp2p.table.dht.records.compact import CompactRow
-from axonp2p.table.dht.records.depths import Depths
 from axonp2p.table.dht.records.index_keys import RowQuery
 from axonp2p.table.dht.records.record_store import RecordStore
+from axonp2p.table.dht.records.set_depths import SetDepths
 from axonp2p.table.dht.routing.contact import Contact, network_of
 from axonp2p.table.dht.routing.keys import node_id
 from axonp2p.table.dht.routing.routing_table import BUCKET_SIZE
@@ -80,7 +80,7 @@ class DhtNode:
         self._chance = chance
         self._server = _Server(key, Surroundings(clock, chance, coordinate, on_rtt))
         self._serves = serves
-        self._depths = Depths()
+        self._depths = SetDepths()
         self._upkeep: asyncio.Task[None] | None = None
 
     # --- begin and end ----------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from axonp2p.errors import AxonError, PeerMisbehaved
 from axonp2p.jobs.messages import OwnersMessage
 from axonp2p.training.coordinator.crew import Crew, RoundBegun, Sight, Told, TrainingResult
 from axonp2p.training.coordinator.inbox import MOST_PROGRESS, Inbox
-from axonp2p.training.coordinator.member_words import MemberWord, owners_word, word_of
+from axonp2p.training.coordinator.member_events import MemberWord, member_event, owner_event
 from axonp2p.training.coordinator.state_keeper import Shelf, StateKeeper
 from axonp2p.training.messages import FileLayout, FromWorkerTraining, Piece, PieceList, StartRound
 from axonp2p.training.round_messages import (
@@ -88,7 +88,7 @@ class Coordinator:
         self._ready: set[int] = set()
         """Who has said that its model is built: what is said twice is no news."""
         self._begun: tuple[int, int] | None = None
-        self._standing = TrainingResult(0, None, [])
+        self._result = TrainingResult(0, None, [])
         self._keeper = StateKeeper(shelf, self._tell, clock, self._state_over, on_disk) if shelf else None
         self.too_few = False
         """Whether it was given up because too few members were left."""
@@ -112,7 +112,7 @@ class Coordinator:
                 if self._keeper and rank not in self._gone:
                     self._keeper.heard(rank, message, frame.payload)
                 return
-            word = word_of(rank, message, bytes(frame.payload), signed=signed)
+            word = member_event(rank, message, bytes(frame.payload), signed=signed)
             if isinstance(word, MemberReady):
                 self._keep_layout(word, frame.payload)
         except PeerMisbehaved as error:
@@ -143,7 +143,7 @@ class Coordinator:
 
     def owner_says(self, rank: int, message: OwnersMessage) -> None:
         """A member's owner needs the machine, or needs it no longer."""
-        word = owners_word(rank, message, self._clock.monotonic())
+        word = owner_event(rank, message, self._clock.monotonic())
         if self._training:
             self._inbox.put_told(rank, word)
         else:
@@ -164,9 +164,9 @@ class Coordinator:
             await self.lost(word.rank, "it broke the protocol: it says more than can be dealt with")
 
     @property
-    def standing(self) -> TrainingResult:
+    def result(self) -> TrainingResult:
         """Where the job stands now."""
-        return self._standing
+        return self._result
 
     @property
     def model(self) -> Model:
@@ -200,8 +200,8 @@ class Coordinator:
                     raise self._keeper.broken
                 # Once all rounds are accepted there is nothing to leave, only checks that need not be waited for.
                 checking = self._rounds.phase is Phase.CHECKING
-                if self._standing.trained or (self._leaving and not checking):
-                    return self._standing
+                if self._result.trained or (self._leaving and not checking):
+                    return self._result
                 event = StopChecking() if self._leaving else await self._next()
                 actions = self._rounds.heard(event, self._clock.monotonic())
         finally:
@@ -220,13 +220,13 @@ class Coordinator:
 
         Raises what the disk refused with.
         """
-        standing = self._standing
-        if self._keeper is None or standing.state is None:
+        result = self._result
+        if self._keeper is None or result.state is None:
             return False
         self._keeper.members_are(self._holders)
-        if booked := await self._keeper.last(standing.round - 1, standing.state, self.model, seconds):
+        if booked := await self._keeper.last(result.round - 1, result.state, self.model, seconds):
             self._show(booked)
-        return self._keeper.kept == standing.state
+        return self._keeper.kept == result.state
 
     async def _next(self) -> Event:
         deadline = self._rounds.next_deadline()
@@ -243,7 +243,7 @@ class Coordinator:
     async def _carry_out(self, action: Action) -> None:
         match action:
             case SetMembers(members=members, joining=joining):
-                self._standing = dataclasses.replace(self._standing, members=list(members))
+                self._result = dataclasses.replace(self._result, members=list(members))
                 await self._crew.set_members(sorted([*members, *joining]))
                 if self._keeper:
                     self._keeper.members_are(self._holders)
@@ -255,15 +255,13 @@ class Coordinator:
             case SendStartState(rank=rank):
                 self._feeding[rank] = asyncio.create_task(self._feed(rank), name=f"state for {rank}")
             case RoundAccepted(round=number, state=state, reports=reports):
-                self._standing = dataclasses.replace(
-                    self._standing, round=number + 1, state=state, members=sorted(reports)
-                )
+                self._result = dataclasses.replace(self._result, round=number + 1, state=state, members=sorted(reports))
                 self._leaving = self._leaving or self._pausing
                 self._show(action)
                 # Told to go on, members forget what came before: the next life of this client must know what they have.
                 await self._all_written()
             case GoesOn(rounds=rounds, state=state):
-                self._standing = dataclasses.replace(self._standing, round=rounds, state=state if rounds else None)
+                self._result = dataclasses.replace(self._result, round=rounds, state=state if rounds else None)
                 self._show(action)
             case KeepState(round=number, state=state):
                 assert self._keeper
@@ -276,9 +274,9 @@ class Coordinator:
             case _ if isinstance(action, Told):
                 self._show(action)
             case Trained(state=state, members=members):
-                self._standing = dataclasses.replace(self._standing, state=state, members=list(members), trained=True)
+                self._result = dataclasses.replace(self._result, state=state, members=list(members), trained=True)
             case Leave(reason=reason):
-                self._standing = dataclasses.replace(self._standing, left_because=reason)
+                self._result = dataclasses.replace(self._result, left_because=reason)
                 self._leaving = True
             case GiveUp(error=error, too_few=too_few):
                 self.too_few = too_few
@@ -296,7 +294,7 @@ class Coordinator:
     @property
     def _holders(self) -> list[int]:
         """Who can be asked for the accepted state."""
-        return [rank for rank in self._standing.members if rank not in self._gone]
+        return [rank for rank in self._result.members if rank not in self._gone]
 
     def _state_over(self, state: bytes) -> None:
         """It is on the disk, or the disk takes no more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-from axonp2p.training.coordinator.member_words import MemberWord
+from axonp2p.training.coordinator.member_events import MemberWord
 from axonp2p.training.round_messages import Event, ProgressHeard
 
 MOST_WAITING = 64

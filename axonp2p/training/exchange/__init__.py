@@ -1,8 +1,8 @@
 """One exchange of differences among the members of a round: a butterfly of slices, without I/O.
 
 `terms` says who takes part and how, `slices` who owns what. `slice_exchange` is one member's side of it, `own_slice`
-what it does as an owner: it waits no longer than `arrivals` has learnt. `leftover` is what a member holds back from
-one exchange to the next, `early_parts` what came before its time.
+what it does as an owner: it waits no longer than `arrivals` has learnt. `error_feedback` is what a member holds
+back from one exchange to the next, `reorder_buffer` what came before its time.
 
     member                                owner of a slice
       | SlicePart(gather, own values) ----> |  decodes, waits for all, or until its deadline for half

@@ -27,7 +27,7 @@ from axonp2p.tensors.coding import EXACT, Coding
 from axonp2p.tensors.encoding import decode, encode
 from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.checks import check_gather, check_place, check_result, decoded_values
-from axonp2p.training.exchange.leftover import Past
+from axonp2p.training.exchange.error_feedback import Past
 from axonp2p.training.exchange.own_slice import OwnSlice
 from axonp2p.training.exchange.terms import Terms
 from axonp2p.training.messages import SlicePart

@@ -11,7 +11,7 @@ from axonp2p.training.deadlines import LEAST_REST_S, LEAST_STALL_S, SHARE, STALL
 from axonp2p.training.messages import Progress, StartRound
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import Action, ProgressHeard, RoundReported, Tell
-from axonp2p.training.tuning.choice import Choice
+from axonp2p.training.tuning.exchange_tuner import ExchangeChoice
 from axonp2p.verification.claims import RoundDone
 
 MOST_EXTENSIONS = 2
@@ -34,7 +34,7 @@ class Attempt:
         number: int,
         state: bytes,
         started: float,
-        choice: Choice,
+        choice: ExchangeChoice,
         listeners: Iterable[int],
         stalls: int = 0,
     ) -> None:

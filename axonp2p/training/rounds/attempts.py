@@ -20,16 +20,16 @@ from axonp2p.training.round_messages import (
     SegmentHeard,
 )
 from axonp2p.training.rounds.attempt import Attempt, not_begun
-from axonp2p.training.rounds.blame import Blame, Mistakes
 from axonp2p.training.rounds.catching_up import COMES_S
-from axonp2p.training.rounds.keeping import Keeping
+from axonp2p.training.rounds.commit_rule import CommitRule
+from axonp2p.training.rounds.fault_attribution import FaultAttribution, Mistakes
 from axonp2p.training.rounds.last_checks import LastChecks
-from axonp2p.training.rounds.roll import Roll
+from axonp2p.training.rounds.membership import Membership
 from axonp2p.training.rounds.suspects import Pair
-from axonp2p.training.spot_checks.cases import Finished
-from axonp2p.training.spot_checks.desk import Checks
+from axonp2p.training.spot_checks.open_checks import Finished
+from axonp2p.training.spot_checks.scheduler import SpotChecks
 from axonp2p.training.tuning.costs import ModelSize
-from axonp2p.training.tuning.measured import LinkStatistics
+from axonp2p.training.tuning.link_statistics import LinkStatistics
 from axonp2p.verification.claims import RoundDone
 
 MOST_STALLS = 2
@@ -46,20 +46,20 @@ class RoundsContext:
 
     plan: TrainPlan
     patience: Patience
-    roll: Roll
-    blame: Blame
+    membership: Membership
+    faults: FaultAttribution
     say: Callable[[Action], None]
-    checks: Checks | None = None
+    checks: SpotChecks | None = None
     """None: nothing is done again."""
 
 
 class Attempts:
     """Those of one job, from the first round on."""
 
-    def __init__(self, job: RoundsContext, measured: LinkStatistics) -> None:
+    def __init__(self, job: RoundsContext, link_statistics: LinkStatistics) -> None:
         self._job = job
-        self._roll = job.roll
-        self._measured = measured
+        self._membership = job.membership
+        self._link_statistics = link_statistics
         self._learnt = Learnt()
         self._attempt: Attempt | None = None
         self._shards: dict[int, list[int]] = {}
@@ -68,8 +68,8 @@ class Attempts:
         self._stuck = False
         self._undecided = ""
         self._model = (0, 0, 0)
-        self._keeping = Keeping(job.plan.keep_every, job.plan.rounds)
-        self.last_checks = LastChecks(job.checks, job.roll, job.say)
+        self._commit_rule = CommitRule(job.plan.keep_every, job.plan.rounds)
+        self.last_checks = LastChecks(job.checks, job.membership, job.say)
         self.trained = False
         """Whether all rounds are accepted."""
 
@@ -83,7 +83,7 @@ class Attempts:
         self._model = model
         if round > self._job.plan.first_round:
             # It is not on the client's disk, or was not when that forgot everything else.
-            for action in self._keeping.accepted(round - 1, state):
+            for action in self._commit_rule.accepted(round - 1, state):
                 self._job.say(action)
         self._begin_round(round, state, now)
 
@@ -94,7 +94,7 @@ class Attempts:
 
     def kept(self, state: bytes) -> None:
         """This state is on the client's disk: a round that waited for that may be accepted now."""
-        self.last_checks.book(self._keeping.kept(state))
+        self.last_checks.book(self._commit_rule.kept(state))
 
     def heard(self, event: ProgressHeard | RoundReported, now: float) -> str:
         """A member's word of a round; gives what is wrong with it, if anything is."""
@@ -107,7 +107,7 @@ class Attempts:
     def segment(self, event: SegmentHeard, now: float) -> None:
         """Steps of a member were done again by another."""
         if self._job.checks:
-            found = self._job.checks.heard(event, self._roll.awake & set(self._roll.members), now)
+            found = self._job.checks.heard(event, self._membership.awake & set(self._membership.members), now)
             if found.taken and self._attempt and event.rank in self._attempt.reports:
                 self.last_checks.helped[event.rank] += event.redone.flops  # else it is in the report that comes
             self.last_checks.settle(found)
@@ -115,7 +115,9 @@ class Attempts:
     def ask_for_checks(self, now: float) -> None:
         """Have somebody do again what is to be done again."""
         if self._job.checks:
-            for action in self._job.checks.orders(self._roll.awake & set(self._roll.members), self._roll.present, now):
+            for action in self._job.checks.orders(
+                self._membership.awake & set(self._membership.members), self._membership.present, now
+            ):
                 self._job.say(action)
 
     def awaited_beside(self, blamed: Collection[int]) -> set[int]:
@@ -124,9 +126,9 @@ class Attempts:
 
     def why_give_up(self) -> AxonError | None:
         """When rounds do not end."""
-        if self._attempt and self._undecided and not self._roll.too_few:
+        if self._attempt and self._undecided and not self._membership.too_few:
             return self._attempt.undecided(self._undecided)
-        stuck = self._attempt and self._stuck and not self._roll.too_few
+        stuck = self._attempt and self._stuck and not self._membership.too_few
         return self._attempt.never_ends(self._job.plan.first_attempt) if self._attempt and stuck else None
 
     # --- time ---
@@ -135,8 +137,8 @@ class Attempts:
         """When somebody is late, or no longer waited for."""
         assert self._attempt
         if self._agreed():
-            return math.inf if self._keeping.full else self._attempt.agreed_at + COMES_S
-        paused = self._roll.pauses.paused(self._roll.members)
+            return math.inf if self._commit_rule.full else self._attempt.agreed_at + COMES_S
+        paused = self._membership.pauses.paused(self._membership.members)
         return self._attempt.deadline(self._learnt, self._job.patience, transfer_s(self._model[1]), paused)
 
     def overdue(self, now: float, until: float) -> None:
@@ -144,104 +146,104 @@ class Attempts:
         assert self._attempt
         if self._agreed():
             return
-        attempt, roll = self._attempt, self._roll
-        paused = roll.pauses.paused(roll.members)
+        attempt, membership = self._attempt, self._membership
+        paused = membership.pauses.paused(membership.members)
         late = attempt.late(self._learnt, now, paused)
         if pair := attempt.apart(late, paused):
-            who = " and ".join(roll.names[rank] for rank in sorted(pair))
+            who = " and ".join(membership.names[rank] for rank in sorted(pair))
             reason = f"{who} alone did not finish round {attempt.round + 1}, as if they did not reach each other"
-            if self._job.blame.links.part(pair, reason, roll.members):
-                roll.unsettled = reason
+            if self._job.faults.links.part(pair, reason, membership.members):
+                membership.unsettled = reason
                 return
         awake = late.keys() - paused.keys()
-        if awake and roll.needs(late) and attempt.wait_longer(now):
+        if awake and membership.needs(late) and attempt.wait_longer(now):
             return
         for rank in awake:
             self._learnt.missed(rank, now - attempt.started)
-        roll.leave_behind(late, until)
+        membership.leave_behind(late, until)
         if not late:
             self._stalls += 1
             self._stuck = self._stalls > MOST_STALLS and now - self._round_began >= STUCK_S
-            roll.unsettled = "no peer finished it in time"
+            membership.unsettled = "no peer finished it in time"
 
     def cut(self, pairs: dict[Pair, str]) -> None:
         """These cannot reach each other any more: with other slices they need not."""
         for pair, reason in pairs.items():
             if self._attempt and pair & self._attempt.owners and pair <= self._attempt.members:
-                self._roll.unsettled = self._roll.unsettled or reason
+                self._membership.unsettled = self._membership.unsettled or reason
 
     # --- steps ---
 
     def step(self, now: float) -> bool:
         """Take one step if what was heard allows it; whether another one may follow."""
-        attempt, roll = self._attempt, self._roll
+        attempt, membership = self._attempt, self._membership
         assert attempt
-        states = {attempt.reports[rank].state for rank in roll.members if rank in attempt.reports}
+        states = {attempt.reports[rank].state for rank in membership.members if rank in attempt.reports}
         if not self._all_reported():
-            return bool(roll.unsettled) and self._again(now)
+            return bool(membership.unsettled) and self._again(now)
         if len(states) == 1 and not attempt.spoilt:
             return self._accept(attempt, next(iter(states)), now)
-        if roll.unsettled:
+        if membership.unsettled:
             return self._again(now)
         self._differ(attempt, now)
         return True
 
     def _differ(self, attempt: Attempt, now: float) -> None:
         """All have reported, but not the same: some go, are left behind, or only own no slice when it is redone."""
-        roll, disputes = self._roll, self._job.blame.disputes
-        reports = {rank: attempt.reports[rank] for rank in roll.members}
+        membership, divergences = self._membership, self._job.faults.divergences
+        reports = {rank: attempt.reports[rank] for rank in membership.members}
         members = sorted(attempt.members)
-        verdict = disputes.judge(reports, members, attempt.owners, roll.names, attempt.choice.settings.rule)
-        roll.drop_all(verdict.gone)
+        verdict = divergences.judge(reports, members, attempt.owners, membership.names, attempt.choice.settings.rule)
+        membership.drop_all(verdict.gone)
         attempt.spoilt = verdict.spoilt
         self._undecided = verdict.undecided
-        if verdict.behind and len(roll.members) - len(verdict.behind) >= roll.least:
-            roll.leave_behind(verdict.behind, now + self._job.patience.start_s + transfer_s(self._model[1]))
+        if verdict.behind and len(membership.members) - len(verdict.behind) >= membership.least:
+            membership.leave_behind(verdict.behind, now + self._job.patience.start_s + transfer_s(self._model[1]))
         elif verdict.behind:
             self._undecided = next(iter(verdict.behind.values()))
-        roll.unsettled = roll.unsettled or verdict.redo
+        membership.unsettled = membership.unsettled or verdict.redo
 
     def _all_reported(self) -> bool:
-        return self._attempt is not None and self._attempt.reports.keys() >= set(self._roll.members)
+        return self._attempt is not None and self._attempt.reports.keys() >= set(self._membership.members)
 
     def _agreed(self) -> bool:
         assert self._attempt
-        states = {report.state for rank, report in self._attempt.reports.items() if rank in self._roll.members}
+        states = {report.state for rank, report in self._attempt.reports.items() if rank in self._membership.members}
         return self._all_reported() and len(states) == 1
 
     def _again(self, now: float) -> bool:
-        attempt, roll = self._attempt, self._roll
+        attempt, membership = self._attempt, self._membership
         assert attempt
-        if roll.all_stay():
+        if membership.all_stay():
             number = attempt.number + 1 - self._job.plan.first_attempt
-            self._job.say(RoundBegunAnew(attempt.round, number, roll.unsettled))
+            self._job.say(RoundBegunAnew(attempt.round, number, membership.unsettled))
             self._start(attempt.round, attempt.number + 1, attempt.state, now)
         return True
 
     def _accept(self, attempt: Attempt, state: bytes, now: float) -> bool:
         attempt.agreed_at = min(attempt.agreed_at, now)
         last = attempt.round + 1 >= self._job.plan.rounds
-        soon = self._roll.catching_up.comes_soon(attempt.state, state) and now < attempt.agreed_at + COMES_S
-        if (soon and not last) or self._keeping.full:
+        soon = self._membership.catching_up.comes_soon(attempt.state, state) and now < attempt.agreed_at + COMES_S
+        if (soon and not last) or self._commit_rule.full:
             return False
         self._stalls = 0
-        self._job.blame.disputes.round_ended()
+        self._job.faults.divergences.round_ended()
         self._learnt.note(attempt.took(), attempt.silence)
-        reports = {rank: attempt.reports[rank] for rank in self._roll.members}
+        reports = {rank: attempt.reports[rank] for rank in self._membership.members}
         finished = self._finished(attempt, reports)
         breaches = self._job.checks.breaches(finished) if self._job.checks else {}
         reports = {rank: report for rank, report in reports.items() if rank not in breaches}
         self._job.say(RoundAccepted(attempt.round, reports, state))
-        for action in self._keeping.accepted(attempt.round, state):
+        for action in self._commit_rule.accepted(attempt.round, state):
             self._job.say(action)
-        self._roll.drop_all({rank: f"it broke the protocol: {reason}" for rank, reason in breaches.items()})
+        self._membership.drop_all({rank: f"it broke the protocol: {reason}" for rank, reason in breaches.items()})
         if self._job.checks:
             for drawn in self._job.checks.draw(replace(finished, reports=reports)):
                 self._job.say(drawn)
-        stale = self._measured.round(reports)
-        if len(reports) - len(stale) >= self._roll.least:
-            self._roll.drop_all(stale)
-        self._roll.drop_all(self._roll.catching_up.round_ended(now))
+        stale = self._link_statistics.round(reports)
+        if len(reports) - len(stale) >= self._membership.least:
+            self._membership.drop_all(stale)
+        self._membership.drop_all(self._membership.catching_up.round_ended(now))
         self._begin_round(attempt.round + 1, state, now)
         return True
 
@@ -258,34 +260,34 @@ class Attempts:
             unsigned=attempt.unsigned,
             unheard=attempt.members - attempt.reports.keys(),
             seconds=max(attempt.took().values()),
-            upload={rank: self._measured.upload(rank) for rank in reports},
+            upload={rank: self._link_statistics.upload(rank) for rank in reports},
         )
 
     def _begin_round(self, round: int, state: bytes, now: float) -> None:
-        self._job.blame.mistakes = Mistakes()
+        self._job.faults.mistakes = Mistakes()
         if round >= self._job.plan.rounds:
             self.trained = True
             self.last_checks.begin(state, now)
-        elif self._roll.all_stay():
+        elif self._membership.all_stay():
             self._round_began = now
             self._start(round, self._job.plan.first_attempt, state, now)
 
     def _start(self, round: int, number: int, state: bytes, now: float) -> None:
-        job, roll, links = self._job, self._roll, self._job.blame.links
-        roll.unsettled = ""
-        roll.let_in(state, job.plan.shards, round)
-        roll.drop_all(links.in_the_way(roll.members, roll.catching_up.awake))
-        if roll.too_few:
+        job, membership, links = self._job, self._membership, self._job.faults.links
+        membership.unsettled = ""
+        membership.let_in(state, job.plan.shards, round)
+        membership.drop_all(links.in_the_way(membership.members, membership.catching_up.awake))
+        if membership.too_few:
             return
-        roll.unsettled = ""
-        fetch = roll.catching_up.follow(state, roll.awake & set(roll.members))
-        following = roll.catching_up.following
-        cut = links.cut(roll.members, following)
-        cut += job.blame.disputes.not_owners(roll.members, cut)
-        choice, changed = self._measured.choose(self._model, roll.members, len(following), cut)
+        membership.unsettled = ""
+        fetch = membership.catching_up.follow(state, membership.awake & set(membership.members))
+        following = membership.catching_up.following
+        cut = links.cut(membership.members, following)
+        cut += job.faults.divergences.not_owners(membership.members, cut)
+        choice, changed = self._link_statistics.choose(self._model, membership.members, len(following), cut)
         before = self._attempt
         others = before is not None and (before.members, before.listeners) != (
-            frozenset(roll.members),
+            frozenset(membership.members),
             sorted(following),
         )
         if changed or others:
@@ -294,8 +296,8 @@ class Attempts:
             job.say(Chosen(round, choice))
         self.last_checks.helped.clear()
         self._attempt = Attempt(round, number, state, now, choice, following, self._stalls)
-        self._shards = assign(job.plan.shards, roll.members, before=self._shards)
-        roll.tell_members()
+        self._shards = assign(job.plan.shards, membership.members, before=self._shards)
+        membership.tell_members()
         every = self._mark_every(choice.settings.exchange_every)
         for action in [*fetch, *self._attempt.orders(self._shards, job.plan, every)]:
             job.say(action)
@@ -304,7 +306,7 @@ class Attempts:
         checks = self._job.checks
         if checks is None:
             return 0
-        cut = checks.cut(self._model[1], exchange_every, len(self._roll.members))
+        cut = checks.cut(self._model[1], exchange_every, len(self._membership.members))
         for action in checks.off(cut.why_not):
             self._job.say(action)
         return cut.every

@@ -17,7 +17,7 @@ from enum import Enum
 from axonp2p.training.messages import AdoptState, Prepare
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import Action, BuiltModel, MemberReady, StateAdoptedBy, Tell
-from axonp2p.training.rounds.agreement import odd_model
+from axonp2p.training.rounds.state_agreement import odd_model
 from axonp2p.wire.schema import SCHEMAS
 
 PATIENT_ROUNDS = 3

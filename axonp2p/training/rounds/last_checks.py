@@ -19,17 +19,17 @@ from axonp2p.training.round_messages import (
     RoundBooked,
     Trained,
 )
-from axonp2p.training.rounds.roll import Roll
-from axonp2p.training.spot_checks.cases import CaseOutcome
-from axonp2p.training.spot_checks.desk import Checks
+from axonp2p.training.rounds.membership import Membership
+from axonp2p.training.spot_checks.open_checks import CaseOutcome
+from axonp2p.training.spot_checks.scheduler import SpotChecks
 
 
 class LastChecks:
     """Those of one job."""
 
-    def __init__(self, checks: Checks | None, roll: Roll, say: Callable[[Action], None]) -> None:
+    def __init__(self, checks: SpotChecks | None, membership: Membership, say: Callable[[Action], None]) -> None:
         self._checks = checks
-        self._roll = roll
+        self._membership = membership
         self._say = say
         self._state: bytes | None = None
         self._until = math.inf
@@ -76,23 +76,25 @@ class LastChecks:
         for booked in self._held:
             self._say(booked)
         assert self._state is not None
-        self._say(Trained(self._state, list(self._roll.members)))
+        self._say(Trained(self._state, list(self._membership.members)))
         return True
 
     def settle(self, found: CaseOutcome) -> None:
         """Say what came of a check, and let those go that have to."""
         for action in found.said:
             self._say(action)
-        self._roll.drop_all({rank: reason for rank, reason in found.gone.items() if rank in self._roll.present})
+        self._membership.drop_all(
+            {rank: reason for rank, reason in found.gone.items() if rank in self._membership.present}
+        )
 
     def _why_over(self, now: float) -> str | None:
         """None while something may come of waiting; empty when nothing can."""
-        roll, members = self._roll, self._roll.members
-        awake = roll.awake & set(members)
+        membership, members = self._membership, self._membership.members
+        awake = membership.awake & set(members)
         if self._stopped:
             return self._stopped
-        if len(awake) < roll.least or roll.pauses.too_few_stay(members):
+        if len(awake) < membership.least or membership.pauses.too_few_stay(members):
             return "too few peers are there"
         if now >= self._until:
             return "they took too long"
-        return None if self._checks and self._checks.goes_on(awake, roll.present) else ""
+        return None if self._checks and self._checks.goes_on(awake, membership.present) else ""

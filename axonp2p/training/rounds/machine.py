@@ -4,9 +4,9 @@ Every event may drop members, and every drop may allow the next step, so events 
 steps that have become possible are taken (`_step`). Each attempt that fails costs a member or one of a few chances,
 and each wait has a deadline: a job always ends, or waits for a member whose owner has paused it.
 
-The phases stand in `phases`, what comes before the first round in `beginning`, the rounds in `attempts`, whose fault
-something is in `blame`, who comes and goes in `roll` and `catching_up`, what owners want in `pauses`, how the members
-exchange in `choice`. Inside, time is what the job's own clock says (`Pauses.clock`).
+The phases stand in `phases`, what comes before the first round in `startup`, the rounds in `attempts`, whose fault
+something is in `fault_attribution`, who comes and goes in `membership` and `catching_up`, what owners want in `pauses`,
+how the members exchange in `tuning.exchange_tuner`. Inside, time is what the job's own clock says (`Pauses.clock`).
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from axonp2p.training.round_messages import (
     Tick,
 )
 from axonp2p.training.rounds.attempts import Attempts, RoundsContext
-from axonp2p.training.rounds.beginning import Beginning
-from axonp2p.training.rounds.blame import Blame
 from axonp2p.training.rounds.catching_up import prepare_order
+from axonp2p.training.rounds.fault_attribution import FaultAttribution
+from axonp2p.training.rounds.membership import Membership
 from axonp2p.training.rounds.phases import AT_REST, Phase, advance
-from axonp2p.training.rounds.roll import Roll
-from axonp2p.training.spot_checks.desk import Checks, CheckSettings
+from axonp2p.training.rounds.startup import Startup
+from axonp2p.training.spot_checks.scheduler import CheckSettings, SpotChecks
 from axonp2p.training.state_transfer.checkpoint_file import Model
-from axonp2p.training.tuning.measured import Line, LinkStatistics
+from axonp2p.training.tuning.link_statistics import Line, LinkStatistics
 
 
 class Rounds:
@@ -68,44 +68,44 @@ class Rounds:
         self._said: list[Action] = []
         self._plan = plan
         self._patience = patience or Patience()
-        self._roll = Roll(members, max(1, min_peers), self._said.append)
-        self._pauses = self._roll.pauses
-        self._blame = Blame()
-        self._measured = LinkStatistics(plan, lines or {})
-        self._beginning = Beginning(plan, self._patience, 0.0)
+        self._membership = Membership(members, max(1, min_peers), self._said.append)
+        self._pauses = self._membership.pauses
+        self._faults = FaultAttribution()
+        self._link_statistics = LinkStatistics(plan, lines or {})
+        self._startup = Startup(plan, self._patience, 0.0)
         fresh = plan.first_round == 0 and plan.life == 0
-        self._checks = Checks(checks, steps=plan.steps, batch=plan.batch, from_the_start=fresh) if checks else None
-        job = RoundsContext(plan, self._patience, self._roll, self._blame, self._said.append, self._checks)
-        self._attempts = Attempts(job, self._measured)
+        self._checks = SpotChecks(checks, steps=plan.steps, batch=plan.batch, from_the_start=fresh) if checks else None
+        job = RoundsContext(plan, self._patience, self._membership, self._faults, self._said.append, self._checks)
+        self._attempts = Attempts(job, self._link_statistics)
 
     @property
     def members(self) -> list[int]:
         """Who takes part in rounds now."""
-        return self._roll.members
+        return self._membership.members
 
     @property
     def present(self) -> set[int]:
         """Everybody in the job: the members, and who joins or has been left behind."""
-        return self._roll.present
+        return self._membership.present
 
     @property
     def model(self) -> Model:
         """How large it is, as most members say; nothing until all have built it."""
-        model = self._beginning.model
+        model = self._startup.model
         return Model(*model.size[:2]) if model else Model(0, 0)
 
     @property
     def file_layout(self) -> bytes:
         """The hash of the layout of its file, as most members say."""
-        model = self._beginning.model
+        model = self._startup.model
         return model.file_layout if model else b""
 
     def begin(self, now: float) -> list[Action]:
         """The first orders. `now` is monotonic seconds, here and in the next two."""
         self._enter(Phase.PREPARING)
-        self._beginning = Beginning(self._plan, self._patience, now)
-        self._roll.tell_members()
-        self._said.extend(self._beginning.orders(self.members))
+        self._startup = Startup(self._plan, self._patience, now)
+        self._membership.tell_members()
+        self._said.extend(self._startup.orders(self.members))
         return self._go_on(now)
 
     def heard(self, event: Event, now: float) -> list[Action]:
@@ -114,8 +114,8 @@ class Rounds:
             return []
         match event:
             case Tick():
-                self._roll.let_go(now, self._fetch_s())
-                if not self._roll.taken_back and not self._pauses.job_waits:
+                self._membership.let_go(now, self._fetch_s())
+                if not self._membership.taken_back and not self._pauses.job_waits:
                     self._time_has_passed(self._pauses.clock(now))
             case StopChecking():
                 self._attempts.last_checks.stop()
@@ -127,7 +127,7 @@ class Rounds:
                 self._attempts.kept(state)
             case _ if isinstance(event, OwnersWord):
                 until = self._until(self._pauses.clock(now))
-                self._roll.owner_says(event, now, until, in_round=self.phase in (Phase.TRAINING, Phase.CHECKING))
+                self._membership.owner_says(event, now, until, in_round=self.phase in (Phase.TRAINING, Phase.CHECKING))
             case _ if event.rank in self.present:
                 self._note(event, self._pauses.clock(now))
         return self._go_on(now)
@@ -143,10 +143,10 @@ class Rounds:
         deadlines = [self._pauses.owners_deadline(self.members, self._fetch_s())]
         if not self._pauses.job_waits:
             checks = self._checks.deadline() if self._checks else None
-            blame = self._blame.deadline(self.members, self._roll.awake)
+            faults = self._faults.deadline(self.members, self._membership.awake)
             ours = min(
                 self._phase_deadline(),
-                math.inf if self.phase is Phase.CHECKING else blame,
+                math.inf if self.phase is Phase.CHECKING else faults,
                 math.inf if checks is None else checks,
             )
             deadlines.append(self._pauses.on_our_clock(ours))
@@ -160,33 +160,33 @@ class Rounds:
             case ProgressHeard(rank) | RoundReported(rank) | StateAdoptedBy(rank) if self._speaks_of_the_past(rank):
                 pass
             case MemberLost(rank, reason):
-                self._roll.lose(rank, reason)
+                self._membership.lose(rank, reason)
             case LineHeard(rank, upload, download):
-                self._measured.line(rank, upload, download)
-            case MistakeReported(rank) if rank in self._roll.catching_up:
-                self._roll.drop(rank, f"the task failed there alone, at {event.mistake.doing}")
+                self._link_statistics.line(rank, upload, download)
+            case MistakeReported(rank) if rank in self._membership.catching_up:
+                self._membership.drop(rank, f"the task failed there alone, at {event.mistake.doing}")
             case LinkBroken(rank) | MistakeReported(rank):
-                fault = self._blame.heard(event, self._roll.names, now)
-            case MemberReady(rank) | StateAdoptedBy(rank) if rank in self._roll.catching_up:
-                fault = self._roll.catching_up.heard(event, self._beginning.model)
+                fault = self._faults.heard(event, self._membership.names, now)
+            case MemberReady(rank) | StateAdoptedBy(rank) if rank in self._membership.catching_up:
+                fault = self._membership.catching_up.heard(event, self._startup.model)
             case StateAdoptedBy(rank, state) if state == self._attempts.state:
                 pass  # it says again what it was let in for
             case MemberReady(rank) | StateAdoptedBy(rank):
-                fault = self._beginning.heard(event, self.members, now)
+                fault = self._startup.heard(event, self.members, now)
             case ProgressHeard(rank) | RoundReported(rank):
                 fault = self._attempts.heard(event, now)
             case SegmentHeard():
                 self._attempts.segment(event, now)
         if fault:
-            self._roll.drop(rank, f"it broke the protocol: {fault}")
+            self._membership.drop(rank, f"it broke the protocol: {fault}")
 
     def _joins(self, event: MemberJoins, now: float) -> None:
-        if event.rank in self._roll.names:
+        if event.rank in self._membership.names:
             raise ValueError(f"rank {event.rank} was given before")
-        self._roll.comes(event.rank, event.name, self._until(now))
+        self._membership.comes(event.rank, event.name, self._until(now))
         if self._checks:
             self._checks.joins(event.rank)
-        self._roll.tell_members()
+        self._membership.tell_members()
         self._said.append(prepare_order(self._plan, event.rank))
 
     def _time_has_passed(self, now: float) -> None:
@@ -194,10 +194,10 @@ class Rounds:
             self._checks.due(now)
         if self.phase is Phase.CHECKING:
             return
-        deadline = self._blame.mistakes.deadline(self.members)
+        deadline = self._faults.mistakes.deadline(self.members)
         if deadline is not None and deadline <= now:
-            self._roll.drop_all(self._blame.mistakes.blamed(self.members))
-        elif broken := self._blame.links.due(self._roll.awake, now):
+            self._membership.drop_all(self._faults.mistakes.blamed(self.members))
+        elif broken := self._faults.links.due(self._membership.awake, now):
             self._attempts.cut(broken)
         elif self._phase_deadline() > now:
             return
@@ -208,11 +208,11 @@ class Rounds:
 
     def _late_to_begin(self, now: float) -> None:
         paused = self._pauses.paused(self.members)
-        late = self._beginning.late(self.members, paused)
-        self._roll.drop_all({rank: reason for rank, reason in late.items() if rank not in paused})
+        late = self._startup.late(self.members, paused)
+        self._membership.drop_all({rank: reason for rank, reason in late.items() if rank not in paused})
         still = {rank: reason for rank, reason in late.items() if rank in paused}
-        self._roll.leave_behind(still, self._until(now), loaded=self.phase is Phase.AGREEING)
-        self._beginning.wait_longer(self.members, now)
+        self._membership.leave_behind(still, self._until(now), loaded=self.phase is Phase.AGREEING)
+        self._startup.wait_longer(self.members, now)
 
     # --- the steps that become possible ----------------------------------------------------------
 
@@ -232,17 +232,17 @@ class Rounds:
             if self._attempts.last_checks.step(now):
                 self._enter(Phase.TRAINED)
             return False
-        if self._roll.taken_back:
+        if self._membership.taken_back:
             self._enter(Phase.LEFT)
-            self._said.append(Leave(self._roll.why_leave()))
+            self._said.append(Leave(self._membership.why_leave()))
             return False
         if error := self._why_give_up():
             self._enter(Phase.GIVEN_UP)
-            self._said.append(GiveUp(error, too_few=self._roll.too_few and not isinstance(error, TaskMistake)))
+            self._said.append(GiveUp(error, too_few=self._membership.too_few and not isinstance(error, TaskMistake)))
             return False
-        blamed = self._blame.mistakes.blamed(self.members)
+        blamed = self._faults.mistakes.blamed(self.members)
         if blamed and not self._awaited_beside(blamed):
-            self._roll.drop_all(blamed)
+            self._membership.drop_all(blamed)
             return True
         if self.phase is Phase.PREPARING:
             return self._step_preparing(now)
@@ -254,45 +254,45 @@ class Rounds:
         return again
 
     def _step_preparing(self, now: float) -> bool:
-        if self._beginning.awaited(self.members):
+        if self._startup.awaited(self.members):
             return False
-        odd = self._beginning.odd_models(self.members)
-        self._roll.drop_all(odd)
+        odd = self._startup.odd_models(self.members)
+        self._membership.drop_all(odd)
         if not odd:
             self._enter(Phase.AGREEING)
-            self._beginning.agree(self.members, now)
-            self._said.extend(self._beginning.goes_on(self.members))
+            self._startup.agree(self.members, now)
+            self._said.extend(self._startup.goes_on(self.members))
         return True
 
     def _step_agreeing(self, now: float) -> bool:
-        if orders := self._beginning.transfer_orders(self.members, self._pauses.paused(self.members)):
-            self._roll.tell_members()
+        if orders := self._startup.transfer_orders(self.members, self._pauses.paused(self.members)):
+            self._membership.tell_members()
             self._said.extend(orders)
-        state, model = self._beginning.agreed_state(self.members), self._beginning.model
+        state, model = self._startup.agreed_state(self.members), self._startup.model
         if state is None or model is None:
             return False
         self._enter(Phase.TRAINING)
-        self._attempts.begin(self._beginning.first_round, state, model.size, now)
+        self._attempts.begin(self._startup.first_round, state, model.size, now)
         if self._attempts.trained:
             self._enter(Phase.CHECKING)
         return True
 
     def _speaks_of_the_past(self, rank: int) -> bool:
         """Whether it waited for its client, and has not heard yet that there is another coordinator."""
-        return self._plan.life > 0 and self.phase is Phase.PREPARING and self._beginning.is_loading(rank)
+        return self._plan.life > 0 and self.phase is Phase.PREPARING and self._startup.is_loading(rank)
 
     # --- small questions -------------------------------------------------------------------------
 
     def _awaited_beside(self, blamed: Mapping[int, str]) -> set[int]:
         """Who has yet to say whether the task, which failed at `blamed`, works for it."""
         training = self.phase is Phase.TRAINING
-        waiting = self._attempts.awaited_beside(blamed) if training else self._beginning.awaited(self.members)
+        waiting = self._attempts.awaited_beside(blamed) if training else self._startup.awaited(self.members)
         return set(waiting) & set(self.members) - set(blamed)
 
     def _why_give_up(self) -> AxonError | None:
-        if verdict := self._blame.mistakes.verdict(self.members, self._roll.least):
+        if verdict := self._faults.mistakes.verdict(self.members, self._membership.least):
             return verdict
-        return self._attempts.why_give_up() or (self._roll.too_few_left() if self._roll.too_few else None)
+        return self._attempts.why_give_up() or (self._membership.too_few_left() if self._membership.too_few else None)
 
     def _enter(self, phase: Phase) -> None:
         self.phase = advance(self.phase, phase)
@@ -300,7 +300,7 @@ class Rounds:
     def _phase_deadline(self) -> float:
         if self.phase is Phase.CHECKING:
             return self._attempts.last_checks.deadline
-        return self._attempts.deadline() if self.phase is Phase.TRAINING else self._beginning.deadline
+        return self._attempts.deadline() if self.phase is Phase.TRAINING else self._startup.deadline
 
     def _until(self, now: float) -> float:
         """Until when one that joins may take, before rounds are counted."""
@@ -308,4 +308,4 @@ class Rounds:
 
     def _fetch_s(self) -> float:
         """What the way of a state may take."""
-        return self._beginning.transfer_s(self.members)
+        return self._startup.transfer_s(self.members)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
 
-from axonp2p.training.spot_checks.cases import PENDING_ROUNDS, Case, Finished, PendingConviction, one_of
-from axonp2p.verification.opinions import Claim, Judgement, Outcome, claims_of, supports
+from axonp2p.training.spot_checks.open_checks import PENDING_ROUNDS, Finished, OpenCheck, PendingConviction, one_of
+from axonp2p.verification.judgement import Claim, Judgement, Outcome, claims_of, supports
 from axonp2p.verification.own_proofs import OWN_SEGMENTS, WITNESSES, OwnProof, OwnProofs, enough_shown
 from axonp2p.verification.rates import KEPT_ROUNDS
 
@@ -30,7 +30,7 @@ class Accused:
         """How often each member, asked to redo steps, was led where others were: what its machine can is measured."""
         self._led_elsewhere: Counter[int] = Counter()
 
-    def note(self, case: Case, judgement: Judgement) -> None:
+    def note(self, case: OpenCheck, judgement: Judgement) -> None:
         """What a judgement tells of the machines of those that were asked."""
         for opinion in case.opinions:
             if opinion.redone.end is None:
@@ -61,7 +61,7 @@ class Accused:
         ranks = (pending.accused, *self._proven(pending, asked))
         return [proof for rank in ranks for proof in self._own_of(rank, pending)]
 
-    def own_cases(self, present: Collection[int], busy: set[int], asked: Collection[int]) -> Iterator[Case]:
+    def own_cases(self, present: Collection[int], busy: set[int], asked: Collection[int]) -> Iterator[OpenCheck]:
         """About steps of their own, for all who speak where somebody is accused and that are not `busy` with such."""
         for pending in self.pending.values():
             for rank in {pending.accused, *pending.witnesses}.intersection(present) - busy:

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
-from axonp2p.training.spot_checks.cases import Finished
+from axonp2p.training.spot_checks.open_checks import Finished
 from axonp2p.verification.claims import Mark, RoundDone
 from axonp2p.verification.distances import same_memory, same_vector
-from axonp2p.verification.opinions import claims_of, legs_of
+from axonp2p.verification.judgement import claims_of, legs_of
 from axonp2p.verification.rates import BYTES_A_MARKED_VALUE
 
 SIZE_FACTOR = 4

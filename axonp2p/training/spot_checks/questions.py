@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from axonp2p.training.deadlines import SLOWEST_BYTES_S
 from axonp2p.training.round_messages import SegmentHeard, Tell
 from axonp2p.training.spot_checks.answering import IN_TURN, MOST_S, AnswerTimes
-from axonp2p.training.spot_checks.cases import PENDING_ROUNDS, Case, one_of
+from axonp2p.training.spot_checks.open_checks import PENDING_ROUNDS, OpenCheck, one_of
 
 PATIENT_ROUNDS = 1
 """A case that nobody could be asked about for so many rounds is given up: its places are not kept for ever."""
@@ -20,7 +20,7 @@ class CheckQuestions:
         self._chance = chance
         self._steps = steps
         self._times = AnswerTimes()
-        self.cases: list[Case] = []
+        self.cases: list[OpenCheck] = []
         """All that are open, in the order in which somebody is asked about them."""
         self.closing = False
         """Whether no other round comes."""
@@ -49,7 +49,7 @@ class CheckQuestions:
             if case.asked is not None and case.until <= now:
                 case.asked = None
 
-    def answered(self, event: SegmentHeard) -> Case | None:
+    def answered(self, event: SegmentHeard) -> OpenCheck | None:
         """What an opinion is about, of which nobody is asked now; None when it was not asked for."""
         place = event.redone.of, event.redone.round, event.redone.attempt, event.redone.step
         case = next((case for case in self.cases if case.asked == event.rank and case.place == place), None)
@@ -57,7 +57,7 @@ class CheckQuestions:
             case.asked = None
         return case
 
-    def took(self, case: Case, now: float) -> None:
+    def took(self, case: OpenCheck, now: float) -> None:
         """So long it took to do its steps again."""
         self._times.note(now - case.asked_at)
 
@@ -77,19 +77,19 @@ class CheckQuestions:
         others = (case for case in self.cases if not case.own)
         return any(case.asked == rank or rank not in {case.of, *case.tried} for case in others)
 
-    def close(self, disputed: Iterable[Case], now: float) -> float:
+    def close(self, disputed: Iterable[OpenCheck], now: float) -> float:
         """No other round comes; for how many seconds open cases, and those in dispute, are worth waiting for."""
         self.closing = True
         for case in self.cases:
             case.until = min(case.until, now + self._may_take(case))
         return IN_TURN * max((self._may_take(case) for case in [*self.cases, *disputed]), default=0.0)
 
-    def _may_take(self, case: Case) -> float:
+    def _may_take(self, case: OpenCheck) -> float:
         """Seconds for an opinion."""
         size = case.claim.start.size
         return self._times.at_the_end(size) if self.closing else MOST_S + size / SLOWEST_BYTES_S
 
-    def _free(self, case: Case, awake: Collection[int], first: Collection[int]) -> list[int]:
+    def _free(self, case: OpenCheck, awake: Collection[int], first: Collection[int]) -> list[int]:
         busy = {other.asked for other in self.cases}
         if case.own:
             return sorted({case.of}.intersection(awake) - busy - case.tried)
@@ -97,7 +97,7 @@ class CheckQuestions:
         return sorted(free.intersection(first) or free)
 
 
-def _too_old(case: Case, round: int) -> bool:
+def _too_old(case: OpenCheck, round: int) -> bool:
     # Once somebody has begun to fetch a place it is kept for those that are asked next.
     patience = PENDING_ROUNDS if case.opinions else PATIENT_ROUNDS
     spent = case.own and case.of in case.tried

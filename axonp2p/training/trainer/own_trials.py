@@ -9,7 +9,7 @@ from __future__ import annotations
 from axonp2p.training.messages import RedoSegment, StartRound
 from axonp2p.training.trainer.marks import MarkBytes
 from axonp2p.verification.claims import SegmentRedone
-from axonp2p.verification.opinions import Claim, Opinion, repeats
+from axonp2p.verification.judgement import Claim, Opinion, repeats
 
 TRIALS = 4
 """Rounds in which it is tried. The first steps of a job may repeat where later ones do not, and the other way.

@@ -1,7 +1,7 @@
 """The thread that trains: it alone touches the model and the inner optimiser, once they are made.
 
 Legs run here while the worker's own thread hears, averages and says (torch lets go of the interpreter while it
-computes). Orders lie in a queue; only `Abandon` and `Hurry` take effect at once: the leg ends after its step.
+computes). Orders lie in a queue; only `Abandon` and `EndLegEarly` take effect at once: the leg ends after its step.
 """
 
 from __future__ import annotations
@@ -15,18 +15,22 @@ from dataclasses import dataclass, field
 from axonp2p.errors import TaskMistake
 from axonp2p.tensors.flat import Layout
 from axonp2p.training.messages import RedoSegment, StartRound
-from axonp2p.training.trainer.legs import (
+from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
+from axonp2p.training.trainer.marks import MarkBytes
+from axonp2p.training.trainer.outer_optimizer import State
+from axonp2p.training.trainer.own_trials import OwnTrials
+from axonp2p.training.trainer.trainer_orders import (
     Abandon,
     Accept,
     Done,
+    EndLegEarly,
     Evaluate,
     Evaluated,
-    GoOn,
-    Hurry,
     LegDone,
-    PutBack,
+    NextLeg,
     Redo,
     Redone,
+    RollBack,
     Stepped,
     TaskWentWrong,
     TrainRound,
@@ -34,10 +38,6 @@ from axonp2p.training.trainer.legs import (
     exchanges_of,
     key_of,
 )
-from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
-from axonp2p.training.trainer.marks import MarkBytes
-from axonp2p.training.trainer.outer_optimizer import State
-from axonp2p.training.trainer.own_trials import OwnTrials
 from axonp2p.verification.claims import SegmentRedone
 
 PROGRESS_SECONDS = 0.5
@@ -81,7 +81,7 @@ class TrainingThread:
         self._orders: queue.Queue[tuple[int, Work] | None] = queue.Queue()
         self._abandoned = 0
         """Orders with a smaller number than this are not wanted any more."""
-        self._hurried: Hurry | None = None
+        self._hurried: EndLegEarly | None = None
         self._round: StartRound | None = None
         self._exchange = 0
         self._stopped_at = self._next_progress = 0.0
@@ -96,7 +96,7 @@ class TrainingThread:
         """To be done when all before it is."""
         if isinstance(work, Abandon):
             self._abandoned += 1
-        elif isinstance(work, Hurry):
+        elif isinstance(work, EndLegEarly):
             self._hurried = work
         else:
             self._orders.put((self._abandoned, work))
@@ -128,7 +128,7 @@ class TrainingThread:
     def _carry_out(self, trainer: LocalTrainer, number: int, work: Work) -> None:
         if isinstance(work, Accept):
             trainer.accept()
-        elif isinstance(work, PutBack):
+        elif isinstance(work, RollBack):
             trainer.put_back()
         elif isinstance(work, Redo):
             self._redo(trainer, work)
@@ -139,7 +139,7 @@ class TrainingThread:
             self._stopped_at, self._next_progress = self._clock(), 0.0
             trainer.begin(work.start)
             self._leg(trainer, number, work)
-        elif isinstance(work, GoOn):
+        elif isinstance(work, NextLeg):
             self._leg(trainer, number, work)
         elif isinstance(work, Evaluate):
             waited = self._clock() - self._stopped_at
@@ -168,15 +168,15 @@ class TrainingThread:
             self._not_repeated = why
 
     def _unwanted(self, number: int, work: Work) -> bool:
-        return number < self._abandoned and isinstance(work, TrainRound | GoOn | Evaluate)
+        return number < self._abandoned and isinstance(work, TrainRound | NextLeg | Evaluate)
 
-    def _leg(self, trainer: LocalTrainer, number: int, work: TrainRound | GoOn) -> None:
+    def _leg(self, trainer: LocalTrainer, number: int, work: TrainRound | NextLeg) -> None:
         start = self._round
         assert start is not None
         begun = self._clock()
         budget = start.seconds / exchanges_of(start) if start.seconds else float("inf")
 
-        this = Hurry(key_of(start), self._exchange)
+        this = EndLegEarly(key_of(start), self._exchange)
         told = Stepped(key_of(start), 0, 0.0, 0)
         stepped = told
 

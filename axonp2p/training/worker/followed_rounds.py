@@ -22,8 +22,8 @@ from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.slice_exchange import SliceExchange
 from axonp2p.training.exchange.terms import Terms, terms_of
 from axonp2p.training.messages import SlicePart, StartRound
-from axonp2p.training.trainer.legs import Key, exchanges_of, key_of
 from axonp2p.training.trainer.outer_optimizer import State, outer_step
+from axonp2p.training.trainer.trainer_orders import Key, exchanges_of, key_of
 
 
 class _Result(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from axonp2p.errors import MalformedMessage
-from axonp2p.training.exchange.leftover import Leftover
+from axonp2p.training.exchange.error_feedback import ErrorFeedback
 from axonp2p.training.messages import AskPieces, Piece, PieceList
 from axonp2p.training.state_transfer.pieces import serve_pieces
 from axonp2p.training.trainer.marks import MarkBytes
@@ -17,12 +17,12 @@ from axonp2p.verification.rates import KEPT_ROUNDS
 class HeldStates:
     """The candidate is where the last finished round led to: the next order names it, or the accepted one again."""
 
-    def __init__(self, first: State, leftover: Leftover, scale: StepScale | None) -> None:
+    def __init__(self, first: State, leftover: ErrorFeedback, scale: StepScale | None) -> None:
         self.accepted = first
         self.leftover = leftover
         """This member's, as it was in the accepted state; so is `scale`."""
         self.scale = scale
-        self._candidate: tuple[State, Leftover, StepScale | None] | None = None
+        self._candidate: tuple[State, ErrorFeedback, StepScale | None] | None = None
         self._lent: dict[int, State] = {}
 
     @property
@@ -30,7 +30,7 @@ class HeldStates:
         """Where the last finished round led to, while it is not known whether it counts."""
         return self._candidate[0] if self._candidate else None
 
-    def offer(self, candidate: State, leftover: Leftover, scale: StepScale | None) -> None:
+    def offer(self, candidate: State, leftover: ErrorFeedback, scale: StepScale | None) -> None:
         """A round has led to this."""
         self._candidate = candidate, leftover, scale
 

@@ -12,8 +12,8 @@ from axonp2p.tensors.coding import BYTES_A_VALUE
 from axonp2p.training.exchange.terms import terms_of
 from axonp2p.training.messages import AdoptState, Piece, PieceList, SlicePart, StartRound, StateAdopted
 from axonp2p.training.state_transfer.piece_fetch import PieceFetch
-from axonp2p.training.trainer.legs import exchanges_of
 from axonp2p.training.trainer.outer_optimizer import State, state_from_file, state_values
+from axonp2p.training.trainer.trainer_orders import exchanges_of
 from axonp2p.training.worker.followed_rounds import FollowedRounds
 from axonp2p.training.worker.member_actions import Action, NotTaken, SayToCoordinator, tell_each
 from axonp2p.training.worker.member_round import Lasting

@@ -19,8 +19,8 @@ import msgspec
 
 from axonp2p.errors import MalformedMessage, PeerMisbehaved
 from axonp2p.training.exchange.arrivals import ArrivalTimes
-from axonp2p.training.exchange.early_parts import EarlyParts
-from axonp2p.training.exchange.leftover import Leftover
+from axonp2p.training.exchange.error_feedback import ErrorFeedback
+from axonp2p.training.exchange.reorder_buffer import ReorderBuffer
 from axonp2p.training.exchange.terms import ExchangeKey, terms_of
 from axonp2p.training.messages import (
     AdoptState,
@@ -36,27 +36,27 @@ from axonp2p.training.messages import (
     StateAdopted,
 )
 from axonp2p.training.state_transfer.pieces import serve_pieces
-from axonp2p.training.trainer.legs import (
+from axonp2p.training.trainer.local_trainer import redone
+from axonp2p.training.trainer.outer_optimizer import State
+from axonp2p.training.trainer.step_scale import StepScale
+from axonp2p.training.trainer.trainer_orders import (
     Abandon,
     Accept,
     Done,
     Evaluated,
     Key,
     LegDone,
-    PutBack,
     Redo,
     Redone,
+    RollBack,
     TaskWentWrong,
     key_of,
 )
-from axonp2p.training.trainer.local_trainer import redone
-from axonp2p.training.trainer.outer_optimizer import State
-from axonp2p.training.trainer.step_scale import StepScale
 from axonp2p.training.worker.held_states import HeldStates, KeptPlaces
-from axonp2p.training.worker.helping import Helping
 from axonp2p.training.worker.joining import Joining
-from axonp2p.training.worker.member_actions import Action, NotTaken, SayToCoordinator, SayToMember, Unsay
+from axonp2p.training.worker.member_actions import Action, DropQueued, NotTaken, SayToCoordinator, SayToMember
 from axonp2p.training.worker.member_round import Lasting, MemberRound
+from axonp2p.training.worker.recomputing import Recomputing
 from axonp2p.training.worker.state_file import StateFile
 from axonp2p.verification.claims import RoundDone
 
@@ -73,9 +73,9 @@ class WorkerMember:
     def __init__(self, prepare: Prepare, first: State, file_layout: bytes, averaged: float | None = None) -> None:
         layout = first.layout
         self._file_layout = file_layout
-        early, arrivals = EarlyParts(layout.values), ArrivalTimes()
+        early, arrivals = ReorderBuffer(layout.values), ArrivalTimes()
         self._lasting = Lasting(prepare.rank, layout, prepare.batch, early, arrivals)
-        leftover = Leftover(layout.values, layout.parameters)
+        leftover = ErrorFeedback(layout.values, layout.parameters)
         scale = StepScale(averaged) if averaged is not None and prepare.step_scaling else None
         self._states = HeldStates(first, leftover, scale)
         self._round: MemberRound | None = None
@@ -91,7 +91,7 @@ class WorkerMember:
         self._joining: Joining | None = None
         self._state_file = StateFile(layout)
         self._places = KeptPlaces()
-        self._helping = Helping()
+        self._recomputing = Recomputing()
         self._helped_flops = self._told_flops = 0
         """Spent on steps of others since the last report, and of those before it: they are this member's work too."""
 
@@ -123,7 +123,7 @@ class WorkerMember:
             place = self._places.named(order.start.name)
             yield Redo(order, place.file) if place else SayToCoordinator(redone(order, failed="not handed over"))
         elif isinstance(order, RedoSegment):
-            yield from self._helping.ordered(order, now)
+            yield from self._recomputing.ordered(order, now)
         elif isinstance(order, StartRound):
             yield from self._start_round(order, now)
         else:
@@ -143,8 +143,8 @@ class WorkerMember:
                 yield from self._hear_slice(sender, message, payload, now)
             elif isinstance(message, AskPieces):
                 yield from self._lend(sender, message)
-            elif self._helping.wants(message.state):
-                yield from self._helping.hear_piece(sender, message, payload, now)
+            elif self._recomputing.wants(message.state):
+                yield from self._recomputing.hear_piece(sender, message, payload, now)
             elif self._joining:
                 yield from self._joining.hear_piece(sender, message, payload, now)
         except PeerMisbehaved as error:
@@ -178,7 +178,7 @@ class WorkerMember:
 
     def deadline(self) -> float | None:
         """When to call `due`, if nothing is heard before."""
-        times = [one.deadline() for one in (self._round, self._joining, self._helping) if one]
+        times = [one.deadline() for one in (self._round, self._joining, self._recomputing) if one]
         return min((time for time in times if time is not None), default=None)
 
     def due(self, now: float) -> Iterator[Action]:
@@ -188,7 +188,7 @@ class WorkerMember:
             self._end_round()
         if self._joining:
             yield from self._joining.due(now)
-        yield from self._helping.due(now)
+        yield from self._recomputing.due(now)
 
     @property
     def talkative(self) -> bool:
@@ -207,7 +207,7 @@ class WorkerMember:
         lasting = self._lasting
         terms_of(start, lasting.rank, 0, lasting.layout, lasting.batch)  # finds what makes no sense
         yield from self._leave_round()
-        yield Unsay(start)
+        yield DropQueued(start)
         self._wanted = (start.round, start.attempt + 1, 0)
         if lasting.rank in start.listeners:
             self._joining = self._joining or Joining(lasting, self._states.all())
@@ -248,7 +248,7 @@ class WorkerMember:
         counts = self._states.settle(state)
         if self._trained:
             self._trained = False
-            yield Accept() if counts else PutBack()
+            yield Accept() if counts else RollBack()
             if not counts:
                 self._helped_flops += self._told_flops
             self._told_flops = 0

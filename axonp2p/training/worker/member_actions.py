@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.training.messages import BetweenMembers, FromWorkerTraining, StartRound
-from axonp2p.training.trainer.legs import Work
+from axonp2p.training.trainer.trainer_orders import Work
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class SayToMember:
 
 
 @dataclass(frozen=True)
-class Unsay:
+class DropQueued:
     """Forget what still waits to be told and is useless once this round has begun."""
 
     start: StartRound
@@ -48,4 +48,4 @@ def tell_each(what: Iterable[tuple[int, BetweenMembers]]) -> Iterator[SayToMembe
         yield SayToMember(rank, message)
 
 
-Action = SayToCoordinator | SayToMember | Unsay | NotTaken | Work
+Action = SayToCoordinator | SayToMember | DropQueued | NotTaken | Work

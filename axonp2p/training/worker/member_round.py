@@ -26,15 +26,24 @@ from torch import Tensor
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.tensors.flat import Layout, minus
 from axonp2p.training.exchange.arrivals import ArrivalTimes
-from axonp2p.training.exchange.early_parts import EarlyParts
-from axonp2p.training.exchange.leftover import Leftover
+from axonp2p.training.exchange.error_feedback import ErrorFeedback
+from axonp2p.training.exchange.reorder_buffer import ReorderBuffer
 from axonp2p.training.exchange.slice_exchange import Outgoing, SliceExchange
 from axonp2p.training.exchange.terms import ExchangeKey, terms_of
 from axonp2p.training.messages import SlicePart, StartRound
-from axonp2p.training.trainer.legs import Evaluate, Evaluated, GoOn, Hurry, LegDone, TrainRound, exchanges_of, key_of
 from axonp2p.training.trainer.marks import MarkBytes
 from axonp2p.training.trainer.outer_optimizer import OuterStep, State
 from axonp2p.training.trainer.step_scale import StepScale
+from axonp2p.training.trainer.trainer_orders import (
+    EndLegEarly,
+    Evaluate,
+    Evaluated,
+    LegDone,
+    NextLeg,
+    TrainRound,
+    exchanges_of,
+    key_of,
+)
 from axonp2p.training.worker.member_actions import Action, NotTaken, SayToMember
 from axonp2p.verification.claims import Mark, RoundDone
 
@@ -46,7 +55,7 @@ class Lasting:
     rank: int
     layout: Layout
     batch: int
-    early: EarlyParts
+    early: ReorderBuffer
     arrivals: ArrivalTimes
 
 
@@ -100,7 +109,7 @@ class MemberRound:
     """
 
     def __init__(
-        self, start: StartRound, lasting: Lasting, state: State, leftover: Leftover, scale: StepScale | None
+        self, start: StartRound, lasting: Lasting, state: State, leftover: ErrorFeedback, scale: StepScale | None
     ) -> None:
         self._start = start
         self._lasting = lasting
@@ -178,7 +187,7 @@ class MemberRound:
         ahead = {owner for owner in owners if self._ahead.get(owner, 0) > leg}
         if 2 * len(ahead) > len(owners) and self._hurried < leg:
             self._hurried = leg
-            yield Hurry(key_of(self._start), leg)
+            yield EndLegEarly(key_of(self._start), leg)
 
     def more(self, now: float) -> Iterator[Action]:
         """One more part of what this member has to say by itself, or else one more hash for its report."""
@@ -258,7 +267,7 @@ class MemberRound:
         if self.over:
             yield Evaluate(key_of(start), self.state.weights, start.shards)
         elif not start.settings.overlap:
-            yield GoOn(self.state.weights, self._factors)
+            yield NextLeg(self.state.weights, self._factors)
         self.leftover.settle(exchange.leftover(), exchange.past())
         if self.scale and self._difference is not None:
             self.scale = self.scale.after(self._difference, exchange.mean())
@@ -271,7 +280,7 @@ class MemberRound:
         self._waiting = None
         self._sums.add_leg(leg)
         if start.settings.overlap and self._applied + 1 < exchanges_of(start):
-            yield GoOn(minus(self.state.weights, leg.difference, lasting.layout), self._factors)
+            yield NextLeg(minus(self.state.weights, leg.difference, lasting.layout), self._factors)
         terms = terms_of(start, lasting.rank, self._applied, lasting.layout, lasting.batch)
         self._difference = leg.difference.clone() if self.scale else None
         sending = self.leftover.take(leg.difference)

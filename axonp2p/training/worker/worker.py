@@ -16,13 +16,13 @@ import msgspec
 from axonp2p.errors import AxonError, MalformedMessage
 from axonp2p.sandbox.messages import BundleReady, Control, FromMember, ToWorkerMessage
 from axonp2p.training.messages import BetweenMembers, FilePart, Prepare, SlicePart, StartRound, ToWorkerTraining
-from axonp2p.training.trainer.legs import Done, TaskWentWrong
 from axonp2p.training.trainer.local_trainer import LocalTrainer
 from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.trainer_orders import Done, TaskWentWrong
 from axonp2p.training.trainer.training_thread import Built, Redoing, TrainingThread
 from axonp2p.training.worker.mailbox import Mailbox
 from axonp2p.training.worker.member import WorkerMember
-from axonp2p.training.worker.member_actions import Action, NotTaken, SayToCoordinator, SayToMember, Unsay
+from axonp2p.training.worker.member_actions import Action, DropQueued, NotTaken, SayToCoordinator, SayToMember
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, split_frame
 from axonp2p.wire.schema import check_schema
@@ -102,7 +102,7 @@ class Worker:
                 self._mailbox.report(action.message, action.payload)
             elif isinstance(action, SayToMember):
                 self._mailbox.tell(action.rank, action.message, action.payload)
-            elif isinstance(action, Unsay):
+            elif isinstance(action, DropQueued):
                 self._mailbox.drop(_useless_after(action.start))
             elif isinstance(action, NotTaken):
                 # When a round cannot end without it, the coordinator's deadline ends the round.

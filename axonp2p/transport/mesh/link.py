@@ -45,7 +45,7 @@ class MeshMember:
         return (self.rank, self.peer, self.reservation) == (other.rank, other.peer, other.reservation)
 
 
-class Road(Protocol):
+class LinkShaper(Protocol):
     """How the links of a mesh share the line of their machine."""
 
     async def turn(self, link: Hashable, count: int) -> None:
@@ -91,7 +91,7 @@ class Link:
         self,
         member: MeshMember,
         deliver: Callable[[int, memoryview], Awaitable[None]],
-        road: Road,
+        link_shaper: LinkShaper,
         beside: LinkCompanion | None = None,
     ) -> None:
         self.member = member
@@ -104,7 +104,7 @@ class Link:
         self.lost = ""
         """Why there will be no further session; empty while there may be."""
         self._deliver = deliver
-        self._road = road
+        self._link_shaper = link_shaper
         self._beside = beside
         self._kinds: Any = Carry if beside is None else Carry | beside.kinds
         self._serving: Session | None = None
@@ -133,9 +133,9 @@ class Link:
         if session is None:
             raise Unreachable(f"{self.member.name} is not connected now")
         if bulk:
-            await self._road.turn(self, len(payload))
+            await self._link_shaper.turn(self, len(payload))
         else:
-            await self._road.word(len(payload))
+            await self._link_shaper.word(len(payload))
         await session.send(message, payload, bulk=bulk)
 
     def attach(self, session: Session) -> int:
@@ -145,7 +145,7 @@ class Link:
         self._session = session
         session.admit()
         session.wait_for_long()  # the member's worker may stand still
-        self._road.opened(session)
+        self._link_shaper.opened(session)
         self.down.clear()
         self.wanted.set()
         self.up.set()
@@ -209,8 +209,8 @@ class Link:
                 continue
             payload, first_time = following
             if first_time:
-                self._road.went(self.member.rank, len(payload))
-            await self._road.turn(self, len(payload))
+                self._link_shaper.went(self.member.rank, len(payload))
+            await self._link_shaper.turn(self, len(payload))
             await session.send(Carry(), payload, bulk=True)
             gone.append(session.sent_frames)
             # The last one that the other side took may not have come to be counted when the line is cut.

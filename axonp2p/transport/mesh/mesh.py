@@ -29,7 +29,7 @@ from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
 from axonp2p.supervision import one_look
 from axonp2p.transport.dial_policy import DialPolicy
-from axonp2p.transport.mesh.link import Link, LinkCompanion, MeshMember, Road
+from axonp2p.transport.mesh.link import Link, LinkCompanion, LinkShaper, MeshMember
 from axonp2p.transport.messages import JoinMesh, LinkReply, MeshJoined, Refusal, error_of
 from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.sessions.session import Session
@@ -90,7 +90,7 @@ class Mesh:
         reservation: str,
         deliver: Callable[[int, memoryview], Awaitable[None]],
         lost: Callable[[int, str], Awaitable[None]],
-        road: Road,
+        link_shaper: LinkShaper,
         *,
         patience: MeshPatience = MeshPatience(),
         policy: DialPolicy,
@@ -103,7 +103,7 @@ class Mesh:
         self._reservation = reservation
         self._deliver = deliver
         self._lost = lost
-        self._road = road
+        self._link_shaper = link_shaper
         self._patience = patience
         self._policy = policy
         self._dialling = asyncio.Semaphore(patience.dials_at_once)
@@ -126,7 +126,7 @@ class Mesh:
                 self._drop(other)
         new = [other for other in wanted if other not in self._links]
         for other in new:
-            self._links[other] = Link(wanted[other], self._deliver, self._road, self.beside)
+            self._links[other] = Link(wanted[other], self._deliver, self._link_shaper, self.beside)
             self._keepers[other] = asyncio.create_task(self._keep(self._links[other]))
         for other, member in wanted.items():
             self._links[other].member = member
@@ -142,7 +142,8 @@ class Mesh:
         return self._link_of(peer) is not None
 
     def post(self, rank: int, payload: bytes | memoryview) -> None:
-        """Queue one message, which must not be changed afterwards. Whoever posts keeps count of what waits (`Road`).
+        """Queue one message, which must not be changed afterwards. Whoever posts keeps count of what waits
+        (`LinkShaper`).
 
         Raises `Unreachable` when that rank is not in the job or is lost, `MessageTooLarge` over `PAYLOAD_LIMIT`.
         """

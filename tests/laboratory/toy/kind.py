@@ -54,23 +54,23 @@ class ToySquared(Event, frozen=True):
 
 class ToyDriver(Driver, WorkListener):
     def __init__(self, context: JobContext) -> None:
-        self.account, self.spec = context.account, context.spec
+        self.journal, self.spec = context.journal, context.spec
         self.heard_words: asyncio.Queue[tuple[int, Square]] = asyncio.Queue()
 
     async def heard(self, rank: int, payload: memoryview, *, signed: bool) -> None:
         self.heard_words.put_nowait((rank, decode(split_frame(payload).header, Square, HEADER_LIMIT)))
 
     async def run(self, settlement: JobSettlement) -> Event | None:
-        crew, record = settlement.crew, self.account.record
+        crew, record = settlement.crew, self.journal.record
         crew.work_for(self)
         for rank in crew.present:
             crew.tell(rank, pack_frame(Square(number=self.spec.toy.number)))
         rank, word = await self.heard_words.get()
         work = Work(unit=0, flops=10**9, samples=0, milliseconds=0)
-        done = partial(self.account.change, lasting=True, square=word.number)
+        done = partial(self.journal.change, lasting=True, square=word.number)
         settlement.pay({rank: work}, lambda credits, receipts: done(credits=credits, receipts=receipts))
-        self.account.tell(ToySquared(square=word.number))
+        self.journal.tell(ToySquared(square=word.number))
         kept = await settlement.settle()
-        self.account.enter(JobState.FINISHED)
+        self.journal.enter(JobState.FINISHED)
         usual = {"rounds": 1, "seconds": 0.0, "wire_bytes": 0, "peers": list(crew.present.values()), "lost": []}
         return JobFinished(job=record.id, folder=record.folder, credits=settlement.credits(), receipts=kept, **usual)

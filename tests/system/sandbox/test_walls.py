@@ -16,7 +16,7 @@ import axonp2p
 from axonp2p.sandbox.environment import find_environment
 from axonp2p.sandbox.walls import landlock
 from axonp2p.sandbox.walls.command_line import NOBODY, variables
-from axonp2p.sandbox.walls.step_down import FIRST_USER, RANGE
+from axonp2p.sandbox.walls.drop_privileges import FIRST_USER, RANGE
 
 CHECKOUT = Path(axonp2p.__file__).resolve().parent.parent
 

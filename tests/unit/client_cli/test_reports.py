@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from axonp2p.client.events.events import JobFinished
-from axonp2p.client.looking import Credits, CreditTotal
+from axonp2p.client.queries import Credits, CreditTotal
 from axonp2p.client.storage.job_record import ErrorRecord, PeerRecord
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import NeedSpec

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import axonp2p.client.hosted.hosts as hosts
-import client_cli.doctor.look as doctor
+import client_cli.doctor.probe as doctor
 from axonp2p.client.hosted.hosts import FoundJobs
 from axonp2p.clock import SystemClock
 from tests.fakes import key_of
@@ -46,7 +46,7 @@ async def test_the_doctor_names_it_and_does_not_wait_for_it(
 ) -> None:
     monkeypatch.setattr(doctor, "TRACKER_WITHIN_S", LONG_S)
     async with asyncio.timeout(60):
-        facts = await doctor.look(tmp_path, [silent, str(good.address)], SystemClock())
+        facts = await doctor.probe(tmp_path, [silent, str(good.address)], SystemClock())
     trouble = {tracker.name: tracker.trouble for tracker in facts.trackers}
     assert trouble[good.address.host_port] == ""
     assert "no answer within" in trouble[silent.partition("#")[0].removeprefix("https://")]
@@ -54,7 +54,7 @@ async def test_the_doctor_names_it_and_does_not_wait_for_it(
 
 async def test_what_a_tracker_says_of_its_own_trouble_reaches_the_doctor(good: Running, tmp_path: Path) -> None:
     good.tracker._database.trouble = "database or disk is full"
-    (tracker,) = (await doctor.look(tmp_path, [str(good.address)], SystemClock())).trackers
+    (tracker,) = (await doctor.probe(tmp_path, [str(good.address)], SystemClock())).trackers
     assert tracker.trouble == ""
     assert tracker.hindered == "it cannot store anything: database or disk is full"
 

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from axonp2p.client.storage.job_commands import JobCommand, take
 from axonp2p.client.storage.job_store import JobFolder, JobStore
-from axonp2p.client.storage.job_wishes import JobWish, take
 from axonp2p.errors import JobFailed
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.train.record import TrainRecord
@@ -57,17 +57,17 @@ def test_what_has_finished_is_not_cancelled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "wish", "state"),
     [
-        (["pause"], JobWish.PAUSE, JobState.LEFT),
-        (["pause", "--now"], JobWish.LEAVE, JobState.LEFT),
-        (["cancel"], JobWish.CANCEL, JobState.CANCELLED),
-        (["pause"], JobWish.PAUSE, JobState.FINISHED),
+        (["pause"], JobCommand.PAUSE, JobState.LEFT),
+        (["pause", "--now"], JobCommand.LEAVE, JobState.LEFT),
+        (["cancel"], JobCommand.CANCEL, JobState.CANCELLED),
+        (["pause"], JobCommand.PAUSE, JobState.FINISHED),
     ],
 )
 def test_the_program_at_work_hears_it_and_is_waited_for(
-    tmp_path: Path, words: list[str], wish: JobWish, state: JobState
+    tmp_path: Path, words: list[str], wish: JobCommand, state: JobState
 ) -> None:
     folder = make_job(tmp_path, JobState.RUNNING, kept=2)
-    heard: list[JobWish] = []
+    heard: list[JobCommand] = []
     ready = threading.Event()
 
     def work() -> None:

@@ -35,14 +35,14 @@ from axonp2p.wire.envelope import encode_signed
 from axonp2p.wire.schema import SCHEMAS
 from peer_daemon.bundles.kept_bundles import KeptBundles
 from peer_daemon.earnings.receipts_book import ReceiptsBook
-from peer_daemon.execution.workplace import Workplace
-from peer_daemon.execution.workshop import Workshop
-from peer_daemon.handlers import SessionRouter
+from peer_daemon.execution.lease_context import LeaseContext
+from peer_daemon.execution.running_leases import RunningLeases
 from peer_daemon.lending.leases import Leases
 from peer_daemon.lending.lending import Lending
 from peer_daemon.links.in_turn import InTurn
 from peer_daemon.links.line_watch import LineWatch
 from peer_daemon.links.turns import SendPace
+from peer_daemon.session_router import SessionRouter
 from tests.fakes import make_row
 
 TRACKER = PrivateKey(b"t" * 32)
@@ -157,7 +157,7 @@ class OnePeer:
         self.leases = Leases(self.key.peer_id, Lending(self.offer), check_address=True)
         self.leases.trust(TRACKER.peer_id)
         self.book = ReceiptsBook(self.folder / "receipts.db", self.key, self.clock)
-        place = Workplace(
+        place = LeaseContext(
             self.key,
             self.clock,
             self.row,
@@ -170,8 +170,8 @@ class OnePeer:
             kept=KeptBundles(self.folder / "jobs"),
             start_worker=self._start_worker,
         )
-        self.workshop = Workshop()
-        self.door = SessionRouter(self.leases, place, self.workshop, self.clock, self._slots_changed, self._noted)
+        self.running_leases = RunningLeases()
+        self.door = SessionRouter(self.leases, place, self.running_leases, self.clock, self._slots_changed, self._noted)
         self.certificate = make_certificate(self.key, self.folder / "certificate.pem")
         app = web.Application()
         self.listener = Listener(self.key, self.certificate, app)

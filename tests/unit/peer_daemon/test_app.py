@@ -18,7 +18,7 @@ from peer_daemon.lending.offer import LendingLimits, MeasuredMachine
 from tests.fakes import NOW, key_of
 
 
-async def _machine(home: Path, wishes: LendingLimits) -> MeasuredMachine:
+async def _machine(home: Path, limits: LendingLimits) -> MeasuredMachine:
     return MeasuredMachine(cores=2, memory_mb=4096, disk_mb=4096, gflops=1.0, python="3.11.7", packages={})
 
 
@@ -78,6 +78,6 @@ async def test_tokens_of_a_tracker_that_was_only_learnt_open_no_door(peer: Peer)
 async def test_no_client_hears_why_a_volunteer_did_not_reach_a_member(peer: Peer):
     await peer.start()
     try:
-        assert peer._door._place.dials.told("connection refused") == NOT_REACHED
+        assert peer._door._context.dials.told("connection refused") == NOT_REACHED
     finally:
         await peer.stop()

@@ -13,7 +13,7 @@ import pytest
 from axonp2p.errors import Refused, TrackerUnreachable, Unreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import public_key_of
-from axonp2p.table import asking, asking_order, dht_source, shared_table
+from axonp2p.table import asking_order, dht_source, shared_table, table_question
 from axonp2p.table.dht.records.compact import ISSUES_TOKENS, OFFERS_WORK, CompactRow, pack_addresses
 from axonp2p.table.dht.records.index_keys import RowQuery
 from axonp2p.table.dht.routing.node_state import SavedContact
@@ -127,7 +127,7 @@ class InOrder(random.Random):
 def lab(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Lab]:
     def make(trackers: dict[str, Answer], **more: Any) -> Lab:
         made = Lab(trackers, **more)
-        monkeypatch.setattr(asking, "query", made.query)
+        monkeypatch.setattr(table_question, "query", made.query)
         monkeypatch.setattr(dht_source, "fetch_rows", made.fetch_rows)
         return made
 
@@ -205,7 +205,7 @@ async def test_trackers_that_all_say_nothing_are_named(
         await asyncio.Event().wait()
         raise AssertionError
 
-    monkeypatch.setattr(asking, "query", query)
+    monkeypatch.setattr(table_question, "query", query)
     with pytest.raises(TrackerUnreachable, match="no tracker answers") as caught:
         await made.table.survey({}, 5)
     for name in ("one:7070", "two:7070"):
@@ -241,7 +241,7 @@ async def test_who_is_silent_is_not_waited_for_once_another_has_answered(
             await asyncio.Event().wait()
         return await made.query(line, *args, **more)
 
-    monkeypatch.setattr(asking, "query", query)
+    monkeypatch.setattr(table_question, "query", query)
     sight = await made.table.find({}, 5, enough=2)
     assert len(sight.rows) == 1
     assert [answer.source for answer in sight.answers if answer.trouble.startswith("no answer within")] == [

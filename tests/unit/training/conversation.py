@@ -21,7 +21,7 @@ from axonp2p.training.round_messages import (
     Tick,
 )
 from axonp2p.training.rounds.machine import Rounds
-from axonp2p.training.spot_checks.desk import CheckSettings
+from axonp2p.training.spot_checks.scheduler import CheckSettings
 from axonp2p.verification.claims import RoundDone
 
 NAMES = {0: "otter", 1: "lynx", 2: "hare", 3: "crow"}

@@ -12,23 +12,23 @@ import torch
 from axonp2p.tensors.coding import EXACT
 from axonp2p.tensors.flat import Layout
 from axonp2p.training.messages import Prepare, Progress, StateAdopted
-from axonp2p.training.trainer.legs import (
+from axonp2p.training.trainer.outer_optimizer import first_state
+from axonp2p.training.trainer.trainer_orders import (
     Abandon,
     Accept,
+    EndLegEarly,
     Evaluate,
     Evaluated,
-    GoOn,
-    Hurry,
     LegDone,
-    PutBack,
+    NextLeg,
+    RollBack,
     Stepped,
     TrainRound,
     exchanges_of,
     key_of,
 )
-from axonp2p.training.trainer.outer_optimizer import first_state
 from axonp2p.training.worker.member import WorkerMember
-from axonp2p.training.worker.member_actions import NotTaken, SayToCoordinator, SayToMember, Unsay
+from axonp2p.training.worker.member_actions import DropQueued, NotTaken, SayToCoordinator, SayToMember
 from axonp2p.verification.claims import RoundDone
 from tests.laboratory.exchange_settings import start_of
 
@@ -59,14 +59,14 @@ class TinyTrainer:
         self.given.append(work)
         if isinstance(work, Accept):
             self.remembered = self.momentum
-        elif isinstance(work, PutBack):
+        elif isinstance(work, RollBack):
             self.momentum = self.remembered
         elif isinstance(work, TrainRound):
             self.start, self.exchange, self.steps = work.start, 0, 0
             return self._begin(work.weights, now, 0.0)
-        elif isinstance(work, GoOn):
+        elif isinstance(work, NextLeg):
             return self._begin(work.weights, now, now - self.stopped_at)
-        elif isinstance(work, Hurry):
+        elif isinstance(work, EndLegEarly):
             self.hurried = work
         elif isinstance(work, Evaluate):
             metrics = {"loss": float(work.weights.square().mean())}
@@ -90,7 +90,7 @@ class TinyTrainer:
         most = min(start.settings.exchange_every, start.steps - self.exchange * start.settings.exchange_every)
         seconds = now - self.begun
         late = start.seconds and seconds >= start.seconds / exchanges_of(start)
-        hurried = self.hurried == Hurry(key_of(start), self.exchange)
+        hurried = self.hurried == EndLegEarly(key_of(start), self.exchange)
         if taken < most and not late and not hurried:
             return [(self.step_seconds, step)]
         done = LegDone(
@@ -181,7 +181,7 @@ class MemberSwarm:
                 self._deliver(rank, action)
             elif isinstance(action, NotTaken):
                 self.refused.append((rank, action.sender, action.error.message))
-            elif not isinstance(action, Unsay):
+            elif not isinstance(action, DropQueued):
                 self._train(rank, self.trainers[rank].give(action, self.now))
         member = self.members[rank]
         if member.talkative:

@@ -14,7 +14,7 @@ from axonp2p.identity.keys import verify_by_key
 from axonp2p.table.dht.routing.contact import Contact, host_of_packed, is_local, network_of
 from axonp2p.table.dht.routing.keys import node_id
 from axonp2p.table.dht.routing.routing_table import ContactTable
-from axonp2p.table.dht.rpc.calls import Address, Calls, Ended
+from axonp2p.table.dht.rpc.pending_rpcs import Address, PendingRpcs, RpcEnded
 from axonp2p.table.dht.rpc.rpc import HI_PURPOSE, NONCE_BYTES, Hi, HiAnswer, hi_payload
 from axonp2p.transport.address import join_host_port, split_host_port
 
@@ -30,7 +30,7 @@ class Challenges:
     def __init__(
         self,
         own_id: bytes,
-        calls: Calls,
+        calls: PendingRpcs,
         table: ContactTable,
         chance: random.Random,
         now: Callable[[], float],
@@ -76,7 +76,7 @@ class Challenges:
         nonce = self._chance.randbytes(NONCE_BYTES)
         self._under_way.add(address)
 
-        def end(ended: Ended) -> None:
+        def end(ended: RpcEnded) -> None:
             self._under_way.discard(address)
             answer = ended.answer
             on_end(self._proven(address, nonce, answer, ended.seconds) if isinstance(answer, HiAnswer) else None)

@@ -23,9 +23,9 @@ from axonp2p.table.dht.records.record_store import MOST_SOURCES, RecordStore
 from axonp2p.table.dht.routing.contact import Contact, read_host
 from axonp2p.table.dht.routing.routing_table import ContactTable
 from axonp2p.table.dht.rpc.answering import Answering
-from axonp2p.table.dht.rpc.calls import Address, Calls, Ended
 from axonp2p.table.dht.rpc.challenges import Challenges
 from axonp2p.table.dht.rpc.datagrams import decode_call, encode_answer, kind_of
+from axonp2p.table.dht.rpc.pending_rpcs import Address, PendingRpcs, RpcEnded
 from axonp2p.table.dht.rpc.rpc import (
     ANSWER,
     Answer,
@@ -80,7 +80,7 @@ class DhtProtocol(KademliaProtocol):  # type: ignore[misc]  # kademlia has no ty
         self.router = ContactTable(node.id, ksize, self._loop.time())
         self.answering = Answering(key, self.router, store, surroundings.coordinate)
         chance = surroundings.chance
-        self.calls = Calls(node.id, self._send, self.timing, self.traffic, chance)
+        self.calls = PendingRpcs(node.id, self._send, self.timing, self.traffic, chance)
         self.challenges = Challenges(node.id, self.calls, self.router, chance, self._loop.time, self._on_proof)
 
     def __getattr__(self, name: str) -> Any:
@@ -93,13 +93,13 @@ class DhtProtocol(KademliaProtocol):  # type: ignore[misc]  # kademlia has no ty
         self,
         contact: Contact,
         question: Question,
-        on_end: Callable[[Ended], None],
+        on_end: Callable[[RpcEnded], None],
         on_slow: Callable[[], None] | None = None,
         size: int = 0,
     ) -> None:
         """Ask a contact; what its answer or silence says of it goes to the table before `on_end` is called."""
 
-        def end(ended: Ended) -> None:
+        def end(ended: RpcEnded) -> None:
             known = self.router.knows(contact)
             if ended.answer is None:
                 if known and ended.telling:
@@ -120,7 +120,7 @@ class DhtProtocol(KademliaProtocol):  # type: ignore[misc]  # kademlia has no ty
         """`ask`, and wait for the answer; None when there is no sound one within `HARD_LIMIT_S`."""
         future: asyncio.Future[Answer | None] = self._loop.create_future()
 
-        def end(ended: Ended) -> None:
+        def end(ended: RpcEnded) -> None:
             if not future.done():
                 future.set_result(ended.answer)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from axonp2p.table.dht.routing.contact import Contact, read_contacts
 from axonp2p.table.dht.routing.lookup import WIDTH, Lookup
-from axonp2p.table.dht.rpc.calls import Ended
+from axonp2p.table.dht.rpc.pending_rpcs import RpcEnded
 from axonp2p.table.dht.rpc.protocol import DhtProtocol
 from axonp2p.table.dht.rpc.rpc import MOST_CONTACTS, Find, FindAnswer
 
@@ -90,7 +90,7 @@ class Crawl:
             self._lookup.slow(contact)
             self._go_on()
 
-        def end(ended: Ended) -> None:
+        def end(ended: RpcEnded) -> None:
             answer = ended.answer
             if isinstance(answer, FindAnswer):
                 named = read_contacts(answer.contacts, contact.ip, MOST_CONTACTS)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from axonp2p.errors import MalformedMessage, SettingsError
 from axonp2p.table.dht.routing.contact import Contact
 from axonp2p.table.dht.routing.keys import ID_BYTES
-from axonp2p.table.dht.rpc.calls import Address
+from axonp2p.table.dht.rpc.pending_rpcs import Address
 from axonp2p.table.dht.rpc.protocol import DhtProtocol
 from axonp2p.table.dht.traversal.crawl import Crawl, drop
 from axonp2p.transport.address import split_host_port

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from axonp2p.clock import Clock
 from axonp2p.table.dht.records.compact import open_compact
-from axonp2p.table.dht.records.depths import Depths
 from axonp2p.table.dht.records.index_keys import class_names
 from axonp2p.table.dht.records.record_store import StoreOutcome
+from axonp2p.table.dht.records.set_depths import SetDepths
 from axonp2p.table.dht.routing.contact import Contact
 from axonp2p.table.dht.routing.keys import DEEPEST, index_key, row_key, shard_bits
-from axonp2p.table.dht.rpc.calls import Ended
+from axonp2p.table.dht.rpc.pending_rpcs import RpcEnded
 from axonp2p.table.dht.rpc.protocol import DhtProtocol
 from axonp2p.table.dht.rpc.rpc import FindAnswer, Put, PutAnswer
 from axonp2p.table.dht.traversal.crawl import Crawl
@@ -53,7 +53,7 @@ class RowStored:
 class Publisher:
     """What puts rows of this node's owner into the network; it remembers how deep the sets of a class are split."""
 
-    def __init__(self, protocol: DhtProtocol, depths: Depths, clock: Clock) -> None:
+    def __init__(self, protocol: DhtProtocol, depths: SetDepths, clock: Clock) -> None:
         self._protocol = protocol
         self._depths = depths
         self._clock = clock
@@ -95,7 +95,7 @@ class Publisher:
         await holders.enough()
         return RowStored(holders.outcomes, max(held.values(), default=0))
 
-    def _put(self, contact: Contact, key: bytes, depth: int, data: bytes, on_end: Callable[[Ended], None]) -> None:
+    def _put(self, contact: Contact, key: bytes, depth: int, data: bytes, on_end: Callable[[RpcEnded], None]) -> None:
         token = self._protocol.token_of(contact.address)
         self._protocol.ask(contact, Put(key, depth, token, data), on_end)
 
@@ -137,7 +137,7 @@ class _Holders:
         self._late = False
         self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def heard(self, ended: Ended) -> None:
+    def heard(self, ended: RpcEnded) -> None:
         """One has ended, with an answer or without."""
         self._left -= 1
         if isinstance(ended.answer, PutAnswer):

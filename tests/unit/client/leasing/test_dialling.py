@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from axonp2p.client.leasing.lease_sides import Reservation
-from axonp2p.client.leasing.promising import PromiseDesk
-from axonp2p.client.leasing.taking import LeaseRequest, take_lease
+from axonp2p.client.leasing.take_lease import LeaseRequest, take_lease
+from axonp2p.client.leasing.token_source import TokenSource
 from axonp2p.errors import AxonError, Unreachable
 from axonp2p.reservation.reserving import new_uuid
 from axonp2p.transport.dial_policy import NO_ADDRESS, NOT_REACHED, DialPolicy
@@ -24,7 +24,7 @@ PUBLIC = DialPolicy(lambda: ["8.8.8.8"])
 async def asked_for_a_token(dials: DialPolicy) -> AxonError:
     table: Any = SimpleNamespace(trackers=None, dials=dials)
     row = make_row(ADA, addresses=[NOBODY_THERE], issues_tokens=True)
-    found = await PromiseDesk(CLIENT, table, ManualClock(), "train", 60).of_the_peer(row)
+    found = await TokenSource(CLIENT, table, ManualClock(), "train", 60).of_the_peer(row)
     assert isinstance(found, AxonError)
     return found
 

@@ -12,8 +12,8 @@ import pytest
 
 from axonp2p.client.events.events import Event, PeerHired, PeerRefused, PeersFound, Reserved, RttMeasured
 from axonp2p.client.leasing import hiring as hiring_module
-from axonp2p.client.leasing import promising
-from axonp2p.client.leasing.hiring import Hiring, Means, Wish
+from axonp2p.client.leasing import token_source
+from axonp2p.client.leasing.hiring import Hiring, Means, PeerRequest
 from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.storage.trust_book import TRUST_FILE, TrustBook
 from axonp2p.errors import AxonError, Busy, ClockWrong, NobodyFits, Refused, TokenRefused, TrackerUnreachable
@@ -108,7 +108,7 @@ async def no_wrong_clock(lines: Any, clock: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def tracker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(promising, "reserve", reserve)
+    monkeypatch.setattr(token_source, "reserve", reserve)
     monkeypatch.setattr(reporting, "report", report)
     monkeypatch.setattr(hiring_module, "PAUSE_S", 0.0)
     monkeypatch.setattr(hiring_module, "wrong_clock_among", no_wrong_clock)
@@ -129,7 +129,7 @@ class Search:
         **need: Any,
     ) -> None:
         self.seen: list[Event] = []
-        wish = Wish("digits-1", Need(**need), wanted, at_least, max_rtt_s, reserve_s)
+        wish = PeerRequest("digits-1", Need(**need), wanted, at_least, max_rtt_s, reserve_s)
         shared: Any = table
         means = Means(CLIENT, shared, Position(random.Random(1), here), ManualClock(), TrustBook(trust))
         self.hiring = Hiring(means, wish, self.seen.append)
@@ -345,7 +345,7 @@ async def test_who_issues_no_token_cannot_be_had_without_a_tracker(start_peer: A
     table.away = TrackerUnreachable("no tracker answers")
     with pytest.raises(NobodyFits) as caught:
         await Search(table, wanted=1).names()
-    assert promising.NOT_WILLING in caught.value.cause
+    assert token_source.NOT_WILLING in caught.value.cause
 
 
 async def test_why_a_tracker_refuses_is_told_and_the_time_that_was_wished_is_asked_for(
@@ -357,11 +357,11 @@ async def test_why_a_tracker_refuses_is_told_and_the_time_that_was_wished_is_ask
         wishes.append(wish)
         raise Refused("this reservation may cost up to 12 credits")
 
-    monkeypatch.setattr(promising, "reserve", refuses)
+    monkeypatch.setattr(token_source, "reserve", refuses)
     peer = await start_peer("otter", Daemon())
     with pytest.raises(NobodyFits) as caught:
         await Search(Table([peer.row()]), wanted=1, reserve_s=7200).names()
-    assert f"{promising.NOT_WILLING}: this reservation may cost up to 12 credits" in caught.value.cause
+    assert f"{token_source.NOT_WILLING}: this reservation may cost up to 12 credits" in caught.value.cause
     assert {wish["seconds"] for wish in wishes} == {7200}
 
 

@@ -14,7 +14,7 @@ from axonp2p.client.leasing import lease as lease_module
 from axonp2p.client.leasing import owner
 from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.leasing.lease_sides import Reservation
-from axonp2p.client.leasing.taking import LeaseRequest, take_lease
+from axonp2p.client.leasing.take_lease import LeaseRequest, take_lease
 from axonp2p.errors import Busy, PeerMisbehaved, Refused, Unreachable
 from axonp2p.jobs.messages import (
     EndLease,

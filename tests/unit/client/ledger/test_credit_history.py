@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from axonp2p.client.ledger.credit_history import CreditHistory, PendingCredit, ask_history, compare_heads, pending_of
 from axonp2p.client.ledger.own_keys import own_keys
-from axonp2p.client.looking import ask_credits
+from axonp2p.client.queries import ask_credits
 from axonp2p.client.storage.job_record import JobRecord, NumberedReceipts
 from axonp2p.errors import LogForked
 from axonp2p.hosting.job_key import job_key

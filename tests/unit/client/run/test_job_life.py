@@ -13,7 +13,7 @@ import pytest
 from axonp2p.client.run import replacements
 from axonp2p.client.run.job_life import JobLife
 from axonp2p.client.run.replacements import Replacements
-from axonp2p.client.storage.account import JobAccount
+from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.kept_bundle import kept_bundle, spec_of
 from tests.fakes import AtOnce, ManualClock
 from tests.unit.client.storage.test_damaged_folder import write_job
@@ -24,9 +24,9 @@ def life_of(home: Path, *, rounds: int, wait: int) -> tuple[JobLife, ManualClock
     record = msgspec.structs.replace(folder.read(), round=rounds)
     spec = spec_of(record)
     spec = msgspec.structs.replace(spec, need=msgspec.structs.replace(spec.need, wait=wait))
-    account = JobAccount(folder, record, clock, lambda event: None, AtOnce())
+    journal = JobJournal(folder, record, clock, lambda event: None, AtOnce())
     means: Any = SimpleNamespace(clock=clock)
-    return JobLife(means, account, spec, kept_bundle(folder, record, spec)), clock
+    return JobLife(means, journal, spec, kept_bundle(folder, record, spec)), clock
 
 
 def test_before_the_first_round_only_lost_lines_are_waited_for_and_not_for_ever(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ async def test_who_was_cut_off_is_taken_again_before_others_are_looked_for(tmp_p
         def ask_again(self, ranks: list[int]) -> None:
             said.append(f"asked again: {ranks}")
 
-    class Manning:
+    class Staffing:
         def __init__(self) -> None:
             self.leases: dict[int, Any] = {}
 
@@ -80,8 +80,8 @@ async def test_who_was_cut_off_is_taken_again_before_others_are_looked_for(tmp_p
         def records(self, new: dict[int, Any]) -> list[Any]:
             return []
 
-    crew, manning = Crew(), Manning()
-    await life._fill_again(crew, manning)  # type: ignore[arg-type]
+    crew, staffing = Crew(), Staffing()
+    await life._fill_again(crew, staffing)  # type: ignore[arg-type]
     assert said == ["there: [0, 1]", "0 is c", "asked again: [0]"]
 
 
@@ -115,7 +115,7 @@ async def test_slots_behind_a_relay_that_died_are_given_back_before_anybody_is_h
 
     monkeypatch.setattr(replacements, "Hiring", Hiring)
     crew: Any = Crew()
-    running = asyncio.create_task(Replacements(life._means, life._wish(), crew, life._account, deliver=None).run())  # type: ignore[arg-type]
+    running = asyncio.create_task(Replacements(life._means, life._request(), crew, life._journal, deliver=None).run())  # type: ignore[arg-type]
     async with asyncio.timeout(20):
         await hiring.wait()
     running.cancel()

@@ -15,7 +15,7 @@ from axonp2p.client.events.bundle_events import BundleProgress, PeerHelped, Piec
 from axonp2p.client.events.event import Event
 from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.leasing.lease_sides import Reservation
-from axonp2p.client.leasing.taking import LeaseRequest, take_lease
+from axonp2p.client.leasing.take_lease import LeaseRequest, take_lease
 from axonp2p.client.run.sending import Sending
 from axonp2p.clock import SystemClock
 from axonp2p.errors import AxonError, JobFileWrong, error_classes

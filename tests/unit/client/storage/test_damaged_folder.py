@@ -14,8 +14,8 @@ from axonp2p.client.events.events import Event, FileDamaged
 from axonp2p.client.hosted.hosted_mark import HostedMark, is_at_work, read_mark, write_mark
 from axonp2p.client.leasing.kept_leases import kept_leases
 from axonp2p.client.ledger.receipts import ReceiptBook
-from axonp2p.client.storage.account import JobAccount
 from axonp2p.client.storage.event_tail import EventTail
+from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import NumberedReceipts, new_record
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.client.storage.kept_bundle import kept_bundle, spec_of
@@ -42,8 +42,8 @@ SPEC = TrainJob(name="line", task="task.py", data=["data.bin"])
 
 
 def books_of(folder: JobFolder, told: list[Event]) -> RoundCommits:
-    account = JobAccount(folder, folder.read(), ManualClock(), told.append, AtOnce())
-    return RoundCommits(account, folder.checkpoints(2))
+    journal = JobJournal(folder, folder.read(), ManualClock(), told.append, AtOnce())
+    return RoundCommits(journal, folder.checkpoints(2))
 
 
 def accept(books: RoundCommits, number: int) -> None:

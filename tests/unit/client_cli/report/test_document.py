@@ -18,7 +18,7 @@ from axonp2p.kinds.train.metrics_file import MetricsFile
 from client_cli.report import tables
 from client_cli.report.document import HERE, Made, make, policy
 from client_cli.report.folding import fold
-from client_cli.report.standing import View, standing
+from client_cli.report.job_summary import View, summary_of
 from tests.laboratory.paper_job import HOSTILE, STATES, PaperJob
 
 OVER = ("finished", "failed", "left")
@@ -71,14 +71,14 @@ class Elements(HTMLParser):
 def test_each_state_has_its_word_and_its_remedy(
     tmp_path: Path, state: str, word: str, banner: str | None, fix: str | None
 ) -> None:
-    stands = standing(view_of(STATES[state](tmp_path), at_work=state not in OVER), command)
+    stands = summary_of(view_of(STATES[state](tmp_path), at_work=state not in OVER), command)
     assert stands.word == word
     assert [one.title for one in stands.banners] == ([banner] if banner else [])
     assert [one.fix for one in stands.banners if one.fix] == ([fix] if fix else [])
 
 
 def test_a_job_whose_program_was_killed_is_interrupted(tmp_path: Path) -> None:
-    stands = standing(view_of(STATES["running"](tmp_path), at_work=False), command)
+    stands = summary_of(view_of(STATES["running"](tmp_path), at_work=False), command)
     assert stands.word == "INTERRUPTED"
     assert stands.banners[0].fix == "axon resume digits-7f3a"
 
@@ -198,7 +198,7 @@ def contrast(one: str, other: str) -> float:
 
 def test_a_job_that_waits_for_peers_says_so_before_it_trains(tmp_path: Path) -> None:
     job = PaperJob(tmp_path)
-    job.account.enter(JobState.FINDING)
-    job.account.change(waits_for=["1 more peer"])
-    stands = standing(view_of(job, at_work=True), command)
+    job.journal.enter(JobState.FINDING)
+    job.journal.change(waits_for=["1 more peer"])
+    stands = summary_of(view_of(job, at_work=True), command)
     assert (stands.word, stands.banners[0].title) == ("PAUSED", "The job waits for 1 more peer")

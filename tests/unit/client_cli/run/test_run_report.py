@@ -11,8 +11,8 @@ from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.kinds.run import events as run_events
 from client_cli.report.document import Made, make
 from client_cli.report.folding import fold
+from client_cli.report.job_summary import View, summary_of
 from client_cli.report.lanes import WorkTime
-from client_cli.report.standing import View, standing
 from client_cli.run.lanes import lanes
 from client_cli.run.story import RunStory
 
@@ -67,7 +67,7 @@ def test_the_page_speaks_of_copies_alone(job: JobFolder) -> None:
 
 
 def test_how_it_stands(job: JobFolder) -> None:
-    stands = standing(view_of(job), spelled)
+    stands = summary_of(view_of(job), spelled)
     assert stands.sentence == "3 copies done, 1 failed in 9.0 s"
     assert [one.title for one in stands.banners] == ["1 copy failed: 2", "The results are here"]
     assert stands.banners[0].fix == "axon logs sweep-7f3a --index 2"

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from axonp2p.client.looking import PeerState, SeenPeer, Survey
+from axonp2p.client.queries import PeerState, SeenPeer, Survey
 from axonp2p.table.sightings import DHT, SourceAnswer
 from client_cli.context import Context
 from client_cli.text.peer_table import changes, survey_text

@@ -1,4 +1,4 @@
-"""A job of this kind without a network: a real account on a real disk, and workers that a test plays.
+"""A job of this kind without a network: a real journal on a real disk, and workers that a test plays.
 
 Workers outlive the client, as real ones do whose daemons wait. All runs on a loop whose time leaps, without threads.
 """
@@ -18,7 +18,7 @@ from axonp2p.client.events.events import Event
 from axonp2p.client.ledger.receipts import SIGNED_LIMIT, ReceiptBook, Settled
 from axonp2p.client.run.driver import JobContext
 from axonp2p.client.run.settlement import JobSettlement
-from axonp2p.client.storage.account import JobAccount
+from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import JobRecord, PeerRecord, new_record
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.jobs.lifecycle import JobState
@@ -195,7 +195,7 @@ class PlayedCrew:
         self.dismissed.pop(rank, None)
         lease = self.leases[rank]
         record = PeerRecord(name=peer.name, peer=lease.row.peer, rank=rank, reservation=lease.promise.uuid, rtt_s=0.0)
-        self._life.account.joined_late(record)
+        self._life.journal.joined_late(record)
 
     # --- what a driver may do ---
 
@@ -237,16 +237,16 @@ class Life:
             write(record, lasting=lasting)
 
         folder.write = written  # type: ignore[method-assign]
-        self.account = JobAccount(folder, folder.read(), self.clock, self.told.append, DiskOfALoop())
+        self.journal = JobJournal(folder, folder.read(), self.clock, self.told.append, DiskOfALoop())
         if mute:
-            self.account.tell = lambda event: None  # type: ignore[method-assign]
-        self.book = ReceiptBook(key_of("client"), JOB, self.account.record.receipts)
+            self.journal.tell = lambda event: None  # type: ignore[method-assign]
+        self.book = ReceiptBook(key_of("client"), JOB, self.journal.record.receipts)
         self.crew = PlayedCrew(self, world.peers)
         self.waits = False
         """Whether the job may wait for others."""
         means: Any = SimpleNamespace(clock=self.clock)
         context = JobContext(
-            means, self.account, world.spec, self.clock.monotonic(), lambda crew: self.waits, self.replacing
+            means, self.journal, world.spec, self.clock.monotonic(), lambda crew: self.waits, self.replacing
         )
         self.driver = RunDriver(context)
 
@@ -273,19 +273,19 @@ class Life:
             PeerRecord(name=peer.name, peer=peer.row.peer, rank=rank, reservation=reservation_of(rank), rtt_s=0.0)
             for rank, peer in self.crew.peers.items()
         ]
-        self.account.joined(peers, [], "")
+        self.journal.joined(peers, [], "")
         places = {(peer.reservation, peer.peer) for peer in peers}
         self.book.go_on_with(places)  # type: ignore[arg-type]
         for place in places:
             for receipt in self.book.open(*place):  # type: ignore[arg-type]
                 self.world.ask(receipt)
-        self.settlement = JobSettlement(self.account, self.crew, self._office(), self._convictions())  # type: ignore[arg-type]
+        self.settlement = JobSettlement(self.journal, self.crew, self._office(), self._convictions())  # type: ignore[arg-type]
         return await self.drive()
 
     async def drive(self) -> Event | None:
-        self.account.change(lasting=True, lives=self.account.record.lives + 1)
+        self.journal.change(lasting=True, lives=self.journal.record.lives + 1)
         for state in (JobState.FINDING, JobState.SENDING, JobState.RUNNING):
-            self.account.enter(state)
+            self.journal.enter(state)
         last = await self.driver.run(self.settlement)
         await asyncio.sleep(0)  # what is to be done once all is on the disk
         return last
@@ -314,8 +314,8 @@ class Life:
 
     @property
     def record(self) -> RunRecord:
-        assert isinstance(self.account.record, RunRecord)
-        return self.account.record
+        assert isinstance(self.journal.record, RunRecord)
+        return self.journal.record
 
     def events(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.told if isinstance(event, kind)]

@@ -266,7 +266,7 @@ def test_a_peer_that_sends_wrong_files_is_out_and_its_copy_is_done_elsewhere(
     world, life = lied(loop, tmp_path, act)
     assert "protocol" in life.crew.dismissed[0]
     assert all(line.peer != "heron" for line in world.lines().values())
-    assert life.account.names_lost == ["heron"]
+    assert life.journal.names_lost == ["heron"]
     assert len(life.events(PeerLost)) == 1
     assert {path.name for path in (world.folder.path / "out").iterdir()} == set(map(str, range(6)))
 
@@ -321,7 +321,7 @@ def test_claims_of_a_copy_that_was_taken_over_are_bounded_by_the_age_of_the_job(
     age = life.clock  # the record's `created` is second 1 of Unix time: let it be young
 
     async def live() -> None:
-        life.account.change(created=age.now() - 3.0)
+        life.journal.change(created=age.now() - 3.0)
         loop.call_later(2.0, liar.end, 0, 0, 0)
         await life.live()
 
@@ -492,7 +492,7 @@ def test_a_limit_of_the_sandbox_counts_as_an_attempt(loop: VirtualLoop, tmp_path
     assert (failed.index, failed.peer, failed.code) == (0, "otter", -9)
     assert "memory" in failed.reason
     assert world.lines()[0].code == -9
-    assert life.account.names_lost == ["heron", "otter"]
+    assert life.journal.names_lost == ["heron", "otter"]
     (retried,) = life.events(CopyRetried)
     assert "memory" in retried.reason
 
@@ -685,7 +685,7 @@ def test_with_too_few_peers_the_job_waits_where_it_may(loop: VirtualLoop, tmp_pa
             assert "heron" in caught.value.cause
             return None
         assert await life.live() is None
-        life.account.enter(JobState.FINDING)
+        life.journal.enter(JobState.FINDING)
         life.crew.join(7, PlayedPeer("wren"))
         return await life.drive()
 
@@ -708,7 +708,7 @@ def test_while_too_few_are_there_the_files_of_those_that_are_still_come(loop: Vi
 
     async def live() -> Any:
         if await life.live() is None:
-            life.account.enter(JobState.FINDING)
+            life.journal.enter(JobState.FINDING)
             await asyncio.sleep(10)
             life.crew.join(7, PlayedPeer("wren"))
             assert await life.drive() is not None
@@ -726,14 +726,14 @@ def test_a_peer_that_is_regained_is_not_lost_by_the_word_of_before(loop: Virtual
     async def live() -> Any:
         loop.call_later(0.5, life.crew.lose, 0)
         assert await life.live() is None
-        life.account.enter(JobState.FINDING)
+        life.journal.enter(JobState.FINDING)
         await asyncio.sleep(5)
         life.crew.join(0, peer)
         return await life.drive()
 
     assert isinstance(run(loop, live()), JobFinished)
     all_done(world, life)
-    assert life.account.names_lost == ["heron"]
+    assert life.journal.names_lost == ["heron"]
     assert peer.begun() == [0, 1, 2]
 
 
@@ -771,7 +771,7 @@ def test_a_slow_disk_of_the_client_makes_no_peer_look_silent(loop: VirtualLoop, 
     async def slow() -> None:
         await asyncio.sleep(100)
 
-    life.account.disk.finished = slow  # type: ignore[method-assign]
+    life.journal.disk.finished = slow  # type: ignore[method-assign]
     run(loop, life.live())
     all_done(world, life)
     assert not life.crew.dismissed

@@ -15,7 +15,7 @@ from axonp2p.kinds.train.checked_work import CheckedWork
 from axonp2p.ledger.voiding import VOIDING_LIMIT, VoidingHandedIn
 from axonp2p.training.round_messages import CheckEnded
 from axonp2p.verification.evidence import examine_voiding
-from axonp2p.verification.opinions import Judgement, Outcome
+from axonp2p.verification.judgement import Judgement, Outcome
 from axonp2p.verification.own_proofs import OwnProof
 from axonp2p.wire.codec import Message, decode_as
 from axonp2p.wire.envelope import Signed
@@ -42,7 +42,7 @@ class World:
         self.newsd, self.voided, self.told = 0, set[str](), list[Any]()
         means: Any = SimpleNamespace(trust=self.book, key=CLIENT, clock=ManualClock())
         crew: Any = SimpleNamespace(leases={rank: self._lease(name) for rank, name in enumerate(NAMES)})
-        account: Any = SimpleNamespace(
+        journal: Any = SimpleNamespace(
             record=SimpleNamespace(id=JOB),
             folder=SimpleNamespace(path=folder),
             disk=SimpleNamespace(do=lambda work: work()),
@@ -51,7 +51,7 @@ class World:
         )
         convictions: Any = SimpleNamespace(news=self._news)
         settlement: Any = SimpleNamespace(crew=crew, convictions=convictions, voided=self.voided)
-        self.checked = CheckedWork(means, settlement, account)
+        self.checked = CheckedWork(means, settlement, journal)
 
     def signs(self, name: str, message: Message) -> None:
         """As the daemon's frame comes in."""

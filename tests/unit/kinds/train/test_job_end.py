@@ -40,14 +40,14 @@ def kept(state: State, tmp_path: Path) -> Checkpoints:
     return checkpoints
 
 
-def end_of(kept: Checkpoints, standing: TrainingResult, folder: Path) -> JobEnd:
+def end_of(kept: Checkpoints, result: TrainingResult, folder: Path) -> JobEnd:
     nothing: Any = None
-    account = SimpleNamespace(
+    journal = SimpleNamespace(
         folder=SimpleNamespace(model=folder / "model.safetensors"), record=SimpleNamespace(id="job-1")
     )
-    books: Any = SimpleNamespace(checkpoints=kept, account=account, record=account.record)
+    books: Any = SimpleNamespace(checkpoints=kept, journal=journal, record=journal.record)
     told = read_layout(file_layout(NET, LAYOUT), MODEL)
-    coordinator: Any = SimpleNamespace(model=MODEL, file_layout=told, standing=standing)
+    coordinator: Any = SimpleNamespace(model=MODEL, file_layout=told, result=result)
     return JobEnd(books, coordinator, nothing, nothing)
 
 

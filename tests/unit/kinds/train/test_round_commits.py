@@ -12,9 +12,9 @@ import pytest
 
 from axonp2p.blobs.pieces import book_of
 from axonp2p.client.events.events import Event
-from axonp2p.client.storage.account import JobAccount
 from axonp2p.client.storage.checkpoints import Checkpoint
 from axonp2p.client.storage.disk_work import DiskWork
+from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import JobRecord, NumberedReceipts
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.jobs.lifecycle import JobState
@@ -54,8 +54,8 @@ class Life:
             store.create(new)
         self.folder: JobFolder = store.find("line-1")
         self.told: list[Event] = []
-        account = JobAccount(self.folder, self.folder.read(), ManualClock(), self._hear, disk or AtOnce())
-        self.books = RoundCommits(account, self.folder.checkpoints(2))
+        journal = JobJournal(self.folder, self.folder.read(), ManualClock(), self._hear, disk or AtOnce())
+        self.books = RoundCommits(journal, self.folder.checkpoints(2))
         self.paid: list[int] = []
         """Rounds whose receipts were written when the books were opened."""
 
@@ -145,7 +145,7 @@ def test_after_a_crash_at_any_moment_the_books_are_whole(
             monkeypatch.setattr(life.folder, "write", crash)
         else:
             monkeypatch.setattr(life.folder, "add_event" if moment == "record" else "read_events", crash)
-        life.books.account.folder = life.folder
+        life.books.journal.folder = life.folder
         with contextlib.suppress(Crash):
             life.books.book(3, state_after(4), {})
     after, good = next_life(tmp_path, disk())
@@ -153,11 +153,11 @@ def test_after_a_crash_at_any_moment_the_books_are_whole(
     expected = 3 if moment == "accepted" else 4
     assert (good.rounds, after.record.kept_round, after.record.round) == (expected, expected, expected)
     after.books.go_on(good.rounds, [])
-    after.books.account.disk.finish()
+    after.books.journal.disk.finish()
     assert after.in_the_books() == list(range(expected))
     assert StateFound(round=expected, rounds=40) in after.told
     after.train(expected)
-    after.books.account.disk.finish()
+    after.books.journal.disk.finish()
     assert after.in_the_books() == list(range(expected + 1))
 
 

@@ -13,13 +13,13 @@ import pytest
 from axonp2p.client.events.events import Event, PeerLost
 from axonp2p.client.ledger.receipts import ReceiptBook
 from axonp2p.client.run.settlement import JobSettlement
-from axonp2p.client.storage.account import JobAccount
 from axonp2p.client.storage.disk_work import DiskWork
+from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.kinds.train.events import RoundFinished
-from axonp2p.kinds.train.narrator import Narrator
 from axonp2p.kinds.train.round_commits import RoundCommits
 from axonp2p.kinds.train.settlement import RoundSettlement
+from axonp2p.kinds.train.training_events import TrainingEvents
 from axonp2p.ledger.receipt import Work
 from axonp2p.training.coordinator.crew import RoundBegun, Sight
 from axonp2p.training.plan import TrainPlan
@@ -79,23 +79,23 @@ class World:
 
         folder.write = logged  # type: ignore[method-assign]
         record = folder.read()
-        self.account = JobAccount(folder, record, clock, self.told.append, disk)
+        self.journal = JobJournal(folder, record, clock, self.told.append, disk)
         book = ReceiptBook(key_of("client"), record.id)
         self.crew = Crew(book, self.log)
         crew: Any = self.crew
         self.book = book
         plan = TrainPlan(record.id, "task.py", 2, record.rounds, 8, batch=8, seed=1, first_round=record.round)
         checked: Any = SimpleNamespace(to_be_paid=lambda reports, last: reports)
-        books = RoundCommits(self.account, folder.checkpoints(2))
-        settled = JobSettlement(self.account, crew, crew, SimpleNamespace())  # type: ignore[arg-type]
+        books = RoundCommits(self.journal, folder.checkpoints(2))
+        settled = JobSettlement(self.journal, crew, crew, SimpleNamespace())  # type: ignore[arg-type]
         self.settlement = RoundSettlement(books, settled, plan, clock, checked)
-        self.narrator = None if mute else Narrator(self.account, crew, self.settlement.pace, clock)
+        self.training_events = None if mute else TrainingEvents(self.journal, crew, self.settlement.pace, clock)
 
     def hear(self, *sights: Sight) -> None:
         for sight in sights:
             self.settlement.heard(sight)
-            if self.narrator is not None:
-                self.narrator.show(sight)
+            if self.training_events is not None:
+                self.training_events.show(sight)
 
     def train(self, number: int) -> None:
         reports = {rank: round_done(number, 0, STATE) for rank in self.crew.present}
@@ -103,7 +103,7 @@ class World:
 
 
 def next_round(world: World) -> int:
-    return world.account.record.round
+    return world.journal.record.round
 
 
 async def test_numbers_are_on_the_disk_before_anybody_is_asked_to_sign(tmp_path: Path) -> None:
@@ -144,5 +144,5 @@ async def test_a_job_of_which_nothing_is_told_ends_with_the_same_receipts_and_le
     assert receipts == {("uuid-0", 2, 2), ("uuid-1", 1, 1)}
     assert world.crew.dismissed == [1]
     assert [line for line in world.log if line.startswith("asked")] == ["asked [0, 1]", "asked [0]"]
-    assert (world.account.record.round, world.account.names_lost) == (number + 2, ["otter"])
+    assert (world.journal.record.round, world.journal.names_lost) == (number + 2, ["otter"])
     assert [event.peer for event in world.told if isinstance(event, PeerLost)] == ["otter"]

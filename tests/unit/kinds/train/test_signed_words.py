@@ -14,7 +14,7 @@ import pytest
 from axonp2p.client.leasing.lease import Lease
 from axonp2p.client.ledger.receipts import ReceiptOffice
 from axonp2p.client.run.crew import LeasedCrew
-from axonp2p.client.storage.account import JobAccount
+from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_store import JobStore
 from axonp2p.client.storage.trust_book import TrustBook
 from axonp2p.jobs.lifecycle import JobState
@@ -23,12 +23,12 @@ from axonp2p.kinds.train.checked_work import CheckedWork
 from axonp2p.kinds.train.record import TrainRecord
 from axonp2p.ledger.said import Said, sign_said
 from axonp2p.training.coordinator.coordinator import Coordinator
+from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.messages import Prepare, Prepared, StartRound, ToWorkerTraining
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import MemberDropped, RoundAccepted
 from axonp2p.training.rounds.machine import Rounds
-from axonp2p.training.spot_checks.desk import CheckSettings
-from axonp2p.training.wishes import ExchangeWishes
+from axonp2p.training.spot_checks.scheduler import CheckSettings
 from axonp2p.transport.sessions.session import Session
 from axonp2p.verification.claims import RoundDone
 from axonp2p.verification.rates import Trust
@@ -105,12 +105,12 @@ async def test_who_does_not_sign_its_report_leaves_with_the_first_round_and_is_t
         updated=0.0, peers_wanted=3, rounds=1,
     )  # fmt: skip
     folder = JobStore(tmp_path).create(record)
-    account = JobAccount(folder, record, ManualClock(), lambda event: None, AtOnce())
+    journal = JobJournal(folder, record, ManualClock(), lambda event: None, AtOnce())
     crew = LeasedCrew(leases, folder, AtOnce(), cast(ReceiptOffice, Office()), let_go)
     means: Any = SimpleNamespace(trust=TrustBook(tmp_path / "trust.db"), key=key_of("client"), clock=ManualClock())
     settlement: Any = SimpleNamespace(crew=crew)  # nobody is convicted here
-    crew.signed = CheckedWork(means, settlement, account).signed
-    plan = TrainPlan(JOB, "task.py", 4, 1, STEPS, 8, 1, wishes=ExchangeWishes(exchange_every=STEPS, overlap=False))
+    crew.signed = CheckedWork(means, settlement, journal).signed
+    plan = TrainPlan(JOB, "task.py", 4, 1, STEPS, 8, 1, wishes=ExchangeOptions(exchange_every=STEPS, overlap=False))
     checks = CheckSettings(0.01, 2**30, lambda _: Trust(), lambda: 0.99)
     seen: list[Any] = []
 
@@ -122,13 +122,13 @@ async def test_who_does_not_sign_its_report_leaves_with_the_first_round_and_is_t
     coordinator = Coordinator(Rounds(plan, crew.present, checks=checks), crew, ManualClock(), show)
     crew.work_for(coordinator)
     async with asyncio.timeout(10):
-        standing = await coordinator.train()
+        result = await coordinator.train()
     await crew.release_all()
     dropped = [sight for sight in seen if isinstance(sight, MemberDropped)]
     assert [sight.rank for sight in dropped] == [2] * bool(why)
     assert all(why in sight.reason for sight in dropped)
     (accepted,) = [sight for sight in seen if isinstance(sight, RoundAccepted)]
-    assert set(accepted.reports) == set(standing.members) == ({0, 1} if why else {0, 1, 2})
+    assert set(accepted.reports) == set(result.members) == ({0, 1} if why else {0, 1, 2})
     if signs == "never":
         assert EndLease(reason=why) in daemons["wren"].heard
     assert EndLease() in daemons["otter"].heard

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from axonp2p.client.events.events import RttsGuessed
-from axonp2p.client.run.manning import rtts_among
+from axonp2p.client.run.staffing import rtts_among
 from axonp2p.jobs.spec import parse_spec
 from axonp2p.kinds.train.section import TrainSpec
 from axonp2p.peers.coordinates import Coordinate, write_coordinate

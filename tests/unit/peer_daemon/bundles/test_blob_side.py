@@ -173,7 +173,7 @@ async def test_another_client_takes_the_place_of_what_was_kept(make_peer, lease_
     await client.session.close()
     await peer.has_told(1)
     assert len(list((peer.folder / "jobs").iterdir())) == 1
-    peer.door._place.kept.make_room("somebody else", 0)
+    peer.door._context.kept.make_room("somebody else", 0)
     async with asyncio.timeout(10):
         while list((peer.folder / "jobs").iterdir()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
@@ -206,14 +206,14 @@ def test_bits_and_numbers():
 async def test_what_a_member_said_too_early_and_wrong_costs_this_peer_no_lease(make_peer, lease_of):
     clients = [await lease_of(await make_peer()) for _ in range(2)]
     await meet(*clients)
-    liar = clients[0].peer.workshop.find(RESERVATION).mesh
+    liar = clients[0].peer.running_leases.find(RESERVATION).mesh
     async with asyncio.timeout(10):
         while True:
             with suppress(Unreachable):
                 await liar.say(1, BlobHave(blob=BLOB.name, pieces=b"\xff" * 9))
                 break
             await asyncio.sleep(0.01)
-    early = clients[1].peer.workshop.find(RESERVATION)._blobs._early
+    early = clients[1].peer.running_leases.find(RESERVATION)._blobs._early
     async with asyncio.timeout(10):
         while 0 not in early:  # noqa: ASYNC110
             await asyncio.sleep(0.01)

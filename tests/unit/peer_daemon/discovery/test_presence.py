@@ -10,7 +10,7 @@ from axonp2p.table.vouching import sign_vouching
 from peer_daemon.announcing.own_row import OwnRow, lasting_row
 from peer_daemon.announcing.row_writer import Numbers, RowWriter
 from peer_daemon.discovery.presence import Parts, Presence
-from peer_daemon.discovery.standing import Reachability
+from peer_daemon.discovery.reachability import Reachability
 from peer_daemon.lending.leases import Leases
 from peer_daemon.lending.lending import Lending
 from tests.fakes import NOW, ManualClock, key_of, make_offer
@@ -79,10 +79,10 @@ class Setting:
         self.rows = RowWriter(PEER, self.own, Numbers(folder / "sequence", clock), clock, lambda: b"")
         self.leases = Leases(PEER.peer_id, Lending(make_offer()), check_address=True)
         self.presence = Presence(self.ready, self.rows, self.leases, self.health, clock)
-        self.standing = Reachability(self.own, self.told, lambda: ["192.0.2.7"])
-        self.standing.port = 7071
+        self.reachability = Reachability(self.own, self.told, lambda: ["192.0.2.7"])
+        self.reachability.port = 7071
         told = self.told
-        self.presence.parts = Parts(told, told, told, told, dht=told, standing=self.standing, lan=told)
+        self.presence.parts = Parts(told, told, told, told, dht=told, reachability=self.reachability, lan=told)
 
     async def announced(self, **changes):
         usual = {"tracker": TRACKER.peer_id, "again_in": 300, "seen_from": "192.0.2.7", "time": 0}

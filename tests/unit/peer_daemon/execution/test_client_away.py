@@ -159,7 +159,7 @@ async def test_who_comes_back_hears_that_the_owner_needs_the_machine(make_peer):
     ask = asking(make_peer, peer, 60)
     session, _ = await begin(peer, ask)
     await session.close()
-    await peer.workshop.stop_all("a game")
+    await peer.running_leases.stop_all("a game")
     back = await again(peer, ask)
     assert (await heard(back, LeaseTaken))[0].waited
     assert (await heard(back, WorkerPaused))[0].reason == "a game"
@@ -169,7 +169,7 @@ async def test_an_owner_may_end_the_waiting(make_peer):
     peer = await make_peer()
     session, worker = await begin(peer, asking(make_peer, peer, 60))
     await session.close()
-    peer.workshop.hand_back("a game", 0)
+    peer.running_leases.hand_back("a game", 0)
     await peer.has_told(1)
     assert worker.killed
 

@@ -50,7 +50,7 @@ from axonp2p.wire.codec import decode_as
 from axonp2p.wire.envelope import encode_signed
 from axonp2p.wire.frame import FRAME_COST, PAYLOAD_LIMIT
 from axonp2p.wire.schema import SCHEMAS
-from peer_daemon.execution import workplace
+from peer_daemon.execution import lease_context
 from peer_daemon.links.credit import FIRST_BYTES
 from tests.unit.peer_daemon.conftest import TRACKER
 
@@ -434,8 +434,8 @@ async def test_a_peer_is_a_relay_only_where_its_owner_wants_it(make_peer) -> Non
 async def test_a_lease_without_a_bundle_ends_in_minutes_and_its_client_and_owner_hear_why(make_peer):
     peer = await make_peer()
     session, worker = await begin(peer, make_peer.take_lease(peer))
-    peer.workshop.look(time.monotonic() + 300)
-    peer.workshop.look(time.monotonic() + 400)
+    peer.running_leases.look(time.monotonic() + 300)
+    peer.running_leases.look(time.monotonic() + 400)
     assert (await heard(session, LeaseEnded))[0].reason == "no bundle came within 6 min"
     assert worker.killed
     await gone(peer)
@@ -448,9 +448,9 @@ async def test_a_lease_without_a_bundle_ends_in_minutes_and_its_client_and_owner
 async def test_an_idle_lease_gives_way_to_a_new_one_when_its_worker_is_gone(make_peer):
     peer = await make_peer()
     session, worker = await begin(peer, make_peer.take_lease(peer))
-    assert not peer.workshop.look(time.monotonic())
-    assert peer.workshop.look(time.monotonic() + 120)
-    assert not peer.workshop.look(time.monotonic() + 121)
+    assert not peer.running_leases.look(time.monotonic())
+    assert peer.running_leases.look(time.monotonic() + 120)
+    assert not peer.running_leases.look(time.monotonic() + 121)
     _, newer = await begin(peer, make_peer.take_lease(peer, reservation=OTHER))
     assert "another client wants the slot" in (await heard(session, LeaseEnded))[0].reason
     assert worker.killed
@@ -476,8 +476,8 @@ def numbered(peer, number):
 
 async def test_receipts_without_end_fill_nobodys_disk(make_peer, monkeypatch):
     """Each stays on this disk and in trackers' logs, and its client alone says how many rounds there were."""
-    monkeypatch.setattr(workplace, "RECEIPTS_AT_ONCE", 3.0)
-    monkeypatch.setattr(workplace, "RECEIPTS_A_SECOND", 0.01)
+    monkeypatch.setattr(lease_context, "RECEIPTS_AT_ONCE", 3.0)
+    monkeypatch.setattr(lease_context, "RECEIPTS_A_SECOND", 0.01)
     peer = await make_peer()
     session, _ = await begin(peer, make_peer.take_lease(peer))
     for number in range(1, 6):
@@ -497,5 +497,5 @@ async def test_one_receipt_again_and_again_pays_once(make_peer):
     for _ in range(3):
         await session.send(numbered(peer, 1))
         await heard(session, ReceiptSigned)
-    assert peer.workshop.find(RESERVATION).rounds == 1
+    assert peer.running_leases.find(RESERVATION).rounds == 1
     await session.close()

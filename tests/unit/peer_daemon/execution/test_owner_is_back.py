@@ -15,12 +15,12 @@ BUSY = "another program uses 87 % CPU (limit 25 %): firefox"
 async def test_the_worker_stands_still_and_goes_on_and_the_client_hears_both(make_peer):
     peer = await make_peer()
     session, worker = await begin(peer, make_peer.take_lease(peer))
-    await peer.workshop.stop_all(BUSY)
+    await peer.running_leases.stop_all(BUSY)
     assert worker.frozen
     paused, _ = await heard(session, WorkerPaused)
     assert paused.reason == BUSY
-    await peer.workshop.stop_all("another program uses 91 % CPU (limit 25 %): firefox")  # no news
-    await peer.workshop.let_go_on()
+    await peer.running_leases.stop_all("another program uses 91 % CPU (limit 25 %): firefox")  # no news
+    await peer.running_leases.let_go_on()
     assert not worker.frozen
     await heard(session, WorkerResumed)
     await session.send(ToWorker(), b"go on")
@@ -30,7 +30,7 @@ async def test_the_worker_stands_still_and_goes_on_and_the_client_hears_both(mak
 
 async def test_a_worker_that_is_started_while_all_stand_still_stands_still_too(make_peer):
     peer = await make_peer()
-    await peer.workshop.stop_all(BUSY)
+    await peer.running_leases.stop_all(BUSY)
     session = await peer.dial()
     await session.send(make_peer.take_lease(peer))
     await heard(session, LeaseTaken)
@@ -43,7 +43,7 @@ async def test_a_worker_that_is_started_while_all_stand_still_stands_still_too(m
 async def test_what_is_handed_back_at_once_ends_with_the_owners_reason(make_peer):
     peer = await make_peer()
     session, worker = await begin(peer, make_peer.take_lease(peer))
-    peer.workshop.hand_back("paused by you until 14:10", 0)
+    peer.running_leases.hand_back("paused by you until 14:10", 0)
     told, _ = await heard(session, HandBack)
     assert (told.reason, told.seconds) == ("paused by you until 14:10", 0)
     assert (await heard(session, LeaseEnded))[0].reason == "paused by you until 14:10"
@@ -54,7 +54,7 @@ async def test_a_round_that_is_finished_may_end_before_its_time(make_peer):
     peer = await make_peer()
     session, worker = await begin(peer, make_peer.take_lease(peer))
     for _ in range(3):  # said again at each look, told once
-        peer.workshop.hand_back("finishing one job, then pausing", 600)
+        peer.running_leases.hand_back("finishing one job, then pausing", 600)
     assert (await heard(session, HandBack))[0].seconds == 600
     assert not worker.killed
     await session.send(EndLease())
@@ -76,9 +76,9 @@ async def test_a_job_gets_the_data_that_it_names_if_the_owner_offers_it(make_pee
 async def test_fewer_cores_hold_while_the_owner_is_there(make_peer):
     peer = await make_peer()
     session, worker = await begin(peer, make_peer.take_lease(peer))
-    peer.workshop.hold_to(1)
+    peer.running_leases.hold_to(1)
     assert worker.held_to == 1
-    peer.workshop.hold_to(0)
+    peer.running_leases.hold_to(0)
     assert worker.held_to == 0
     await session.send(EndLease())
     await heard(session, LeaseEnded)

@@ -10,9 +10,9 @@ import pytest
 
 from peer_daemon.idle.decision import Act, Decision, Why
 from peer_daemon.idle.hours import Hours
+from peer_daemon.idle.idle_settings import IdleSettings, UseRules
 from peer_daemon.idle.policy import IdlePolicy
 from peer_daemon.idle.readings import Readings
-from peer_daemon.idle.wanted import IdleWishes, UseWishes
 
 MONDAY_NOON = datetime(2026, 11, 23, 12, 0)
 CALM = Readings(memory_free_mb=8000, memory_pressure=0.0, disk_free_mb=50_000, input_idle_s=1000.0)
@@ -21,8 +21,8 @@ CALM = Readings(memory_free_mb=8000, memory_pressure=0.0, disk_free_mb=50_000, i
 class Machine:
     """A machine that somebody looks at every half second."""
 
-    def __init__(self, working: bool = True, **wishes: Any) -> None:
-        self.policy = IdlePolicy(IdleWishes(**wishes))
+    def __init__(self, working: bool = True, **settings: Any) -> None:
+        self.policy = IdlePolicy(IdleSettings(**settings))
         self.working = working
         self.now = 5000.0
         self.local = MONDAY_NOON
@@ -84,7 +84,7 @@ def test_wishes_make_reasons_and_take_them_away() -> None:
     assert Machine(metered=True).look(metered=True).act is Act.RUN
     assert Machine(hottest_c=0).look(temperature_c=120.0).act is Act.RUN
     assert Machine().look(others_mbit=900.0).act is Act.RUN
-    assert Machine(not_in_use=UseWishes(others_cpu=1.0)).look(60, others_cpu=1.0).act is Act.RUN
+    assert Machine(not_in_use=UseRules(others_cpu=1.0)).look(60, others_cpu=1.0).act is Act.RUN
 
 
 def test_a_page_that_loads_stops_nothing_and_a_compiler_does() -> None:
@@ -175,7 +175,7 @@ def test_without_work_low_memory_is_only_waited_for() -> None:
 
 
 def test_jobs_over_the_memory_lent_while_somebody_is_there() -> None:
-    machine = Machine(in_use=UseWishes(memory_mb=2048))
+    machine = Machine(in_use=UseRules(memory_mb=2048))
     assert machine.look(workers_memory_mb=3100).act is Act.RUN
     assert machine.says(workers_memory_mb=3100, input_idle_s=1.0) == (
         "hand back: jobs use 3100 MB of memory, and 2048 are lent while somebody uses this machine"
@@ -197,24 +197,24 @@ def test_hours() -> None:
 
 
 def test_the_owner_who_comes_back_gets_the_machine() -> None:
-    machine = Machine(in_use=UseWishes(run=False))
+    machine = Machine(in_use=UseRules(run=False))
     assert machine.look(input_idle_s=500.0).act is Act.RUN
     assert machine.says(input_idle_s=0.2) == ("wait: somebody uses this machine, and it is lent only when nobody does")
     assert machine.look(input_idle_s=180.0).act is Act.RUN
 
 
 def test_a_machine_that_does_not_tell_counts_as_used() -> None:
-    machine = Machine(in_use=UseWishes(run=False))
+    machine = Machine(in_use=UseRules(run=False))
     assert machine.says(input_idle_s=None) == (
         "wait: somebody may use this machine (it does not tell), and it is lent only when nobody does"
     )
-    assert Machine(not_in_use=UseWishes(run=False)).says() == (
+    assert Machine(not_in_use=UseRules(run=False)).says() == (
         "wait: nobody uses this machine, and it is lent only while somebody does"
     )
 
 
 def test_fewer_cores_while_somebody_is_there() -> None:
-    machine = Machine(in_use=UseWishes(cores=1))
+    machine = Machine(in_use=UseRules(cores=1))
     assert machine.look(input_idle_s=1.0).cores == 1
     assert machine.look(input_idle_s=None).cores == 1
     assert machine.look(input_idle_s=181.0).cores == 0
@@ -223,5 +223,5 @@ def test_fewer_cores_while_somebody_is_there() -> None:
 def test_new_wishes_hold_at_once() -> None:
     machine = Machine()
     machine.look(60, **COMPILING)
-    machine.policy.wishes = IdleWishes(in_use=UseWishes(others_cpu=1.0), not_in_use=UseWishes(others_cpu=1.0))
+    machine.policy.settings = IdleSettings(in_use=UseRules(others_cpu=1.0), not_in_use=UseRules(others_cpu=1.0))
     assert machine.look(**COMPILING).act is Act.RUN

@@ -6,8 +6,8 @@ import os
 from dataclasses import replace
 
 from peer_daemon.idle.desktop import Desktop, DesktopNews
+from peer_daemon.idle.idle_settings import IdleSettings
 from peer_daemon.idle.sensors import Sensors
-from peer_daemon.idle.wanted import IdleWishes
 from tests.fakes import ManualClock
 from tests.unit.peer_daemon.idle.conftest import FakeRoot
 
@@ -24,12 +24,12 @@ class ToldDesktop(Desktop):
 class Looker:
     """Sensors on a machine of files, whose clock goes with the files."""
 
-    def __init__(self, machine: FakeRoot, wishes: IdleWishes) -> None:
+    def __init__(self, machine: FakeRoot, settings: IdleSettings) -> None:
         self.machine = machine
         self.clock = ManualClock()
         self.desktop = ToldDesktop({}, machine.path)
         self.sensors = Sensors(
-            wishes, machine.path, lambda: [os.getpid()], desktop=self.desktop, clock=self.clock, root=machine.path
+            settings, machine.path, lambda: [os.getpid()], desktop=self.desktop, clock=self.clock, root=machine.path
         )
         self.sensors.read(0.0, 0)
 
@@ -42,7 +42,7 @@ def test_a_look_tells_everything(machine: FakeRoot) -> None:
     machine.write("sys/class/power_supply/BAT0/type", "Battery\n")
     machine.write("sys/class/power_supply/BAT0/status", "Discharging\n")
     machine.write("sys/class/power_supply/BAT0/capacity", "62\n")
-    looker = Looker(machine, IdleWishes())
+    looker = Looker(machine, IdleSettings())
     looker.desktop.told = DesktopNews(input_idle_s=7.0, full_screen=False, metered=True)
     looker.passes(10, user=0.2)
     seen = looker.sensors.read(0.0, 300)
@@ -54,7 +54,7 @@ def test_a_look_tells_everything(machine: FakeRoot) -> None:
 
 
 def test_who_is_busy_is_known_at_the_second_look(machine: FakeRoot) -> None:
-    looker = Looker(machine, IdleWishes())
+    looker = Looker(machine, IdleSettings())
     machine.process(10, "firefox", 50.0)
     looker.passes(0.5, user=0.9)
     assert looker.sensors.read(0.0, 0).busiest == ()
@@ -66,13 +66,13 @@ def test_who_is_busy_is_known_at_the_second_look(machine: FakeRoot) -> None:
 
 
 def test_programs_to_yield_to_are_looked_for_every_second(machine: FakeRoot) -> None:
-    looker = Looker(machine, IdleWishes(yield_to=frozenset({"blender"})))
+    looker = Looker(machine, IdleSettings(yield_to=frozenset({"blender"})))
     machine.process(10, "Blender", 0.0)
     looker.passes(0.5)
     assert looker.sensors.read(0.0, 0).programs == frozenset()
     looker.passes(0.5)
     assert looker.sensors.read(0.0, 0).programs == {"blender"}
-    looker.sensors.wishes = replace(looker.sensors.wishes, yield_to=frozenset())
+    looker.sensors.settings = replace(looker.sensors.settings, yield_to=frozenset())
     assert looker.sensors.read(0.0, 0).programs == frozenset()
 
 
@@ -82,7 +82,7 @@ def idle_of(looker: Looker) -> float | None:
 
 
 def test_a_terminal_tells_of_somebody_and_only_without_a_desktop_of_nobody(machine: FakeRoot) -> None:
-    looker = Looker(machine, IdleWishes())
+    looker = Looker(machine, IdleSettings())
     assert idle_of(looker) is None  # no terminal, no desktop: it does not tell
     typed = looker.clock.now()
     os.utime(machine.write("dev/pts/0", ""), (typed, typed))
@@ -96,7 +96,7 @@ def test_a_terminal_tells_of_somebody_and_only_without_a_desktop_of_nobody(machi
 
 
 def test_what_can_be_read_is_told_in_words(machine: FakeRoot) -> None:
-    looker = Looker(machine, IdleWishes())
+    looker = Looker(machine, IdleSettings())
     told = {name: (here, sentence) for name, here, sentence in looker.sensors.what_can_be_read()}
     assert told["memory"] == (True, "8000 MB free")
     assert told["power"] == (False, "this machine does not tell; it counts as on the mains")

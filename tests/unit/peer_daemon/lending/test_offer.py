@@ -14,7 +14,7 @@ from axonp2p.settings import PeerSettings
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.quantities import LATEST
-from peer_daemon.lending.lend_settings import wishes_to_lend
+from peer_daemon.lending.lend_settings import limits_to_lend
 from peer_daemon.lending.offer import (
     Distribution,
     LendingLimits,
@@ -67,7 +67,7 @@ def test_the_kinds_are_those_that_the_owner_allows_and_the_wall_holds(monkeypatc
 @pytest.mark.usefixtures("only_train")
 def test_a_word_that_is_no_kind_names_those_that_are():
     with pytest.raises(SettingsError) as caught:
-        wishes_to_lend(PeerSettings(kinds=["train", "trian"]))
+        limits_to_lend(PeerSettings(kinds=["train", "trian"]))
     assert "'trian'" in caught.value.message
     assert "train" in caught.value.cause
     assert 'kinds = ["train"]' in caught.value.fix
@@ -80,12 +80,12 @@ def test_a_reason_to_refuse_stands_in_the_offer():
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "limits",
     [LendingLimits(-1, 0, 1, 1), LendingLimits(0, -1, 1, 1), LendingLimits(0, 0, 0, 1), LendingLimits(0, 0, 1, 0)],
 )
-def test_wishes_that_cannot_be_meant(wishes):
+def test_limits_that_cannot_be_meant(limits):
     with pytest.raises(SettingsError):
-        wishes.check()
+        limits.check()
 
 
 def test_packages_that_nothing_else_needs_and_those_that_every_job_needs():

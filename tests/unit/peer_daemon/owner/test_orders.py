@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axonp2p.errors import SettingsError
-from peer_daemon.owner.course import StandingOrders
+from peer_daemon.owner.effective_state import StandingOrders
 from peer_daemon.owner.orders import LONGEST_PAUSE_S, OrdersBook, left, pause
 from tests.fakes import NOW
 

@@ -68,10 +68,10 @@ class Home:
             RelayChoice(random.Random(1)),
             SystemClock(),
             changed=lambda: self.told.put_nowait(list(self.own.relays)),
-            volunteers=self._volunteers,
+            find_relays=self._find_relays,
         )
 
-    async def _volunteers(self):
+    async def _find_relays(self):
         return self.found
 
     async def names(self, *wanted):

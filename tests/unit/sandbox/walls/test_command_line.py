@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.walls.command_line import FILES, Descriptors, Environment, bubblewrap_command, variables
-from axonp2p.sandbox.walls.nobodys import FIRST_USER
+from axonp2p.sandbox.walls.subordinate_uids import FIRST_USER
 
 ENVIRONMENT = Environment(
     binds=(("/usr/lib", "/usr/lib"), ("/home/ann/axon/axonp2p", "/axon/axonp2p")),
@@ -47,7 +47,7 @@ def test_a_worker_of_roots_has_no_user_namespace_and_becomes_a_user_first() -> N
         *("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
     ]
     assert words[words.index("--cap-drop") + 1] == "ALL"
-    assert words[-5:] == ["-m", "axonp2p.sandbox.walls.step_down", str(FIRST_USER + 7), "worker", "7"]
+    assert words[-5:] == ["-m", "axonp2p.sandbox.walls.drop_privileges", str(FIRST_USER + 7), "worker", "7"]
 
 
 def test_a_user_that_is_not_root_can_go_to_every_folder_and_write_to_tmp() -> None:

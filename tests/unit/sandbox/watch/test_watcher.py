@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from axonp2p.sandbox.limits import MIB, Limits
-from axonp2p.sandbox.watch.family import descendants
+from axonp2p.sandbox.watch.process_tree import descendants
 from axonp2p.sandbox.watch.verdict import UsageSample
 from axonp2p.sandbox.watch.watcher import Sampler
 

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 from axonp2p.table.dht.records.compact import sign_compact, withdrawal_of
-from axonp2p.table.dht.records.depths import MOST_CLASSES, Depths
-from axonp2p.table.dht.records.sample import RowSample
+from axonp2p.table.dht.records.row_sample import RowSample
+from axonp2p.table.dht.records.set_depths import MOST_CLASSES, SetDepths
 from axonp2p.table.dht.routing.node_state import LARGEST_FILE, MOST_SAVED, SavedContact, load_state, save_state
-from peer_daemon.discovery.standing import should_serve
+from peer_daemon.discovery.reachability import should_serve
 from tests.fakes import NOW, key_of
 from tests.unit.table.dht.dht_nodes import compact_row
 
@@ -17,7 +17,7 @@ LATER = int(NOW) + 600
 
 
 def test_depths_are_learnt_and_bounded() -> None:
-    depths = Depths()
+    depths = SetDepths()
     assert depths.of("all") == 0
     depths.learn("all", 3)
     assert depths.of("all") == 3

@@ -30,7 +30,7 @@ from tests.unit.tracker.ledger import test_foreign_receipts
 from tests.unit.tracker.ledger.test_foreign_receipts import token_by
 from tests.unit.tracker.logs import convicted, reserved, witnesses_reserved
 from tracker.app import Tracker
-from tracker.ledger import promised
+from tracker.ledger import known_reservations
 from tracker.ledger.intake import RECEIPTS_A_SECOND, RECEIPTS_AT_ONCE, Budget, TrackerTrust, most_flops
 from tracker.ledger.owing import vouched_clients
 
@@ -307,7 +307,7 @@ async def test_the_true_token_is_found_among_many_that_squat_on_its_uuid(lab: Ru
 
 
 async def test_of_many_tokens_of_one_name_and_client_some_are_looked_at(lab: Running, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tracker.ledger.promised.MOST_OF_ONE_NAME", 3)
+    monkeypatch.setattr("tracker.ledger.known_reservations.MOST_OF_ONE_NAME", 3)
     peers, uuid = [key_of(f"peer {number}") for number in range(6)], new_uuid()
     await lab.announce(*peers)
     for peer in peers:
@@ -320,7 +320,7 @@ async def test_of_many_tokens_of_one_name_and_client_some_are_looked_at(lab: Run
         decoded += 1
         return decode_as(*about)
 
-    monkeypatch.setattr(promised, "decode_as", counted)
+    monkeypatch.setattr(known_reservations, "decode_as", counted)
     await hand_in(lab.caller, [test_foreign_receipts.doubly(peers[0], uuid, 2)])
     assert decoded == 3
 

@@ -26,7 +26,7 @@ from tests.unit.tracker.conftest import Running, Start
 from tests.unit.tracker.ledger.test_receipt_relay import as_other
 from tests.unit.tracker.logs import ADA, BEN, paid
 from tracker.log import log_healing
-from tracker.log.keeping import check_home
+from tracker.log.maintenance import check_home
 from tracker.main import main
 from tracker.storage.last_head import FILE, LastHead
 

@@ -20,6 +20,7 @@ from axonp2p.training.coordinator.coordinator import Coordinator
 from axonp2p.training.coordinator.crew import RoundBegun, TrainingResult
 from axonp2p.training.coordinator.inbox import MOST_WAITING
 from axonp2p.training.coordinator.state_keeper import Arriving, Shelf
+from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.messages import (
     AdoptState,
     AskPieces,
@@ -53,11 +54,10 @@ from axonp2p.training.round_messages import (
     RoundBooked,
 )
 from axonp2p.training.rounds.machine import Rounds
-from axonp2p.training.spot_checks.desk import CheckSettings
+from axonp2p.training.spot_checks.scheduler import CheckSettings
 from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.state_transfer.model_layout import read_layout
 from axonp2p.training.state_transfer.pieces import serve_pieces
-from axonp2p.training.wishes import ExchangeWishes
 from axonp2p.verification.claims import Mark
 from axonp2p.verification.rates import Trust
 from axonp2p.wire.codec import Message, decode, encode
@@ -145,15 +145,15 @@ class Crew:
 
 async def test_training_goes_from_prepare_to_the_last_round() -> None:
     crew = Crew(rounds=3)
-    standing = await crew.train()
-    assert standing == TrainingResult(3, after(after(after(FIRST))), [0, 1], trained=True)
+    result = await crew.train()
+    assert result == TrainingResult(3, after(after(after(FIRST))), [0, 1], trained=True)
     assert crew.members == [[0, 1]]
     kinds = [type(sight) for sight in crew.seen]
     assert kinds.count(MemberReady) == 2
     assert kinds.count(ProgressHeard) == 6
     assert [sight.round for sight in crew.seen if isinstance(sight, RoundBegun)] == [0, 1, 2]
     assert [sight.round for sight in crew.seen if isinstance(sight, RoundAccepted)] == [0, 1, 2]
-    assert crew.coordinator.standing == standing
+    assert crew.coordinator.result == result
 
 
 async def test_a_lost_member_is_dropped_and_the_others_go_on() -> None:
@@ -166,8 +166,8 @@ async def test_a_lost_member_is_dropped_and_the_others_go_on() -> None:
         return None
 
     crew.instead = instead
-    standing = await crew.train()
-    assert standing.members == [0, 1]
+    result = await crew.train()
+    assert result.members == [0, 1]
     assert crew.members == [[0, 1, 2], [0, 1]]
     assert [(sight.rank, sight.reason) for sight in crew.seen if isinstance(sight, MemberDropped)] == [
         (2, "it was killed")
@@ -228,10 +228,10 @@ async def test_leaving_ends_with_what_is_accepted(tmp_path: Path) -> None:
         return None
 
     crew.instead = instead
-    standing = await crew.train()
-    assert not standing.trained
-    assert 2 <= standing.round < 1000
-    assert standing.state is not None
+    result = await crew.train()
+    assert not result.trained
+    assert 2 <= result.round < 1000
+    assert result.state is not None
 
 
 def marked(rank: int, told: Any) -> Message | None:
@@ -249,7 +249,7 @@ async def test_who_leaves_while_the_last_round_is_checked_has_a_job_that_is_trai
     leave: Callable[[Coordinator], None],
 ) -> None:
     checks = CheckSettings(1.0, 2**30, lambda _: Trust(), lambda: 0.0)
-    crew = Crew(rounds=1, checks=checks, wishes=ExchangeWishes(exchange_every=5, overlap=False))
+    crew = Crew(rounds=1, checks=checks, wishes=ExchangeOptions(exchange_every=5, overlap=False))
 
     def instead(rank: int, told: Any) -> Message | None:
         crew.clock.time += 1.0  # rounds that take no time leave none to a member's line for checks
@@ -258,8 +258,8 @@ async def test_who_leaves_while_the_last_round_is_checked_has_a_job_that_is_trai
         return marked(rank, told)
 
     crew.instead = instead
-    standing = await crew.train()
-    assert standing == TrainingResult(1, after(FIRST), [0, 1], trained=True)
+    result = await crew.train()
+    assert result == TrainingResult(1, after(FIRST), [0, 1], trained=True)
     told = [sight for sight in crew.seen if isinstance(sight, AwaitingChecks | ChecksCutShort)]
     assert told == [AwaitingChecks(2), ChecksCutShort(2, "the client went")]
 
@@ -276,8 +276,8 @@ async def test_a_resumed_job_feeds_its_state_to_one_member(tmp_path: Path) -> No
     path = tmp_path / "state.bin"
     path.write_bytes(state)
     crew = Crew(rounds=5, start=path, first_round=3, start_state=name)
-    standing = await crew.train()
-    assert standing == TrainingResult(5, after(after(name)), [0, 1], trained=True)
+    result = await crew.train()
+    assert result == TrainingResult(5, after(after(name)), [0, 1], trained=True)
     assert crew.fed == {0: state}
     assert [message.senders for _, message in crew.told if isinstance(message, AdoptState)] == [[], [0]]
 
@@ -294,8 +294,8 @@ async def test_one_more_member_comes_and_takes_part() -> None:
         return None
 
     crew.instead = instead
-    standing = await crew.train()
-    assert (standing.round, standing.members) == (6, [0, 1, 5])
+    result = await crew.train()
+    assert (result.round, result.members) == (6, [0, 1, 5])
     assert crew.members == [[0, 1], [0, 1, 5], [0, 1, 5]]
     assert [sight.rank for sight in crew.seen if isinstance(sight, MemberJoined)] == [5]
     await crew.coordinator.joined(6, "late")
@@ -336,9 +336,9 @@ async def test_when_the_last_machine_is_wanted_back_the_job_is_left() -> None:
         return None
 
     crew.instead = instead
-    standing = await crew.train()
-    assert (standing.round, standing.members, standing.trained) == (3, [0], False)
-    assert standing.left_because == "peer-0: handed back: a game"
+    result = await crew.train()
+    assert (result.round, result.members, result.trained) == (3, [0], False)
+    assert result.left_because == "peer-0: handed back: a game"
 
 
 async def test_the_layout_of_the_model_s_file_is_what_most_members_say() -> None:
@@ -436,10 +436,10 @@ async def test_who_leaves_between_checkpoints_keeps_the_last_round_all_the_same(
             crew.coordinator.leave()
 
     crew.coordinator._show = leaving
-    standing = await crew.train()
+    result = await crew.train()
     assert await crew.coordinator.keep_last()
-    assert standing.round in disk.kept
-    assert crew.seen[-1] == RoundBooked(standing.round - 1, standing.state)
+    assert result.round in disk.kept
+    assert crew.seen[-1] == RoundBooked(result.round - 1, result.state)
 
 
 async def test_the_last_state_is_waited_for_while_owners_need_the_machines() -> None:
@@ -517,11 +517,11 @@ async def test_a_pause_ends_the_round_that_runs_and_keeps_it() -> None:
         return instead(rank, told)
 
     crew.instead = pausing
-    standing = await crew.train()
-    assert (standing.round, standing.trained) == (3, False)
+    result = await crew.train()
+    assert (result.round, result.trained) == (3, False)
     assert await crew.coordinator.keep_last()
     assert 3 in disk.kept
-    assert crew.seen[-1] == RoundBooked(2, standing.state)
+    assert crew.seen[-1] == RoundBooked(2, result.state)
 
 
 async def test_a_disk_that_takes_no_more_ends_training_and_books_nothing() -> None:

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from axonp2p.tensors.coding import EXACT, Coding
 from axonp2p.training.exchange.arrivals import ArrivalTimes
-from axonp2p.training.exchange.early_parts import EarlyParts
-from axonp2p.training.exchange.leftover import Past
+from axonp2p.training.exchange.error_feedback import Past
+from axonp2p.training.exchange.reorder_buffer import ReorderBuffer
 from axonp2p.training.exchange.slice_exchange import Outgoing, SliceExchange
 from axonp2p.training.exchange.slices import slices
 from axonp2p.training.exchange.terms import Terms
@@ -64,7 +64,7 @@ class Meeting:
         self.codings: dict[int, Coding] = {}
         self.pasts: dict[int, Past] = {}
         self.arrived: list[tuple[float, int, int, SlicePart]] = []
-        self._early = {rank: EarlyParts(10**6) for rank in [*sendings, *changes.get("listeners", ())]}
+        self._early = {rank: ReorderBuffer(10**6) for rank in [*sendings, *changes.get("listeners", ())]}
         self.changes = changes
         self._waiting: list[tuple[float, int, Callable[[], None]]] = []
         self._number = count()

@@ -14,7 +14,7 @@ from axonp2p.jobs.aggregation import AGGREGATIONS, MEAN, Rule, rule_for
 from axonp2p.tensors.coding import Coding
 from axonp2p.tensors.dense import values_to_bytes
 from axonp2p.tensors.encoding import encode
-from axonp2p.training.exchange.leftover import Past
+from axonp2p.training.exchange.error_feedback import Past
 from axonp2p.training.messages import SlicePart
 from axonp2p.training.robust.aggregate import aggregate
 from tests.unit.training.exchange.meeting import Meeting, terms, vectors

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.messages import RedoSegment, StartRound
 from axonp2p.training.round_messages import (
     Action,
@@ -33,10 +34,9 @@ from axonp2p.training.round_messages import (
 )
 from axonp2p.training.rounds.phases import Phase
 from axonp2p.training.spot_checks.answering import UNKNOWN_S, AnswerTimes, hand_over_s
-from axonp2p.training.spot_checks.desk import CheckSettings
-from axonp2p.training.wishes import ExchangeWishes
+from axonp2p.training.spot_checks.scheduler import CheckSettings
 from axonp2p.verification.claims import Mark, RoundDone, SegmentRedone
-from axonp2p.verification.opinions import Outcome
+from axonp2p.verification.judgement import Outcome
 from axonp2p.verification.rates import Trust
 from tests.unit.training.conversation import SECOND, STEPS, Conversation, dropped, only, round_done, started
 
@@ -65,7 +65,7 @@ class Talk(Conversation):
     def __init__(self, members: int = 4, rounds: int = 1, seed: int | None = None, **more: Any) -> None:
         chance = random.Random(seed).random if seed is not None else lambda: 0.0
         settings = CheckSettings(1.0, 2**30, lambda _: Trust(), chance)
-        wishes = ExchangeWishes(exchange_every=STEPS, overlap=False)
+        wishes = ExchangeOptions(exchange_every=STEPS, overlap=False)
         super().__init__(members, rounds=rounds, checks=settings, wishes=wishes, **more)
         self.orders: dict[int, StartRound] = {}
         self.asked: dict[int, RedoSegment] = {}

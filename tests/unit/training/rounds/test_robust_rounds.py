@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from axonp2p.jobs.aggregation import AGGREGATIONS
+from axonp2p.training.exchange_options import ExchangeOptions
 from axonp2p.training.round_messages import Chosen, MemberDropped, RoundAccepted
-from axonp2p.training.wishes import ExchangeWishes
 from tests.laboratory.exchange_lines import Home
 from tests.laboratory.exchange_world import Setting, World, setting_of
 
@@ -17,7 +17,7 @@ ROBUST = AGGREGATIONS[1:]
 
 
 def setting(members: int, **wishes: object) -> Setting:
-    plain = ExchangeWishes(compression="2-bit", exchange_every=2, outer_learning_rate=1.0, outer_momentum=0.0)
+    plain = ExchangeOptions(compression="2-bit", exchange_every=2, outer_learning_rate=1.0, outer_momentum=0.0)
     return dataclasses.replace(
         setting_of(1),
         homes=tuple(Home(300e3, 0.01, 0.0) for _ in range(members)),

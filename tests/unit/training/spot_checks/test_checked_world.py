@@ -6,7 +6,7 @@ import pytest
 
 from axonp2p.training.round_messages import CheckEnded, ChecksCutShort, ChecksImpossible, MemberDropped, Trained
 from axonp2p.training.trainer.local_trainer import LocalTrainer
-from axonp2p.verification.opinions import Outcome
+from axonp2p.verification.judgement import Outcome
 from tests.laboratory.real_job import real_job
 from tests.unit.training.worker.test_redo import LISTS, SGD, TASK, Lazy
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from axonp2p.training.spot_checks.pace import HASH_BYTES_S, SHARE, MarkPace
 from axonp2p.verification.rates import SEGMENT_STEPS
-from tests.unit.training.spot_checks.test_desk import BATCH, END, START, mark, report
+from tests.unit.training.spot_checks.test_scheduler import BATCH, END, START, mark, report
 
 
 def told(step_s, mark_s, *, steps=40, marks=6, size=0):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from axonp2p.verification.opinions import Outcome
+from axonp2p.verification.judgement import Outcome
 from axonp2p.verification.rates import Trust, checks_until_found
 from tests.laboratory.checked_job import CheckedJob, Nature
 

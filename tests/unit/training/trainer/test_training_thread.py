@@ -8,19 +8,19 @@ import pytest
 import torch
 
 from axonp2p.errors import TaskMistake
-from axonp2p.training.trainer.legs import (
+from axonp2p.training.trainer.local_trainer import Leg, LegVerdict
+from axonp2p.training.trainer.trainer_orders import (
     Abandon,
+    EndLegEarly,
     Evaluate,
     Evaluated,
-    GoOn,
-    Hurry,
     LegDone,
-    PutBack,
+    NextLeg,
+    RollBack,
     Stepped,
     TaskWentWrong,
     TrainRound,
 )
-from axonp2p.training.trainer.local_trainer import Leg, LegVerdict
 from axonp2p.training.trainer.training_thread import Built, TrainingThread
 from tests.unit.training.member_swarm import start_round
 
@@ -107,7 +107,7 @@ def test_a_budget_of_time_is_divided_among_the_legs_and_waiting_is_counted(work)
     thread.give(TrainRound(start, WEIGHTS))
     first = hear(said, LegDone)
     trainer.now += 7.0
-    thread.give(GoOn(WEIGHTS))
+    thread.give(NextLeg(WEIGHTS))
     second = hear(said, LegDone)
     trainer.now += 2.0
     thread.give(Evaluate((5, 0), WEIGHTS, [1, 2]))
@@ -135,9 +135,9 @@ def test_a_leg_is_abandoned_after_its_step_and_what_was_to_follow_is_left_out(wo
     thread, said = work(trainer)
     thread.give(TrainRound(start_round(0, bytes(32), [0], steps=1000, exchange_every=1000), WEIGHTS))
     trainer.stepped.get(timeout=20)
-    thread.give(GoOn(WEIGHTS))
+    thread.give(NextLeg(WEIGHTS))
     thread.give(Abandon())
-    thread.give(PutBack())
+    thread.give(RollBack())
     trainer.may_go_on.put(None)
     thread.give(TrainRound(start_round(1, bytes(32), [0], steps=1, seconds=1.0), WEIGHTS))
     trainer.may_go_on.put(None)
@@ -150,11 +150,11 @@ def test_a_leg_that_is_hurried_ends_after_its_step_and_the_next_one_does_not(wor
     thread, said = work(trainer)
     thread.give(TrainRound(start_round(0, bytes(32), [0], steps=8, exchange_every=4, seconds=6.0), WEIGHTS))
     trainer.stepped.get(timeout=20)
-    thread.give(Hurry((0, 0), 0))
+    thread.give(EndLegEarly((0, 0), 0))
     for _ in range(4):
         trainer.may_go_on.put(None)
     assert hear(said, LegDone).steps == 1
-    thread.give(GoOn(WEIGHTS))
+    thread.give(NextLeg(WEIGHTS))
     assert hear(said, LegDone).steps == 3
 
 

@@ -20,8 +20,8 @@ from axonp2p.training.messages import (
     TaskFailed,
 )
 from axonp2p.training.state_transfer.file_parts import cut
-from axonp2p.training.trainer.legs import Abandon, GoOn, LegDone, PutBack, TaskWentWrong, TrainRound
 from axonp2p.training.trainer.outer_optimizer import first_state, outer_step
+from axonp2p.training.trainer.trainer_orders import Abandon, LegDone, NextLeg, RollBack, TaskWentWrong, TrainRound
 from axonp2p.training.worker.member_actions import SayToCoordinator
 from axonp2p.verification.claims import RoundDone
 from tests.unit.training.member_swarm import BATCH, LAYOUT, MemberSwarm, NextStep, TinyTrainer, start_round
@@ -70,7 +70,7 @@ def test_without_overlap_every_leg_goes_on_from_the_outer_step():
         added = sum(leg.difference.to(torch.float64) * leg.samples for leg in legs)
         mean = (added / sum(leg.samples for leg in legs)).to(torch.float32)
         expected = outer_step(expected, mean, 0.7, 0.9)
-        works = [GoOn(expected.weights)] * 2
+        works = [NextLeg(expected.weights)] * 2
     assert state == expected.name
 
 
@@ -87,7 +87,7 @@ def test_with_overlap_a_leg_begins_with_its_own_difference_while_the_exchange_go
 
     swarm.members[0].trained = trained
     swarm.finish([0])
-    begun = [work.weights for work in swarm.trainers[0].given if isinstance(work, TrainRound | GoOn)]
+    begun = [work.weights for work in swarm.trainers[0].given if isinstance(work, TrainRound | NextLeg)]
     states = [first_state(begun[0], LAYOUT)]
     for leg in legs:
         states.append(outer_step(states[-1], leg, 0.5, 0.0))
@@ -144,7 +144,7 @@ def test_another_order_ends_a_round_and_the_optimizer_goes_back():
     swarm.run()
     assert not swarm.take(RoundDone)
     swarm.start(0, swarm.first, [0], attempt=1)
-    assert [type(work) for work in swarm.trainers[0].given[-3:]] == [Abandon, PutBack, TrainRound]
+    assert [type(work) for work in swarm.trainers[0].given[-3:]] == [Abandon, RollBack, TrainRound]
     swarm.finish([0])
 
 

@@ -8,7 +8,7 @@ import signal
 import struct
 
 from axonp2p.sandbox.attacks.attack import AttackHeld, AttackTarget, attack
-from axonp2p.sandbox.walls.nobodys import FIRST_USER
+from axonp2p.sandbox.walls.subordinate_uids import FIRST_USER
 from tests.system.sandbox.hostile.light.kernel import ask
 
 _CAPBSET_READ, _GET_NO_NEW_PRIVILEGES = 23, 39

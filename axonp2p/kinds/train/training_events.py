@@ -1,0 +1,105 @@
+"""Training as it is told: the coordinator's words become events. Nothing else depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from axonp2p.client.events.events import PeerHandedBack
+from axonp2p.client.run.crew import LeasedCrew
+from axonp2p.client.storage.job_journal import JobJournal
+from axonp2p.clock import Clock
+from axonp2p.kinds.train.check_events import ChecksAwaited, ChecksOff, ChecksUnended, NothingLearnt
+from axonp2p.kinds.train.events import ExchangeChosen, PeerJoined, PeerLeftBehind, PeerReady, RoundRedone, ValuesLate
+from axonp2p.kinds.train.progress import JobPace
+from axonp2p.training.coordinator.crew import Sight
+from axonp2p.training.round_messages import (
+    AwaitingChecks,
+    ChecksCutShort,
+    ChecksImpossible,
+    Chosen,
+    MemberDropped,
+    MemberJoined,
+    MemberLeaves,
+    MemberLeftBehind,
+    MemberReady,
+    ProgressHeard,
+    RoundAccepted,
+    RoundBegunAnew,
+)
+from axonp2p.training.tuning.exchange_tuner import ExchangeChoice
+from axonp2p.verification.claims import RoundDone
+
+
+class TrainingEvents:
+    """Of one job's training."""
+
+    def __init__(self, journal: JobJournal, crew: LeasedCrew, pace: JobPace, clock: Clock) -> None:
+        self._journal = journal
+        self._crew = crew
+        self._pace = pace
+        self._clock = clock
+        self._in_rounds = set(crew.present)
+        self._still: set[str] = set()
+        """Peers of which it is told that their steps changed nothing."""
+
+    def show(self, sight: Sight) -> None:
+        """The coordinator's word."""
+        match sight:
+            case MemberReady(rank=rank, prepared=prepared):
+                self._journal.tell(PeerReady(peer=self._name(rank), rank=rank, parameters=prepared.parameters))
+            case ProgressHeard(rank=rank, progress=progress):
+                if progress.round == self._journal.round:
+                    now = self._clock.monotonic()
+                    self._journal.tell(self._pace.heard(self._name(rank), progress, now))
+            case RoundAccepted(round=number, reports=reports):
+                self._accepted(number, reports)
+            case RoundBegunAnew(round=number, attempt=attempt, reason=reason):
+                self._journal.tell(RoundRedone(round=number, attempt=attempt, reason=reason))
+            case MemberLeaves(rank=rank, reason=reason):
+                number = self._journal.round
+                self._journal.tell(PeerHandedBack(peer=self._name(rank), reason=reason, round=number))
+            case ChecksImpossible(reason=reason):
+                self._journal.tell(ChecksOff(reason=reason))
+            case AwaitingChecks(number=number):
+                self._journal.tell(ChecksAwaited(checks=number))
+            case ChecksCutShort(number=number, reason=reason):
+                self._journal.tell(ChecksUnended(checks=number, reason=reason))
+            case Chosen(round=number, choice=choice):
+                self._chosen(number, choice)
+            case MemberJoined(rank=rank, round=number):
+                self._in_rounds.add(rank)
+                self._journal.tell(PeerJoined(peer=self._name(rank), round=number))
+            case MemberLeftBehind(rank=rank, reason=reason):
+                self._in_rounds.discard(rank)
+                number, left = self._journal.round, len(self._in_rounds)
+                self._journal.tell(PeerLeftBehind(peer=self._name(rank), round=number, reason=reason, left=left))
+            case MemberDropped(rank=rank):
+                self._in_rounds.discard(rank)
+
+    def _chosen(self, number: int, choice: ExchangeChoice) -> None:
+        event = ExchangeChosen(
+            round=number,
+            exchange_every=choice.settings.exchange_every,
+            bits=choice.bits,
+            overlap=choice.settings.overlap,
+            density={self._name(rank): coding.density for rank, coding in choice.gather.items()},
+            outer_learning_rate=choice.settings.outer_learning_rate,
+            outer_momentum=choice.settings.outer_momentum,
+            round_bytes=choice.bytes_a_round,
+            dense_bytes=choice.dense_bytes_a_round,
+            why=choice.why,
+            aggregation=choice.settings.rule.name,
+            hostile=choice.settings.rule.hostile,
+        )
+        self._journal.tell(event)
+
+    def _accepted(self, number: int, reports: Mapping[int, RoundDone]) -> None:
+        still = {self._name(rank): report.unmoved for rank, report in reports.items() if report.unmoved}
+        if still.keys() - self._still:
+            self._still |= still.keys()
+            self._journal.tell(NothingLearnt(round=number, legs=still))
+        if late := {self._name(rank): report.kept_back for rank, report in reports.items() if report.kept_back}:
+            self._journal.tell(ValuesLate(round=number, values=late))
+
+    def _name(self, rank: int) -> str:
+        return self._crew.leases[rank].name

@@ -1,0 +1,59 @@
+"""What members and their owners say, as events for the coordinator's machine. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+
+from axonp2p.jobs.messages import HandBack, OwnersMessage, WorkerPaused, WorkerResumed
+from axonp2p.training.messages import Prepared, Progress, StateAdopted, TaskFailed
+from axonp2p.training.round_messages import (
+    LinkBroken,
+    MemberLeaves,
+    MemberPaused,
+    MemberReady,
+    MemberResumed,
+    MistakeReported,
+    OwnersWord,
+    ProgressHeard,
+    RoundReported,
+    SegmentHeard,
+    StateAdoptedBy,
+)
+from axonp2p.verification.claims import RoundDone, SegmentRedone
+
+MemberWord = MemberReady | StateAdoptedBy | ProgressHeard | RoundReported | SegmentHeard | MistakeReported | LinkBroken
+"""What comes from a worker, which may say far too much. An owner's words are counted where they are heard."""
+
+
+def member_event(
+    rank: int,
+    message: Prepared | StateAdopted | Progress | RoundDone | SegmentRedone | TaskFailed,
+    payload: bytes,
+    *,
+    signed: bool,
+) -> MemberWord:
+    """What a member's worker said; `signed`: whether its daemon stands by it."""
+    match message:
+        case Prepared():
+            return MemberReady(rank, message, hashlib.sha256(payload).digest())
+        case StateAdopted(state=state):
+            return StateAdoptedBy(rank, state)
+        case Progress():
+            return ProgressHeard(rank, message)
+        case RoundDone():
+            return RoundReported(rank, message, signed)
+        case SegmentRedone():
+            return SegmentHeard(rank, message, signed)
+        case TaskFailed():
+            return MistakeReported(rank, message)
+
+
+def owner_event(rank: int, message: OwnersMessage, now: float) -> OwnersWord:
+    """What a member's owner wants. `now` is monotonic seconds."""
+    match message:
+        case WorkerPaused(reason=reason):
+            return MemberPaused(rank, reason)
+        case WorkerResumed():
+            return MemberResumed(rank)
+        case HandBack(reason=reason, seconds=seconds):
+            return MemberLeaves(rank, reason, now + seconds)

@@ -1,0 +1,44 @@
+"""What the author of a job asks of the exchange between members: part of `[train]` in job.toml. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from axonp2p.jobs.aggregation import Aggregation
+from axonp2p.tensors.coding import Bits
+from axonp2p.wire.quantities import Count, PlainText, Quantity, Seconds
+
+COMPRESSIONS: dict[str, Bits | None] = {
+    "auto": None, "none": 32, "bf16": 16, "8-bit": 8, "4-bit": 4, "2-bit": 2, "1-bit": 1,
+}  # fmt: skip
+"""The names that a job file uses, and how many bits a value then has; None: as few as are good."""
+
+
+class ExchangeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What is None is chosen from links and steps (`tuning.exchange_tuner`)."""
+
+    compression: PlainText = "auto"
+    """How values travel: one of `COMPRESSIONS`."""
+    density: Quantity = 1.0
+    """About which share of the values goes out in an exchange; the rest is kept for the next one."""
+    exchange_every: Count | None = None
+    """Local steps between two exchanges."""
+    seconds: Seconds = 0.0
+    """How long the local steps of a round may take; 0: as long as they do."""
+    overlap: bool = True
+    """Whether members may go on with local steps while an exchange is under way."""
+    outer_learning_rate: Quantity | None = None
+    """Of the step that all take together after an exchange."""
+    outer_momentum: Quantity | None = None
+    """Nesterov, of the same."""
+    step_scaling: bool = True
+    """Whether steps of Adam and its kin are lengthened where a member's own noise made them short."""
+    aggregation: Aggregation = "mean"
+    """By which rule owners make one value of the members'."""
+    hostile: Count | None = None
+    """How many members may lie without harm; None: a quarter of those that there are."""
+
+    @property
+    def bits(self) -> Bits | None:
+        """A value's."""
+        return COMPRESSIONS[self.compression]

@@ -1,0 +1,88 @@
+"""Whose fault is it: the task's, one member's, or a link's between two? Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+
+from axonp2p.errors import TaskMistake
+from axonp2p.training.deadlines import GRACE_S
+from axonp2p.training.messages import TaskFailed
+from axonp2p.training.round_messages import LinkBroken, MistakeReported
+from axonp2p.training.rounds.broken_links import BrokenLinks
+from axonp2p.training.rounds.divergence import Divergences
+
+
+class Mistakes:
+    """What the task's code raised in one round (all its attempts), or before the first one.
+
+    One member's mistake may be that machine's own: a full disk, a broken library. The task is at fault when it fails
+    twice, or when nobody is left for whom it works.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[str, TaskFailed]] = {}
+        self._deadline = 0.0
+
+    def note(self, rank: int, name: str, mistake: TaskFailed, now: float) -> None:
+        """The member reported it; the others have a moment to say whether it works for them."""
+        if not self._known:
+            self._deadline = now + GRACE_S
+        self._known.setdefault(rank, (name, mistake))
+
+    def blamed(self, members: Collection[int]) -> dict[int, str]:
+        """Those of `members` at which the task failed, and how."""
+        return {
+            rank: f"the task failed there alone, at {mistake.doing}: {last_line(mistake.traceback)}"
+            for rank, (_, mistake) in sorted(self._known.items())
+            if rank in members
+        }
+
+    def deadline(self, members: Collection[int]) -> float | None:
+        """When the others have had their moment."""
+        return self._deadline if self.blamed(members) else None
+
+    def verdict(self, members: Collection[int], least: int) -> TaskMistake | None:
+        """The error to end the job with when the task itself is at fault, `least` being the fewest that may go on."""
+        blamed = self.blamed(members)
+        enough_others = len(members) - len(blamed) >= least
+        if len(self._known) < 2 and (not blamed or enough_others):
+            return None
+        name, mistake = self._known[min(self._known)]
+        others = len(self._known) - 1
+        also = f", and at {others} more" if others else ""
+        return TaskMistake(
+            f"peer {name}: the task failed at {mistake.doing}{also}",
+            cause=mistake.traceback,
+            fix="axon check DIR runs one step of the task here",
+        )
+
+
+def last_line(traceback: str) -> str:
+    """What a traceback ends with: the error itself."""
+    return (traceback.strip().splitlines() or [""])[-1]
+
+
+class FaultAttribution:
+    """All of it, for one job: mistakes are those of a round, links and disputes those of the job."""
+
+    def __init__(self) -> None:
+        self.mistakes = Mistakes()
+        self.links = BrokenLinks()
+        self.divergences = Divergences()
+
+    def heard(self, event: LinkBroken | MistakeReported, names: Mapping[int, str], now: float) -> str:
+        """A member's word of either; gives what is wrong with it, if anything is. `names` are those of all ranks."""
+        if isinstance(event, MistakeReported):
+            self.mistakes.note(event.rank, names[event.rank], event.mistake, now)
+        elif event.to in names:
+            why = f"{names[event.rank]} and {names[event.to]} cannot reach each other: {event.reason}"
+            self.links.note(event.rank, event.to, why, now)
+        else:
+            return f"it spoke of rank {event.to}, which nobody has"
+        return ""
+
+    def deadline(self, members: Collection[int], awake: Collection[int]) -> float:
+        """When something has to be done, or infinity. A link counts while both its ends are `awake`."""
+        both = (self.mistakes.deadline(members), self.links.deadline(awake))
+        return min((deadline for deadline in both if deadline is not None), default=math.inf)

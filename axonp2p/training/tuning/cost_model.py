@@ -1,0 +1,162 @@
+"""How well a pair of (local steps between exchanges, bits a value) fits the members' links and steps. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from axonp2p.jobs.aggregation import Rule
+from axonp2p.tensors.coding import Bits, Coding
+from axonp2p.training.exchange_options import ExchangeOptions
+from axonp2p.training.tuning.costs import (
+    ExchangeFacts,
+    bits_a_value,
+    dense_bytes,
+    exchange_bytes,
+    exchange_s,
+    upload_bytes,
+    vector_bytes,
+    waiting_s,
+)
+from axonp2p.training.tuning.loss_table import LATE, loss_of
+
+OVERLAPPED, NOT_OVERLAPPED = 0.8, 0.2
+"""The part of a leg's computing time that an exchange may take, when the next leg goes on meanwhile and when not."""
+FEW_VALUES = 4096
+"""They fit a few packets whatever their bits: there headers are what costs."""
+FEWER_BYTES = 110
+"""By how much, with a margin for headers, so that a hundredth of dense training's bytes is kept."""
+FAST_BYTES_S, FAST_RTT_S = 50e6, 0.005
+"""Links with at least that speed, at most that round trip, are not spared."""
+DENSITIES = (1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
+"""What a member with a slow link may send; SparseLoCo still learns well at the last one."""
+LEAST_GAIN = 1.25
+"""What was chosen before is kept until something else is better by this factor."""
+LEAST_TURN = 1.5
+"""The same for computing meanwhile: steps and lines of small jobs are measured with much noise."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """One pair that may be chosen, and how well it fits. What is too much is 0 when it is not."""
+
+    every: int
+    overlap: bool
+    gather: Mapping[int, Coding]
+    result: Coding
+    seconds: float
+    too_slow: float
+    too_large: float
+    loss: float
+
+    @property
+    def rank(self) -> tuple[float, float, float, int]:
+        """The least is the best."""
+        return (round(self.too_slow, 2), round(self.too_large, 2), self.loss, self.every)
+
+    def nearly_as_good_as(self, best: Draft) -> bool:
+        """Whether a change to `best` would gain less than it takes to change."""
+        slack = LEAST_GAIN - 1
+        fits = self.too_slow <= best.too_slow + slack and self.too_large <= best.too_large + slack / 4
+        return fits and self.loss <= LEAST_GAIN * best.loss
+
+
+@dataclass(frozen=True)
+class Before:
+    """What of the last choice makes a difference to the next."""
+
+    every: int
+    overlap: bool
+    gather: Mapping[int, Coding]
+
+
+@dataclass(frozen=True)
+class Scales:
+    """What every pair is weighed against."""
+
+    wishes: ExchangeOptions
+    facts: ExchangeFacts
+    share: Mapping[int, float]
+    before: Before | None
+
+    def weigh(self, every: int, bits: Bits) -> Draft:
+        facts, members = self.facts, self.facts.members
+        exchanges = math.ceil(facts.steps / every)
+        computing_s = leg_s(self.wishes, facts, exchanges)
+        at_once = self.wishes.overlap and exchanges > 1
+        allowed_s = computing_s * (OVERLAPPED if at_once else NOT_OVERLAPPED)
+        wished = Coding(bits, self.wishes.density)
+        # The members' large values lie at different places, mostly.
+        result = _not_larger(Coding(bits, min(1.0, wished.density * len(members))))
+        gather = {rank: self._thinned(rank, wished, result, allowed_s) for rank in members}
+        if 2 * sum(coding != wished for coding in gather.values()) > len(members):
+            # It is not a few slow members that it does not fit, it fits none.
+            gather = dict.fromkeys(members, wished)
+        seconds = exchange_s(facts, gather, result, self.share)
+        overlap = at_once and not self._waits(every, computing_s, seconds)
+        return Draft(
+            every=every,
+            overlap=overlap,
+            gather=gather,
+            result=result,
+            seconds=seconds,
+            too_slow=_waited(exchanges, computing_s, seconds, at_once=at_once) if seconds > allowed_s else 0.0,
+            too_large=self._too_large(exchanges * exchange_bytes(facts, gather, result, self.share)),
+            loss=loss_of(every, bits) + (LATE if overlap else 0.0),
+        )
+
+    def _thinned(self, rank: int, wished: Coding, result: Coding, allowed_s: float) -> Coding:
+        """How the member sends its values so that its own link carries them in time, or as nearly so as may be."""
+        facts = self.facts
+        if Rule(self.wishes.aggregation).value_by_value:
+            return wished  # what it does not send would count as a vote for 0
+        thin = [Coding(wished.bits, density) for density in DENSITIES if density < wished.density]
+        ladder = [wished, *(coding for coding in thin if bits_a_value(coding) < bits_a_value(wished))]
+        mean, share = vector_bytes(facts, result), self.share[rank]
+        needs = [upload_bytes(facts, vector_bytes(facts, coding), mean, share) for coding in ladder]
+        carries = facts.up(rank) * max(0.0, allowed_s - waiting_s(facts))
+        usual = self.before.gather.get(rank) if self.before else None
+        if usual in ladder:
+            place = ladder.index(usual)
+            if needs[place] <= carries * LEAST_GAIN and (place == 0 or needs[place - 1] * LEAST_GAIN > carries):
+                return ladder[place]
+        return next((coding for coding, need in zip(ladder, needs, strict=True) if need <= carries), ladder[-1])
+
+    def _waits(self, every: int, computing_s: float, seconds: float) -> bool:
+        """Whether an exchange is so short that waiting for it costs less than a result that comes late."""
+        begins = self.before is not None and self.before.every == every and not self.before.overlap
+        return seconds <= NOT_OVERLAPPED * computing_s * (LEAST_TURN if begins else 1.0)
+
+    def _too_large(self, round_bytes: float) -> float:
+        """By how much a round's bytes are more than they should be, where it is ours to choose."""
+        facts = self.facts
+        speeds = [speed for rank in facts.members for speed in (facts.up(rank), facts.down(rank))]
+        if (
+            self.wishes.bits
+            or len(facts.members) == 1
+            or facts.moving <= FEW_VALUES
+            or (min(speeds) >= FAST_BYTES_S and facts.rtt_s <= FAST_RTT_S)
+        ):
+            return 0.0
+        dense = dense_bytes(facts.moving, len(facts.members)) * facts.steps
+        return max(0.0, round_bytes * FEWER_BYTES / dense - 1)
+
+
+def _waited(exchanges: int, computing_s: float, seconds: float, *, at_once: bool) -> float:
+    """By how much a round takes longer than its computing alone, as a share of that."""
+    computing = exchanges * computing_s
+    if at_once:
+        return max(seconds, computing_s - computing + exchanges * seconds) / computing
+    return exchanges * seconds / computing
+
+
+def leg_s(wishes: ExchangeOptions, facts: ExchangeFacts, exchanges: int) -> float:
+    """Seconds of computing between two exchanges."""
+    return min(facts.steps * facts.slowest_step_s, wishes.seconds or math.inf) / exchanges
+
+
+def _not_larger(coding: Coding) -> Coding:
+    """With many values their places cost more than the values that stay behind save."""
+    every = Coding(coding.bits)
+    return coding if bits_a_value(coding) < bits_a_value(every) else every

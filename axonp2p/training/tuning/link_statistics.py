@@ -1,0 +1,119 @@
+"""What a job has measured of its members, and what is chosen by it, round for round. Pure.
+
+Measurements jitter, so a new one counts only when it differs from the last by a quarter.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from axonp2p.jobs.aggregation import may_lie
+from axonp2p.training.plan import TrainPlan
+from axonp2p.training.tuning.costs import ASSUMED_DOWNLOAD, ASSUMED_UPLOAD, ExchangeFacts, ModelSize
+from axonp2p.training.tuning.exchange_tuner import ExchangeChoice, choose
+from axonp2p.verification.claims import RoundDone
+
+NOTEWORTHY = 1.25
+AS_SENT = 0.7
+"""Who receives at least so much of what the others can send each is not held up by its own line."""
+PATIENT_ROUNDS = 3
+"""Whose values came too late for all exchanges of so many rounds in a row has to go."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """What a member's line carries, in bytes a second; 0: not known."""
+
+    upload: float = 0.0
+    download: float = 0.0
+
+
+class LinkStatistics:
+    """Of one job. `lines` are what the members' owners declared."""
+
+    def __init__(self, plan: TrainPlan, lines: Mapping[int, Line]) -> None:
+        self._plan = plan
+        self._declared = dict(lines)
+        self._upload: dict[int, float] = {}
+        self._download: dict[int, float] = {}
+        self._step_s: dict[int, float] = {}
+        self._choice: ExchangeChoice | None = None
+        self._values = 0
+        self._missed: dict[int, int] = {}
+
+    def line(self, rank: int, upload: float, download: float) -> None:
+        """What the member's own daemon measured."""
+        _note(self._upload, rank, upload)
+        _note(self._download, rank, download)
+
+    def round(self, reports: Mapping[int, RoundDone]) -> dict[int, str]:
+        """An accepted round's reports; who has to go because the others have long gone on without its values."""
+        late: dict[int, str] = {}
+        for rank, done in reports.items():
+            _note(self._step_s, rank, done.train_seconds * self._plan.batch / max(1, done.samples))
+            missed = self._missed_all(rank, reports)
+            self._missed[rank] = self._missed.get(rank, 0) + 1 if missed else 0
+            if self._missed[rank] >= PATIENT_ROUNDS:
+                late[rank] = f"its values came too late for all exchanges of {PATIENT_ROUNDS} rounds"
+        return late
+
+    def choose(
+        self,
+        model: ModelSize,
+        members: Collection[int],
+        listeners: int,
+        cut: Collection[frozenset[int]],
+    ) -> tuple[ExchangeChoice, bool]:
+        """How the members exchange in a round; and whether that differs from what was chosen before."""
+        self._values = model[1]
+        facts = ExchangeFacts(
+            values=model[1],
+            parameters=model[0],
+            exact=model[2],
+            members=tuple(sorted(members)),
+            steps=self._plan.steps,
+            step_s=self._step_s,
+            upload={rank: self._up(rank) for rank in members},
+            download={rank: self._down(rank, members) for rank in members},
+            rtt_s=self._plan.rtt_s,
+            listeners=listeners,
+        )
+        choice = choose(self._plan.wishes, facts, cut=cut, before=self._choice)
+        changed = self._choice is None or not choice.same_terms(self._choice)
+        self._choice = choice
+        return choice, changed
+
+    def upload(self, rank: int) -> float:
+        """What the member's line is taken to carry, in bytes a second."""
+        return self._up(rank) or ASSUMED_UPLOAD
+
+    def _up(self, rank: int) -> float:
+        return self._upload.get(rank, 0.0) or self._declared.get(rank, Line()).upload
+
+    def _down(self, rank: int, members: Collection[int]) -> float:
+        """What comes in is as fast as it is sent: only what is slower than that tells of the line itself."""
+        measured = self._download.get(rank, 0.0)
+        declared = self._declared.get(rank, Line()).download
+        sent = [self.upload(other) for other in members if other != rank]
+        if measured and sent and measured < AS_SENT * statistics.mean(sent):
+            return measured
+        return max(measured, declared or ASSUMED_DOWNLOAD)
+
+    def _missed_all(self, rank: int, reports: Mapping[int, RoundDone]) -> bool:
+        """Whether every other owner had to do without the member's values, and nearly all of them, by its own word."""
+        assert self._choice is not None
+        owners = [owner for owner in reports if owner != rank and self._choice.shares.get(owner)]
+        # The word of as many as may lie is not enough: they would have others dropped.
+        few = may_lie(self._choice.settings.rule, len(self._choice.shares))
+        if len(owners) <= few or any(rank not in reports[owner].left_out for owner in owners):
+            return False
+        share = self._choice.shares.get(rank, 0) / sum(self._choice.shares.values())
+        return reports[rank].kept_back >= 0.9 * (1 - share) * self._values * reports[rank].exchanges
+
+
+def _note(known: dict[int, float], rank: int, value: float) -> None:
+    before = known.get(rank, 0.0)
+    if value > 0 and not before / NOTEWORTHY <= value <= before * NOTEWORTHY:
+        known[rank] = value

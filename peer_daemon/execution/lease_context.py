@@ -1,0 +1,88 @@
+"""What every lease of a daemon is carried out with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from axonp2p.clock import Clock
+from axonp2p.identity.keys import PrivateKey
+from axonp2p.jobs.kinds import KINDS
+from axonp2p.sandbox.channel import WorkerChannel
+from axonp2p.sandbox.child import Usage, WorkerEnd, start_worker
+from axonp2p.sandbox.limits import Limits, scratch_within
+from axonp2p.transport.dial_policy import DialPolicy
+from axonp2p.transport.flow.rate_limit import RateLimit
+from peer_daemon.bundles.kept_bundles import KeptBundles
+from peer_daemon.earnings.receipts_book import ReceiptsBook
+from peer_daemon.lending.leases import LentSlot
+from peer_daemon.links.in_turn import InTurn
+from peer_daemon.links.line_watch import LineWatch
+from peer_daemon.links.turns import SendPace
+
+RECEIPTS_A_SECOND, RECEIPTS_AT_ONCE = 1.0, 1000.0
+"""Receipts that are signed for one household, over all its leases: each stays on this disk, and in trackers' logs, for
+ever. A round takes seconds, as a rule; who asks for more waits."""
+HOUSEHOLDS = 10.0
+"""So many times as many for all households together."""
+
+
+def limits_of(lease: LentSlot) -> Limits:
+    """What the sandbox allows under `lease`."""
+    scratch_mb = scratch_within(lease.disk_mb, lease.memory_mb)
+    executes = KINDS[lease.kind].executes
+    return Limits(cores=lease.cores, memory_mb=lease.memory_mb, scratch_mb=scratch_mb, executes=executes)
+
+
+class RunningWorker(Protocol):
+    """As much of `sandbox.child.SandboxedWorker` as a lease needs."""
+
+    channel: WorkerChannel
+    started: float
+    pid: int
+
+    async def wait(self) -> WorkerEnd: ...
+    async def kill(self) -> WorkerEnd: ...
+    async def freeze(self) -> None: ...
+    async def thaw(self) -> None: ...
+    def hold_to(self, cores: int) -> None: ...
+    def usage(self) -> Usage: ...
+    def log(self, start: int = 0) -> bytes: ...
+    def log_since(self, start: int, most: int) -> tuple[int, bytes]: ...
+
+
+class StartWorker(Protocol):
+    """`sandbox.child.start_worker`, or what plays it."""
+
+    async def __call__(
+        self, job_folder: Path, limits: Limits, *, program: str, data: Mapping[str, Path]
+    ) -> RunningWorker: ...
+
+
+@dataclass(frozen=True)
+class LeaseContext:
+    """What every lease of this daemon is carried out with."""
+
+    key: PrivateKey
+    clock: Clock
+    row: Callable[[], bytes]
+    """This peer's newest signed row, encoded. Raises `Busy` before there is one."""
+    dials: DialPolicy
+    """Which members of a roster may be dialled from here."""
+    jobs: Path
+    """Where each lease has its folder."""
+    book: ReceiptsBook
+    upload: InTurn
+    """What all jobs together may send to clients and members."""
+    download: SendPace
+    """What they may receive."""
+    line: LineWatch
+    kept: KeptBundles
+    """Bundles of clients that were cut off."""
+    receipts: RateLimit = field(default_factory=lambda: RateLimit(RECEIPTS_A_SECOND, RECEIPTS_AT_ONCE))
+    """How many receipts are signed, by household; the empty name is all."""
+    start_worker: StartWorker = start_worker
+    datasets: Mapping[str, Path] = field(default_factory=dict)
+    """Folders that the owner offers, by name."""

@@ -1,0 +1,55 @@
+"""From what the owner said and the policy decided to what the daemon does and says."""
+
+from __future__ import annotations
+
+from peer_daemon.idle.decision import Act, Decision, Why
+from peer_daemon.owner.effective_state import StandingOrders, effective_state_of
+
+FREE = Decision(Act.RUN, Why.FREE, "nothing else needs the machine")
+BUSY = Decision(Act.WAIT, Why.BUSY, "another program uses 87 % CPU (limit 25 %): firefox")
+
+
+def test_nothing_to_do_is_said_plainly():
+    effective_state = effective_state_of(FREE, StandingOrders(), no_sandbox="", jobs=0)
+    assert (effective_state.state, effective_state.sentence, effective_state.takes_work) == (
+        "ready",
+        "no job wants this machine now",
+        True,
+    )
+
+
+def test_a_job_runs_while_nothing_else_needs_the_machine():
+    effective_state = effective_state_of(FREE, StandingOrders(), no_sandbox="", jobs=2)
+    assert (effective_state.state, effective_state.act, effective_state.takes_work) == ("training", Act.RUN, True)
+    assert effective_state.sentence == "works on 2 jobs: nothing else needs the machine"
+
+
+def test_while_the_owner_is_busy_it_waits_and_takes_no_work():
+    effective_state = effective_state_of(BUSY, StandingOrders(), no_sandbox="", jobs=1)
+    assert (effective_state.state, effective_state.act, effective_state.why, effective_state.takes_work) == (
+        "waiting",
+        Act.WAIT,
+        Why.BUSY,
+        False,
+    )
+    assert effective_state.sentence == BUSY.sentence
+
+
+def test_the_owners_word_comes_before_the_policy():
+    effective_state = effective_state_of(
+        BUSY, StandingOrders(paused=True, until=100.0), no_sandbox="", jobs=1, until_text="14:10"
+    )
+    assert (effective_state.state, effective_state.act, effective_state.until) == ("paused", Act.HAND_BACK, 100.0)
+    assert effective_state.sentence == "paused by you until 14:10"
+
+
+def test_what_is_finished_runs_on_but_gets_no_company():
+    effective_state = effective_state_of(FREE, StandingOrders(finishing=True), no_sandbox="", jobs=1)
+    assert (effective_state.state, effective_state.act, effective_state.takes_work) == ("finishing", Act.RUN, False)
+
+
+def test_without_a_sandbox_nothing_else_counts():
+    effective_state = effective_state_of(
+        FREE, StandingOrders(paused=True), no_sandbox="bubblewrap is not installed", jobs=0
+    )
+    assert (effective_state.state, effective_state.sentence) == ("refused", "bubblewrap is not installed")

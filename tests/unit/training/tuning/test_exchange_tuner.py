@@ -1,0 +1,295 @@
+"""How often members exchange and in how many bits, by their links and steps."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from axonp2p.jobs.aggregation import MEAN, Rule
+from axonp2p.tensors.coding import EXACT, Coding
+from axonp2p.tensors.encoding import encoded_bytes
+from axonp2p.training.exchange_options import ExchangeOptions
+from axonp2p.training.messages import LEAST_PART, MOST_PART
+from axonp2p.training.tuning.cost_model import DENSITIES, NOT_OVERLAPPED, OVERLAPPED
+from axonp2p.training.tuning.costs import ExchangeFacts, bits_a_value, exchange_s
+from axonp2p.training.tuning.exchange_tuner import ExchangeChoice, choose
+from axonp2p.training.tuning.loss_table import BITS, LEGS, LOSS_OF, loss_of
+from tests.laboratory.exchange_settings import COMPRESSION
+
+MBIT = 125_000.0
+
+
+def facts(
+    *uploads: float, values: int = 1_000_000, steps: int = 40, step_s: float = 0.25, **more: Any
+) -> ExchangeFacts:
+    """Members with these uploads in Mbit/s, and five times as much the other way."""
+    ranks = tuple(range(len(uploads)))
+    known = ExchangeFacts(
+        values=values,
+        parameters=values,
+        exact=0,
+        members=ranks,
+        steps=steps,
+        step_s=dict.fromkeys(ranks, step_s),
+        upload={rank: upload * MBIT for rank, upload in enumerate(uploads)},
+        download={rank: 5 * upload * MBIT for rank, upload in enumerate(uploads)},
+        rtt_s=0.08,
+    )
+    return dataclasses.replace(known, **more)
+
+
+def seconds(choice: ExchangeChoice, known: ExchangeFacts) -> float:
+    whole = sum(choice.shares.values())
+    share = {rank: share / whole for rank, share in choice.shares.items()}
+    return exchange_s(known, choice.gather, next(iter(choice.result.values())), share)
+
+
+# --- links between homes ---
+
+
+@pytest.mark.parametrize("values", [1_000_000, 10_000_000])
+def test_between_homes_few_bits_often_and_a_hundredth_of_the_bytes(values: int) -> None:
+    known = facts(20, 20, 20, 20, values=values)
+    choice = choose(ExchangeOptions(), known)
+    assert choice.dense_bytes_a_round > 100 * choice.bytes_a_round
+    assert choice.bits == 2
+    assert choice.settings.overlap == (values > 1_000_000), "a short exchange is waited for"
+    assert choice.settings.exchange_every <= 10
+    assert seconds(choice, known) <= OVERLAPPED * choice.settings.exchange_every * 0.25
+    assert {coding.density for coding in choice.gather.values()} == {1.0}
+
+
+def test_a_slow_member_sends_its_large_values_only_and_owns_nothing() -> None:
+    quick = choose(ExchangeOptions(), facts(20, 20, 20, 20, step_s=0.05))
+    known = facts(20, 20, 20, 2, step_s=0.05)
+    choice = choose(ExchangeOptions(), known)
+    assert (choice.settings.exchange_every, choice.bits) == (quick.settings.exchange_every, quick.bits), (
+        "the others lose nothing by it"
+    )
+    assert [choice.gather[rank].density for rank in range(3)] == [1, 1, 1]
+    assert choice.gather[3].density in DENSITIES
+    assert choice.shares[3] < 0.02 * sum(choice.shares.values())
+    assert seconds(choice, known) <= OVERLAPPED * choice.settings.exchange_every * 0.05
+
+
+def test_where_all_are_slow_all_exchange_fewer_bytes_instead() -> None:
+    choice, quick = (
+        choose(ExchangeOptions(), facts(2, 2, 2, 2, steps=200)),
+        choose(ExchangeOptions(), facts(20, 20, 20, 20, steps=200)),
+    )
+    assert {coding.density for coding in choice.gather.values()} == {1.0}
+    assert choice.bytes_a_round < quick.bytes_a_round
+
+
+def test_when_nothing_fits_it_is_what_waits_least_and_says_so() -> None:
+    known = facts(1, 1, 1, 1, values=50_000_000, steps=10, step_s=0.01)
+    choice = choose(ExchangeOptions(), known)
+    assert choice.bits == 1
+    assert "nothing that takes less" in choice.why
+
+
+def test_without_a_measurement_links_are_assumed_and_that_is_said() -> None:
+    known = facts(20, 20, upload={}, download={}, step_s=0.25)
+    assert "assumed" in choose(ExchangeOptions(), known).why
+    assert "assumed" not in choose(ExchangeOptions(), facts(20, 20)).why
+
+
+# --- rules that bear liars ---
+
+
+def test_who_is_judged_value_by_value_sends_every_value_however_slow_it_is() -> None:
+    known = facts(20, 20, 20, 2, step_s=0.05)
+    assert choose(ExchangeOptions(aggregation="median"), known).gather[3].density == 1
+    assert choose(ExchangeOptions(aggregation="centred-clipping"), known).gather[3].density < 1
+
+
+@pytest.mark.parametrize(("members", "clipping", "krum"), [(1, 0, 0), (3, 0, 0), (4, 1, 0), (5, 1, 1), (8, 2, 2)])
+def test_a_quarter_may_lie_where_nobody_says_how_many(members: int, clipping: int, krum: int) -> None:
+    known = facts(*[20] * members)
+    assert choose(ExchangeOptions(aggregation="centred-clipping"), known).settings.rule == Rule(
+        "centred-clipping", clipping
+    )
+    assert choose(ExchangeOptions(aggregation="multi-krum"), known).settings.rule == Rule("multi-krum", krum)
+    assert choose(ExchangeOptions(), known).settings.rule == MEAN
+
+
+def test_another_number_of_liars_is_told() -> None:
+    eight, seven = (choose(ExchangeOptions(aggregation="median"), facts(*[20] * members)) for members in (8, 7))
+    assert not eight.same_terms(seven)
+    asked = ExchangeOptions(aggregation="median", hostile=1)
+    one, other = (choose(asked, facts(*[20] * members)) for members in (8, 7))
+    assert one.same_terms(other)
+
+
+# --- fast links ---
+
+
+@pytest.mark.parametrize(("upload", "bits"), [(1000.0, 4), (8000.0, 32)])
+def test_on_a_fast_network_often_in_as_many_bits_as_need_not_be_late(upload: float, bits: int) -> None:
+    known = facts(*[upload] * 4, values=10_000_000, step_s=0.5, rtt_s=0.0005)
+    choice = choose(ExchangeOptions(), known)
+    assert choice.settings.exchange_every <= 3
+    assert (choice.bits, choice.settings.overlap) == (bits, False)
+
+
+def test_a_model_of_a_few_packets_travels_whole() -> None:
+    assert choose(ExchangeOptions(), facts(20, 20, 20, 20, values=1000)).bits == 32
+
+
+def test_an_exchange_that_takes_next_to_nothing_is_not_worth_a_delay() -> None:
+    assert not choose(ExchangeOptions(), facts(8000, 8000, values=10_000, rtt_s=0.0001)).settings.overlap
+
+
+# --- wishes ---
+
+
+def test_what_is_wished_is_taken_whatever_it_costs() -> None:
+    wishes = ExchangeOptions(
+        compression="8-bit", exchange_every=3, overlap=False, outer_learning_rate=0.5, outer_momentum=0.8
+    )
+    choice = choose(wishes, facts(20, 20, 20, 20))
+    assert (choice.bits, choice.settings.exchange_every, choice.settings.overlap) == (8, 3, False)
+    assert (choice.settings.outer_learning_rate, choice.settings.outer_momentum) == (0.5, 0.8)
+
+
+def test_with_bits_wished_only_time_says_how_often() -> None:
+    known = facts(20, 20, 20, 20, steps=100, step_s=1.0)
+    choice = choose(ExchangeOptions(compression="none", overlap=False), known)
+    assert seconds(choice, known) <= NOT_OVERLAPPED * choice.settings.exchange_every
+    assert choice.settings.exchange_every < 110
+
+
+def test_of_sparse_values_the_mean_is_as_dense_as_all_of_them_together() -> None:
+    choice = choose(ExchangeOptions(compression="2-bit", density=1 / 64), facts(20, 20, 20, 20))
+    assert choice.result[0] == Coding(2, 1 / 16)
+    assert choice.settings.outer_momentum == 0, "error feedback takes its place"
+
+
+def test_a_budget_of_seconds_makes_the_legs_shorter() -> None:
+    known = facts(20, 20, 20, 20, steps=200, step_s=1.0)
+    assert (
+        choose(ExchangeOptions(seconds=10), known).settings.exchange_every
+        > choose(ExchangeOptions(), known).settings.exchange_every
+    )
+
+
+def test_outer_momentum_only_where_legs_are_long_and_dense() -> None:
+    known = facts(20, 20, steps=500)
+    told = [
+        choose(ExchangeOptions(compression="8-bit", exchange_every=every), known).settings.outer_momentum
+        for every in (4, 100)
+    ]
+    assert told == [0.0, 0.9]
+
+
+# --- parts ---
+
+
+@pytest.mark.parametrize(
+    ("upload", "values", "parts"),
+    [
+        (20, 1_000_000, 16),  # a sixteenth of a slice takes 25 ms
+        (100, 1_000_000, 8),  # a hundredth of a second each
+        (1000, 1_000_000, 4),  # less could not be added up while more is on its way
+        (20, 40_000, 3),  # 16 KiB each
+    ],
+)
+def test_parts_are_as_many_as_keep_a_line_busy_and_no_more(upload: float, values: int, parts: int) -> None:
+    choice = choose(ExchangeOptions(exchange_every=10, compression="none"), facts(*[upload] * 4, values=values))
+    assert math.ceil(values / 4 / choice.settings.part) == parts
+
+
+# --- who is alone, or cut off ---
+
+
+@pytest.mark.parametrize("bits", [None, 2, 32])
+def test_who_is_alone_but_for_one_that_comes_spares_its_link_for_that_one(bits: Any) -> None:
+    chosen = choose(ExchangeOptions(compression=COMPRESSION[bits]), facts(10, listeners=1))
+    assert bits is None or chosen.bits == bits
+    assert bits == 32 or chosen.bits < 32
+    assert chosen.settings.part < MOST_PART
+    assert (chosen.settings.outer_learning_rate, chosen.settings.outer_momentum) == (1.0, 0.0)
+
+
+def test_who_is_alone_exchanges_nothing() -> None:
+    choice = choose(ExchangeOptions(), facts(20))
+    assert (choice.settings.exchange_every, choice.gather, choice.bytes_a_round) == (40, {0: EXACT}, 0)
+    assert (choice.settings.outer_learning_rate, choice.settings.outer_momentum) == (1.0, 0.0)
+
+
+def test_whom_a_link_is_cut_off_owns_nothing() -> None:
+    choice = choose(ExchangeOptions(), facts(20, 20, 20), cut=[frozenset((0, 2))])
+    assert [bool(choice.shares[rank]) for rank in range(3)] == [False, True, False]
+    with pytest.raises(ValueError, match="cut off"):
+        choose(ExchangeOptions(), facts(20, 20), cut=[frozenset((0, 1))])
+
+
+# --- from one round to the next ---
+
+
+@pytest.mark.parametrize("change", [0.9, 1.1])
+def test_what_jitters_changes_nothing(change: float) -> None:
+    before = choose(ExchangeOptions(), facts(20, 20, 20, 3))
+    after = choose(ExchangeOptions(), facts(20 * change, 20, 20 / change, 3 * change), before=before)
+    assert after.same_terms(before)
+
+
+def test_what_changes_much_is_chosen_anew() -> None:
+    before = choose(ExchangeOptions(), facts(20, 20, 20, 20, step_s=0.05))
+    after = choose(ExchangeOptions(), facts(2, 2, 2, 2, step_s=0.05), before=before)
+    assert not after.same_terms(before)
+    assert choose(ExchangeOptions(), facts(20, 20, 20, 20, step_s=0.05), before=after).bits == before.bits
+
+
+# --- whatever the facts are ---
+
+speeds = st.floats(0.05, 20_000)
+
+
+@example(uploads=[1.0, 0.25], values=3359, steps=2, step_s=3.0, bits=32, overlap=True)
+@given(
+    uploads=st.lists(speeds, min_size=1, max_size=8),
+    values=st.integers(10, 10**9),
+    steps=st.integers(1, 2000),
+    step_s=st.floats(1e-4, 100),
+    bits=st.none() | st.sampled_from(BITS),
+    overlap=st.booleans(),
+)
+def test_there_is_always_a_choice_that_can_be_ordered(
+    uploads: list[float], values: int, steps: int, step_s: float, bits: Any, overlap: bool
+) -> None:
+    known = facts(*uploads, values=values, steps=steps, step_s=step_s)
+    choice = choose(ExchangeOptions(compression=COMPRESSION[bits], overlap=overlap), known)
+    assert 1 <= choice.settings.exchange_every <= steps
+    assert LEAST_PART <= choice.settings.part <= MOST_PART
+    assert choice.gather.keys() == choice.result.keys() == choice.shares.keys() == set(known.members)
+    assert sum(choice.shares.values()) > 0
+    assert bits in (None, choice.bits) or len(uploads) == 1
+    assert choice.settings.patience > 0
+    assert choice.why
+    assert choose(ExchangeOptions(compression=COMPRESSION[bits], overlap=overlap), known, before=choice).same_terms(
+        choice
+    )
+
+
+# --- what it reckons with ---
+
+
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("density", [1.0, 0.25, 0.1, 1 / 64])
+def test_the_bytes_reckoned_with_are_those_of_the_codings(bits: Any, density: float) -> None:
+    coding = Coding(bits, density)
+    assert bits_a_value(coding) * 2**20 / 8 == pytest.approx(encoded_bytes(2**20, coding), rel=0.03)
+
+
+def test_more_exchanges_and_more_bits_never_lose_more() -> None:
+    for every in range(1, 2000):
+        row = [loss_of(every, bits) for bits in BITS]
+        assert row == sorted(row)
+        assert loss_of(every, 2) <= loss_of(every + 1, 2)
+    assert all(loss_of(every, bits) == pytest.approx(LOSS_OF[every, bits]) for every in LEGS for bits in BITS)

@@ -1,0 +1,78 @@
+"""What is measured of members, and when it changes what is chosen."""
+
+from __future__ import annotations
+
+import pytest
+
+from axonp2p.training.plan import TrainPlan
+from axonp2p.training.tuning.exchange_tuner import ExchangeChoice
+from axonp2p.training.tuning.link_statistics import Line, LinkStatistics
+from tests.unit.training.conversation import SECOND, round_done
+
+MBIT = 125_000.0
+PLAN = TrainPlan("job", "task.py", 4, 10, 40, batch=8, seed=1, rtt_s=0.08)
+MODEL = (1_000_000, 1_000_000, 0)
+
+
+def measured(upload: float = 20, download: float = 100) -> LinkStatistics:
+    return LinkStatistics(PLAN, {rank: Line(upload * MBIT, download * MBIT) for rank in range(4)})
+
+
+def choose(known: LinkStatistics) -> tuple[ExchangeChoice, bool]:
+    return known.choose(MODEL, range(4), 0, [])
+
+
+def test_what_owners_declare_holds_until_something_is_measured() -> None:
+    known = measured()
+    assert "20 Mbit/s" in choose(known)[0].why
+    known.line(2, 5 * MBIT, 0)
+    assert "5 Mbit/s" in choose(known)[0].why
+
+
+def test_a_measurement_that_differs_little_changes_nothing() -> None:
+    known = measured()
+    known.line(2, 5 * MBIT, 0)
+    first, changed = choose(known)
+    assert changed
+    known.line(2, 6 * MBIT, 0)
+    again, changed = choose(known)
+    assert not changed
+    assert again == first
+
+
+def test_what_comes_in_as_fast_as_it_is_sent_says_nothing_of_the_line() -> None:
+    known = measured()
+    usual, _ = choose(known)
+    known.line(1, 20 * MBIT, 15 * MBIT)  # of three that send 20 Mbit/s each to three
+    assert choose(known)[0] == usual
+    known.line(1, 20 * MBIT, 2 * MBIT)
+    assert choose(known)[0].shares[1] < 0.5 * usual.shares[1]
+
+
+def test_the_time_of_a_step_is_learnt_from_reports() -> None:
+    known = measured()
+    assert choose(known)[0].settings.patience >= 60, "nothing is known of the slowest yet"
+    for seconds in (1.0, 1.1):  # 80 samples are 10 steps
+        known.round({rank: round_done(0, 0, SECOND, members=4, seconds=seconds) for rank in range(4)})
+    choice, _ = choose(known)
+    assert (
+        f"{choice.settings.exchange_every} local steps about {0.1 * choice.settings.exchange_every:.2g} s" in choice.why
+    )
+    assert choice.settings.patience < 60
+
+
+@pytest.mark.parametrize("thin", [False, True])
+def test_a_member_that_missed_all_exchanges_three_times_has_to_go(thin: bool) -> None:
+    known = measured()
+    choose(known)
+    whole = 0.75 * MODEL[1]
+    for round in range(3):
+        gone = known.round(
+            {
+                rank: round_done(round, 0, SECOND, members=4, left_out=[3], kept_back=int(whole) // (1 + thin))
+                if rank == 3
+                else round_done(round, 0, SECOND, members=4, left_out=[3])
+                for rank in range(4)
+            }
+        )
+    assert list(gone) == ([] if thin else [3])
