@@ -312,7 +312,6 @@ class Swarm:
     def _start(
         self, means: Means, folder: JobFolder, record: JobRecord, spec: JobSpec, mended: Sequence[Event] = ()
     ) -> Job:
-        self._store.clear_away()
         bundle = kept_bundle(folder, record, spec)
         feed = EventFeed()
         record = msgspec.structs.replace(record, named_trackers=self._named)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import axonp2p
@@ -242,6 +243,21 @@ def test_when_everything_dies_at_once_no_round_in_the_books_is_trained_twice(tmp
         the_books(job)
         assert weights_of(job)
         until_paid(client, processes.tracker, job, 2 * 30)
+
+
+def test_a_job_that_was_killed_at_its_very_end_keeps_no_slot_from_the_next(tmp_path: Path) -> None:
+    with Processes(tmp_path) as processes:
+        processes.start_peers("otter", "heron")
+        client = Client(tmp_path / "client", processes.tracker)
+        with client.running("submit", str(write(tmp_path / "line", rounds=1000))) as program:
+            job = until_there(client)
+            until(job, 3)
+            program.kill()  # its peers wait for five minutes
+            program.wait()
+        job.write(msgspec.structs.replace(job.read(), state=JobState.FINISHED))
+        assert client.run("submit", str(write(tmp_path / "next", rounds=2))) == 0, client.said
+        assert not job.leases.exists()
+        assert not job.states.exists()
 
 
 def test_a_job_is_paused_and_cancelled_from_another_terminal(tmp_path: Path) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from axonp2p.client.leasing.kept_leases import KeptLease, kept_leases
 from axonp2p.client.leasing.take_lease import LeaseRequest, take_lease
 from axonp2p.client.storage.job_record import JobRecord
-from axonp2p.client.storage.job_store import JobFolder
-from axonp2p.errors import AxonError
+from axonp2p.client.storage.job_store import JobFolder, JobStore
+from axonp2p.client.storage.kept_bundle import spec_of
+from axonp2p.errors import AlreadyRunning, AxonError, SettingsError
 from axonp2p.identity.keys import PrivateKey
+from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import JobSpec
 from axonp2p.transport.dial_policy import DialPolicy
 
@@ -29,6 +32,19 @@ async def release_leases(
         return 0
     folder.leases.unlink(missing_ok=True)
     return sum(ended)
+
+
+async def finish_killed(store: JobStore, key: PrivateKey, dials: DialPolicy) -> None:
+    """Give back the slots, and remove the states, of jobs whose programs were killed when all else was done."""
+    killed = await asyncio.to_thread(store.killed_at_the_end)
+    await asyncio.gather(*(_finish(folder, record, key, dials) for folder, record in killed))
+
+
+async def _finish(folder: JobFolder, record: JobRecord, key: PrivateKey, dials: DialPolicy) -> None:
+    with suppress(AlreadyRunning, SettingsError), folder.held():
+        await release_leases(folder, record, spec_of(record), key, dials)
+        if record.state in (JobState.FINISHED, JobState.CANCELLED):
+            folder.checkpoints(0).remove_all()
 
 
 async def _end(kept: KeptLease, wanted: LeaseRequest, key: PrivateKey, dials: DialPolicy) -> bool:

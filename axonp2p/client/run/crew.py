@@ -269,13 +269,14 @@ class LeasedCrew:
 
     async def release_all(self) -> None:
         """End every lease. What was still to be done in the background is given a short while."""
-        self._folder.leases.unlink(missing_ok=True)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=LOG_S)
         for task in self._tasks:
             task.cancel()
         self._released.update(self.leases)
         await asyncio.gather(*(lease.end() for lease in self.leases.values()), self.give_back_cut_off())
+        # Not before: the slots of a program that is killed here are given back by the next one (`finish_killed`).
+        self._folder.leases.unlink(missing_ok=True)
 
     async def _release(self, rank: int, reason: str) -> None:
         if rank in self._released:

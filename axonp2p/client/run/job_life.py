@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from axonp2p.client.events.events import BundleSent, Event, Reserved
 from axonp2p.client.leasing.hiring import Means, PeerRequest
 from axonp2p.client.leasing.lease import Lease
+from axonp2p.client.leasing.release_leases import finish_killed
 from axonp2p.client.ledger.convictions import Convictions
 from axonp2p.client.ledger.receipts import ReceiptBook, ReceiptOffice
 from axonp2p.client.run.crew import LeasedCrew
@@ -18,6 +19,7 @@ from axonp2p.client.run.sending import Sending
 from axonp2p.client.run.settlement import JobSettlement
 from axonp2p.client.run.staffing import Staffing, rtts_among
 from axonp2p.client.storage.job_journal import JobJournal
+from axonp2p.client.storage.job_store import JobStore
 from axonp2p.errors import JobFailed
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.kinds import KINDS, load
@@ -65,6 +67,7 @@ class JobLife:
         """From the search for peers to the last receipt; how it ended. Raises the error that the job fails with."""
         journal, means = self._journal, self._means
         journal.enter(JobState.FINDING, error=None)
+        await finish_killed(JobStore(journal.folder.path.parent.parent), means.key, means.table.dials)
         book = ReceiptBook(means.key, journal.record.id, journal.record.receipts)
         await asyncio.to_thread(self._driver.open, book)
         async with (

@@ -33,7 +33,7 @@ from axonp2p.client.storage.job_record import JobRecord, has_record, mend_record
 from axonp2p.disk_errors import not_writable
 from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
 from axonp2p.files import locked, write_whole
-from axonp2p.jobs.lifecycle import JobState
+from axonp2p.jobs.lifecycle import is_over
 
 
 class JobFolder:
@@ -148,13 +148,16 @@ class JobStore:
             raise not_writable(folder.path, error) from error
         return folder
 
-    def clear_away(self) -> None:
-        """Remove the states of finished jobs whose programs were killed before they had."""
-        for states in self._jobs.glob("*/states"):
-            folder = JobFolder(states.parent)
-            with contextlib.suppress(NotFound, SettingsError, AlreadyRunning), folder.held():
-                if folder.read().state is JobState.FINISHED:
-                    folder.checkpoints(0).remove_all()
+    def killed_at_the_end(self) -> list[tuple[JobFolder, JobRecord]]:
+        """Jobs that are over and whose programs were killed before they had removed states and given back slots."""
+        found = []
+        for path in {path.parent for name in ("states", "leases.json") for path in self._jobs.glob(f"*/{name}")}:
+            folder = JobFolder(path)
+            with contextlib.suppress(NotFound, SettingsError):
+                record = folder.read()
+                if is_over(record.state) and not folder.is_held():
+                    found.append((folder, record))
+        return found
 
     def has(self, job: str) -> bool:
         """Whether there is a folder of that very name."""

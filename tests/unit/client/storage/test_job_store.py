@@ -53,19 +53,23 @@ def test_jobs_are_found_by_a_clear_beginning(tmp_path: Path) -> None:
     assert not store.has("text")
 
 
-def test_states_that_a_kill_left_go_once_their_job_is_finished(tmp_path: Path) -> None:
+def test_jobs_whose_programs_were_killed_at_the_very_end(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
-    done, left = JobState.FINISHED, JobState.LEFT
-    for job, state in (("done-1111", done), ("held-2222", done), ("left-3333", left)):
-        folder = store.create(record(job, state=state))
-        folder.states.mkdir()
-        (folder.states / f"000012-{'ab' * 32}.safetensors").write_bytes(b"state")
-        (folder.states / "000013.part").write_bytes(b"half")
-    (store.create(record("broken-4444")).path / "job.json").write_text("{")
+    for job, state, left in (
+        ("done-1111", JobState.FINISHED, "states"),
+        ("held-2222", JobState.FINISHED, "states"),
+        ("left-3333", JobState.LEFT, "leases.json"),
+        ("runs-4444", JobState.RUNNING, "leases.json"),
+        ("clean-5555", JobState.FINISHED, "logs"),
+    ):
+        (store.create(record(job, state=state)).path / left).mkdir()
+    broken = store.create(record("broken-6666")).path
+    for name in ("states/job.json", "job.json", "job.json.bak"):
+        (broken / name).parent.mkdir(exist_ok=True)
+        (broken / name).write_text("{")
     with store.find("held-2222").held():
-        store.clear_away()
-    assert [path.parent.name for path in sorted(tmp_path.glob("jobs/*/states"))] == ["held-2222", "left-3333"]
-    assert len(list(store.find("left-3333").states.iterdir())) == 2
+        found = [(folder.path.name, record.id) for folder, record in store.killed_at_the_end()]
+    assert sorted(found) == [("done-1111", "done-1111"), ("left-3333", "left-3333")]
 
 
 def test_a_broken_record_is_named_and_hides_no_other(tmp_path: Path) -> None:
