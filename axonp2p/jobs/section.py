@@ -25,6 +25,8 @@ class Section:
     """By the section's keys."""
     above: Mapping[str, Rule]
     """Keys above the sections that only this kind has."""
+    foreign: Mapping[str, tuple[str, str]]
+    """Keys that other programs have and this one has not: why, and what to write instead."""
     check_together: Callable[[Any], None]
     """Given the whole; raises `Wrong` for what is right by itself and wrong beside another key."""
     files: Callable[[Any], list[str]]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import msgspec
@@ -123,9 +124,9 @@ def _read(plain: dict[str, Any]) -> JobSpec:
             if not isinstance(value, dict):
                 _check_plain("", key, value)
                 raise Wrong("", key, f"expected a section, got {value!r}", f"[{key}]")
-            found[key] = _checked(sections, key, value)
+            found[key] = _checked(sections, key, value, own.foreign)
         else:
-            found[""] |= _checked(sections, "", {key: value})
+            found[""] |= _checked(sections, "", {key: value}, own.foreign)
     if "name" not in found[""]:
         raise Wrong("", "name", "a job needs a name", 'name = "my-job"')
     read: JobSpec = own.spec(**found[""], need=NeedSpec(**found["need"]), **{own.name: own.struct(**found[own.name])})
@@ -223,13 +224,20 @@ def _as_query(kind: str, need: NeedSpec) -> dict[str, Any]:
     }
 
 
-def _checked(sections: Sections, section: str, plain: dict[str, Any]) -> dict[str, Any]:
+def _checked(
+    sections: Sections,
+    section: str,
+    plain: dict[str, Any],
+    foreign: Mapping[str, tuple[str, str]] = MappingProxyType({}),
+) -> dict[str, Any]:
     """The section's values by their field names, each read by its key's own rule."""
     values = {}
     for key, value in plain.items():
         _check_plain(section, key, value)
         rule = sections[section].get(key)
         if rule is None:
+            if elsewhere := foreign.get(key.replace("_", "-").lower()):
+                raise Wrong(section, key, *elsewhere)
             meant = (
                 nearest_section(sections, key)
                 if not section and isinstance(value, dict)

@@ -90,6 +90,10 @@ class Prepare(Message, tag=True, frozen=True):
     """Above 0 when a job is resumed."""
     step_scaling: bool = True
     """Whether steps of Adam and its kin are lengthened where the member's own noise made them short."""
+    steps: Annotated[int, msgspec.Meta(ge=1, le=2**51)] = 1
+    """Local steps of the whole job, for the task's schedule."""
+    clip_gradients: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 0.0
+    """The largest norm of a step's gradients; 0: any."""
     schema: Schema = ""
     """Which messages of a job the client speaks (`wire.schema`)."""
 

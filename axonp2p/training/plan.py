@@ -48,6 +48,8 @@ class TrainPlan:
     """The hash of the state that `first_round` starts from; None means the task's own first weights."""
     wishes: ExchangeOptions = field(default_factory=ExchangeOptions)
     """How the members are to exchange."""
+    clip_gradients: float = 0.0
+    """The largest norm of a step's gradients; 0: any."""
     rtt_s: float = 0.0
     """The longest round trip to a member that was measured."""
     keep_every: int = 0

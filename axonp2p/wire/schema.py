@@ -15,7 +15,7 @@ import msgspec
 from axonp2p.errors import VersionMismatch
 
 SCHEMAS: Final = {
-    "train": "50556f47f6934236",
+    "train": "7abb112d209522cd",
     "run": "7f06623e8a5404d5",
 }
 """By kind of job."""

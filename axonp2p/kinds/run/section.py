@@ -201,6 +201,7 @@ SECTION = Section(
         "together": yes_or_no,
     },
     above={},
+    foreign={},
     check_together=_check_together,
     files=_files,
 )

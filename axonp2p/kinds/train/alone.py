@@ -59,7 +59,9 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         os.chdir(scratch)
         try:
             if arguments.check:
-                found = _plain(folder, spec).check(CHECKED_SAMPLES)  # its model is gone before others are made
+                found = _plain(folder, spec).check(
+                    CHECKED_SAMPLES, spec.train.rounds * spec.train.steps
+                )  # its model is gone before others are made
                 return {**found, "unchecked": _why_unchecked(folder, spec, server)}
             if weights is not None:
                 return _plain(folder, spec).evaluate_file(weights)
@@ -74,7 +76,7 @@ def _plain(folder: Path, spec: TrainJob) -> PlainRun:
     from axonp2p.training.trainer.plain_run import PlainRun
     from axonp2p.training.trainer.task import Task
 
-    return PlainRun(Task(folder, spec.task), spec.train.batch, spec.train.seed)
+    return PlainRun(Task(folder, spec.task), spec.train.batch, spec.train.seed, spec.train.clip_gradients)
 
 
 def _begin(threads: int, *, redoes: bool) -> RedoServer | None:

@@ -27,9 +27,11 @@ def why_not_repeated(folder: Path, spec: TrainJob, server: RedoServer) -> str:
 
     The server must have been made before this process had a second thread.
     """
+    train = spec.train
     prepare = Prepare(
-        rank=0, job="check", task=spec.task, shards=spec.need.peers, batch=spec.train.batch, seed=spec.train.seed
-    )
+        rank=0, job="check", task=spec.task, shards=spec.need.peers, batch=train.batch, seed=train.seed,
+        steps=train.rounds * train.steps, clip_gradients=train.clip_gradients,
+    )  # fmt: skip
     trainer = LocalTrainer(Task(folder, spec.task), prepare)
     redo, trials = server.for_job(folder, prepare), OwnTrials(0)
     weights, began = trainer.first_state().weights, time.monotonic()

@@ -25,6 +25,8 @@ class TrainSpec(ExchangeOptions, frozen=True, kw_only=True):
     batch: Count = 32
     """Samples a step."""
     seed: Count = 0
+    clip_gradients: Quantity = 0.0
+    """The largest norm of a step's gradients; 0: any."""
     checks: Quantity = 0.05
     """About which share of the peers' work is done again by others; 0: none."""
     checkpoint: Count = 1
@@ -84,6 +86,21 @@ def _check_rule(need: NeedSpec, train: TrainSpec) -> None:
         raise Wrong("train", "density", problem, 'aggregation = "centred-clipping"')
 
 
+_RATE = (
+    "the learning rate is that of the task's own optimiser",
+    "in task.py: def optimizer(self, model): return torch.optim.AdamW(model.parameters(), lr=0.001)",
+)
+_SCHEDULE = (
+    "a schedule is a method of class Task: by what the learning rates of a step are multiplied",
+    "in task.py: def schedule(self, step, steps): return min(1, (step + 1) / 100)",
+)
+_EPOCHS = (
+    "Axon counts steps: in each round every peer takes `steps` of them, of `batch` samples each",
+    "rounds = 20   (one epoch of N samples on P peers are N / (P * steps * batch) rounds)",
+)
+_CLIPPING = ("it is called clip-gradients here: the largest norm of all gradients together", "clip-gradients = 1.0")
+
+
 SECTION = Section(
     name="train",
     spec=TrainJob,
@@ -93,6 +110,7 @@ SECTION = Section(
         "steps": whole(1, 2**31, 10),
         "batch": whole(1, 2**20, 32),
         "seed": whole(0, 2**53, 0),
+        "clip-gradients": number(1e9, "1.0"),
         "compression": one_of(*COMPRESSIONS),
         "density": number(1, "0.02", above_0=True),
         "exchange-every": or_auto(whole(1, 2**31, 10)),
@@ -108,6 +126,12 @@ SECTION = Section(
         "keep-states": whole(1, 1000, 2),
     },
     above={"task": file_name},
+    foreign={
+        **dict.fromkeys(("lr", "learning-rate", "optimizer", "optim"), _RATE),
+        **dict.fromkeys(("scheduler", "lr-scheduler", "schedule", "warmup", "warm-up", "warmup-steps"), _SCHEDULE),
+        **dict.fromkeys(("epochs", "epoch", "num-epochs", "max-epochs", "num-train-epochs"), _EPOCHS),
+        **dict.fromkeys(("gradient-clip-val", "max-grad-norm", "grad-clip", "clip-grad-norm", "clip-grad"), _CLIPPING),
+    },
     check_together=_check_together,
     files=lambda spec: [spec.task],
 )

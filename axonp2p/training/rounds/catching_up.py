@@ -59,6 +59,8 @@ def prepare_order(plan: TrainPlan, rank: int) -> Tell:
             seed=plan.seed,
             first_round=plan.first_round,
             step_scaling=plan.wishes.step_scaling,
+            steps=plan.rounds * plan.steps,
+            clip_gradients=plan.clip_gradients,
             schema=SCHEMAS["train"],
         ),
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.utils.data import ConcatDataset, TensorDataset, default_collate
+from torch.utils.data import ConcatDataset, TensorDataset
 
 from axonp2p.errors import TaskMistake
 from axonp2p.training.trainer.task import Task, seed_all
@@ -15,10 +15,11 @@ from axonp2p.training.trainer.task import Task, seed_all
 class Batches:
     """Batches of one dataset, put together as a `DataLoader` would, without its cost for each batch."""
 
-    def __init__(self, dataset: Any) -> None:
+    def __init__(self, task: Task, dataset: Any) -> None:
+        self._task = task
         self._dataset = dataset
         # A TensorDataset can be read many samples at a time: the same batch, some ten times faster.
-        self._tensors = dataset.tensors if type(dataset) is TensorDataset else None
+        self._tensors = dataset.tensors if type(dataset) is TensorDataset and not task.collates else None
 
     def __len__(self) -> int:
         return len(self._dataset)
@@ -29,7 +30,7 @@ class Batches:
             picked = torch.tensor(numbers)
             return [tensor[picked] for tensor in self._tensors]
         many = getattr(self._dataset, "__getitems__", None)
-        return default_collate(many(numbers) if many else [self._dataset[number] for number in numbers])
+        return self._task.collate(many(numbers) if many else [self._dataset[number] for number in numbers])
 
 
 class Shards:
@@ -54,7 +55,7 @@ class Shards:
                 raise TaskMistake(
                     doing, cause=f"{doing}: there are no samples in it. Are there more shards than samples?"
                 )
-            self._train = key, Batches(joined)
+            self._train = key, Batches(self._task, joined)
         return self._train[1]
 
     def test(self, numbers: Sequence[int]) -> list[Any]:

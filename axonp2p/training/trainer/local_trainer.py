@@ -21,6 +21,7 @@ from axonp2p.training.plan import batch_indices, seed_at, seed_for
 from axonp2p.training.trainer.batches import Batches, Shards
 from axonp2p.training.trainer.file_layout import file_layout
 from axonp2p.training.trainer.flops import FlopCounts
+from axonp2p.training.trainer.inner_step import InnerStep
 from axonp2p.training.trainer.marking import Marking
 from axonp2p.training.trainer.marks import MarkBytes, from_bytes
 from axonp2p.training.trainer.outer_optimizer import State, check_size, first_state
@@ -99,6 +100,7 @@ class LocalTrainer:
         with task.code("optimizer()"):
             self.averaged = averaged_by(self._optimizer)
         self._shards = Shards(task, prepare.shards, prepare.seed)
+        self._inner_step = InnerStep(task, self._optimizer, prepare.steps, prepare.clip_gradients)
         self._flops = FlopCounts()
         self._round: _Round | None = None
         self._start: StartRound | None = None
@@ -244,8 +246,7 @@ class LocalTrainer:
         with self._task.code("data()"):
             batch = now.batches.take(numbers)
         loss, flops = self._flops.count(batch, lambda: self._gradients(batch))
-        with self._task.code("optimizer()"):
-            self._step()
+        self._step(place)
         if not math.isfinite(loss):
             cause = f"The loss became {loss} in round {now.round}, step {now.steps}."
             raise TaskMistake("local steps", cause=cause)
@@ -254,10 +255,10 @@ class LocalTrainer:
         now.losses += loss
         return flops
 
-    def _step(self) -> None:
-        """The optimiser's step, lengthened where it is to be."""
+    def _step(self, number: int) -> None:
+        """The optimiser's step with this number in the job, lengthened where it is to be."""
         before = [parameter.detach().clone() for parameter, _ in self._factors]
-        self._optimizer.step()
+        self._inner_step.take(number)
         with torch.no_grad():
             for (parameter, factor), start in zip(self._factors, before, strict=True):
                 parameter.copy_(torch.lerp(start, parameter, factor.to(parameter.dtype)))
@@ -310,7 +311,7 @@ def evaluate(task: Task, model: nn.Module, datasets: Sequence[Any], batch: int) 
 
 
 def _mean_loss(task: Task, model: nn.Module, dataset: Any, batch: int) -> dict[str, float]:
-    batches = Batches(dataset)
+    batches = Batches(task, dataset)
     total = 0.0
     for begin in range(0, len(batches), batch):
         numbers = list(range(begin, min(begin + batch, len(batches))))

@@ -16,6 +16,7 @@ from axonp2p.training.plan import batch_indices, seed_for
 from axonp2p.training.trainer.batches import Shards
 from axonp2p.training.trainer.file_layout import file_layout
 from axonp2p.training.trainer.flops import FlopCounts
+from axonp2p.training.trainer.inner_step import InnerStep
 from axonp2p.training.trainer.local_trainer import evaluate
 from axonp2p.training.trainer.task import Task, seed_all
 
@@ -26,9 +27,10 @@ _INDICES_AHEAD = 1000
 class PlainRun:
     """One model, one shard, one process. Everything raises `TaskMistake` for what the task's code does wrong."""
 
-    def __init__(self, task: Task, batch: int, seed: int) -> None:
+    def __init__(self, task: Task, batch: int, seed: int, clip_gradients: float = 0.0) -> None:
         self._task = task
         self._batch = batch
+        self._clip_gradients = clip_gradients
         self._seed = seed
         seed_all(seed)
         self._model = task.model()
@@ -41,19 +43,19 @@ class PlainRun:
         batches = self._shards.train([0])
         stream = seed_for(self._seed, 0, [0])
         steps = math.ceil(samples / self._batch)
+        inner_step = InnerStep(task, optimizer, steps, self._clip_gradients)
         flops = self._count(batches.take(batch_indices(len(batches), self._batch, stream, 0, 1)[0]))
         model.train()
         seed_all(self._seed)
         begun = time.monotonic()
         for first in range(0, steps, _INDICES_AHEAD):
             ahead = min(_INDICES_AHEAD, steps - first)
-            for numbers in batch_indices(len(batches), self._batch, stream, first, ahead):
+            for step, numbers in enumerate(batch_indices(len(batches), self._batch, stream, first, ahead), first):
                 optimizer.zero_grad()
                 loss = task.loss(model, batches.take(numbers))
                 with task.code("the backward pass of loss()"):
                     loss.backward()  # type: ignore[no-untyped-call]
-                with task.code("optimizer()"):
-                    optimizer.step()
+                inner_step.take(step)
         seconds = time.monotonic() - begun
         trained = steps * self._batch
         return {
@@ -65,8 +67,8 @@ class PlainRun:
             "flops_per_sample": flops / self._batch,
         }
 
-    def check(self, most_samples: int) -> dict[str, Any]:
-        """One step of everything; about so many test samples are evaluated at the most."""
+    def check(self, most_samples: int, steps: int) -> dict[str, Any]:
+        """One step of everything, of a job of `steps`; about so many test samples are evaluated at the most."""
         batches = self._shards.train([0])
         numbers = batch_indices(len(batches), self._batch, self._seed, 0, 1)[0]
         self._model.train()
@@ -78,8 +80,9 @@ class PlainRun:
         with self._task.code("data()"):
             batch = batches.take(numbers)
         flops = self._count(batch)
-        with self._task.code("optimizer()"):
-            optimizer.step()
+        InnerStep(self._task, optimizer, steps, self._clip_gradients).take(0)
+        for step in (steps // 2, steps - 1):
+            self._task.schedule(step, steps)
         with self._task.code("local steps"):
             flat.difference(start, self._model, layout)
         with self._task.code("model()"):

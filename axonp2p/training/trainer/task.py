@@ -6,9 +6,10 @@ All methods raise `TaskMistake` for what the task's code does wrong (see `mistak
 from __future__ import annotations
 
 import importlib.util
+import math
 import random
 import sys
-from collections.abc import Mapping, Sized
+from collections.abc import Callable, Mapping, Sized
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import numpy
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, default_collate
 
 from axonp2p.errors import TaskMistake
 from axonp2p.training.trainer.mistakes import TaskCode
@@ -33,6 +35,8 @@ class Task:
         self._folder = folder
         self._user: Any = _make(folder, file)
         self._in_loss = self.code("loss()")
+        self._loader_collate: Callable[[list[Any]], Any] | None = None
+        """Of the first DataLoader that `data()` gave."""
 
     def code(self, doing: str) -> TaskCode:
         """A block whose exceptions are the task's mistake."""
@@ -53,6 +57,8 @@ class Task:
         doing = f'data("{split}", {shard}, {shards})'
         with self.code(doing):
             dataset = self._user.data(split, shard, shards)
+        if isinstance(dataset, DataLoader):
+            dataset = self._taken_apart(dataset)
         if dataset is None and split == "test":
             return None
         if not isinstance(dataset, Sized) or not hasattr(dataset, "__getitem__"):
@@ -60,6 +66,13 @@ class Task:
                 doing, f"it returned {_kind(dataset)}; it must return a Dataset with len() and items by number"
             )
         return dataset
+
+    def _taken_apart(self, loader: DataLoader[Any]) -> Any:
+        """Its dataset: which samples make a batch is decided by their numbers, so that a round can be redone."""
+        if self._loader_collate is None:
+            print("data(): of the DataLoader its dataset and collate_fn are used; batches are those of job.toml")
+            self._loader_collate = loader.collate_fn
+        return loader.dataset
 
     def optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
         """The task's optimiser, or AdamW."""
@@ -70,6 +83,34 @@ class Task:
         if not isinstance(optimizer, torch.optim.Optimizer):
             raise _wrong("optimizer()", f"it returned {_kind(optimizer)}; it must return a torch.optim.Optimizer")
         return optimizer
+
+    def schedule(self, step: int, steps: int) -> float | None:
+        """By what the learning rates of this step of the job are multiplied; None: the task has no schedule."""
+        if not hasattr(self._user, "schedule"):
+            return None
+        with self.code("schedule()"):
+            factor = float(self._user.schedule(step, steps))
+        if not 0 <= factor < math.inf:
+            raise _wrong("schedule()", f"it returned {factor} for step {step} of {steps}; it must return 0 or more")
+        return factor
+
+    def collate(self, samples: list[Any]) -> Any:
+        """One batch of these samples, as the task, its DataLoader or PyTorch makes it."""
+        if own := getattr(self._user, "collate", None) or self._loader_collate:
+            with self.code("collate()"):
+                return own(samples)
+        try:
+            return default_collate(samples)
+        except (RuntimeError, TypeError) as error:
+            cause = (
+                f"no batch can be made of these samples: {error}. class Task may have its own collate(self, samples)."
+            )
+            raise TaskMistake("making a batch", cause=cause) from None
+
+    @property
+    def collates(self) -> bool:
+        """Whether batches are made otherwise than PyTorch makes them."""
+        return hasattr(self._user, "collate") or self._loader_collate is not None
 
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
         """The loss of a batch: one number that can be differentiated, unless gradients are off."""

@@ -32,7 +32,7 @@ class ToyJob(JobSpec, frozen=True, kw_only=True):
 
 
 RULES = {"number": whole(0, 1000, 2)}
-SECTION = Section("toy", ToyJob, ToySection, RULES, {}, lambda spec: None, lambda spec: [])
+SECTION = Section("toy", ToyJob, ToySection, RULES, {}, {}, lambda spec: None, lambda spec: [])
 
 
 class ToyRecord(JobRecord, frozen=True, kw_only=True):

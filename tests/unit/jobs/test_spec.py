@@ -173,13 +173,22 @@ def test_a_mistake_is_named_with_its_line_and_what_would_be_right(line: str, mes
             "density: median judges each value by itself",
             'aggregation = "centred-clipping"',
         ),
+        ("epochs = 5", "epochs: Axon counts steps:", "rounds = 20   (one epoch of N samples"),
+        (
+            "learning_rate = 0.1",
+            "learning_rate: the learning rate is that of the task's own",
+            "in task.py: def optimizer",
+        ),
+        ("lr_scheduler = 4", "lr_scheduler: a schedule is a method of class Task", "in task.py: def schedule"),
+        ("max_grad_norm = 1", "max_grad_norm: it is called clip-gradients here", "clip-gradients = 1.0"),
+        ("clip-gradients = -1", "clip-gradients: expected 0 to 1e+09, got -1", "clip-gradients = 1.0"),
         ("compresion = 4", "compresion: unknown key. Did you mean compression?", "write compression"),
     ],
 )
 def test_a_mistake_about_the_exchange_is_named_as_well(lines: str, message: str, fix: str) -> None:
     said, mended = wrong(f'name = "x"\n[train]\n{lines}\n')
     assert message in said
-    assert mended == fix
+    assert mended.startswith(fix)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import random
 
 import pytest
 import torch
+from torch import nn
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from axonp2p.errors import TaskMistake
@@ -27,10 +28,10 @@ PAIRS = TensorDataset(torch.arange(20.0).view(10, 2), torch.arange(10))
 @pytest.mark.parametrize(
     "dataset", [PAIRS, Letters(), Subset(PAIRS, [5, 6, 7, 8, 1, 2]), [1.5, 2.5, 3.5, 4.5, 5.5, 6.5]]
 )
-def test_a_batch_is_what_a_data_loader_gives(dataset):
+def test_a_batch_is_what_a_data_loader_gives(tmp_path, dataset):
     numbers = [3, 0, 5]
     (expected,) = DataLoader(dataset, batch_sampler=[numbers])
-    found = Batches(dataset).take(numbers)
+    found = Batches(task(tmp_path, "return None"), dataset).take(numbers)
     assert type(found) is type(expected)
     assert str(found) == str(expected)
 
@@ -98,3 +99,37 @@ def test_a_length_that_raises_is_the_tasks_mistake(tmp_path):
     with pytest.raises(TaskMistake) as caught:
         Shards(made, 1, seed=0).train([0])
     assert "ZeroDivisionError" in caught.value.cause
+
+
+def test_the_task_makes_its_own_batches(tmp_path):
+    made = task(tmp_path, "return [torch.arange(3), torch.arange(5)]")
+    made._user.collate = lambda samples: nn.utils.rnn.pad_sequence(samples, batch_first=True)
+    batch = Shards(made, 1, seed=0).train([0]).take([1, 0])
+    assert batch.tolist() == [[0, 1, 2, 3, 4], [0, 1, 2, 0, 0]]
+
+
+def test_a_tensor_dataset_is_collated_by_a_task_that_does(tmp_path):
+    made = task(tmp_path, "return TensorDataset(torch.arange(4))")
+    made._user.collate = lambda samples: [sample.item() for (sample,) in samples]
+    assert Shards(made, 1, seed=0).train([0]).take([3, 1]) == [3, 1]
+
+
+def test_of_a_data_loader_its_dataset_and_collate_fn_are_used(tmp_path, capsys):
+    made = task(tmp_path, "return DataLoader([1.5, 2.5, 3.5], batch_size=2, shuffle=True, collate_fn=sorted)")
+    shards = Shards(made, 2, seed=0)
+    assert shards.train([0, 1]).take([2, 0, 4]) == [1.5, 2.5, 3.5]
+    assert capsys.readouterr().out.count("of the DataLoader its dataset and collate_fn are used") == 1
+
+
+def test_samples_that_make_no_batch_lead_to_collate(tmp_path):
+    made = task(tmp_path, "return [torch.zeros(3), torch.zeros(5)]")
+    with pytest.raises(TaskMistake, match="making a batch") as caught:
+        Shards(made, 1, seed=0).train([0]).take([0, 1])
+    assert "collate(self, samples)" in caught.value.cause
+
+
+def test_a_mistake_in_collate_is_told_with_its_name(tmp_path):
+    made = task(tmp_path, "return [1, 2]")
+    made._user.collate = lambda samples: samples[7]
+    with pytest.raises(TaskMistake, match=r"collate\(\)"):
+        Shards(made, 1, seed=0).train([0]).take([0, 1])

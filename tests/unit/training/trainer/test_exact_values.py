@@ -189,7 +189,7 @@ def test_what_changes_so_that_nothing_can_be_sent_is_named_by_the_check_and_by_t
         rounds(members(made))
     assert f"{says} " in caught.value.cause
     with pytest.raises(TaskMistake) as checked:
-        PlainRun(made, 8, 3).check(256)
+        PlainRun(made, 8, 3).check(256, 30)
     assert checked.value.cause == caught.value.cause
 
 
@@ -213,7 +213,7 @@ def test_what_the_state_dict_makes_up_must_be_the_same_at_all_members(tmp_path, 
 
 def test_what_no_model_file_holds_is_named_before_anything_is_sent(tmp_path):
     made = task(tmp_path, 'self.register_buffer("f", torch.zeros(2, dtype=torch.complex128))')
-    for start in (lambda: members(made), lambda: PlainRun(made, 8, 3).check(256)):
+    for start in (lambda: members(made), lambda: PlainRun(made, 8, 3).check(256, 30)):
         with pytest.raises(TaskMistake) as caught:
             start()
         assert "f holds torch.complex128" in caught.value.cause

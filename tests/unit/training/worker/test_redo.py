@@ -16,6 +16,7 @@ from tests.unit.training.member_swarm import start_round
 from tests.unit.training.trainer.test_local_trainer import TASK
 
 SGD = "    def optimizer(self, model):\n        return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)\n"
+SCHEDULE = "    def schedule(self, step, steps):\n        return 1 / (1 + step % 7)\n"
 LISTS = """
     def optimizer(self, model):
         made = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -74,7 +75,7 @@ def segments(start, places):
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("optimizer", ["", SGD])
+@pytest.mark.parametrize("optimizer", ["", SGD, SGD + SCHEDULE])
 @pytest.mark.parametrize("lengthened", [False, True])
 def test_every_segment_of_a_round_comes_out_the_same_to_the_bit_elsewhere(tmp_path, optimizer, lengthened):
     made, start = trainer(tmp_path, TASK + optimizer), order()
