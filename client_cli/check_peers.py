@@ -31,6 +31,13 @@ class PeersAsked:
     """Peers that would take it now; None when no tracker could be asked."""
     trouble: str = ""
     """Why none could."""
+    needed: int = 0
+    """With fewer the job does not begin."""
+
+    @property
+    def too_few(self) -> bool:
+        """Whether the job could not begin now."""
+        return self.found is not None and self.found < self.needed
 
 
 TryHere = Callable[[Path, Any, Bundle, Context, Callable[[], PeersAsked]], CheckAnswer]
@@ -43,7 +50,8 @@ def in_order(folder: str, facts: dict[str, str], asked: PeersAsked, command: Com
     if asked.found is None:
         steps.insert(0, command("swarm", "up"))
     told = pairs({name: fact for name, fact in facts.items() if fact}, indent="  ")
-    return "\n".join([f"{folder} is in order.", told, "Next:", *(f"  {step}" for step in steps)])
+    verdict = "has no mistake, but too few peers would take it now" if asked.too_few else "is in order"
+    return "\n".join([f"{folder} {verdict}.", told, "Next:", *(f"  {step}" for step in steps)])
 
 
 def common_data(spec: JobSpec, files: int, bundle_bytes: int, asked: PeersAsked) -> dict[str, Any]:
@@ -59,11 +67,11 @@ def common_data(spec: JobSpec, files: int, bundle_bytes: int, asked: PeersAsked)
     }
 
 
-def ask_peers(folder: Path, context: Context, trackers: Sequence[str]) -> PeersAsked:
+def ask_peers(folder: Path, need: NeedSpec, context: Context, trackers: Sequence[str]) -> PeersAsked:
     """Ask them."""
     try:
         with context.swarm(trackers) as swarm:
-            return PeersAsked(len(swarm.peers(folder)))
+            return PeersAsked(len(swarm.peers(folder)), needed=need.min_peers)
     except AxonError as error:
         return PeersAsked(None, error.message)
 

@@ -105,7 +105,7 @@ def _matches(folder: Path, entry: str) -> list[str]:
 
 def _inside(folder: Path, path: str) -> Path:
     """Where the named file lies, links followed, when that is still in the folder and is a file."""
-    problem = ""
+    problem, fix = "", f"put a file {path} into {folder}"
     try:
         source = (folder / path).resolve()
         source.stat()
@@ -117,13 +117,13 @@ def _inside(folder: Path, path: str) -> Path:
     elif not source.is_relative_to(folder.resolve()):
         problem = "it leads out of the job's folder and is not sent to strangers"
     elif source.is_dir():
-        problem = f'it is a folder; name its files, or write "{path}/*"'
+        problem, fix = "it is a folder, and data names files", f'data = ["{path}/*"]'
     elif not source.exists():
         problem = "there is no such file"
     elif not source.is_file():
         problem = "it is not a plain file"
     if problem:
-        raise JobFileWrong(f"{folder / JOB_FILE}: {path!r}: {problem}", fix=f"put a file {path} into {folder}")
+        raise JobFileWrong(f"{folder / JOB_FILE}: {path!r}: {problem}", fix=fix)
     return source
 
 

@@ -188,16 +188,23 @@ _DATASET = text(
 )
 
 # A job's id is its name, a dash and four characters, and an id has at most 64.
-_NAME = text(
-    r"[A-Za-z0-9][A-Za-z0-9._-]{0,58}", "at most 59 letters, digits, dots and dashes, a letter or digit first", "my-job"
-)
+_LONGEST_NAME = 59
+
+
+def _name(value: Any) -> str:
+    """What is wrong with a name is put right in the fix: "my first job" could be "my-first-job"."""
+    near = re.sub(r"[^A-Za-z0-9._-]+", "-", value).strip("-._")[:_LONGEST_NAME] if isinstance(value, str) else ""
+    allowed = f"at most {_LONGEST_NAME} letters, digits, dots and dashes, a letter or digit first"
+    name: str = text(r"[A-Za-z0-9][A-Za-z0-9._-]{0,58}", allowed, near or "my-job")(value)
+    return name
+
 
 LONGEST_RESERVATION_S = 24 * 3600
 """What trackers and peers allow."""
 
 COMMON: Sections = {
     "": {
-        "name": _NAME,
+        "name": _name,
         "kind": one_of(*KINDS),
         "data": list_of(file_name, MOST_FILES, "data.csv"),
     },

@@ -168,7 +168,7 @@ def with_peers(spec: JobSpec, peers: int) -> JobSpec:
         raise JobFileWrong(f"peers: {wrong.problem}", fix="--peers N") from None
     if checked < spec.need.min_peers:
         raise JobFileWrong(
-            f"{peers} peers are fewer than min-peers, which is {spec.need.min_peers}",
+            f"peers is {peers}, fewer than min-peers, which is {spec.need.min_peers}",
             fix=f"--peers {spec.need.min_peers}, or lower min-peers in {JOB_FILE}",
         )
     return msgspec.structs.replace(spec, need=msgspec.structs.replace(spec.need, peers=checked))

@@ -21,11 +21,14 @@ def command(folder: Path, trackers: tuple[str, ...], home: Path | None, as_json:
     take the job. Of a training it takes one step here in a process of its own; where job.toml has checks, it takes some
     steps twice: does what is done again lead to the same end? Of copies of a command it runs the first one here for
     some seconds, in the sandbox in which peers run it.
+
+    Exit code 8: there is no mistake, but fewer peers would take the job now than it needs to begin.
     """
+    from axonp2p.errors import NobodyFits
     from axonp2p.jobs.bundle import collect
     from axonp2p.jobs.kinds import load
     from axonp2p.jobs.spec import read_spec
-    from client_cli.check_peers import ask_peers
+    from client_cli.check_peers import PeersAsked, ask_peers
     from client_cli.context import Context
     from client_cli.kinds import STORIES
 
@@ -33,5 +36,14 @@ def command(folder: Path, trackers: tuple[str, ...], home: Path | None, as_json:
     spec = read_spec(folder)
     bundle = collect(folder, spec)
     try_here = load(STORIES[spec.kind].check)
-    answer = try_here(folder, spec, bundle, context, lambda: ask_peers(folder, context, trackers))
+    asked = PeersAsked(None)
+
+    def ask() -> PeersAsked:
+        nonlocal asked
+        asked = ask_peers(folder, spec.need, context, trackers)
+        return asked
+
+    answer = try_here(folder, spec, bundle, context, ask)
     context.answer(answer.text, answer.data)
+    if asked.too_few:
+        raise SystemExit(NobodyFits.exit_code)

@@ -32,6 +32,11 @@ class Checked:
         return self.spec.need.peers * train.rounds * train.steps * train.batch
 
     @property
+    def passes(self) -> float:
+        """How often the job reads each sample to train on."""
+        return self.samples / int(self.task["train_samples"])
+
+    @property
     def flops(self) -> int:
         """An estimate of the work, from the one step that was counted."""
         return round(self.samples * float(self.task["flops_per_sample"]))
@@ -47,6 +52,7 @@ def as_data(checked: Checked) -> dict[str, Any]:
         "metrics": checked.task["metrics"],
         "unchecked": checked.task["unchecked"],
         "samples": checked.samples,
+        "passes": checked.passes,
         "flops": checked.flops,
         "credits": credits_of(checked.flops),
     }
@@ -58,7 +64,8 @@ def as_text(folder: str, checked: Checked, command: Callable[..., str]) -> str:
     untrained = ", ".join(metric_text(name, value) for name, value in task["metrics"].items())
     facts = {
         "model": plural(task["parameters"], "parameter"),
-        "data": f"{plural(task['train_samples'], 'sample')} to train on, {task['test_samples']:,} held out",
+        "data": f"{plural(task['train_samples'], 'sample')} to train on, each {checked.passes:.3g} times;"
+        f" {task['test_samples']:,} held out",
         "untrained": f"held-out {untrained}" if untrained else "",
         "bundle": f"{plural(checked.files, 'file')}, {bytes_text(checked.bundle_bytes)}",
         "work": f"about {flops_text(checked.flops)}, {credits_text(credits_of(checked.flops))} credits",

@@ -15,7 +15,7 @@ from tests.lab.bench.departures import changes
 from tests.lab.bench.floor import Floor, measure
 from tests.lab.bench.ours import curve_of
 from tests.lab.bench.settings import Lines, Trial
-from tests.lab.bench.show_dense import OpenCheck, as_text
+from tests.lab.bench.show_dense import Case, as_text
 from tests.lab.bench.show_training import aims, rows
 
 
@@ -106,7 +106,7 @@ def test_the_last_member_is_the_slow_one() -> None:
 
 
 def test_an_exchange_takes_at_best_what_its_values_take() -> None:
-    assert OpenCheck(10, 4, 20.0).ideal_s == pytest.approx(1.5 * 40 * 8 / 20)
+    assert Case(10, 4, 20.0).ideal_s == pytest.approx(1.5 * 40 * 8 / 20)
 
 
 def test_of_each_exchange_it_is_told_what_the_lines_and_what_gloo_would_have_taken() -> None:

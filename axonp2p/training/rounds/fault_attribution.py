@@ -6,6 +6,8 @@ import math
 from collections.abc import Collection, Mapping
 
 from axonp2p.errors import TaskMistake
+from axonp2p.jobs.task_fixes import fix_of
+from axonp2p.plain_text import plural
 from axonp2p.training.deadlines import GRACE_S
 from axonp2p.training.messages import TaskFailed
 from axonp2p.training.round_messages import LinkBroken, MistakeReported
@@ -50,11 +52,11 @@ class Mistakes:
             return None
         name, mistake = self._known[min(self._known)]
         others = len(self._known) - 1
-        also = f", and at {others} more" if others else ""
+        also = f"; at {plural(others, 'more peer')} too" if others else ""
         return TaskMistake(
             f"peer {name}: the task failed at {mistake.doing}{also}",
             cause=mistake.traceback,
-            fix="axon check DIR runs one step of the task here",
+            fix=fix_of(mistake.traceback, "axon check DIR runs one step of the task here"),
         )
 
 

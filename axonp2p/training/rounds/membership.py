@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from axonp2p.errors import JobFailed
+from axonp2p.plain_text import plural
 from axonp2p.training.round_messages import (
     Action,
     MemberDropped,
@@ -180,7 +181,7 @@ class Membership:
     def too_few_left(self) -> JobFailed:
         """The error to give up with."""
         return JobFailed(
-            f"{len(self.members)} peers are left; the job needs at least {self.least}",
+            f"{plural(len(self.members), 'peer')} left; the job needs at least {self.least}",
             cause="; ".join(self._gone),
             fix="axon peers shows who is there now; a lower min-peers goes on with fewer",
         )

@@ -248,7 +248,7 @@ class LocalTrainer:
         loss, flops = self._flops.count(batch, lambda: self._gradients(batch))
         self._step(place)
         if not math.isfinite(loss):
-            cause = f"The loss became {loss} in round {now.round}, step {now.steps}."
+            cause = f"The loss became {loss} in round {now.round + 1}, step {now.steps + 1}."
             raise TaskMistake("local steps", cause=cause)
         now.steps += 1
         now.samples += len(numbers)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, default_collate
+from torch.utils.data import DataLoader, IterableDataset, default_collate
 
 from axonp2p.errors import TaskMistake
 from axonp2p.training.trainer.mistakes import TaskCode
@@ -62,8 +62,10 @@ class Task:
         if dataset is None and split == "test":
             return None
         if not isinstance(dataset, Sized) or not hasattr(dataset, "__getitem__"):
+            endless = isinstance(dataset, IterableDataset)
+            more = ", which an IterableDataset has not: a list of the shard's samples has" if endless else ""
             raise _wrong(
-                doing, f"it returned {_kind(dataset)}; it must return a Dataset with len() and items by number"
+                doing, f"it returned {_kind(dataset)}; it must return a Dataset with len() and items by number{more}"
             )
         return dataset
 
@@ -81,7 +83,9 @@ class Task:
         with self.code("optimizer()"):
             optimizer = self._user.optimizer(model)
         if not isinstance(optimizer, torch.optim.Optimizer):
-            raise _wrong("optimizer()", f"it returned {_kind(optimizer)}; it must return a torch.optim.Optimizer")
+            schedule = isinstance(optimizer, tuple | list | Mapping)
+            more = ". A schedule is a method of its own, schedule(self, step, steps)" if schedule else ""
+            raise _wrong("optimizer()", f"it returned {_kind(optimizer)}; it must return a torch.optim.Optimizer{more}")
         return optimizer
 
     def schedule(self, step: int, steps: int) -> float | None:

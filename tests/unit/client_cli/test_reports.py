@@ -109,8 +109,11 @@ CHECKED = check_text.Checked(
     ],
 )
 def test_a_check_says_how_many_peers_would_take_the_job(found: int | None, said: str) -> None:
-    checked = dataclasses.replace(CHECKED, asked=PeersAsked(found, "no tracker is known"))
-    assert said in check_text.as_text("x", checked, spelled)
+    checked = dataclasses.replace(CHECKED, asked=PeersAsked(found, "no tracker is known", needed=2))
+    text = check_text.as_text("x", checked, spelled)
+    assert said in text
+    assert ("x is in order." in text) == (found != 1)
+    assert ("x has no mistake, but too few peers would take it now." in text) == checked.asked.too_few == (found == 1)
 
 
 def test_a_check_says_why_work_could_not_be_checked() -> None:
@@ -124,6 +127,8 @@ def test_a_check_estimates_the_work_from_the_step_it_counted() -> None:
     assert CHECKED.flops == 4 * 10 * 10 * 10 * 10**6
     data = json.loads(json.dumps(check_text.as_data(CHECKED)))
     assert data["ok"] is True
+    assert data["passes"] == 2.0
+    assert "2,000 samples to train on, each 2 times; 500 held out" in check_text.as_text("x", CHECKED, spelled)
     assert data["credits"] == pytest.approx(4e9 * 200 / 86400e9)
 
 

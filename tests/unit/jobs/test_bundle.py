@@ -52,7 +52,7 @@ def test_a_pattern_takes_what_fits_in_order_without_hidden_files_and_twins(folde
     ("entry", "reason"),
     [
         ("data/c.csv", "no such file"),
-        ("data", 'write "data/*"'),
+        ("data", "it is a folder, and data names files"),
         ("*.parquet", "no file of"),
         ("../my-job/task.py", ".."),
         ("/etc/passwd", "relative"),
@@ -63,6 +63,12 @@ def test_data_that_cannot_be_sent_is_named(folder: Path, entry: str, reason: str
         collect(folder, spec(entry))
     assert str(folder / "job.toml") in caught.value.message
     assert reason in caught.value.message
+
+
+def test_a_folder_leads_to_its_files(folder: Path) -> None:
+    with pytest.raises(JobFileWrong) as caught:
+        collect(folder, spec("data"))
+    assert caught.value.fix == 'data = ["data/*"]'
 
 
 def test_a_task_that_is_missing_is_named(folder: Path) -> None:

@@ -341,7 +341,7 @@ def test_a_mistake_of_two_members_fails_the_job() -> None:
     assert talk.hears(mistake(3)) == []
     error = error_in(talk.hears(mistake(1)))
     assert isinstance(error, TaskMistake)
-    assert "and at 1 more" in error.message
+    assert "; at 1 more peer too" in error.message
 
 
 def test_a_mistake_of_one_member_drops_it_once_the_others_have_done_their_steps() -> None:

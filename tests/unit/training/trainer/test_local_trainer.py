@@ -133,7 +133,7 @@ def test_it_ends_between_steps_when_it_is_told_to(tmp_path):
         (
             ("model(points), sums)", "model(points), sums) * float('nan')"),
             "local steps",
-            "The loss became nan in round 4, step 0",
+            "The loss became nan in round 5, step 1",
         ),
         (("nn.Dropout(0.5)", "nn.Dropout('x')"), "model()", "TypeError"),
         (("model(points), sums)", "model(sums), sums)"), "loss()", 'File "task.py", line 14, in loss'),
