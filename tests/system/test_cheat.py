@@ -12,6 +12,7 @@ import pytest
 
 import axonp2p
 from axonp2p.client.events.events import PeerLost, PeersFound
+from axonp2p.client.job import Job
 from axonp2p.kinds.train.check_events import WorkChecked
 from axonp2p.kinds.train.events import RoundFinished
 from axonp2p.sandbox.child import why_no_sandbox
@@ -25,6 +26,8 @@ pytestmark = [
     pytest.mark.skipif(bool(why_no_sandbox()), reason="no bubblewrap here"),
 ]
 
+TRIES = 3
+"""A busy machine may take too long to do the cheat's own steps again: then it has to go, and is not convicted."""
 ROUNDS = 500
 """More than it takes; the job is left when it is known what was to be known."""
 TASK = """
@@ -96,6 +99,20 @@ class Task:
 """
 
 
+def until_somebody_goes(job: Job) -> tuple[list[WorkChecked], list[PeerLost]]:
+    """All checks, and who was lost; the job is left then."""
+    checked: list[WorkChecked] = []
+    lost: list[PeerLost] = []
+    for event in job.events():
+        if isinstance(event, WorkChecked):
+            checked.append(event)
+        elif isinstance(event, PeerLost):
+            lost.append(event)
+        elif isinstance(event, RoundFinished) and lost and event.round > 8:
+            job.leave()
+    return checked, lost
+
+
 def test_who_skips_steps_is_convicted_with_evidence_and_gets_no_more_work(tmp_path: Path) -> None:
     with Processes(tmp_path) as processes:
         processes.start_peers("otter", "heron", "lynx", "wren")
@@ -103,18 +120,13 @@ def test_who_skips_steps_is_convicted_with_evidence_and_gets_no_more_work(tmp_pa
         (folder / "job.toml").write_text((folder / "job.toml").read_text() + "checks = 0.5\n")
         home = tmp_path / "client"
         with axonp2p.Swarm(trackers=[processes.tracker], home=home) as swarm:
-            job = swarm.submit(folder)
-            checked: list[WorkChecked] = []
-            lost: list[PeerLost] = []
-            for event in job.events():
-                if isinstance(event, WorkChecked):
-                    checked.append(event)
-                elif isinstance(event, PeerLost):
-                    lost.append(event)
-                elif isinstance(event, RoundFinished) and lost and event.round > 8:
-                    job.leave()
-            outcomes = [(event.peer, event.by, event.outcome, event.distance) for event in checked]
-            assert any(event.convicted for event in checked), Counter(one[:3:2] for one in outcomes)
+            for _ in range(TRIES):
+                job = swarm.submit(folder)
+                checked, lost = until_somebody_goes(job)
+                if any(event.convicted for event in checked):
+                    break
+            outcomes = Counter((event.peer, event.outcome) for event in checked)
+            assert any(event.convicted for event in checked), outcomes
             (convicted,) = [event for event in checked if event.convicted]
             passed = [event for event in checked if event.outcome == "passed"]
             assert convicted.convicted == [convicted.peer] == [lost[0].peer]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+from axonp2p.client.leasing.hiring import GRACE_S
 from axonp2p.client.leasing.kept_leases import KeptLease, kept_leases
 from axonp2p.client.leasing.take_lease import LeaseRequest, take_lease
 from axonp2p.client.storage.job_record import JobRecord
@@ -34,15 +35,23 @@ async def release_leases(
     return sum(ended)
 
 
-async def finish_killed(store: JobStore, key: PrivateKey, dials: DialPolicy) -> None:
-    """Give back the slots, and remove the states, of jobs whose programs were killed when all else was done."""
+async def finish_killed(store: JobStore, key: PrivateKey, dials: DialPolicy, now: float) -> None:
+    """Give back the slots, and remove the states, of jobs whose programs were killed when all else was done.
+
+    `now` is in Unix seconds: no peer waits for longer than the grace that was asked for, so none is dialled after it.
+    """
     killed = await asyncio.to_thread(store.killed_at_the_end)
-    await asyncio.gather(*(_finish(folder, record, key, dials) for folder, record in killed))
+    await asyncio.gather(
+        *(_finish(folder, record, key, dials, late=now - record.updated > GRACE_S) for folder, record in killed)
+    )
 
 
-async def _finish(folder: JobFolder, record: JobRecord, key: PrivateKey, dials: DialPolicy) -> None:
+async def _finish(folder: JobFolder, record: JobRecord, key: PrivateKey, dials: DialPolicy, *, late: bool) -> None:
     with suppress(AlreadyRunning, SettingsError), folder.held():
-        await release_leases(folder, record, spec_of(record), key, dials)
+        if late:
+            folder.leases.unlink(missing_ok=True)
+        else:
+            await release_leases(folder, record, spec_of(record), key, dials)
         if record.state in (JobState.FINISHED, JobState.CANCELLED):
             folder.checkpoints(0).remove_all()
 

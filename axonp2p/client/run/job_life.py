@@ -67,7 +67,8 @@ class JobLife:
         """From the search for peers to the last receipt; how it ended. Raises the error that the job fails with."""
         journal, means = self._journal, self._means
         journal.enter(JobState.FINDING, error=None)
-        await finish_killed(JobStore(journal.folder.path.parent.parent), means.key, means.table.dials)
+        store = JobStore(journal.folder.path.parent.parent)
+        await finish_killed(store, means.key, means.table.dials, means.clock.now())
         book = ReceiptBook(means.key, journal.record.id, journal.record.receipts)
         await asyncio.to_thread(self._driver.open, book)
         async with (
