@@ -27,7 +27,7 @@ from client_cli.text.kind_text import Command
 
 LOOK_S = 0.5
 """Between two looks at the folder, while somebody looks at the page."""
-LAST_LOOK_S = 2.0
+LAST_LOOK_S = 5.0
 """So long open pages have to fetch how the job ended."""
 PING_S = 2
 HEAD_BYTES = 8 * 1024
@@ -129,9 +129,10 @@ class JobPage:
         return make(self._view.look(), self._command, on_the_wall, live=True)
 
     async def _page(self, request: web.Request) -> web.Response:
+        last_looks = self._last_looks  # before: a look that began while the job ran does not show how it ended
         made = await self._make()
-        if self._last_looks:
-            self._last_looks.release()
+        if last_looks:
+            last_looks.release()
         return web.Response(text=made.html, content_type="text/html")
 
     async def _csv(self, request: web.Request) -> web.Response:

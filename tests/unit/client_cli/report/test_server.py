@@ -15,6 +15,7 @@ from axonp2p.client.storage.event_tail import EventTail
 from axonp2p.errors import JobFailed, PortTaken, SettingsError
 from client_cli.report import server
 from client_cli.report.beside import PageWishes, beside
+from client_cli.report.document import Made
 from client_cli.report.folder_view import FolderView
 from client_cli.report.server import JobPage
 from tests.laboratory.paper_job import STATES, PaperJob
@@ -127,6 +128,37 @@ async def test_an_open_page_sees_the_end_before_the_server_goes(
         await closing
     with pytest.raises(aiohttp.ClientError):
         await browser.get(address)
+
+
+async def test_a_look_that_began_before_the_end_is_not_taken_for_the_last_one(
+    browser: aiohttp.ClientSession, job: PaperJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = JobPage(FolderView(job.folder, ours=True), command, "127.0.0.1:0")
+    address = await page.start()
+    monkeypatch.setattr(server, "LAST_LOOK_S", 30.0)
+    making, made, make = asyncio.Event(), asyncio.Event(), page._make
+
+    async def make_slowly() -> Made:
+        found = await make()
+        making.set()
+        await made.wait()
+        return found
+
+    async with browser.get(f"{address}events") as line:
+        assert await _next_event(line) == "changed"
+        monkeypatch.setattr(page, "_make", make_slowly)
+        early = asyncio.create_task(browser.get(address))
+        await making.wait()
+        monkeypatch.setattr(page, "_make", make)
+        job.finish()
+        closing = asyncio.create_task(page.close())
+        while await _next_event(line) != "over":
+            pass
+        made.set()
+        assert "FINISHED" not in await (await early).text()
+        assert not closing.done()
+        assert "FINISHED" in await (await browser.get(address)).text()
+        await closing
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "192.0.2.1:80", "example.org:80"])
