@@ -21,6 +21,7 @@ class CheckAnswer:
 
     text: str
     data: dict[str, Any]
+    asked: PeersAsked
 
 
 @dataclass(frozen=True)

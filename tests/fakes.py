@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import pytest
+
+from axonp2p import supervision
 from axonp2p.client.storage.disk_work import DiskWork, Work
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId
@@ -106,3 +110,20 @@ def sign_both(client: PrivateKey, peer: PrivateKey, receipt: Receipt) -> DoublyS
     """A receipt with both signatures."""
     signed: Signed[Receipt] = sign(client, receipt)
     return accept(peer, signed)
+
+
+def fails_once(monkeypatch: pytest.MonkeyPatch, supervised: type) -> asyncio.Event:
+    """The first `run()` of a supervised task ends by a mistake of ours; the event is set once it is begun again."""
+    begun, again = 0, asyncio.Event()
+
+    async def run(self: object) -> None:
+        nonlocal begun
+        begun += 1
+        if begun == 1:
+            raise ValueError("year 285427423 is out of range")
+        again.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(supervision, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(supervised, "run", run)
+    return again

@@ -89,8 +89,8 @@ class Inside:
 def serve_daemon(serve: Callable[[Inside, Start], None]) -> None:
     """The whole of a worker's program: until the daemon closes the channel, or with exit code 3 for its nonsense.
 
-    `serve` is called with the channel and the daemon's first message. It lays the limits on itself, and ends by raising
-    what ended the channel, or `MalformedMessage`.
+    `serve` is called with the channel and the daemon's first message, once its limits are laid on this process. It ends
+    by raising what ended the channel, or `MalformedMessage`.
     """
     # The job's log is read while the job runs.
     for stream in (sys.stdout, sys.stderr):
@@ -101,6 +101,7 @@ def serve_daemon(serve: Callable[[Inside, Start], None]) -> None:
         start, _ = inside.receive()
         if not isinstance(start, Start):
             raise MalformedMessage(f"{type(start).__name__} before Start")
+        apply_limits(start)
         serve(inside, start)
     except Unreachable:
         return

@@ -46,7 +46,7 @@ class TrainPlan:
     """Where to go on: rounds are counted from 0 over the whole life of a job."""
     start_state: bytes | None = None
     """The hash of the state that `first_round` starts from; None means the task's own first weights."""
-    wishes: ExchangeOptions = field(default_factory=ExchangeOptions)
+    options: ExchangeOptions = field(default_factory=ExchangeOptions)
     """How the members are to exchange."""
     clip_gradients: float = 0.0
     """The largest norm of a step's gradients; 0: any."""

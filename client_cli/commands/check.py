@@ -28,7 +28,7 @@ def command(folder: Path, trackers: tuple[str, ...], home: Path | None, as_json:
     from axonp2p.jobs.bundle import collect
     from axonp2p.jobs.kinds import load
     from axonp2p.jobs.spec import read_spec
-    from client_cli.check_peers import PeersAsked, ask_peers
+    from client_cli.check_peers import ask_peers
     from client_cli.context import Context
     from client_cli.kinds import STORIES
 
@@ -36,14 +36,7 @@ def command(folder: Path, trackers: tuple[str, ...], home: Path | None, as_json:
     spec = read_spec(folder)
     bundle = collect(folder, spec)
     try_here = load(STORIES[spec.kind].check)
-    asked = PeersAsked(None)
-
-    def ask() -> PeersAsked:
-        nonlocal asked
-        asked = ask_peers(folder, spec.need, context, trackers)
-        return asked
-
-    answer = try_here(folder, spec, bundle, context, ask)
+    answer = try_here(folder, spec, bundle, context, lambda: ask_peers(folder, spec.need, context, trackers))
     context.answer(answer.text, answer.data)
-    if asked.too_few:
+    if answer.asked.too_few:
         raise SystemExit(NobodyFits.exit_code)

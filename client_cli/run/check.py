@@ -34,7 +34,7 @@ def check(folder: Path, spec: RunJob, bundle: Bundle, context: Context, ask: Cal
             fix=f"mend {' and '.join(file.path for file in bundle.files[1:2]) or 'the command'} in {folder}",
         )
     asked = ask()
-    return CheckAnswer(_text(folder, spec, bundle, context, trial, asked), _data(spec, bundle, trial, asked))
+    return CheckAnswer(_text(folder, spec, bundle, context, trial, asked), _data(spec, bundle, trial, asked), asked)
 
 
 def trial_text(trial: Trial) -> str:

@@ -18,4 +18,4 @@ def check(folder: Path, spec: TrainJob, bundle: Bundle, context: Context, ask: C
     with alone(folder, ["--check"]) as checking:
         task = checking.answer()
     checked = Checked(spec, len(bundle.files), bundle.size, task, ask())
-    return CheckAnswer(as_text(str(folder), checked, context.command), as_data(checked))
+    return CheckAnswer(as_text(str(folder), checked, context.command), as_data(checked), checked.asked)

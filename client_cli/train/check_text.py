@@ -29,7 +29,7 @@ class Checked:
     def samples(self) -> int:
         """How many samples all peers train on together."""
         train = self.spec.train
-        return self.spec.need.peers * train.rounds * train.steps * train.batch
+        return self.spec.need.peers * train.all_steps * train.batch
 
     @property
     def passes(self) -> float:

@@ -139,8 +139,8 @@ class When:
 
     def _leg_s(self, start: StartRound | None) -> float:
         setting = self._world.setting
-        assert setting.wishes.exchange_every
-        return setting.wishes.exchange_every * setting.step_s[self._what.victim] * 0.95
+        assert setting.options.exchange_every
+        return setting.options.exchange_every * setting.step_s[self._what.victim] * 0.95
 
     def _soon(self, within: float) -> None:
         if not self._done:

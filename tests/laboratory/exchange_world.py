@@ -62,7 +62,7 @@ class Setting:
     min_peers: int
     rounds: int
     steps: int
-    wishes: ExchangeOptions
+    options: ExchangeOptions
     layout: Layout
     first_round: int = 0
     batch: int = BATCH
@@ -95,7 +95,7 @@ def setting_of(seed: int, *, comers: bool = False, legs: int = 1) -> Setting:
     )
     step = chance.choice([0.2, 0.6, 2.0])
     every = chance.choice([2, 3])
-    wishes = ExchangeOptions(
+    options = ExchangeOptions(
         compression=COMPRESSION[chance.choice([32, 32, 16, 8, 4, 2])],
         density=chance.choice([1.0, 1.0, 0.25]),
         exchange_every=every,
@@ -112,7 +112,7 @@ def setting_of(seed: int, *, comers: bool = False, legs: int = 1) -> Setting:
         min_peers=1 if members < 3 else chance.choice([1, 2]),
         rounds=ROUNDS,
         steps=every * max(legs, chance.choice([1, 2, 3])),
-        wishes=wishes,
+        options=options,
         layout=Layout(parameters, 2, 1, (parameters, 2, 1)),
     )
 
@@ -161,7 +161,7 @@ class World:
         members = {rank: f"peer{rank}" for rank in range(len(setting.homes))}
         plan = TrainPlan(
             "job", "task.py", 16, setting.rounds, setting.steps, setting.batch, setting.seed, setting.first_round,
-            start_state.name if start_state else None, setting.wishes, 0.3,
+            start_state.name if start_state else None, setting.options, 0.3,
         )  # fmt: skip
         lines = {rank: Line(home.upload, home.upload) for rank, home in enumerate(setting.homes)}
         rounds = Rounds(plan, members, min_peers=setting.min_peers, lines=lines, checks=checks)

@@ -75,8 +75,8 @@ class LyingJob:
         self.liars = set(self.chance.sample(range(members), self.chance.randint(1, max(1, may_lie(rule, members)))))
         self.outcome = Outcome(seed, name, members, len(self.liars))
         hostile = None if name == "mean" else rule.hostile
-        wishes = ExchangeOptions(aggregation=name, hostile=hostile)
-        plan = TrainPlan("job-1", "task.py", 64, ROUNDS, 8, batch=8, seed=1, wishes=wishes)
+        options = ExchangeOptions(aggregation=name, hostile=hostile)
+        plan = TrainPlan("job-1", "task.py", 64, ROUNDS, 8, batch=8, seed=1, options=options)
         names = {rank: f"peer{rank}" for rank in range(members)}
         self.rounds = Rounds(plan, names)
         self.now = 0.0

@@ -68,7 +68,8 @@ class MortalClient:
         plan = TrainPlan(
             "job", "task.py", 16, setting.rounds, setting.steps, setting.batch, setting.seed,
             first_round=kept.rounds if kept else 0, start_state=kept.state if kept else None,
-            later=(disk.ahead,) if disk.ahead else (), life=self.lives, wishes=setting.wishes, keep_every=1, rtt_s=0.3,
+            later=(disk.ahead,) if disk.ahead else (), life=self.lives, options=setting.options, keep_every=1,
+            rtt_s=0.3,
         )  # fmt: skip
         lines = {rank: Line(home.upload, home.upload) for rank, home in enumerate(setting.homes)}
         members = {rank: f"peer{rank}" for rank in world.peers if world.peers[rank].alive}

@@ -88,7 +88,7 @@ def real_job(
             min_peers=1,
             rounds=rounds,
             steps=8,
-            wishes=ExchangeOptions(
+            options=ExchangeOptions(
                 compression="8-bit", exchange_every=4, overlap=overlap, outer_learning_rate=0.5, outer_momentum=0.0
             ),
             layout=trainers[0].first.layout,

@@ -1,4 +1,4 @@
-"""One life of a job, supervised: wishes from outside are passed on, and whatever happens is written down."""
+"""One life of a job, supervised: commands from outside are passed on, and whatever happens is written down."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class JobRun:
         self._task = asyncio.current_task()
         folder = self._journal.folder
         with folder.held():
-            listening = asyncio.create_task(listen(folder.path, self._commanded), name="wishes")
+            listening = asyncio.create_task(listen(folder.path, self._commanded), name="commands")
             try:
                 self._journal.tell(await self._live())
                 self._task = None  # there is nothing left to interrupt

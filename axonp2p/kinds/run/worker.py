@@ -27,7 +27,7 @@ from axonp2p.kinds.run.messages import (
     ToWorkerRun,
 )
 from axonp2p.kinds.run.output_sender import BulkCredit, OutputSender
-from axonp2p.sandbox.inside import Inside, apply_limits, serve_daemon
+from axonp2p.sandbox.inside import Inside, serve_daemon
 from axonp2p.sandbox.messages import BundleReady, Control, MayTell, Start, Started, ToWorkerMessage
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
@@ -43,7 +43,6 @@ def main() -> None:
 
 def serve(inside: Inside, start: Start) -> None:
     """Start up, then work. Raises as `RunWorker.run`."""
-    apply_limits(start)
     inside.send(Started())
     RunWorker(inside, BUNDLE, SCRATCH).run()
 

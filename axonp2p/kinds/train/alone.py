@@ -59,9 +59,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         os.chdir(scratch)
         try:
             if arguments.check:
-                found = _plain(folder, spec).check(
-                    CHECKED_SAMPLES, spec.train.rounds * spec.train.steps
-                )  # its model is gone before others are made
+                # Its model is gone before others are made.
+                found = _plain(folder, spec).check(CHECKED_SAMPLES, spec.train.all_steps)
                 return {**found, "unchecked": _why_unchecked(folder, spec, server)}
             if weights is not None:
                 return _plain(folder, spec).evaluate_file(weights)

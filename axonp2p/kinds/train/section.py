@@ -34,6 +34,11 @@ class TrainSpec(ExchangeOptions, frozen=True, kw_only=True):
     keep_states: Count = 2
     """How many of these states are kept at a time."""
 
+    @property
+    def all_steps(self) -> int:
+        """Local steps of each peer in the whole job."""
+        return self.rounds * self.steps
+
 
 class TrainJob(JobSpec, frozen=True, kw_only=True):
     """The whole of job.toml."""

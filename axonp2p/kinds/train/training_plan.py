@@ -27,7 +27,7 @@ def plan_of(record: TrainRecord, spec: TrainJob) -> TrainPlan:
         seed=train.seed,
         first_round=record.kept_round,
         start_state=bytes.fromhex(record.kept_state) if record.kept_state else None,
-        wishes=train,
+        options=train,
         clip_gradients=train.clip_gradients,
         keep_every=train.checkpoint,
         later=_later(record),

@@ -89,7 +89,7 @@ class Attempt:
                     listeners=self.listeners,
                     shards=shards.get(rank, []),
                     steps=plan.steps,
-                    seconds=plan.wishes.seconds,
+                    seconds=plan.options.seconds,
                     settings=choice.settings,
                     shares=[choice.shares[member] for member in members],
                     gather=choice.gather.get(rank, EXACT),

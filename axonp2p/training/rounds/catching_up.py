@@ -58,7 +58,7 @@ def prepare_order(plan: TrainPlan, rank: int) -> Tell:
             batch=plan.batch,
             seed=plan.seed,
             first_round=plan.first_round,
-            step_scaling=plan.wishes.step_scaling,
+            step_scaling=plan.options.step_scaling,
             steps=plan.rounds * plan.steps,
             clip_gradients=plan.clip_gradients,
             schema=SCHEMAS["train"],

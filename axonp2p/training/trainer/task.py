@@ -100,7 +100,7 @@ class Task:
 
     def collate(self, samples: list[Any]) -> Any:
         """One batch of these samples, as the task, its DataLoader or PyTorch makes it."""
-        if own := getattr(self._user, "collate", None) or self._loader_collate:
+        if own := self._own_collate:
             with self.code("collate()"):
                 return own(samples)
         try:
@@ -114,7 +114,12 @@ class Task:
     @property
     def collates(self) -> bool:
         """Whether batches are made otherwise than PyTorch makes them."""
-        return hasattr(self._user, "collate") or self._loader_collate is not None
+        return self._own_collate is not None
+
+    @property
+    def _own_collate(self) -> Callable[[list[Any]], Any] | None:
+        own = getattr(self._user, "collate", None) or self._loader_collate
+        return None if own is default_collate else own
 
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
         """The loss of a batch: one number that can be differentiated, unless gradients are off."""

@@ -75,7 +75,7 @@ class Before:
 class Scales:
     """What every pair is weighed against."""
 
-    wishes: ExchangeOptions
+    options: ExchangeOptions
     facts: ExchangeFacts
     share: Mapping[int, float]
     before: Before | None
@@ -83,10 +83,10 @@ class Scales:
     def weigh(self, every: int, bits: Bits) -> Draft:
         facts, members = self.facts, self.facts.members
         exchanges = math.ceil(facts.steps / every)
-        computing_s = leg_s(self.wishes, facts, exchanges)
-        at_once = self.wishes.overlap and exchanges > 1
+        computing_s = leg_s(self.options, facts, exchanges)
+        at_once = self.options.overlap and exchanges > 1
         allowed_s = computing_s * (OVERLAPPED if at_once else NOT_OVERLAPPED)
-        wished = Coding(bits, self.wishes.density)
+        wished = Coding(bits, self.options.density)
         # The members' large values lie at different places, mostly.
         result = _not_larger(Coding(bits, min(1.0, wished.density * len(members))))
         gather = {rank: self._thinned(rank, wished, result, allowed_s) for rank in members}
@@ -109,7 +109,7 @@ class Scales:
     def _thinned(self, rank: int, wished: Coding, result: Coding, allowed_s: float) -> Coding:
         """How the member sends its values so that its own link carries them in time, or as nearly so as may be."""
         facts = self.facts
-        if Rule(self.wishes.aggregation).value_by_value:
+        if Rule(self.options.aggregation).value_by_value:
             return wished  # what it does not send would count as a vote for 0
         thin = [Coding(wished.bits, density) for density in DENSITIES if density < wished.density]
         ladder = [wished, *(coding for coding in thin if bits_a_value(coding) < bits_a_value(wished))]
@@ -133,7 +133,7 @@ class Scales:
         facts = self.facts
         speeds = [speed for rank in facts.members for speed in (facts.up(rank), facts.down(rank))]
         if (
-            self.wishes.bits
+            self.options.bits
             or len(facts.members) == 1
             or facts.moving <= FEW_VALUES
             or (min(speeds) >= FAST_BYTES_S and facts.rtt_s <= FAST_RTT_S)
@@ -151,9 +151,9 @@ def _waited(exchanges: int, computing_s: float, seconds: float, *, at_once: bool
     return exchanges * seconds / computing
 
 
-def leg_s(wishes: ExchangeOptions, facts: ExchangeFacts, exchanges: int) -> float:
+def leg_s(options: ExchangeOptions, facts: ExchangeFacts, exchanges: int) -> float:
     """Seconds of computing between two exchanges."""
-    return min(facts.steps * facts.slowest_step_s, wishes.seconds or math.inf) / exchanges
+    return min(facts.steps * facts.slowest_step_s, options.seconds or math.inf) / exchanges
 
 
 def _not_larger(coding: Coding) -> Coding:

@@ -66,7 +66,7 @@ class ExchangeChoice:
 
 
 def choose(
-    wishes: ExchangeOptions,
+    options: ExchangeOptions,
     facts: ExchangeFacts,
     *,
     cut: Collection[frozenset[int]] = (),
@@ -82,21 +82,21 @@ def choose(
         {rank: facts.up(rank) for rank in members}, {rank: facts.down(rank) for rank in members}, cut=cut
     )
     if len(members) == 1 and not facts.listeners:
-        return _alone(wishes, facts, shares)
+        return _alone(options, facts, shares)
     usual = Before(before.settings.exchange_every, before.settings.overlap, before.gather) if before else None
-    scales = Scales(wishes, facts, _fractions(shares), usual)
-    drafts = [scales.weigh(every, bits) for every, bits in _pairs(wishes, facts.steps)]
+    scales = Scales(options, facts, _fractions(shares), usual)
+    drafts = [scales.weigh(every, bits) for every, bits in _pairs(options, facts.steps)]
     best = min(drafts, key=lambda draft: draft.rank)
     for kept in drafts:
         if before and (kept.every, kept.result.bits) == (before.settings.exchange_every, before.bits):
             best = kept if kept.nearly_as_good_as(best) else best
-    return _choice(wishes, facts, shares, best)
+    return _choice(options, facts, shares, best)
 
 
-def _pairs(wishes: ExchangeOptions, steps: int) -> list[tuple[int, Bits]]:
-    widths = BITS if wishes.bits is None else (wishes.bits,)
-    if wishes.exchange_every:
-        return [(min(wishes.exchange_every, steps), bits) for bits in widths]
+def _pairs(options: ExchangeOptions, steps: int) -> list[tuple[int, Bits]]:
+    widths = BITS if options.bits is None else (options.bits,)
+    if options.exchange_every:
+        return [(min(options.exchange_every, steps), bits) for bits in widths]
     # Legs of nearly the same length that fill a round.
     legs = {math.ceil(steps / math.ceil(steps / every)) for every in LEGS if every < steps} | {steps}
     return [(every, bits) for every in sorted(legs) for bits in widths]
@@ -107,9 +107,9 @@ def _fractions(shares: Mapping[int, int]) -> dict[int, float]:
     return {rank: share / whole for rank, share in shares.items()}
 
 
-def _choice(wishes: ExchangeOptions, facts: ExchangeFacts, shares: Mapping[int, int], draft: Draft) -> ExchangeChoice:
+def _choice(options: ExchangeOptions, facts: ExchangeFacts, shares: Mapping[int, int], draft: Draft) -> ExchangeChoice:
     exchanges = math.ceil(facts.steps / draft.every)
-    computing_s = leg_s(wishes, facts, exchanges)
+    computing_s = leg_s(options, facts, exchanges)
     dense = all(coding.density == 1 for coding in draft.gather.values())
     # Who is alone, but for listeners, goes where its own steps lead.
     learning_rate, momentum = outer_step_for(draft.every, dense=dense and len(facts.members) > 1)
@@ -119,9 +119,9 @@ def _choice(wishes: ExchangeOptions, facts: ExchangeFacts, shares: Mapping[int, 
         overlap=draft.overlap,
         part=_part(facts, shares, draft.result),
         patience=patience if facts.step_s else max(patience, FIRST_PATIENCE_S),
-        outer_learning_rate=learning_rate if wishes.outer_learning_rate is None else wishes.outer_learning_rate,
-        outer_momentum=momentum if wishes.outer_momentum is None else wishes.outer_momentum,
-        rule=rule_for(wishes.aggregation, wishes.hostile, len(facts.members)),
+        outer_learning_rate=learning_rate if options.outer_learning_rate is None else options.outer_learning_rate,
+        outer_momentum=momentum if options.outer_momentum is None else options.outer_momentum,
+        rule=rule_for(options.aggregation, options.hostile, len(facts.members)),
     )
     return ExchangeChoice(
         settings=settings,
@@ -143,16 +143,16 @@ def _part(facts: ExchangeFacts, shares: Mapping[int, int], result: Coding) -> in
     return min(MOST_PART, max(LEAST_PART, math.ceil(values / LEAST_PART) * LEAST_PART))
 
 
-def _alone(wishes: ExchangeOptions, facts: ExchangeFacts, shares: Mapping[int, int]) -> ExchangeChoice:
+def _alone(options: ExchangeOptions, facts: ExchangeFacts, shares: Mapping[int, int]) -> ExchangeChoice:
     (rank,) = facts.members
     settings = ExchangeSettings(
-        exchange_every=min(wishes.exchange_every or facts.steps, facts.steps),
+        exchange_every=min(options.exchange_every or facts.steps, facts.steps),
         overlap=False,
         part=MOST_PART,
         patience=FIRST_PATIENCE_S,
-        outer_learning_rate=1.0 if wishes.outer_learning_rate is None else wishes.outer_learning_rate,
-        outer_momentum=wishes.outer_momentum or 0.0,
-        rule=rule_for(wishes.aggregation, wishes.hostile, 1),
+        outer_learning_rate=1.0 if options.outer_learning_rate is None else options.outer_learning_rate,
+        outer_momentum=options.outer_momentum or 0.0,
+        rule=rule_for(options.aggregation, options.hostile, 1),
     )
     return ExchangeChoice(
         settings=settings,

@@ -80,7 +80,7 @@ class LinkStatistics:
             rtt_s=self._plan.rtt_s,
             listeners=listeners,
         )
-        choice = choose(self._plan.wishes, facts, cut=cut, before=self._choice)
+        choice = choose(self._plan.options, facts, cut=cut, before=self._choice)
         changed = self._choice is None or not choice.same_terms(self._choice)
         self._choice = choice
         return choice, changed

@@ -10,7 +10,7 @@ import os
 import time
 from pathlib import Path
 
-from axonp2p.sandbox.inside import Inside, apply_limits, serve_daemon
+from axonp2p.sandbox.inside import Inside, serve_daemon
 from axonp2p.sandbox.messages import Start, Started
 from axonp2p.training.worker.late_compiler import load_late
 
@@ -27,7 +27,6 @@ def main() -> None:
 
 def serve(inside: Inside, start: Start) -> None:
     """Start up, then work. Ends by raising what ended the channel, or `MalformedMessage`."""
-    apply_limits(start)
     prepare_torch(start.cores)
 
     from axonp2p.training.worker.mailbox import Mailbox

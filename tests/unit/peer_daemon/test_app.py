@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from axonp2p import supervision
 from axonp2p.identity.fingerprint import fingerprint_text
 from axonp2p.settings import PeerSettings
 from axonp2p.transport.dial_policy import NOT_REACHED
@@ -15,7 +14,7 @@ from peer_daemon import app
 from peer_daemon.app import Peer
 from peer_daemon.earnings.log_looker import LogLooker
 from peer_daemon.lending.offer import LendingLimits, MeasuredMachine
-from tests.fakes import NOW, key_of
+from tests.fakes import NOW, fails_once, key_of
 
 
 async def _machine(home: Path, limits: LendingLimits) -> MeasuredMachine:
@@ -37,18 +36,7 @@ def peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Peer:
 async def test_a_mistake_of_ours_in_a_task_ends_neither_the_daemon_nor_the_task(
     peer: Peer, monkeypatch: pytest.MonkeyPatch
 ):
-    begun, again = 0, asyncio.Event()
-
-    async def run(looker: LogLooker) -> None:
-        nonlocal begun
-        begun += 1
-        if begun == 1:
-            raise ValueError("year 285427423 is out of range")
-        again.set()
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(supervision, "FIRST_PAUSE_S", 0.0)
-    monkeypatch.setattr(LogLooker, "run", run)
+    again = fails_once(monkeypatch, LogLooker)
     await peer.start()
     broken, waiting = asyncio.create_task(peer.until_broken()), asyncio.create_task(again.wait())
     try:

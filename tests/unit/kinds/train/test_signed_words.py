@@ -110,7 +110,7 @@ async def test_who_does_not_sign_its_report_leaves_with_the_first_round_and_is_t
     means: Any = SimpleNamespace(trust=TrustBook(tmp_path / "trust.db"), key=key_of("client"), clock=ManualClock())
     settlement: Any = SimpleNamespace(crew=crew)  # nobody is convicted here
     crew.signed = CheckedWork(means, settlement, journal).signed
-    plan = TrainPlan(JOB, "task.py", 4, 1, STEPS, 8, 1, wishes=ExchangeOptions(exchange_every=STEPS, overlap=False))
+    plan = TrainPlan(JOB, "task.py", 4, 1, STEPS, 8, 1, options=ExchangeOptions(exchange_every=STEPS, overlap=False))
     checks = CheckSettings(0.01, 2**30, lambda _: Trust(), lambda: 0.99)
     seen: list[Any] = []
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from axonp2p import supervision
 from axonp2p.errors import LogDamaged, Refused
 from axonp2p.ledger import log_client
 from axonp2p.ledger.ledger_client import balances, hand_in
@@ -17,7 +16,7 @@ from axonp2p.ledger.log_messages import MOST_ENTRIES
 from axonp2p.ledger.merkle import leaf_hash
 from axonp2p.ledger.tree_head import TreeHead, open_consistency, open_head, proves
 from axonp2p.wire.codec import encode
-from tests.fakes import NOW, make_receipt, sign_both
+from tests.fakes import NOW, fails_once, make_receipt, sign_both
 from tests.unit.tracker.conftest import Running, Start
 from tests.unit.tracker.logs import ADA, BEN, CLIENT, encoded, paid, reserved, rewrite, tamper
 from tracker.ledger.intake import Budget
@@ -291,18 +290,7 @@ async def test_a_look_that_ends_by_a_mistake_of_ours_is_followed_by_the_next(
 async def test_a_task_of_a_tracker_that_ends_by_a_mistake_of_ours_is_begun_again(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ):
-    begun, again = 0, asyncio.Event()
-
-    async def run(watcher: LogWatcher) -> None:
-        nonlocal begun
-        begun += 1
-        if begun == 1:
-            raise ValueError("year 285427423 is out of range")
-        again.set()
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(supervision, "FIRST_PAUSE_S", 0.0)
-    monkeypatch.setattr(LogWatcher, "run", run)
+    again = fails_once(monkeypatch, LogWatcher)
     await start()
     async with asyncio.timeout(10):
         await again.wait()

@@ -249,7 +249,7 @@ async def test_who_leaves_while_the_last_round_is_checked_has_a_job_that_is_trai
     leave: Callable[[Coordinator], None],
 ) -> None:
     checks = CheckSettings(1.0, 2**30, lambda _: Trust(), lambda: 0.0)
-    crew = Crew(rounds=1, checks=checks, wishes=ExchangeOptions(exchange_every=5, overlap=False))
+    crew = Crew(rounds=1, checks=checks, options=ExchangeOptions(exchange_every=5, overlap=False))
 
     def instead(rank: int, told: Any) -> Message | None:
         crew.clock.time += 1.0  # rounds that take no time leave none to a member's line for checks

@@ -65,8 +65,8 @@ class Talk(Conversation):
     def __init__(self, members: int = 4, rounds: int = 1, seed: int | None = None, **more: Any) -> None:
         chance = random.Random(seed).random if seed is not None else lambda: 0.0
         settings = CheckSettings(1.0, 2**30, lambda _: Trust(), chance)
-        wishes = ExchangeOptions(exchange_every=STEPS, overlap=False)
-        super().__init__(members, rounds=rounds, checks=settings, wishes=wishes, **more)
+        options = ExchangeOptions(exchange_every=STEPS, overlap=False)
+        super().__init__(members, rounds=rounds, checks=settings, options=options, **more)
         self.orders: dict[int, StartRound] = {}
         self.asked: dict[int, RedoSegment] = {}
         self.told: list[Action] = []

@@ -16,7 +16,7 @@ from tests.laboratory.exchange_world import Setting, World, setting_of
 ROBUST = AGGREGATIONS[1:]
 
 
-def setting(members: int, **wishes: object) -> Setting:
+def setting(members: int, **options: object) -> Setting:
     plain = ExchangeOptions(compression="2-bit", exchange_every=2, outer_learning_rate=1.0, outer_momentum=0.0)
     return dataclasses.replace(
         setting_of(1),
@@ -25,7 +25,7 @@ def setting(members: int, **wishes: object) -> Setting:
         min_peers=1,
         rounds=3,
         steps=4,
-        wishes=msgspec.structs.replace(plain, **wishes),
+        options=msgspec.structs.replace(plain, **options),
     )
 
 

@@ -149,10 +149,10 @@ def test_an_exchange_that_takes_next_to_nothing_is_not_worth_a_delay() -> None:
 
 
 def test_what_is_wished_is_taken_whatever_it_costs() -> None:
-    wishes = ExchangeOptions(
+    options = ExchangeOptions(
         compression="8-bit", exchange_every=3, overlap=False, outer_learning_rate=0.5, outer_momentum=0.8
     )
-    choice = choose(wishes, facts(20, 20, 20, 20))
+    choice = choose(options, facts(20, 20, 20, 20))
     assert (choice.bits, choice.settings.exchange_every, choice.settings.overlap) == (8, 3, False)
     assert (choice.settings.outer_learning_rate, choice.settings.outer_momentum) == (0.5, 0.8)
 
