@@ -18,7 +18,7 @@ complex number is two values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, get_args
@@ -104,13 +104,13 @@ class Layout:
         return self.values - self.parameters - self.still - self.bits - self.rows * 7 // 8
 
 
-def layout_of(model: nn.Module, optimizer: optim.Optimizer | None = None) -> Layout:
-    """The layout of a model's vector; without an optimiser all parameters count as trained that are not frozen.
+def layout_of(model: nn.Module, optimizers: Sequence[optim.Optimizer] = ()) -> Layout:
+    """The layout of a model's vector; without optimisers all parameters count as trained that are not frozen.
 
     Raises `ValueError`, with the tensor's name, for what cannot be exchanged.
     """
-    trained = {id(parameter) for parameter in _trained(model, optimizer)}
-    rows = {id(parameter) for parameter in _by_rows(model, optimizer)}
+    trained = {id(parameter) for parameter in _trained(model, optimizers)}
+    rows = {id(parameter) for parameter in _by_rows(model, optimizers)}
     own = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
     found = [
         HeldTensor(
@@ -267,23 +267,23 @@ def _section(name: str, tensor: Tensor, trained: bool, by_rows: bool) -> Section
     return "still" if isinstance(tensor, nn.Parameter) else "float buffers"
 
 
-def _trained(model: nn.Module, optimizer: optim.Optimizer | None) -> Iterable[Tensor]:
+def _trained(model: nn.Module, optimizers: Sequence[optim.Optimizer]) -> Iterable[Tensor]:
     """Those that an optimiser has. Codings of few bits know no zero: what must not change is not to be among them."""
     own = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    groups = [] if optimizer is None else optimizer.param_groups
+    groups = [group for one in optimizers for group in one.param_groups]
     given = {id(parameter) for group in groups for parameter in group["params"]}
     # An optimiser of optimisers may say of none what it has: then nothing is known, and all count.
     return [parameter for parameter in own if id(parameter) in given] or own
 
 
-def _by_rows(model: nn.Module, optimizer: optim.Optimizer | None) -> Iterable[Tensor]:
+def _by_rows(model: nn.Module, optimizers: Sequence[optim.Optimizer]) -> Iterable[Tensor]:
     """Parameters with sparse gradients: of tables that were made so, and those of an optimiser that takes no others."""
     for module in model.modules():
         if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.sparse:
             yield module.weight
-    if isinstance(optimizer, optim.SparseAdam):
-        for group in optimizer.param_groups:
-            yield from group["params"]
+    for one in optimizers:
+        if isinstance(one, optim.SparseAdam):
+            yield from (parameter for group in one.param_groups for parameter in group["params"])
 
 
 def _countable(tensor: Tensor) -> bool:

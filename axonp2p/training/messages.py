@@ -35,6 +35,7 @@ import msgspec
 
 from axonp2p.jobs.aggregation import MEAN, Rule
 from axonp2p.tensors.coding import Coding
+from axonp2p.training.step_options import StepOptions
 from axonp2p.verification.claims import MOST_SEGMENT_STEPS, Mark, RoundDone, SegmentRedone, StateHash
 from axonp2p.wire.codec import Message
 from axonp2p.wire.frame import PAYLOAD_LIMIT
@@ -92,8 +93,8 @@ class Prepare(Message, tag=True, frozen=True):
     """Whether steps of Adam and its kin are lengthened where the member's own noise made them short."""
     steps: Annotated[int, msgspec.Meta(ge=1, le=2**51)] = 1
     """Local steps of the whole job, for the task's schedule."""
-    clip_gradients: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 0.0
-    """The largest norm of a step's gradients; 0: any."""
+    step_options: StepOptions = msgspec.field(default_factory=StepOptions)
+    """How a local step is taken."""
     schema: Schema = ""
     """Which messages of a job the client speaks (`wire.schema`)."""
 

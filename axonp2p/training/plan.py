@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import random
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from axonp2p.training.exchange_options import ExchangeOptions
+from axonp2p.training.step_options import StepOptions
 
 ATTEMPTS_A_LIFE = 2**20
 
@@ -48,8 +49,8 @@ class TrainPlan:
     """The hash of the state that `first_round` starts from; None means the task's own first weights."""
     options: ExchangeOptions = field(default_factory=ExchangeOptions)
     """How the members are to exchange."""
-    clip_gradients: float = 0.0
-    """The largest norm of a step's gradients; 0: any."""
+    step_options: StepOptions = field(default_factory=StepOptions)
+    """How they are to take their steps."""
     rtt_s: float = 0.0
     """The longest round trip to a member that was measured."""
     keep_every: int = 0
@@ -74,7 +75,23 @@ def batch_indices(samples: int, batch: int, seed: int, first_step: int, steps: i
     """
     if samples < 1 or batch < 1:
         raise ValueError(f"cannot draw batches of {batch} from {samples} samples")
-    return [_positions(samples, seed, step * batch, batch) for step in range(first_step, first_step + steps)]
+    order = partial(_epoch, samples, seed)
+    return [positions(order, samples, step * batch, batch) for step in range(first_step, first_step + steps)]
+
+
+def positions(order: Callable[[int], Sequence[int]], samples: int, start: int, count: int) -> list[int]:
+    """Of an endless stream of epochs, the sample numbers at `count` positions from `start` on.
+
+    `order` gives an epoch's sample numbers, `samples` of them.
+    """
+    found: list[int] = []
+    while count:
+        epoch, offset = divmod(start, samples)
+        piece = order(epoch)[offset : offset + count]
+        found.extend(piece)
+        start += len(piece)
+        count -= len(piece)
+    return found
 
 
 def seed_for(job_seed: int, round: int, shards: Iterable[int]) -> int:
@@ -90,22 +107,16 @@ def seed_at(job_seed: int, round: int, shards: Iterable[int], step: int) -> int:
     return _number("mark", job_seed, round, step, *sorted(shards))
 
 
-def _positions(samples: int, seed: int, start: int, count: int) -> list[int]:
-    found: list[int] = []
-    while count:
-        epoch, offset = divmod(start, samples)
-        piece = _epoch(samples, seed, epoch)[offset : offset + count]
-        found.extend(piece)
-        start += len(piece)
-        count -= len(piece)
-    return found
+def seed_of_epoch(seed: int, epoch: int) -> int:
+    """The seed of the order in which a stream's epoch is read."""
+    return _number("epoch", seed, epoch)
 
 
 @lru_cache(maxsize=4)
 def _epoch(samples: int, seed: int, epoch: int) -> array[int]:
     """One epoch's order. Kept: a permutation takes time that grows with the data, and a step needs little of it."""
     order = array("Q", range(samples))
-    random.Random(_number("epoch", seed, epoch)).shuffle(order)
+    random.Random(seed_of_epoch(seed, epoch)).shuffle(order)
     return order
 
 

@@ -15,7 +15,7 @@ import msgspec
 from axonp2p.errors import VersionMismatch
 
 SCHEMAS: Final = {
-    "train": "7abb112d209522cd",
+    "train": "266d0dbc6e7d835d",
     "run": "7f06623e8a5404d5",
 }
 """By kind of job."""

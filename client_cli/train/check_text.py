@@ -32,9 +32,10 @@ class Checked:
         return self.spec.need.peers * train.all_steps * train.batch
 
     @property
-    def passes(self) -> float:
-        """How often the job reads each sample to train on."""
-        return self.samples / int(self.task["train_samples"])
+    def passes(self) -> float | None:
+        """How often the job reads each sample to train on; None: nobody knows how many samples a stream has."""
+        there = self.task["train_samples"]
+        return None if there is None else self.samples / int(there)
 
     @property
     def flops(self) -> int:
@@ -64,8 +65,7 @@ def as_text(folder: str, checked: Checked, command: Callable[..., str]) -> str:
     untrained = ", ".join(metric_text(name, value) for name, value in task["metrics"].items())
     facts = {
         "model": plural(task["parameters"], "parameter"),
-        "data": f"{plural(task['train_samples'], 'sample')} to train on, each {checked.passes:.3g} times;"
-        f" {task['test_samples']:,} held out",
+        "data": f"{_read(checked)}; {task['test_samples']:,} held out",
         "untrained": f"held-out {untrained}" if untrained else "",
         "bundle": f"{plural(checked.files, 'file')}, {bytes_text(checked.bundle_bytes)}",
         "work": f"about {flops_text(checked.flops)}, {credits_text(credits_of(checked.flops))} credits",
@@ -73,3 +73,9 @@ def as_text(folder: str, checked: Checked, command: Callable[..., str]) -> str:
         "unchecked": task["unchecked"],
     }
     return in_order(folder, facts, checked.asked, command)
+
+
+def _read(checked: Checked) -> str:
+    if checked.passes is None:
+        return f"a stream, of which the job reads {plural(checked.samples, 'sample')}"
+    return f"{plural(checked.task['train_samples'], 'sample')} to train on, each {checked.passes:.3g} times"

@@ -75,7 +75,7 @@ def _plain(folder: Path, spec: TrainJob) -> PlainRun:
     from axonp2p.training.trainer.plain_run import PlainRun
     from axonp2p.training.trainer.task import Task
 
-    return PlainRun(Task(folder, spec.task), spec.train.batch, spec.train.seed, spec.train.clip_gradients)
+    return PlainRun(Task(folder, spec.task), spec.train.batch, spec.train.seed, spec.train.step_options)
 
 
 def _begin(threads: int, *, redoes: bool) -> RedoServer | None:

@@ -30,7 +30,7 @@ def why_not_repeated(folder: Path, spec: TrainJob, server: RedoServer) -> str:
     train = spec.train
     prepare = Prepare(
         rank=0, job="check", task=spec.task, shards=spec.need.peers, batch=train.batch, seed=train.seed,
-        steps=train.all_steps, clip_gradients=train.clip_gradients,
+        steps=train.all_steps, step_options=train.step_options,
     )  # fmt: skip
     trainer = LocalTrainer(Task(folder, spec.task), prepare)
     redo, trials = server.for_job(folder, prepare), OwnTrials(0)

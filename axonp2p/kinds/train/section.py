@@ -12,6 +12,7 @@ from axonp2p.jobs.job_file_keys import Wrong, file_name, number, one_of, or_auto
 from axonp2p.jobs.section import Section
 from axonp2p.jobs.spec import JobSpec, NeedSpec, Word, read_spec
 from axonp2p.training.exchange_options import COMPRESSIONS, ExchangeOptions
+from axonp2p.training.step_options import Autocast, StepOptions
 from axonp2p.wire.quantities import Count, Quantity
 from axonp2p.wire.ranks import MOST_MEMBERS
 
@@ -27,6 +28,10 @@ class TrainSpec(ExchangeOptions, frozen=True, kw_only=True):
     seed: Count = 0
     clip_gradients: Quantity = 0.0
     """The largest norm of a step's gradients; 0: any."""
+    micro_batch: Count = 0
+    """Samples of a step's batch of which gradients are computed at a time; 0: all of them."""
+    autocast: Autocast = "off"
+    """The type in which `loss()` computes where it may."""
     checks: Quantity = 0.05
     """About which share of the peers' work is done again by others; 0: none."""
     checkpoint: Count = 1
@@ -38,6 +43,11 @@ class TrainSpec(ExchangeOptions, frozen=True, kw_only=True):
     def all_steps(self) -> int:
         """Local steps of each peer in the whole job."""
         return self.rounds * self.steps
+
+    @property
+    def step_options(self) -> StepOptions:
+        """What each local step is told of this."""
+        return StepOptions(clip_gradients=self.clip_gradients, micro_batch=self.micro_batch, autocast=self.autocast)
 
 
 class TrainJob(JobSpec, frozen=True, kw_only=True):
@@ -72,6 +82,9 @@ def _check_together(spec: TrainJob) -> None:
     if train.density < 1 and not train.compression.endswith("-bit"):
         problem = f"it needs a number of bits, and compression is {train.compression}"
         raise Wrong("train", "density", problem, 'compression = "2-bit"')
+    if train.micro_batch > train.batch:
+        problem = f"{train.micro_batch} is more than batch, which is {train.batch}"
+        raise Wrong("train", "micro-batch", problem, f"micro-batch = {train.batch}")
     if train.exchange_every and train.exchange_every > train.steps:
         problem = f"{train.exchange_every} is more than steps, which is {train.steps}"
         raise Wrong("train", "exchange-every", problem, f"exchange-every = {train.steps}")
@@ -103,6 +116,11 @@ _EPOCHS = (
     "Axon counts steps: in each round every peer takes `steps` of them, of `batch` samples each",
     "rounds = 20   (one epoch of N samples on P peers are N / (P * steps * batch) rounds)",
 )
+_ACCUMULATION = (
+    "a step's batch may be taken in parts, whose gradients are summed: micro-batch is the samples of a part",
+    "micro-batch = 8   (with batch = 32: four parts a step)",
+)
+_PRECISION = ("the type in which loss() computes is called autocast here", 'autocast = "bf16"')
 _CLIPPING = ("it is called clip-gradients here: the largest norm of all gradients together", "clip-gradients = 1.0")
 
 
@@ -116,6 +134,8 @@ SECTION = Section(
         "batch": whole(1, 2**20, 32),
         "seed": whole(0, 2**53, 0),
         "clip-gradients": number(1e9, "1.0"),
+        "micro-batch": whole(1, 2**20, 8),
+        "autocast": one_of("off", "bf16", "fp16"),
         "compression": one_of(*COMPRESSIONS),
         "density": number(1, "0.02", above_0=True),
         "exchange-every": or_auto(whole(1, 2**31, 10)),
@@ -136,6 +156,8 @@ SECTION = Section(
         **dict.fromkeys(("scheduler", "lr-scheduler", "schedule", "warmup", "warm-up", "warmup-steps"), _SCHEDULE),
         **dict.fromkeys(("epochs", "epoch", "num-epochs", "max-epochs", "num-train-epochs"), _EPOCHS),
         **dict.fromkeys(("gradient-clip-val", "max-grad-norm", "grad-clip", "clip-grad-norm", "clip-grad"), _CLIPPING),
+        **dict.fromkeys(("gradient-accumulation-steps", "accumulate-grad-batches", "accumulation"), _ACCUMULATION),
+        **dict.fromkeys(("amp", "fp16", "bf16", "precision", "mixed-precision"), _PRECISION),
     },
     check_together=_check_together,
     files=lambda spec: [spec.task],

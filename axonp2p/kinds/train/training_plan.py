@@ -28,7 +28,7 @@ def plan_of(record: TrainRecord, spec: TrainJob) -> TrainPlan:
         first_round=record.kept_round,
         start_state=bytes.fromhex(record.kept_state) if record.kept_state else None,
         options=train,
-        clip_gradients=train.clip_gradients,
+        step_options=train.step_options,
         keep_every=train.checkpoint,
         later=_later(record),
         life=record.lives - 1,

@@ -60,7 +60,7 @@ def prepare_order(plan: TrainPlan, rank: int) -> Tell:
             first_round=plan.first_round,
             step_scaling=plan.options.step_scaling,
             steps=plan.rounds * plan.steps,
-            clip_gradients=plan.clip_gradients,
+            step_options=plan.step_options,
             schema=SCHEMAS["train"],
         ),
     )

@@ -17,14 +17,15 @@ from torch import Tensor, nn
 from axonp2p.errors import TaskMistake
 from axonp2p.tensors import flat
 from axonp2p.training.messages import Prepare, RedoSegment, StartRound
-from axonp2p.training.plan import batch_indices, seed_at, seed_for
-from axonp2p.training.trainer.batches import Batches, Shards
+from axonp2p.training.plan import seed_at, seed_for
+from axonp2p.training.trainer.batches import Batches
 from axonp2p.training.trainer.file_layout import file_layout
-from axonp2p.training.trainer.flops import FlopCounts
-from axonp2p.training.trainer.inner_step import InnerStep
+from axonp2p.training.trainer.inner_step import InnerOptimizers, InnerStep
 from axonp2p.training.trainer.marking import Marking
 from axonp2p.training.trainer.marks import MarkBytes, from_bytes
 from axonp2p.training.trainer.outer_optimizer import State, check_size, first_state
+from axonp2p.training.trainer.shards import Shards
+from axonp2p.training.trainer.step_batches import BatchPart, StepBatches
 from axonp2p.training.trainer.step_scale import averaged_by
 from axonp2p.training.trainer.task import Task, seed_again, seed_all
 from axonp2p.verification.claims import SegmentRedone
@@ -71,9 +72,7 @@ class _Round:
     most_steps: int
     """Of the round: each round's samples begin where so many steps of the one before would have ended."""
     shards: Sequence[int]
-    batches: Batches
-    stream: int
-    """The seed of the order of its samples."""
+    batches: StepBatches
     legs: int = 0
     steps: int = 0
     samples: int = 0
@@ -83,7 +82,7 @@ class _Round:
 
 
 class LocalTrainer:
-    """A task's model and optimiser. Raises `TaskMistake` wherever the task's code runs."""
+    """A task's model and optimisers. Raises `TaskMistake` wherever the task's code runs."""
 
     def __init__(self, task: Task, prepare: Prepare) -> None:
         self._task = task
@@ -92,20 +91,20 @@ class LocalTrainer:
         self._batch = prepare.batch
         seed_all(prepare.seed)
         self._model = task.model()
-        self._optimizer = task.optimizer(self._model)
+        self._optimizers = InnerOptimizers(task.optimizers(self._model))
         with task.code("model()"):
-            self.layout = flat.layout_of(self._model, self._optimizer)
+            self.layout = flat.layout_of(self._model, self._optimizers.each)
             check_size(self.layout)
             self.file_layout = file_layout(self._model, self.layout)
         with task.code("optimizer()"):
-            self.averaged = averaged_by(self._optimizer)
-        self._shards = Shards(task, prepare.shards, prepare.seed)
-        self._inner_step = InnerStep(task, self._optimizer, prepare.steps, prepare.clip_gradients)
-        self._flops = FlopCounts()
+            self.averaged = averaged_by(self._optimizers.each)
+        options = prepare.step_options
+        self._shards = Shards(task, prepare.shards, prepare.seed, prepare.batch, options.micro_batch)
+        self._inner_step = InnerStep(task, self._model, self._optimizers, prepare.steps, options)
         self._round: _Round | None = None
         self._start: StartRound | None = None
         with task.code("optimizer()"):
-            self._marking = Marking(self._optimizer, self.layout, prepare.seed)
+            self._marking = Marking(self._optimizers, self.layout, prepare.seed)
         self._factors: list[tuple[Tensor, Tensor]] = []
         self.accept()
 
@@ -116,12 +115,12 @@ class LocalTrainer:
     def accept(self) -> None:
         """The last round counts: what the inner optimiser remembers of it stays."""
         with self._task.code("optimizer()"):
-            self._remembered = copy.deepcopy(self._optimizer.state_dict())
+            self._remembered = copy.deepcopy(self._optimizers.state_dict())
 
     def put_back(self) -> None:
         """The last round does not count: the inner optimiser forgets it."""
         with self._task.code("optimizer()"):
-            self._optimizer.load_state_dict(copy.deepcopy(self._remembered))
+            self._optimizers.load_state_dict(copy.deepcopy(self._remembered))
 
     def begin(self, start: StartRound) -> None:
         """Make ready for a round. What is left of the one before is forgotten."""
@@ -137,7 +136,7 @@ class LocalTrainer:
     @property
     def flops(self) -> dict[str, int]:
         """Operations of a step, by shape of batch, as far as they were counted."""
-        return self._flops.known
+        return self._inner_step.flops.known
 
     def leg(self, weights: Tensor, judge: Judge, factors: Tensor | None = None) -> Leg | None:
         """The next leg of the round, from these weights; None when it was abandoned. `factors` lengthen its steps.
@@ -186,7 +185,7 @@ class LocalTrainer:
         task keeps. `flops`: operations of a step, as far as they were counted before (`FlopCounts.known`). Raises
         `PeerMisbehaved` when `data` is no place to begin from.
         """
-        self._flops.known |= flops
+        self._inner_step.flops.known |= flops
         start = order.start
         weights, factors, memory = from_bytes(data, self.layout.values)
         if not self._marking.fits(start, weights, memory):
@@ -219,13 +218,13 @@ class LocalTrainer:
             flat.write(weights, self._model, self.layout)
 
     def _enter(self, round: int, most_steps: int, shards: Sequence[int]) -> _Round:
-        stream = seed_for(self._seed, 0, shards)
-        self._round = _Round(round, most_steps, shards, self._shards.train(shards), stream)
+        self._round = _Round(round, most_steps, shards, self._shards.train(shards))
         return self._round
 
     def _draw_anew(self, now: _Round) -> None:
         """Chance begins anew at each mark, so that whoever goes on from there draws the same."""
         seed_again(seed_at(self._seed, now.round, now.shards, now.steps))
+        self._inner_step.begin_segment()
 
     def _mark(self, now: _Round, factors: Tensor | None, *, draws: bool = False) -> list[MarkBytes]:
         """Commit to where the steps are; nothing when this optimiser cannot be committed to."""
@@ -242,33 +241,24 @@ class LocalTrainer:
     def _next_step(self, now: _Round) -> int:
         """Take a step, and count it; gives its operations."""
         place = now.round * now.most_steps + now.steps
-        numbers = batch_indices(len(now.batches), self._batch, now.stream, place, 1)[0]
-        with self._task.code("data()"):
-            batch = now.batches.take(numbers)
-        loss, flops = self._flops.count(batch, lambda: self._gradients(batch))
-        self._step(place)
+        parts = now.batches.at(place)
+        loss, flops = self._step(place, parts)
         if not math.isfinite(loss):
             cause = f"The loss became {loss} in round {now.round + 1}, step {now.steps + 1}."
             raise TaskMistake("local steps", cause=cause)
         now.steps += 1
-        now.samples += len(numbers)
+        now.samples += self._batch
         now.losses += loss
         return flops
 
-    def _step(self, number: int) -> None:
-        """The optimiser's step with this number in the job, lengthened where it is to be."""
+    def _step(self, number: int, parts: Sequence[BatchPart]) -> tuple[float, int]:
+        """The step with this number in the job, lengthened where it is to be; gives its loss and its operations."""
         before = [parameter.detach().clone() for parameter, _ in self._factors]
-        self._inner_step.take(number)
+        taken = self._inner_step.take(number, parts)
         with torch.no_grad():
             for (parameter, factor), start in zip(self._factors, before, strict=True):
                 parameter.copy_(torch.lerp(start, parameter, factor.to(parameter.dtype)))
-
-    def _gradients(self, batch: Any) -> float:
-        self._optimizer.zero_grad()
-        loss = self._task.loss(self._model, batch)
-        with self._task.code("the backward pass of loss()"):
-            loss.backward()  # type: ignore[no-untyped-call]
-        return loss.item()
+        return taken
 
 
 def redone(

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy
 import torch
-from torch import Tensor, optim
+from torch import Tensor
 
 from axonp2p.tensors.flat import Layout
+from axonp2p.training.trainer.inner_step import InnerOptimizers
 from axonp2p.training.trainer.marks import MarkBytes, Memory, norms_of, to_bytes
 from axonp2p.verification.claims import Mark
 from axonp2p.verification.distances import same_memory, same_vector
@@ -48,11 +49,11 @@ class Sketcher:
 
 
 class Marking:
-    """For one model and its optimiser, whose settings must stay what they are now."""
+    """For one model and its optimisers, whose settings must stay what they are now."""
 
-    def __init__(self, optimizer: optim.Optimizer, layout: Layout, seed: int) -> None:
-        self._optimizer = optimizer
-        self._settings = _settings_of(optimizer)
+    def __init__(self, optimizers: InnerOptimizers, layout: Layout, seed: int) -> None:
+        self._optimizers = optimizers
+        self._settings = _settings_of(optimizers)
         # Whole numbers come last, and are left out: beside 2**62 no sum of weights keeps its digits.
         self._compared, self._seed = layout.bounds["wide integers"].start, seed
         self._sketcher: Sketcher | None = None
@@ -69,10 +70,10 @@ class Marking:
         """Where the steps are now; None when this optimiser is not one that can be committed to."""
         if self.why_not:
             return None
-        if _settings_of(self._optimizer) != self._settings:
+        if _settings_of(self._optimizers) != self._settings:
             self.why_not = "the optimiser changes its own settings"
             return None
-        memory: Memory = self._optimizer.state_dict()["state"]
+        memory: Memory = self._optimizers.state_dict()["state"]
         try:
             with torch.no_grad():
                 data, norms = to_bytes(weights, factors, memory)
@@ -91,14 +92,16 @@ class Marking:
 
     def remember(self, memory: Memory) -> None:
         """The optimiser goes on with what another one remembers, and its own settings."""
-        self._optimizer.load_state_dict({"state": memory, "param_groups": self._optimizer.state_dict()["param_groups"]})
+        self._optimizers.load_state_dict(
+            {"state": memory, "param_groups": self._optimizers.state_dict()["param_groups"]}
+        )
 
 
-def _settings_of(optimizer: optim.Optimizer) -> Any:
+def _settings_of(optimizers: InnerOptimizers) -> Any:
     """As they are told apart: by what they look like, since some may be tensors."""
-    return [{name: repr(value) for name, value in group.items()} for group in _groups(optimizer)]
+    return [{name: repr(value) for name, value in group.items()} for group in _groups(optimizers)]
 
 
-def _groups(optimizer: optim.Optimizer) -> list[dict[str, Any]]:
-    groups: list[dict[str, Any]] = optimizer.state_dict()["param_groups"]
+def _groups(optimizers: InnerOptimizers) -> list[dict[str, Any]]:
+    groups: list[dict[str, Any]] = optimizers.state_dict()["param_groups"]
     return groups

@@ -12,6 +12,7 @@ many times smaller than the noise of one gradient, which is what stands in the d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -58,11 +59,11 @@ class StepScale:
 _KIN = (optim.Adam, optim.AdamW, optim.Adamax, optim.NAdam, optim.RAdam, optim.RMSprop)
 
 
-def averaged_by(optimizer: optim.Optimizer) -> float | None:
-    """Over how many gradients the optimiser's momentum averages; None when it does not divide by their root mean
-    square."""
-    if not isinstance(optimizer, _KIN):
+def averaged_by(optimizers: Sequence[optim.Optimizer]) -> float | None:
+    """Over how many gradients the momentum of a task's optimisers averages, at least; None when one of them does not
+    divide by their root mean square."""
+    if not all(isinstance(one, _KIN) for one in optimizers):
         return None
-    group = optimizer.param_groups[0]
-    momentum = float(group["betas"][0]) if "betas" in group else float(group.get("momentum", 0.0))
-    return (1 + momentum) / max(1 - momentum, 1e-3)
+    groups = [one.param_groups[0] for one in optimizers]
+    momenta = [float(group["betas"][0]) if "betas" in group else float(group.get("momentum", 0.0)) for group in groups]
+    return min((1 + momentum) / max(1 - momentum, 1e-3) for momentum in momenta)

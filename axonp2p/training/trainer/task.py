@@ -5,12 +5,12 @@ All methods raise `TaskMistake` for what the task's code does wrong (see `mistak
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import random
-import sys
-from collections.abc import Callable, Mapping, Sized
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,12 @@ from torch.utils.data import DataLoader, IterableDataset, default_collate
 
 from axonp2p.errors import TaskMistake
 from axonp2p.training.trainer.mistakes import TaskCode
+from axonp2p.training.trainer.task_file import load_task, mistake_in
 
-_NEEDED = {"model": "model(self)", "data": "data(self, split, shard, shards)", "loss": "loss(self, model, batch)"}
+MOST_OPTIMIZERS = 16
+MOST_TEST_SAMPLES = 2**20
+"""Of a stream of test samples, which is read to its end."""
+_MOST_NUMBERS = 2**28
 _MOST_METRICS = 32
 _LONGEST_METRIC = 40
 
@@ -33,8 +37,8 @@ class Task:
     def __init__(self, folder: Path, file: str) -> None:
         folder = folder.resolve()
         self._folder = folder
-        self._user: Any = _make(folder, file)
-        self._in_loss = self.code("loss()")
+        self._user: Any = load_task(folder, file)
+        self._in_loss, self._in_step = self.code("loss()"), self.code("step()")
         self._loader_collate: Callable[[list[Any]], Any] | None = None
         """Of the first DataLoader that `data()` gave."""
 
@@ -47,9 +51,9 @@ class Task:
         with self.code("model()"):
             model = self._user.model()
         if not isinstance(model, nn.Module):
-            raise _wrong("model()", f"it returned {_kind(model)}; it must return a torch.nn.Module")
+            raise mistake_in("model()", f"it returned {_kind(model)}; it must return a torch.nn.Module")
         if not any(parameter.requires_grad for parameter in model.parameters()):
-            raise _wrong("model()", "the model has no parameters to train")
+            raise mistake_in("model()", "the model has no parameters to train")
         return model
 
     def data(self, split: str, shard: int, shards: int) -> Any | None:
@@ -61,32 +65,59 @@ class Task:
             dataset = self._taken_apart(dataset)
         if dataset is None and split == "test":
             return None
+        if isinstance(dataset, IterableDataset):
+            return self._read_to_its_end(dataset, doing) if split == "test" else dataset
         if not isinstance(dataset, Sized) or not hasattr(dataset, "__getitem__"):
-            endless = isinstance(dataset, IterableDataset)
-            more = ", which an IterableDataset has not: a list of the shard's samples has" if endless else ""
-            raise _wrong(
-                doing, f"it returned {_kind(dataset)}; it must return a Dataset with len() and items by number{more}"
+            once = isinstance(dataset, Iterable)
+            more = ". What can be read only once is no dataset: a class of IterableDataset begins anew" if once else ""
+            raise mistake_in(
+                doing,
+                f"it returned {_kind(dataset)}; it must return a Dataset with len() and items by number, or an "
+                f"IterableDataset{more}",
             )
         return dataset
+
+    def _read_to_its_end(self, stream: Iterable[Any], doing: str) -> list[Any]:
+        with self.code(doing):
+            samples = list(islice(stream, MOST_TEST_SAMPLES + 1))
+        if len(samples) > MOST_TEST_SAMPLES:
+            raise mistake_in(doing, f"its stream has more than {MOST_TEST_SAMPLES} samples, or no end")
+        return samples
 
     def _taken_apart(self, loader: DataLoader[Any]) -> Any:
         """Its dataset: which samples make a batch is decided by their numbers, so that a round can be redone."""
         if self._loader_collate is None:
             print("data(): of the DataLoader its dataset and collate_fn are used; batches are those of job.toml")
+            if type(loader.sampler).__name__ not in ("RandomSampler", "SequentialSampler", "_InfiniteConstantSampler"):
+                print("data(): its sampler is not used: class Task may have its own sampler(self, dataset, epoch)")
             self._loader_collate = loader.collate_fn
         return loader.dataset
 
-    def optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
-        """The task's optimiser, or AdamW."""
+    def optimizers(self, model: nn.Module) -> list[torch.optim.Optimizer]:
+        """The task's optimisers, or one AdamW."""
         if not hasattr(self._user, "optimizer"):
-            return torch.optim.AdamW(parameter for parameter in model.parameters() if parameter.requires_grad)
+            return [torch.optim.AdamW(parameter for parameter in model.parameters() if parameter.requires_grad)]
         with self.code("optimizer()"):
-            optimizer = self._user.optimizer(model)
-        if not isinstance(optimizer, torch.optim.Optimizer):
-            schedule = isinstance(optimizer, tuple | list | Mapping)
+            made = self._user.optimizer(model)
+        given = list(made) if isinstance(made, list | tuple) else [made]
+        if not given or not all(isinstance(one, torch.optim.Optimizer) for one in given):
+            schedule = isinstance(made, tuple | list | Mapping)
             more = ". A schedule is a method of its own, schedule(self, step, steps)" if schedule else ""
-            raise _wrong("optimizer()", f"it returned {_kind(optimizer)}; it must return a torch.optim.Optimizer{more}")
-        return optimizer
+            raise mistake_in(
+                "optimizer()", f"it returned {_kind(made)}; it must return a torch.optim.Optimizer, or several{more}"
+            )
+        if len(given) > 1 and not self.steps_itself:
+            several = f"it returned {len(given)} optimisers: class Task then needs step(self, model, batch, optimizers)"
+            raise mistake_in("optimizer()", several)
+        if len(given) > MOST_OPTIMIZERS:
+            raise mistake_in("optimizer()", f"it returned {len(given)} optimisers; {MOST_OPTIMIZERS} are the most")
+        for one in given:
+            with self.code("optimizer()"):
+                lacks = {"state", "param_groups"} - one.state_dict().keys()
+            if lacks or not getattr(one, "param_groups", None):
+                lack = " and ".join(sorted(lacks)) or "param_groups"
+                raise mistake_in("optimizer()", f"the state_dict() of its {type(one).__name__} has no {lack}")
+        return given
 
     def schedule(self, step: int, steps: int) -> float | None:
         """By what the learning rates of this step of the job are multiplied; None: the task has no schedule."""
@@ -95,7 +126,7 @@ class Task:
         with self.code("schedule()"):
             factor = float(self._user.schedule(step, steps))
         if not 0 <= factor < math.inf:
-            raise _wrong("schedule()", f"it returned {factor} for step {step} of {steps}; it must return 0 or more")
+            raise mistake_in("schedule()", f"it returned {factor} for step {step} of {steps}; it must return 0 or more")
         return factor
 
     def collate(self, samples: list[Any]) -> Any:
@@ -123,13 +154,46 @@ class Task:
 
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
         """The loss of a batch: one number that can be differentiated, unless gradients are off."""
+        if not hasattr(self._user, "loss"):
+            raise mistake_in(
+                "loss()", "class Task has no loss(self, model, batch), nor an evaluate() that does without"
+            )
         with self._in_loss:
             loss = self._user.loss(model, batch)
         if not isinstance(loss, Tensor) or loss.numel() != 1:
-            raise _wrong("loss()", f"it returned {_kind(loss)}; it must return a tensor with one number")
+            raise mistake_in("loss()", f"it returned {_kind(loss)}; it must return a tensor with one number")
         if not loss.requires_grad and torch.is_grad_enabled():
-            raise _wrong("loss()", "the loss does not depend on the model: was it computed with .detach() or .item()?")
+            raise mistake_in(
+                "loss()", "the loss does not depend on the model: was it computed with .detach() or .item()?"
+            )
         return loss
+
+    @property
+    def steps_itself(self) -> bool:
+        """True when the task has its own `step`."""
+        return hasattr(self._user, "step")
+
+    def step(self, model: nn.Module, batch: Any, optimizers: Sequence[torch.optim.Optimizer]) -> float:
+        """The task's own step with its optimisers; gives its loss."""
+        with self._in_step:
+            loss = self._user.step(model, batch, list(optimizers))
+        if not isinstance(loss, int | float) and not (isinstance(loss, Tensor) and loss.numel() == 1):
+            raise mistake_in("step()", f"it returned {_kind(loss)}; it must return the loss, which is one number")
+        return loss.item() if isinstance(loss, Tensor) else float(loss)
+
+    @property
+    def samples_itself(self) -> bool:
+        """True when the task has its own `sampler`."""
+        return hasattr(self._user, "sampler")
+
+    def sampler(self, dataset: Any, epoch: int) -> array[int]:
+        """The task's own order of an epoch: numbers of samples, some of them perhaps never or several times."""
+        with self.code("sampler()"):
+            numbers = array("q", (int(number) for number in islice(self._user.sampler(dataset, epoch), _MOST_NUMBERS)))
+        count = len(dataset)
+        if not numbers or not all(0 <= number < count for number in numbers):
+            raise mistake_in("sampler()", f"it must give numbers of samples, from 0 to {count - 1}, at least one")
+        return numbers
 
     @property
     def evaluates(self) -> bool:
@@ -141,10 +205,14 @@ class Task:
         with self.code("evaluate()"):
             metrics = self._user.evaluate(model, dataset)
             if not isinstance(metrics, Mapping):
-                raise _wrong("evaluate()", f"it returned {_kind(metrics)}; it must return a dict of numbers by name")
+                raise mistake_in(
+                    "evaluate()", f"it returned {_kind(metrics)}; it must return a dict of numbers by name"
+                )
             found = {str(name): float(value) for name, value in metrics.items()}
         if len(found) > _MOST_METRICS or any(len(name) > _LONGEST_METRIC for name in found):
-            raise _wrong("evaluate()", f"at most {_MOST_METRICS} metrics, with names of {_LONGEST_METRIC} characters")
+            raise mistake_in(
+                "evaluate()", f"at most {_MOST_METRICS} metrics, with names of {_LONGEST_METRIC} characters"
+            )
         return found
 
 
@@ -168,34 +236,6 @@ def seed_again(seed: int) -> None:
 @cache
 def _other_devices() -> bool:
     return torch.accelerator.is_available()
-
-
-def _make(folder: Path, file: str) -> Any:
-    path = folder / file
-    doing = f"loading {file}"
-    # The bundle is read-only in the sandbox, and nobody wants a __pycache__ in their job's folder.
-    sys.dont_write_bytecode = True
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
-    spec = importlib.util.spec_from_file_location("axon_task", path)
-    if spec is None or spec.loader is None:
-        raise _wrong(doing, f"{file} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["axon_task"] = module  # dataclasses and pickle look their module up
-    with TaskCode(doing, folder):
-        spec.loader.exec_module(module)
-    kind = getattr(module, "Task", None)
-    if not isinstance(kind, type):
-        raise _wrong(doing, f"{file} has no class Task")
-    for name, signature in _NEEDED.items():
-        if not callable(getattr(kind, name, None)):
-            raise _wrong(doing, f"class Task has no method {signature}")
-    with TaskCode("Task()", folder):
-        return kind()
-
-
-def _wrong(doing: str, sentence: str) -> TaskMistake:
-    return TaskMistake(doing, cause=f"{doing}: {sentence}.")
 
 
 def _kind(value: Any) -> str:

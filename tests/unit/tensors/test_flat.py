@@ -220,7 +220,7 @@ def test_complex_parameters_are_pairs_that_take_the_outer_step():
 
 def test_only_what_the_optimiser_has_is_coded_in_few_bits():
     model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
-    layout = flat.layout_of(model, torch.optim.SGD(model[1].parameters()))
+    layout = flat.layout_of(model, [torch.optim.SGD(model[1].parameters())])
     assert (layout.parameters, layout.still, layout.moving) == (3, 8, 0)
 
 
@@ -228,5 +228,5 @@ def test_tables_with_sparse_gradients_are_rows_and_so_is_all_that_sparse_adam_tr
     model = nn.ModuleDict({"a": nn.Embedding(5, 2, sparse=True), "b": nn.Embedding(4, 2), "c": nn.Linear(1, 1)})
     assert (flat.layout_of(model).parameters, flat.layout_of(model).rows) == (8 + 2, 10)
     optimizer = torch.optim.SparseAdam([model["b"].weight])
-    layout = flat.layout_of(model, optimizer)
+    layout = flat.layout_of(model, [optimizer])
     assert (layout.parameters, layout.rows, layout.still) == (0, 8, 12)

@@ -7,8 +7,10 @@ import torch
 
 from axonp2p.errors import TaskMistake
 from axonp2p.training.messages import Prepare
+from axonp2p.training.step_options import StepOptions
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.plain_run import PlainRun
+from axonp2p.training.trainer.step_batches import BatchPart
 from axonp2p.training.trainer.task import Task
 from tests.unit.training.member_swarm import start_round
 
@@ -38,9 +40,12 @@ def rate(step):
     return 0.5 * min(1.0, (step + 1) / 4) * (1 - step / (STEPS * ROUNDS))
 
 
-def trainer(folder, text, **settings):
+def trainer(folder, text, **options):
     (folder / "task.py").write_text(text)
-    order = Prepare(rank=0, job="j", task="task.py", shards=1, batch=2, seed=1, steps=STEPS * ROUNDS, **settings)
+    order = Prepare(
+        rank=0, job="j", task="task.py", shards=1, batch=2, seed=1, steps=STEPS * ROUNDS,
+        step_options=StepOptions(**options),
+    )  # fmt: skip
     return LocalTrainer(Task(folder, "task.py"), order)
 
 
@@ -64,7 +69,7 @@ def test_a_step_has_its_rate_however_often_and_by_whomever_it_is_taken(tmp_path)
     assert first == pytest.approx(expected, rel=1e-5)
     late = trainer(tmp_path, TASK + WARM_UP)  # a member that joins in the last round
     assert moved(late, 2) == first[2]
-    assert [group["lr"] for group in late._optimizer.param_groups] == [0.5]
+    assert [group["lr"] for group in late._optimizers.param_groups] == [0.5]
 
 
 def test_a_plain_loop_has_the_same_rates(tmp_path):
@@ -108,13 +113,13 @@ def test_check_tries_the_schedules_beginning_middle_and_end(tmp_path):
 
 def test_an_optimiser_without_a_rate_has_no_schedule(tmp_path):
     made = trainer(tmp_path, TASK + WARM_UP)
-    made._optimizer.param_groups[0].pop("lr")
+    made._optimizers.param_groups[0].pop("lr")
     with pytest.raises(TaskMistake, match=r"schedule\(\)"):
-        made._inner_step.take(0)
+        made._inner_step.take(0, [BatchPart([torch.ones(2, 1)], 2)])
 
 
 def test_momentum_remembers_nothing_of_the_schedule(tmp_path):
     made = trainer(tmp_path, TASK.replace("lr=0.5", "lr=0.5, momentum=0.9") + WARM_UP)
     moved(made, 0)
-    (memory,) = made._optimizer.state_dict()["state"].values()
+    (memory,) = made._optimizers.state_dict()["state"].values()
     assert torch.allclose(memory["momentum_buffer"], torch.tensor([[1 + 0.9 + 0.81 + 0.729]]))

@@ -82,6 +82,6 @@ def test_factors_are_always_numbers_between_one_and_the_root(
 
 def test_only_optimisers_that_divide_by_their_gradients_need_it() -> None:
     weights = nn.Linear(2, 2).parameters
-    assert averaged_by(optim.AdamW(weights(), betas=(0.9, 0.95))) == pytest.approx(19)
-    assert averaged_by(optim.RMSprop(weights())) == 1.0
-    assert averaged_by(optim.SGD(weights(), lr=0.1, momentum=0.9)) is None
+    assert averaged_by([optim.AdamW(weights(), betas=(0.9, 0.95))]) == pytest.approx(19)
+    assert averaged_by([optim.RMSprop(weights())]) == 1.0
+    assert averaged_by([optim.SGD(weights(), lr=0.1, momentum=0.9)]) is None

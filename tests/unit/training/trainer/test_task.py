@@ -46,7 +46,7 @@ def mistake(run):
 def test_a_task_is_plain_pytorch(tmp_path):
     made = task(tmp_path)
     model = made.model()
-    assert isinstance(made.optimizer(model), torch.optim.AdamW)
+    assert isinstance(made.optimizers(model)[0], torch.optim.AdamW)
     assert len(made.data("train", 1, 4)) == 2
     assert made.loss(model, [torch.ones(3, 2)]).requires_grad
     assert not made.evaluates

@@ -1,0 +1,79 @@
+"""A task's data in shards, loaded once each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch.utils.data import ConcatDataset, IterableDataset, TensorDataset
+
+from axonp2p.errors import TaskMistake
+from axonp2p.training.plan import seed_for
+from axonp2p.training.trainer.batches import Batches
+from axonp2p.training.trainer.step_batches import Draw, NumberedBatches, StepBatches, StreamedBatches
+from axonp2p.training.trainer.task import Task, seed_all
+
+
+class Shards:
+    """A task's data in `count` shards. Whatever chance `data()` draws is the same for every shard of a job."""
+
+    def __init__(self, task: Task, count: int, seed: int, batch: int, micro_batch: int = 0) -> None:
+        """`batch`: samples a step; `micro_batch`: samples of which gradients are computed at a time, 0: all."""
+        self._task = task
+        self._count = count
+        self._seed = seed
+        self._draw = Draw(batch, micro_batch, seed)
+        self._loaded: dict[tuple[str, int], Any | None] = {}
+        self._train: tuple[tuple[int, ...], StepBatches] | None = None
+
+    def train(self, numbers: Sequence[int]) -> StepBatches:
+        """The training samples of these shards as one dataset. Raises `TaskMistake` when there are none."""
+        key = tuple(sorted(numbers))
+        if self._train is None or self._train[0] != key:
+            self._train = key, self._batches_of(key)
+        return self._train[1]
+
+    def _batches_of(self, key: tuple[int, ...]) -> StepBatches:
+        doing = f'data("train", {key[0]}, {self._count})'
+        draw = replace(self._draw, seed=seed_for(self._seed, 0, key))
+        found = [self._shard("train", number) for number in key]
+        streams = [part for part in found if isinstance(part, IterableDataset)]
+        if len(streams) == len(found):
+            return StreamedBatches(self._task, streams, draw, doing)
+        if streams:
+            raise TaskMistake(doing, cause=f"{doing}: some shards are an IterableDataset, and others are not.")
+        with self._task.code("data()"):
+            joined = _joined([part for part in found if len(part)])
+        if joined is None:
+            cause = f"{doing}: there are no samples in it. Are there more shards than samples?"
+            raise TaskMistake(doing, cause=cause)
+        return NumberedBatches(self._task, Batches(self._task, joined), draw)
+
+    def test(self, numbers: Sequence[int]) -> list[Any]:
+        """The test datasets of these shards, as the task gave them; without those that are absent or empty."""
+        found = []
+        for number in sorted(numbers):
+            dataset = self._shard("test", number)
+            with self._task.code(f'data("test", {number}, {self._count})'):
+                if dataset is not None and len(dataset):
+                    found.append(dataset)
+        return found
+
+    def _shard(self, split: str, number: int) -> Any:
+        key = split, number
+        if key not in self._loaded:
+            seed_all(self._seed)
+            self._loaded[key] = self._task.data(split, number, self._count)
+        return self._loaded[key]
+
+
+def _joined(parts: list[Any]) -> Any | None:
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    if all(type(part) is TensorDataset for part in parts):
+        columns = list(zip(*(part.tensors for part in parts), strict=True))
+        if all(len({(column.dtype, column.shape[1:]) for column in tensors}) == 1 for tensors in columns):
+            return TensorDataset(*(torch.cat(tensors) for tensors in columns))
+    return ConcatDataset(parts)

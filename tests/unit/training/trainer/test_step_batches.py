@@ -1,0 +1,167 @@
+"""Which samples a step reads: the same for everybody who takes it, whatever was read before."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+
+from axonp2p.errors import TaskMistake
+from axonp2p.training.trainer.shards import Shards
+from axonp2p.training.trainer.step_batches import OwnChance
+from axonp2p.training.trainer.task import Task
+
+HEAD = """
+import itertools, random, torch
+from torch.utils.data import IterableDataset
+
+class Numbers(IterableDataset):
+    def __init__(self, first, count):
+        self.first, self.count = first, count
+    def __iter__(self):
+        numbers = itertools.count(self.first) if self.count is None else range(self.first, self.first + self.count)
+        for number in numbers:
+            yield (number, random.random())
+
+class Task:
+    def model(self): ...
+    def loss(self, model, batch): ...
+    def collate(self, samples): return samples
+"""
+
+
+def shards(folder, methods, count=2, batch=4, micro_batch=0):
+    lines = "".join(f"    {line}\n" for line in methods.splitlines())
+    (folder / "task.py").write_text(HEAD + lines)
+    return Shards(Task(folder, "task.py"), count, 7, batch, micro_batch)
+
+
+STREAM = "def data(self, split, shard, shards): return Numbers(100 * shard, None)"
+
+
+def numbers_at(batches, step):
+    return [sample[0] for part in batches.at(step) for sample in part.batch]
+
+
+def test_a_stream_is_read_step_after_step(tmp_path):
+    read = shards(tmp_path, STREAM).train([0])
+    assert [numbers_at(read, step) for step in (0, 1, 2)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    assert read.samples is None
+
+
+def test_a_step_reads_the_same_whether_its_reader_was_there_before_or_not(tmp_path):
+    one, late = shards(tmp_path, STREAM).train([1]), shards(tmp_path, STREAM).train([1])
+    first = [one.at(step) for step in range(4)]
+    random.seed(3)
+    assert late.at(2) == first[2]
+    random.random()  # the steps draw by chance too, between two samples
+    assert late.at(3) == first[3]
+    assert one.at(1) == first[1], "a round that is done again reads from the beginning"
+
+
+def test_streams_of_several_shards_take_turns(tmp_path):
+    read = shards(tmp_path, STREAM).train([0, 1])
+    assert numbers_at(read, 0) == [0, 100, 1, 101]
+
+
+def test_a_stream_that_ends_begins_anew(tmp_path):
+    read = shards(tmp_path, "def data(self, split, shard, shards): return Numbers(0, 3)").train([0])
+    assert numbers_at(read, 0) + numbers_at(read, 1) == [0, 1, 2, 0, 1, 2, 0, 1]
+
+
+def test_reading_leaves_other_chance_as_it_is(tmp_path):
+    read = shards(tmp_path, STREAM).train([0])
+    random.seed(1)
+    expected = random.random()
+    random.seed(1)
+    read.at(0)
+    assert random.random() == expected
+
+
+def test_an_empty_stream_is_a_mistake(tmp_path):
+    read = shards(tmp_path, "def data(self, split, shard, shards): return Numbers(0, 0)").train([0])
+    with pytest.raises(TaskMistake, match='data\\("train", 0, 2\\)') as caught:
+        read.at(0)
+    assert "there are no samples in it" in caught.value.cause
+
+
+def test_streams_and_datasets_are_not_mixed(tmp_path):
+    made = shards(tmp_path, "def data(self, split, shard, shards): return Numbers(0, 3) if shard else [1, 2]")
+    with pytest.raises(TaskMistake) as caught:
+        made.train([0, 1])
+    assert "some shards are an IterableDataset, and others are not" in caught.value.cause
+
+
+def test_held_out_streams_are_read_to_their_end(tmp_path):
+    made = shards(tmp_path, "def data(self, split, shard, shards): return Numbers(0, 3)")
+    (test,) = made.test([0])
+    assert [number for number, _ in test] == [0, 1, 2]
+
+
+def test_a_held_out_stream_without_an_end_is_a_mistake(tmp_path, monkeypatch):
+    monkeypatch.setattr("axonp2p.training.trainer.task.MOST_TEST_SAMPLES", 10)
+    with pytest.raises(TaskMistake) as caught:
+        shards(tmp_path, STREAM).test([0])
+    assert "more than 10 samples, or no end" in caught.value.cause
+
+
+def test_what_can_be_read_only_once_is_refused(tmp_path):
+    made = shards(tmp_path, "def data(self, split, shard, shards): return iter([1, 2])")
+    with pytest.raises(TaskMistake) as caught:
+        made.train([0])
+    assert "a class of IterableDataset begins anew" in caught.value.cause
+
+
+def test_a_batch_comes_in_parts(tmp_path):
+    for methods in (STREAM, "def data(self, split, shard, shards): return [(n,) for n in range(10)]"):
+        parts = shards(tmp_path, methods, micro_batch=3).train([0]).at(0)
+        assert [part.samples for part in parts] == [3, 1]
+        assert [len(part.batch) for part in parts] == [3, 1]
+
+
+SAMPLED = """def data(self, split, shard, shards): return [(number,) for number in range(10)]
+def sampler(self, dataset, epoch): return torch.utils.data.WeightedRandomSampler([1, 1, 0, 0, 0, 0, 0, 0, 0, 8], 6)"""
+
+
+def test_a_task_may_say_which_samples_an_epoch_reads(tmp_path):
+    one, late = shards(tmp_path, SAMPLED).train([0]), shards(tmp_path, SAMPLED).train([0])
+    read = [numbers_at(one, step) for step in range(6)]
+    drawn = [number for step in read for number in step]
+    assert set(drawn) <= {0, 1, 9}
+    assert drawn.count(9) > 12
+    assert drawn[:6] != drawn[6:12], "each epoch draws anew"
+    torch.manual_seed(5)
+    assert numbers_at(late, 4) == read[4]
+    assert numbers_at(one, 1) == read[1]
+
+
+@pytest.mark.parametrize(
+    ("gives", "said"),
+    [
+        ("[]", "from 0 to 9, at least one"),
+        ("[10]", "from 0 to 9"),
+        ("[-1]", "from 0 to 9"),
+        ("[0] * (epoch + 1)", "it gave 5 numbers for epoch 4, and 1 for epoch 0"),
+        ("['first']", "invalid literal"),
+    ],
+)
+def test_a_sampler_that_gives_no_order_is_the_tasks_mistake(tmp_path, gives, said):
+    methods = SAMPLED.replace("torch.utils.data.WeightedRandomSampler([1, 1, 0, 0, 0, 0, 0, 0, 0, 8], 6)", gives)
+    with pytest.raises(TaskMistake, match=r"sampler\(\)") as caught:
+        shards(tmp_path, methods).train([0]).at(1)
+    assert said in caught.value.cause
+
+
+def test_chance_of_its_own_goes_on_where_it_ended():
+    def drawn():
+        return random.random(), torch.rand(1).item()
+
+    chance, other = OwnChance(5), OwnChance(5)
+    with chance:
+        first = [drawn(), drawn()]
+    with other:
+        assert drawn() == first[0]
+    drawn()
+    with other:
+        assert drawn() == first[1]
