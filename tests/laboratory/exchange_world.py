@@ -161,7 +161,7 @@ class World:
         members = {rank: f"peer{rank}" for rank in range(len(setting.homes))}
         plan = TrainPlan(
             "job", "task.py", 16, setting.rounds, setting.steps, setting.batch, setting.seed, setting.first_round,
-            start_state.name if start_state else None, setting.options, 0.3,
+            start_state.name if start_state else None, setting.options, rtt_s=0.3,
         )  # fmt: skip
         lines = {rank: Line(home.upload, home.upload) for rank, home in enumerate(setting.homes)}
         rounds = Rounds(plan, members, min_peers=setting.min_peers, lines=lines, checks=checks)

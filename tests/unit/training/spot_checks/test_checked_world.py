@@ -20,7 +20,7 @@ class Frozen(LocalTrainer):
 
     def _next_step(self, now):
         flops = super()._next_step(now)
-        for remembered in self._optimizer.state.values():
+        for remembered in self._optimizers.each[0].state.values():
             if remembered["exp_avg"].abs().max() < 1e6:
                 remembered["exp_avg"].fill_(1e9)
                 remembered["exp_avg_sq"].fill_(1e18)

@@ -153,7 +153,7 @@ def test_who_skips_steps_is_far_from_where_they_lead(tmp_path):
 
 def test_a_learning_rate_of_0_saves_nobody_any_work(tmp_path):
     made, start = trainer(tmp_path), order()
-    for group in made._optimizer.param_groups:
+    for group in made._optimizers.param_groups:
         group["lr"] = 0.0
     assert next(legs(made, start)).places == ()
     assert made.why_no_marks == "the optimiser changes its own settings"
