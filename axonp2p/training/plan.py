@@ -112,6 +112,11 @@ def seed_of_epoch(seed: int, epoch: int) -> int:
     return _number("epoch", seed, epoch)
 
 
+def seed_of_reading(seed: int, step: int) -> int:
+    """The seed of what is drawn by chance while the samples of a stream's step are read ahead."""
+    return _number("reading", seed, step)
+
+
 @lru_cache(maxsize=4)
 def _epoch(samples: int, seed: int, epoch: int) -> array[int]:
     """One epoch's order. Kept: a permutation takes time that grows with the data, and a step needs little of it."""

@@ -20,3 +20,5 @@ class StepOptions(Message, frozen=True, kw_only=True):
     """Samples of which gradients are computed at a time, and summed to those of the step's batch; 0: all of them."""
     autocast: Autocast = "off"
     """The type in which `loss()` computes where it may (`torch.autocast`)."""
+    loader_workers: Annotated[int, msgspec.Meta(ge=0, le=16)] = 0
+    """Processes that read the samples of the next steps ahead; 0: each step reads its own."""

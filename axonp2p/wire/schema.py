@@ -15,7 +15,7 @@ import msgspec
 from axonp2p.errors import VersionMismatch
 
 SCHEMAS: Final = {
-    "train": "266d0dbc6e7d835d",
+    "train": "5e668e08cde6ab29",
     "run": "7f06623e8a5404d5",
 }
 """By kind of job."""

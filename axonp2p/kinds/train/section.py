@@ -32,6 +32,8 @@ class TrainSpec(ExchangeOptions, frozen=True, kw_only=True):
     """Samples of a step's batch of which gradients are computed at a time; 0: all of them."""
     autocast: Autocast = "off"
     """The type in which `loss()` computes where it may."""
+    loader_workers: Count = 0
+    """Processes that read the samples of the next steps ahead."""
     checks: Quantity = 0.05
     """About which share of the peers' work is done again by others; 0: none."""
     checkpoint: Count = 1
@@ -120,6 +122,7 @@ _ACCUMULATION = (
     "a step's batch may be taken in parts, whose gradients are summed: micro-batch is the samples of a part",
     "micro-batch = 8   (with batch = 32: four parts a step)",
 )
+_WORKERS = ("the processes that read samples ahead are called loader-workers here", "loader-workers = 2")
 _PRECISION = ("the type in which loss() computes is called autocast here", 'autocast = "bf16"')
 _CLIPPING = ("it is called clip-gradients here: the largest norm of all gradients together", "clip-gradients = 1.0")
 
@@ -136,6 +139,7 @@ SECTION = Section(
         "clip-gradients": number(1e9, "1.0"),
         "micro-batch": whole(1, 2**20, 8),
         "autocast": one_of("off", "bf16", "fp16"),
+        "loader-workers": whole(0, 16, 2),
         "compression": one_of(*COMPRESSIONS),
         "density": number(1, "0.02", above_0=True),
         "exchange-every": or_auto(whole(1, 2**31, 10)),
@@ -157,6 +161,7 @@ SECTION = Section(
         **dict.fromkeys(("epochs", "epoch", "num-epochs", "max-epochs", "num-train-epochs"), _EPOCHS),
         **dict.fromkeys(("gradient-clip-val", "max-grad-norm", "grad-clip", "clip-grad-norm", "clip-grad"), _CLIPPING),
         **dict.fromkeys(("gradient-accumulation-steps", "accumulate-grad-batches", "accumulation"), _ACCUMULATION),
+        **dict.fromkeys(("num-workers", "workers", "dataloader-num-workers"), _WORKERS),
         **dict.fromkeys(("amp", "fp16", "bf16", "precision", "mixed-precision"), _PRECISION),
     },
     check_together=_check_together,

@@ -99,7 +99,7 @@ class LocalTrainer:
         with task.code("optimizer()"):
             self.averaged = averaged_by(self._optimizers.each)
         options = prepare.step_options
-        self._shards = Shards(task, prepare.shards, prepare.seed, prepare.batch, options.micro_batch)
+        self._shards = Shards(task, prepare.shards, prepare.seed, prepare.batch, options)
         self._inner_step = InnerStep(task, self._model, self._optimizers, prepare.steps, options)
         self._round: _Round | None = None
         self._start: StartRound | None = None
@@ -195,7 +195,7 @@ class LocalTrainer:
             self._marking.remember(memory)
         self._model.train()
         self._factors = flat.parameters(factors, self._model, self.layout) if factors is not None else []
-        now = self._enter(order.round, order.round_steps, order.shards)
+        now = self._enter(order.round, order.round_steps, order.shards, ahead=False)
         now.legs, now.steps = start.leg + 1, start.step
         self._draw_anew(now)
         spent = 0
@@ -217,8 +217,8 @@ class LocalTrainer:
         with self._task.code("model()"):
             flat.write(weights, self._model, self.layout)
 
-    def _enter(self, round: int, most_steps: int, shards: Sequence[int]) -> _Round:
-        self._round = _Round(round, most_steps, shards, self._shards.train(shards))
+    def _enter(self, round: int, most_steps: int, shards: Sequence[int], *, ahead: bool = True) -> _Round:
+        self._round = _Round(round, most_steps, shards, self._shards.train(shards, ahead=ahead))
         return self._round
 
     def _draw_anew(self, now: _Round) -> None:

@@ -33,7 +33,7 @@ class PlainRun:
         self._seed = seed
         seed_all(seed)
         self._model = task.model()
-        self._shards = Shards(task, 1, seed, batch, options.micro_batch)
+        self._shards = Shards(task, 1, seed, batch, options)
 
     def train(self, samples: int) -> dict[str, Any]:
         """Train on (at least) so many samples, then evaluate on all test data."""

@@ -11,28 +11,44 @@ from torch.utils.data import ConcatDataset, IterableDataset, TensorDataset
 
 from axonp2p.errors import TaskMistake
 from axonp2p.training.plan import seed_for
+from axonp2p.training.step_options import StepOptions
 from axonp2p.training.trainer.batches import Batches
+from axonp2p.training.trainer.prefetching import PrefetchedBatches
 from axonp2p.training.trainer.step_batches import Draw, NumberedBatches, StepBatches, StreamedBatches
 from axonp2p.training.trainer.task import Task, seed_all
+
+_PLAIN = StepOptions()
 
 
 class Shards:
     """A task's data in `count` shards. Whatever chance `data()` draws is the same for every shard of a job."""
 
-    def __init__(self, task: Task, count: int, seed: int, batch: int, micro_batch: int = 0) -> None:
-        """`batch`: samples a step; `micro_batch`: samples of which gradients are computed at a time, 0: all."""
+    def __init__(self, task: Task, count: int, seed: int, batch: int, options: StepOptions = _PLAIN) -> None:
+        """`batch`: samples a step."""
         self._task = task
         self._count = count
         self._seed = seed
-        self._draw = Draw(batch, micro_batch, seed)
+        self._draw = Draw(batch, options.micro_batch, seed, ahead=options.loader_workers > 0)
+        self._workers = options.loader_workers
         self._loaded: dict[tuple[str, int], Any | None] = {}
         self._train: tuple[tuple[int, ...], StepBatches] | None = None
 
-    def train(self, numbers: Sequence[int]) -> StepBatches:
-        """The training samples of these shards as one dataset. Raises `TaskMistake` when there are none."""
+    def train(self, numbers: Sequence[int], *, ahead: bool = True) -> StepBatches:
+        """The training samples of these shards as one dataset. Raises `TaskMistake` when there are none.
+
+        `ahead`: read by the processes that the job has for it.
+        """
         key = tuple(sorted(numbers))
         if self._train is None or self._train[0] != key:
-            self._train = key, self._batches_of(key)
+            batches = self._batches_of(key)
+            if self._workers and ahead:
+                if not isinstance(batches, NumberedBatches):
+                    cause = (
+                        "data(): loader-workers of job.toml are for datasets with len(); this is an IterableDataset."
+                    )
+                    raise TaskMistake("data()", cause=cause)
+                batches = PrefetchedBatches(self._task, batches, self._workers)
+            self._train = key, batches
         return self._train[1]
 
     def _batches_of(self, key: tuple[int, ...]) -> StepBatches:

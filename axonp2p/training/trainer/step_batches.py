@@ -6,6 +6,7 @@ import itertools
 import random
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from types import TracebackType
@@ -15,7 +16,7 @@ import numpy
 import torch
 
 from axonp2p.errors import TaskMistake
-from axonp2p.training.plan import batch_indices, positions, seed_of_epoch
+from axonp2p.training.plan import batch_indices, positions, seed_of_epoch, seed_of_reading
 from axonp2p.training.trainer.batches import Batches
 from axonp2p.training.trainer.task import Task, seed_again
 
@@ -37,6 +38,8 @@ class Draw:
     micro_batch: int
     """Samples a part; 0: all."""
     seed: int
+    ahead: bool = False
+    """Whether steps may be read ahead: what is drawn by chance while one is read then depends on its number alone."""
 
     def parts(self, samples: Sequence[Any]) -> Iterator[Sequence[Any]]:
         """A step's samples, or their numbers, part by part."""
@@ -71,7 +74,8 @@ class NumberedBatches:
 
     def at(self, step: int) -> list[BatchPart]:
         """As `StepBatches`."""
-        with self._task.code("data()"):
+        chance = OwnChance(seed_of_reading(self._draw.seed, step)) if self._draw.ahead else nullcontext()
+        with self._task.code("data()"), chance:
             return [BatchPart(self._batches.take(part), len(part)) for part in self._draw.parts(self._numbers(step))]
 
     def _numbers(self, step: int) -> Sequence[int]:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from axonp2p.errors import TaskMistake
+from axonp2p.training.step_options import StepOptions
 from axonp2p.training.trainer.shards import Shards
 from axonp2p.training.trainer.step_batches import OwnChance
 from axonp2p.training.trainer.task import Task
@@ -31,10 +32,10 @@ class Task:
 """
 
 
-def shards(folder, methods, count=2, batch=4, micro_batch=0):
+def shards(folder, methods, count=2, batch=4, **options):
     lines = "".join(f"    {line}\n" for line in methods.splitlines())
     (folder / "task.py").write_text(HEAD + lines)
-    return Shards(Task(folder, "task.py"), count, 7, batch, micro_batch)
+    return Shards(Task(folder, "task.py"), count, 7, batch, StepOptions(**options))
 
 
 STREAM = "def data(self, split, shard, shards): return Numbers(100 * shard, None)"
@@ -165,3 +166,33 @@ def test_chance_of_its_own_goes_on_where_it_ended():
     drawn()
     with other:
         assert drawn() == first[1]
+
+
+NOISY = """def data(self, split, shard, shards):
+    class Noisy(torch.utils.data.Dataset):
+        def __len__(self): return 10
+        def __getitem__(self, number): return number, random.random(), torch.rand(1).item()
+    return Noisy()"""
+
+
+def samples_at(batches, step):
+    return [sample for part in batches.at(step) for sample in part.batch]
+
+
+@pytest.mark.slow
+def test_what_is_read_ahead_is_what_each_step_would_have_read(tmp_path):
+    made = shards(tmp_path, NOISY, loader_workers=2)
+    alone = shards(tmp_path, NOISY, loader_workers=2).train([0], ahead=False)
+    ahead = made.train([0])
+    random.seed(3)
+    assert [samples_at(ahead, step) for step in (0, 1, 2, 7, 8, 1)] == [
+        samples_at(alone, step) for step in (0, 1, 2, 7, 8, 1)
+    ]
+    assert samples_at(alone, 0) != samples_at(alone, 5), "each step has chance of its own"
+    assert ahead.samples == 10
+
+
+def test_streams_are_not_read_ahead(tmp_path):
+    with pytest.raises(TaskMistake, match=r"data\(\)") as caught:
+        shards(tmp_path, STREAM, loader_workers=2).train([0])
+    assert "loader-workers of job.toml are for datasets with len()" in caught.value.cause
