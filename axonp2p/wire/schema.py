@@ -15,8 +15,8 @@ import msgspec
 from axonp2p.errors import VersionMismatch
 
 SCHEMAS: Final = {
-    "train": "7abb112d209522cd",
-    "run": "7f06623e8a5404d5",
+    "train": "7dfef02788c9fd62",
+    "run": "ae6d0f2a7e686fe9",
 }
 """By kind of job."""
 IN_ROWS: Final = "train"
