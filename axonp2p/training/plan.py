@@ -50,6 +50,8 @@ class TrainPlan:
     """How the members are to exchange."""
     clip_gradients: float = 0.0
     """The largest norm of a step's gradients; 0: any."""
+    memory_mb: int = 0
+    """MiB of memory that the job asks of each member."""
     rtt_s: float = 0.0
     """The longest round trip to a member that was measured."""
     keep_every: int = 0

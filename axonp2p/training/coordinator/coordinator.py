@@ -169,7 +169,7 @@ class Coordinator:
             return
         self._gone.add(rank)
         if self._training:
-            self._inbox.put(MemberLost(rank, reason))
+            self._inbox.put(MemberLost(rank, reason, self._crew.limit_of(rank)))
         if self._keeper:
             self._keeper.members_are(self._holders)
 
