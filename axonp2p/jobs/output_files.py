@@ -89,8 +89,8 @@ def words_of_files(
 ) -> Iterator[tuple[OutputMessage, bytes]]:
     """What is to be said of all files in `folder` that fit, with its payload, read as it is taken.
 
-    A file with one of these hashes (`file_name_hash`) is at the client already. A file that cannot be read to its end has no last
-    word, and counts as left out. Raises nothing.
+    A file with one of these hashes (`file_name_hash`) is at the client already. A file that cannot be read to its end
+    has no last word, and counts as left out. Raises nothing.
     """
     found = find_outputs(folder, patterns, bounds)
     sent, spent, left_out = 0, 0, found.left_out

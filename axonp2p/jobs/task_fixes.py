@@ -1,4 +1,4 @@
-"""What an author can do about a mistake of the task, by the last line of its traceback, or a limit that it met. Pure."""
+"""What an author can do about a mistake of the task, by its last line, or about a limit. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FIXES = (
     ),
 )
 _LIMITS = {
-    "disk": "/tmp and /out hold a quarter of the job's memory, at most 256 MB: write less, or ask for more memory",
+    "disk": "/tmp and /out hold a quarter of the job's memory, at most 256 MB: write less, or ask for more memory",  # noqa: S108
     "output": "print less: of each peer's log 1 MiB is kept",
     "processes": "start fewer processes and threads: num_workers of a DataLoader, say",
     "cores": "start fewer busy threads, or ask for more cores under [need] in job.toml",

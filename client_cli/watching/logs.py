@@ -15,8 +15,8 @@ from axonp2p.client.storage.arriving_files import files_below
 from axonp2p.client.storage.event_tail import EventTail
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.console import printable
-from axonp2p.plain_text import bytes_text
 from axonp2p.kinds.run.events import CopyBegun, CopyRetried, SpeculativeCopy
+from axonp2p.plain_text import bytes_text
 
 LOOK_S = 0.3
 READ_AT_ONCE = 2**16

@@ -159,6 +159,10 @@ class JobStore:
                     found.append((folder, record))
         return found
 
+    def with_leases(self) -> list[JobFolder]:
+        """Jobs that hold leases, or held some when their programs were killed."""
+        return [JobFolder(path.parent) for path in sorted(self._jobs.glob("*/leases.json"))]
+
     def has(self, job: str) -> bool:
         """Whether there is a folder of that very name."""
         return (self._jobs / job).exists()

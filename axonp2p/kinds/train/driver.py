@@ -21,7 +21,7 @@ from axonp2p.kinds.train.training_events import TrainingEvents
 from axonp2p.kinds.train.training_plan import lines_of, plan_of
 from axonp2p.training.coordinator.coordinator import Coordinator
 from axonp2p.training.coordinator.crew import Sight
-from axonp2p.training.round_messages import ProgressHeard, RoundAccepted
+from axonp2p.training.round_messages import MemberReady
 from axonp2p.training.rounds.machine import Rounds
 
 
@@ -71,8 +71,9 @@ class TrainDriver:
         def heard(sight: Sight) -> None:
             rounds_settled.heard(sight)
             training_events.show(sight)
-            if isinstance(sight, ProgressHeard | RoundAccepted):
-                files.ask_those_due()
+            if isinstance(sight, MemberReady):
+                files.built(sight.rank)
+            files.ask_those_due()
 
         rounds = Rounds(
             plan,

@@ -20,7 +20,7 @@ GIVEN_UP_S = 600.0
 
 
 class FileRequests:
-    """Of one life of a job, by rank. `first`: a number above all that an earlier life has used; seconds are monotonic."""
+    """Of one life of a job, by rank; seconds are monotonic. `first` is above all numbers of an earlier life."""
 
     def __init__(self, first: int) -> None:
         self._number = first

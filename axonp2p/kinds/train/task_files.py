@@ -19,8 +19,8 @@ from axonp2p.kinds.train.file_requests import FileRequests
 from axonp2p.training.messages import TASK_FILES
 from axonp2p.wire.frame import pack_frame
 
-LAST_S = 15.0
-"""For so long the files of all peers may take at the end of a job."""
+LAST_S, SILENT_S = 15.0, 5.0
+"""For so long the files of all peers may take at the end of a job, and for so long nothing may come of them."""
 LOOK_S = 0.2
 
 
@@ -41,24 +41,34 @@ class TaskFiles:
         """The files of each peer that lie here, with their bytes."""
         self._told: dict[str, TaskFilesKept] = {}
         """What was told last of each peer."""
+        self._built: set[int] = set()
+        """Those that can have written something."""
         self._last = False
+        self._moved = 0.0
+        """When something came last."""
         self._broken = False
+
+    def built(self, rank: int) -> None:
+        """This peer's worker has loaded the task."""
+        self._built.add(rank)
 
     def ask_those_due(self) -> None:
         """Ask the peers whose turn it is."""
         now = self._clock.monotonic()
-        for rank in self._requests.due(self._crew.present, now):
+        for rank in self._requests.due(self._there_to_ask, now):
             self._ask(rank, now)
 
     async def fetch_last(self) -> None:
         """The work is over: ask all that can answer, and wait for what comes, but not long. May be called again."""
         self._last = True
-        paused = {peer.rank for peer in self._journal.record.peers if peer.paused and not peer.lost}
-        for rank in self._crew.present.keys() - paused:
-            self._ask(rank, self._clock.monotonic())
+        self._moved = self._clock.monotonic()
+        for rank in self._there_to_ask:
+            self._ask(rank, self._moved)
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_S):
-                while self._requests.open & self._crew.present.keys() - paused and not self._broken:
+                while self._requests.open & self._there_to_ask and not self._broken:
+                    if self._clock.monotonic() > self._moved + SILENT_S:
+                        break
                     await asyncio.sleep(LOOK_S)
         self._last = False
         await asyncio.to_thread(shutil.rmtree, self._parts, ignore_errors=True)
@@ -68,6 +78,7 @@ class TaskFiles:
         arriving = self._arriving.get(rank)
         if arriving is None or arriving.request != message.request or self._broken:
             return
+        self._moved = self._clock.monotonic()
         try:
             match message:
                 case OutputPart():
@@ -81,6 +92,12 @@ class TaskFiles:
                     self._over(rank, arriving)
         except SettingsError as error:
             self._break(error)
+
+    @property
+    def _there_to_ask(self) -> set[int]:
+        """Those that can answer."""
+        paused = {peer.rank for peer in self._journal.record.peers if peer.paused and not peer.lost}
+        return self._built & self._crew.present.keys() - paused
 
     def _ask(self, rank: int, now: float) -> None:
         name = self._crew.leases[rank].name

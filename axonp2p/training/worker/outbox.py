@@ -1,8 +1,9 @@
 """What a worker has yet to say, and in which order. Pure.
 
 Small messages come before bulk (parts of slices), so that no order's answer waits behind megabytes; then come pieces
-of states, and last what the task wrote into /out. Bulk goes to each receiver only as far as the daemon has given credit for it (`MayTell`), in turns: a
-member with a poor line holds nobody else up. Messages are packed only when their turn comes.
+of states, and last what the task wrote into /out. Bulk goes to each receiver only as far as the daemon has given
+credit for it (`MayTell`), in turns: a member with a poor line holds nobody else up. Messages are packed only when their
+turn comes.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class RedoServer:
             order: RedoSegment, start: memoryview, trainer: LocalTrainer, wanted: Callable[[], bool]
         ) -> SegmentRedone | None:
             folder = Path(tempfile.mkdtemp(prefix="redo-"))
-            for name in ("tmp", "out"):
+            for name in ("work", "out"):
                 (folder / name).mkdir()
             again = RedoRequest(
                 bundle=str(bundle),
@@ -265,7 +265,7 @@ def _trainer_for(again: RedoRequest) -> LocalTrainer:
 
 def _keep_to(folder: str) -> None:
     """Work in this folder, and write nowhere else: other files are those of this member's training."""
-    work = f"{folder}/tmp"
+    work = f"{folder}/work"
     os.chdir(work)
     os.environ["TMPDIR"] = tempfile.tempdir = work
     os.environ["AXON_OUT"] = f"{folder}/out"

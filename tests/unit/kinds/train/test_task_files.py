@@ -44,6 +44,8 @@ class Job:
         self.peers = peers
         clock: Any = SimpleNamespace(monotonic=lambda: self.now)
         self.files = TaskFiles(journal, crew, clock)
+        for rank in names:
+            self.files.built(rank)
 
     def _tell(self, rank: int, frame: bytes) -> None:
         order: AskFiles = decode(split_frame(frame).header, AskFiles, HEADER_LIMIT)

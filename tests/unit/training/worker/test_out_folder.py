@@ -34,8 +34,8 @@ def test_what_is_written_meanwhile_lies_elsewhere(out: OutFolder, tmp_path: Path
 
 
 def test_it_leads_back_also_after_an_error(out: OutFolder, tmp_path: Path) -> None:
-    with pytest.raises(ValueError), out.elsewhere(tmp_path / "gone"):
-        raise ValueError
+    with pytest.raises(ValueError, match="x"), out.elsewhere(tmp_path / "gone"):
+        raise ValueError("x")
     write("after")
     assert [path.name for path in out.own.iterdir()] == ["after"]
 
