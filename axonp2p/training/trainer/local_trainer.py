@@ -101,7 +101,7 @@ class LocalTrainer:
             self.averaged = averaged_by(self._optimizer)
         self._shards = Shards(task, prepare.shards, prepare.seed)
         self._inner_step = InnerStep(task, self._optimizer, prepare.steps, prepare.clip_gradients)
-        self._flops = FlopCounts()
+        self._flops = FlopCounts(self._model)
         self._round: _Round | None = None
         self._start: StartRound | None = None
         with task.code("optimizer()"):

@@ -117,7 +117,7 @@ class PlainRun:
                 loss.backward()  # type: ignore[no-untyped-call]
             return loss.item()
 
-        return FlopCounts().count(batch, gradients)[1]
+        return FlopCounts(self._model).count(batch, gradients)[1]
 
     def _evaluated(self, shards: Shards) -> dict[str, Any]:
         tests = shards.test([0])
