@@ -161,7 +161,9 @@ class Hiring:
             trackers = self._means.table.trackers.in_order()
             if wrong := await wrong_clock_among(trackers, self._means.clock):
                 raise wrong
-            raise self._shortlist.nobody_fits(hired=len(self.hired), needed=self._request.at_least)
+            not_asked = 0 if self._may_be_enough else len(self._unmeasured) + len(self._shortlist)
+            hired = len(self.hired) + not_asked
+            raise self._shortlist.nobody_fits(hired=hired, needed=self._request.at_least)
 
     @property
     def taken(self) -> frozenset[PeerId]:

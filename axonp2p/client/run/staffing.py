@@ -90,7 +90,7 @@ class Staffing:
         while self._missing > 0:
             before = set(self.leases)
             try:
-                await self._hire(all_or_none=not holds)
+                await self._hire(all_or_none=seconds > 0 and not holds)
             except (NobodyFits, Unreachable) as error:
                 if not holds:
                     await self._give_back(self.leases.keys() - before)

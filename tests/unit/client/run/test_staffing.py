@@ -237,7 +237,8 @@ async def test_a_job_in_the_queue_holds_no_slot_and_tells_once_what_it_waits_for
     table.find = look  # type: ignore[method-assign]
     await life.staffing.fill(60, holds=False)
     assert sorted(life.names.values()) == ["heron", "otter"]
-    assert len([event for event in life.seen if isinstance(event, PeersAwaited)]) == 1
+    (awaited,) = (event for event in life.seen if isinstance(event, PeersAwaited))
+    assert awaited.reason.startswith("this job needs 2 peers and can have 1")
     assert len([event for event in life.seen if isinstance(event, PeersFound)]) == 2
     await life.end()
 
