@@ -11,6 +11,7 @@ import click
 from click.exceptions import NoSuchCommand
 
 from axonp2p.console import run_program
+from axonp2p.units import seconds_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,6 +41,21 @@ class LazyGroup(click.Group):
         except NoSuchCommand as error:
             # click would look for similar names among the commands that are loaded: none.
             raise NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx) from None
+
+
+class Duration(click.ParamType[float]):
+    """A time as people write it, such as 2h, 30m, 90s or 1h30m; becomes seconds."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Fails for what is no time, or none at all."""
+        if isinstance(value, float):
+            return value
+        seconds = seconds_of(value)
+        if not seconds:
+            self.fail(f"{value!r} is no time; such as 2h, 30m or 90s", param, ctx)
+        return seconds
 
 
 def json_and_debug(command: F) -> F:

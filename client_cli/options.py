@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from axonp2p.command_group import json_and_debug
+from axonp2p.command_group import Duration, json_and_debug
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,6 +32,17 @@ def trackers(command: F) -> F:
         multiple=True,
         help="Address as axon-tracker run prints it; may be given more than once. "
         "Default: config.toml, else the swarm that axon swarm up started.",
+    )(command)
+
+
+def wait(command: F) -> F:
+    """`--wait TIME`."""
+    return click.option(
+        "--wait",
+        type=Duration(),
+        metavar="TIME",
+        default=0.0,
+        help="Where too few peers are free, wait for them so long, such as 10min or 2h. [default: do not wait]",
     )(command)
 
 

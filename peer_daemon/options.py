@@ -10,7 +10,7 @@ import click
 
 from axonp2p.command_group import json_and_debug
 from axonp2p.settings import home_folder
-from peer_daemon.units import mebibytes_of, seconds_of
+from axonp2p.units import mebibytes_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,18 +53,3 @@ class Size(click.ParamType[int]):
         if size is None:
             self.fail(f"{value!r} is no size; such as 4GB, or 512 for MiB", param, ctx)
         return size
-
-
-class Duration(click.ParamType[float]):
-    """A time as people write it, such as 2h, 30m, 90s or 1h30m; becomes seconds."""
-
-    name = "TIME"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Fails for what is no time, or none at all."""
-        if isinstance(value, float):
-            return value
-        seconds = seconds_of(value)
-        if not seconds:
-            self.fail(f"{value!r} is no time; such as 2h, 30m or 90s", param, ctx)
-        return seconds

@@ -107,14 +107,15 @@ class Swarm:
 
     # --- jobs ---
 
-    def submit(self, folder: str | Path, peers: int | None = None) -> Job:
+    def submit(self, folder: str | Path, peers: int | None = None, *, wait: float = 0.0) -> Job:
         """Start the job that `folder` describes; `peers` overrides how many it wants.
 
+        Where too few peers are free it waits for them, for `wait` seconds at most, and holds none meanwhile.
         Returns once the folder is read and copied. What happens then comes from `job.events()`.
         """
         means = self._get_means()
         kept, record, spec = self._write_down(folder, peers)
-        return self._start(means, kept, record, spec)
+        return self._start(means, kept, record, spec, wait_s=wait)
 
     def hand_over(self, folder: str | Path, peers: int | None = None) -> Job:
         """The same, but a tracker carries the job on, and this computer may be switched off once this returns.
@@ -179,8 +180,11 @@ class Swarm:
         """Copy what is new of all jobs that the known trackers carry on; which trackers could not be asked, and why."""
         return self._loop.call(self._hosted().find_all())
 
-    def resume(self, job: str) -> Job:
-        """Go on with a job that was left, failed or interrupted, from its kept rounds, with other peers."""
+    def resume(self, job: str, *, wait: float = 0.0) -> Job:
+        """Go on with a job that was left, failed or interrupted, from its kept rounds, with other peers.
+
+        `wait`: as in `submit`.
+        """
         folder = self._store.find(job)
         record = folder.read()
         means = self._get_means(record.named_trackers)
@@ -191,7 +195,7 @@ class Swarm:
             raise JobFailed(f"{record.id} cannot go on: it is {record.state}", fix="submit its folder again")
         if not is_over(record.state):  # the program that worked on it was killed
             record = msgspec.structs.replace(record, state=JobState.LEFT)
-        return self._start(means, folder, record, spec_of(record), mended)
+        return self._start(means, folder, record, spec_of(record), mended, wait_s=wait)
 
     def jobs(self) -> list[JobRecord]:
         """All jobs of this home, the oldest first."""
@@ -310,7 +314,14 @@ class Swarm:
         return self._means
 
     def _start(
-        self, means: Means, folder: JobFolder, record: JobRecord, spec: JobSpec, mended: Sequence[Event] = ()
+        self,
+        means: Means,
+        folder: JobFolder,
+        record: JobRecord,
+        spec: JobSpec,
+        mended: Sequence[Event] = (),
+        *,
+        wait_s: float = 0.0,
     ) -> Job:
         bundle = kept_bundle(folder, record, spec)
         feed = EventFeed()
@@ -318,7 +329,9 @@ class Swarm:
         journal = JobJournal(folder, record, self._clock, feed.put)
         for event in mended:
             journal.tell(event)
-        run = JobRun(means, journal, spec, bundle)
+        # Nobody is there to submit a hosted job again.
+        wait_s = max(wait_s, spec.need.wait if self._hosted_here else 0.0)
+        run = JobRun(means, journal, spec, bundle, wait_s=wait_s)
         journal.tell(
             JobSubmitted(
                 job=record.id,

@@ -53,7 +53,7 @@ KINDS: dict[str, JobKind] = {
             driver="axonp2p.kinds.train.driver:TrainDriver",
             worker="axonp2p.training.worker.worker_main",
             result="axonp2p.training.trainer.weights:load",
-            result_files=("model.safetensors", "metrics.csv"),
+            result_files=("model.safetensors", "metrics.csv", "out"),
             counter="round",
             unit="round",
         ),

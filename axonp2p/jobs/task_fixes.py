@@ -1,4 +1,4 @@
-"""What an author can do about a mistake of the task, by the last line of its traceback. Pure."""
+"""What an author can do about a mistake of the task, by its last line, or about a limit. Pure."""
 
 from __future__ import annotations
 
@@ -27,9 +27,29 @@ _FIXES = (
         r"The loss became \S+ in round .*",
         "a smaller learning rate in optimizer(), a warm-up in schedule(), or clip-gradients = 1.0 under [train]",
     ),
-    (r"(?:torch\.)?\S*(?:OutOfMemoryError|MemoryError)\b.*", "a smaller batch under [train], or a smaller model"),
+    (
+        r"(?:(?:torch\.)?\S*(?:OutOfMemoryError|MemoryError)\b.*|RuntimeError: .*an't allocate memory.*)",
+        "a smaller batch under [train], a smaller model, or more memory under [need]",
+    ),
 )
+_LIMITS = {
+    "disk": "/tmp and /out hold a quarter of the job's memory, at most 256 MB: write less, or ask for more memory",  # noqa: S108
+    "output": "print less: of each peer's log 1 MiB is kept",
+    "processes": "start fewer processes and threads: num_workers of a DataLoader, say",
+    "cores": "start fewer busy threads, or ask for more cores under [need] in job.toml",
+    "files": "leave fewer files in /tmp, and fewer of them open",
+}
+"""What to do where a worker was ended for a limit, by its name."""
 _LONGEST_LINE = 1000
+
+
+def fix_of_limit(limit: str, memory_mb: int) -> str:
+    """The fix to show where the sandbox's limit of that name was met by a job that asks for so many MiB of memory."""
+    if limit == "memory":
+        more = -(-2 * memory_mb // 1024)
+        asks = f"under [need] in job.toml (it asks for {memory_mb} MiB)"
+        return f'ask for more memory: memory = "{more} GB" {asks}; or a smaller batch, or a smaller model'
+    return _LIMITS.get(limit, "axon logs JOB shows what it printed; docs/safety.md has the limits")
 
 
 def fix_of(traceback: str, otherwise: str) -> str:

@@ -115,12 +115,15 @@ def _read(plain: dict[str, Any], kind: type[T]) -> T:
         raise MalformedMessage(f"not a {kind.__name__}: {error}") from error
 
 
+EVERY_SLOT_TAKEN = "every slot is taken"
+
+
 def why_not(offer: Capability, need: Need) -> str:
     """The first reason why `offer` does not meet `need`, or an empty text when it does."""
     if offer.refuses and not need.also_taken:
         return offer.refuses
     if offer.free < 1 and not need.also_taken:
-        return "every slot is taken"
+        return EVERY_SLOT_TAKEN
     if need.kind not in offer.kinds:
         return f"does not take {need.kind} jobs"
     if offer.cores < need.cores:

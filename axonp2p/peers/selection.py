@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from axonp2p.errors import NobodyFits
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.peers.capability import Capability, Need, why_not
+from axonp2p.peers.capability import EVERY_SLOT_TAKEN, Capability, Need, why_not
 
 MOST_CANDIDATES = 200
 
@@ -71,6 +71,8 @@ class Shortlist:
         self._seen: set[PeerId] = set()
         self._unseen = 0
         self._reasons: Counter[str] = Counter()
+        self.taken: set[PeerId] = set()
+        """Peers whose slots are all taken, as far as they are known by name."""
 
     @property
     def seen(self) -> int:
@@ -87,7 +89,9 @@ class Shortlist:
             reason = why_not(candidate.offer, self._need)
             if reason:
                 self._reasons[reason] += 1
-            else:
+            if reason == EVERY_SLOT_TAKEN:
+                self.taken.add(candidate.peer)
+            if not reason:
                 fitting.append(candidate)
         return fitting
 
@@ -106,6 +110,10 @@ class Shortlist:
         # At the same distance the faster peer comes first; the id only makes the order certain.
         self._waiting.sort(key=lambda entry: (entry[0], -entry[1].offer.gflops, entry[1].peer))
         return too_far
+
+    def __len__(self) -> int:
+        """How many wait on the list."""
+        return len(self._waiting)
 
     def take(self, count: int) -> list[Candidate]:
         """The next `count` candidates (or as many as there are), off the list."""
@@ -126,7 +134,7 @@ class Shortlist:
     def nobody_fits(self, *, hired: int, needed: int) -> NobodyFits:
         """The error that says with numbers why there are too few."""
         seen = f"seen {self.seen} peer{'' if self.seen == 1 else 's'}"
-        reasons = ", ".join(f"{count} {reason}" for reason, count in self._reasons.most_common())
+        reasons = ", ".join(f"{reason} ({count})" for reason, count in self._reasons.most_common())
         return NobodyFits(
             f"this job needs {needed} peer{'' if needed == 1 else 's'} and can have {hired}",
             cause=f"{seen}: {reasons}" if reasons else f"{seen}; no other peer fits",
@@ -144,4 +152,4 @@ def _fix(reasons: Counter[str], seen: int) -> str:
         return "raise max-rtt under [need] in job.toml"
     if common.startswith(("lends", "has no GPU", "lacks")):
         return "ask for less under [need] in job.toml; `axon peers` shows what is offered"
-    return "wait until peers are free, or lower peers and min-peers under [need] in job.toml"
+    return "wait for free peers: axon submit DIR --wait 10min; or lower peers and min-peers under [need] in job.toml"

@@ -14,6 +14,8 @@ Each is the header of a frame that daemons carry unread (`ToWorker`, `FromWorker
       | <------------------- RoundDone(state)    |  all members report the same state, or the round is redone
       | AskPieces -----------------------------> |  the state that a round led to, while the next one is trained
       | <------------------- PieceList, Piece    |
+      | AskFiles ------------------------------> |  now and then: what the task wrote into /out
+      | <--- OutputPart, OutputFile, OutputsSent |  (`jobs.output_messages`)
       | RedoSegment ---------------------------> |  do a few steps of another member again, from what it committed to
       |           AskPieces <----> Piece         |  between the two
       | <------------------- SegmentRedone       |
@@ -34,6 +36,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from axonp2p.jobs.aggregation import MEAN, Rule
+from axonp2p.jobs.output_messages import MOST_OUTPUTS, FileHash, OutputBounds, OutputMessage
 from axonp2p.tensors.coding import Coding
 from axonp2p.training.step_options import StepOptions
 from axonp2p.verification.claims import MOST_SEGMENT_STEPS, Mark, RoundDone, SegmentRedone, StateHash
@@ -65,6 +68,9 @@ Dtype = Literal[
 
 LEAST_PART, MOST_PART = 1024, PAYLOAD_LIMIT // 8
 """Values in one part of a slice: in whatever coding it travels, it must fit a frame."""
+TASK_FILES = OutputBounds(MOST_OUTPUTS, 16 * 2**20)
+"""What comes home of the files that a task writes at one member."""
+MOST_HAVE = 2 * MOST_OUTPUTS
 Shard = Annotated[int, msgspec.Meta(ge=0, lt=MOST_MEMBERS)]
 Members = Annotated[list[Rank], msgspec.Meta(min_length=1, max_length=MOST_MEMBERS)]
 
@@ -236,6 +242,15 @@ class RedoSegment(Message, tag=True, frozen=True):
     """How many to take."""
 
 
+class AskFiles(Message, tag=True, frozen=True):
+    """Send the files that the task has written into /out. What was being sent before is broken off."""
+
+    request: Count
+    """Stands in all that is sent for it: what an earlier request still had on its way can be told apart."""
+    have: Annotated[list[FileHash], msgspec.Meta(max_length=MOST_HAVE)] = []
+    """Files that need not be sent (`jobs.output_messages.file_name_hash`)."""
+
+
 class TaskFailed(Message, tag=True, frozen=True):
     """The task's own code raised."""
 
@@ -299,6 +314,8 @@ class Piece(Message, tag=True, frozen=True):
     """From 0."""
 
 
-ToWorkerTraining = Prepare | AdoptState | StartRound | FilePart | AskPieces | RedoSegment
-FromWorkerTraining = Prepared | StateAdopted | Progress | RoundDone | SegmentRedone | TaskFailed | PieceList | Piece
+ToWorkerTraining = Prepare | AdoptState | StartRound | FilePart | AskPieces | AskFiles | RedoSegment
+FromWorkerTraining = (
+    Prepared | StateAdopted | Progress | RoundDone | SegmentRedone | TaskFailed | PieceList | Piece | OutputMessage
+)
 BetweenMembers = SlicePart | AskPieces | PieceList | Piece

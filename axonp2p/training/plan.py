@@ -51,6 +51,8 @@ class TrainPlan:
     """How the members are to exchange."""
     step_options: StepOptions = field(default_factory=StepOptions)
     """How they are to take their steps."""
+    memory_mb: int = 0
+    """MiB of memory that the job asks of each member."""
     rtt_s: float = 0.0
     """The longest round trip to a member that was measured."""
     keep_every: int = 0

@@ -91,6 +91,8 @@ class MemberLost:
 
     rank: int
     reason: str
+    limit: str = ""
+    """The limit of the sandbox that its worker went over, if that ended it."""
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ import msgspec
 from axonp2p.errors import VersionMismatch
 
 SCHEMAS: Final = {
-    "train": "5e668e08cde6ab29",
-    "run": "7f06623e8a5404d5",
+    "train": "236b4002e41a2f1f",
+    "run": "ae6d0f2a7e686fe9",
 }
 """By kind of job."""
 IN_ROWS: Final = "train"

@@ -21,6 +21,8 @@ def command(
 ) -> None:
     """Print what JOB printed at its peers, as far as it lies in the job's folder, here or at the tracker that has it.
 
+    For a training it also names the files that the task wrote into /out at its peers.
+
     A peer's log holds all that the job printed there; with --index it is that of each peer at which that copy ran.
     """
     from contextlib import ExitStack
@@ -31,7 +33,7 @@ def command(
     from axonp2p.kinds.run.record import RunRecord
     from client_cli.context import Context
     from client_cli.watching.hosted import following_host, looked_at
-    from client_cli.watching.logs import log_texts, show_logs
+    from client_cli.watching.logs import log_texts, show_logs, show_task_files, task_files
 
     context = Context.of(home, as_json)
     with ExitStack() as stack:
@@ -40,19 +42,24 @@ def command(
         else:
             folder, check = looked_at(job, context, trackers), lambda: None
         record = folder.read()
-        if index is not None and not isinstance(record, RunRecord):
+        copies = isinstance(record, RunRecord)
+        if index is not None and not copies:
             raise click.UsageError(f"{record.id} has no copies of a command: --index is for jobs that run them")
         if index is not None and index >= record.units:
             raise click.UsageError(f"{record.id} has {record.units} copies: the last one is {record.units - 1}")
         if as_json:
-            context.answer("", {"job": record.id, "logs": log_texts(folder, index)})
+            files = {} if copies else {"files": task_files(folder)}
+            context.answer("", {"job": record.id, "logs": log_texts(folder, index), **files})
             return
 
         def over() -> bool:
             check()
             return is_over(folder.read().state) or not is_at_work(folder)
 
-        if not show_logs(folder, index, over if follow else None):
+        printed = show_logs(folder, index, over if follow else None)
+        if not copies and show_task_files(folder):
+            return
+        if not printed:
             what = record.id if index is None else f"copy {index} of {record.id}"
             raise NotFound(
                 f"there is no log of {what} here",

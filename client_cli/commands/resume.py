@@ -10,11 +10,13 @@ from client_cli.options import common
 from client_cli.options import page as page_option
 from client_cli.options import tensorboard as tensorboard_option
 from client_cli.options import trackers as trackers_option
+from client_cli.options import wait as wait_option
 
 
 @click.command("resume")
 @click.argument("job")
 @click.option("--here", is_flag=True, help="Take a job that a tracker carries on back to this computer.")
+@wait_option
 @trackers_option
 @page_option
 @tensorboard_option
@@ -22,6 +24,7 @@ from client_cli.options import trackers as trackers_option
 def command(
     job: str,
     here: bool,
+    wait: float,
     trackers: tuple[str, ...],
     page: str,
     tensorboard: Path | None,
@@ -31,7 +34,7 @@ def command(
     """Go on with JOB, which was left or interrupted or failed, from the last round, or all copies, that were kept.
 
     A job that a tracker carries on goes on there, and axon watch shows it; or here, with --here, on the computer that
-    submitted it.
+    submitted it. --wait is as for axon submit.
     """
     from client_cli.context import Context
     from client_cli.report.beside import PageWishes
@@ -41,7 +44,9 @@ def command(
     context = Context.of(home, as_json)
     hosted = is_hosted(job, context, trackers)
     if hosted and not here:
+        if wait:
+            raise click.UsageError("a job that a tracker carries on waits as long as wait under [need] says")
         return resume_at_host(job, context, trackers)
     with context.swarm(trackers) as swarm:
-        going_on = swarm.take_back(job) if hosted else swarm.resume(job)
+        going_on = swarm.take_back(job) if hosted else swarm.resume(job, wait=wait)
         return follow(going_on, context, PageWishes(page, tensorboard))

@@ -10,6 +10,7 @@ from axonp2p.kinds.train import check_events
 from axonp2p.kinds.train import events as train_events
 from axonp2p.kinds.train.metrics_file import held_out
 from axonp2p.plain_text import bytes_text, plural
+from axonp2p.training.messages import TASK_FILES
 from client_cli.text.kind_text import Shown
 from client_cli.text.render import credits_text, duration_text, metric_text, rate_text
 
@@ -57,6 +58,10 @@ def stays(event: events.Event) -> str:
                 else f"rounds {event.first + 1} to {event.last + 1}"
             )
             return f"warning: {which} must be trained again: no later state is left"
+        case train_events.TaskFilesKept():
+            return _files_line(event)
+        case train_events.TaskFilesLost():
+            return f"warning: no more files of the task come home: {event.reason}"
     return ""
 
 
@@ -69,6 +74,14 @@ def end(event: events.Event) -> str:
             because = f": {event.reason}" if event.reason else ""
             return f"left after round {event.round}{because}"
     return ""
+
+
+def _files_line(event: train_events.TaskFilesKept) -> str:
+    kept = f"{plural(event.files, 'file')} of {event.peer} ({bytes_text(event.bytes)}) in out/{event.peer}"
+    if not event.left_out:
+        return kept
+    most = f"{TASK_FILES.files} files and {bytes_text(TASK_FILES.bytes)} a peer come home"
+    return f"warning: {kept}, {event.left_out} left out: at most {most}"
 
 
 def _checked_line(event: check_events.WorkChecked) -> str:

@@ -1,4 +1,7 @@
-"""What a job printed at its peers: the files of `logs/` in its folder, printed, and followed while they grow."""
+"""What a job printed at its peers: the files of `logs/` in its folder, printed, and followed while they grow.
+
+Beside them stand the files that a training wrote into /out, in `out/PEER/` of that folder.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from axonp2p.client.events.events import Event
+from axonp2p.client.storage.arriving_files import files_below
 from axonp2p.client.storage.event_tail import EventTail
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.console import printable
 from axonp2p.kinds.run.events import CopyBegun, CopyRetried, SpeculativeCopy
+from axonp2p.plain_text import bytes_text
 
 LOOK_S = 0.3
 READ_AT_ONCE = 2**16
@@ -88,6 +93,23 @@ def log_texts(folder: JobFolder, index: int | None) -> dict[str, str]:
         for name, path in found.items()
         if peers is None or name in peers
     }
+
+
+def task_files(folder: JobFolder) -> dict[str, dict[str, int]]:
+    """The files that the task wrote into /out and that came home, with their bytes, by peer."""
+    out = folder.path / "out"
+    peers = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
+    return {peer: found for peer in peers if (found := files_below(out / peer))}
+
+
+def show_task_files(folder: JobFolder) -> bool:
+    """Print where they lie; whether there are any."""
+    found = task_files(folder)
+    for peer, files in found.items():
+        _print(f"==> files of {peer}, in {folder.path / 'out' / peer} <==")
+        for name, size in files.items():
+            _print(printable(f"{name}   {bytes_text(size)}"))
+    return bool(found)
 
 
 def _print(text: str) -> None:

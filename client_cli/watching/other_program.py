@@ -36,8 +36,10 @@ def stop(folder: JobFolder, wish: JobCommand, context: Context, trackers: Sequen
         while folder.is_held():
             time.sleep(LOOK_S)
     record = folder.read()
-    if not is_over(record.state):  # it was killed, whether just now or long ago
-        record = _let_go(folder, record, context, trackers)
+    if folder.leases.exists():  # it was killed, whether just now or long ago
+        _let_go(folder, record, context, trackers)
+    if not is_over(record.state):
+        record = change(folder, record, JobState.LEFT)
     return record, working
 
 
@@ -50,7 +52,7 @@ def change(folder: JobFolder, record: JobRecord, state: JobState) -> JobRecord:
     return record
 
 
-def _let_go(folder: JobFolder, record: JobRecord, context: Context, trackers: Sequence[str]) -> JobRecord:
+def _let_go(folder: JobFolder, record: JobRecord, context: Context, trackers: Sequence[str]) -> None:
     from axonp2p.client.leasing.release_leases import release_leases
 
     key = load_or_create_key(context.home / "client.key")
@@ -58,4 +60,3 @@ def _let_go(folder: JobFolder, record: JobRecord, context: Context, trackers: Se
     settings = read_settings(context.home)
     dials = dial_policy(which_trackers(named, settings, context.home), settings.client)
     asyncio.run(release_leases(folder, record, spec_of(record), key, dials))
-    return change(folder, record, JobState.LEFT)

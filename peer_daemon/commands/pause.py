@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from peer_daemon.options import Duration, common
+from axonp2p.command_group import Duration
+from peer_daemon.options import common
 
 
 @click.command("pause")

@@ -13,9 +13,9 @@ import tomlkit
 from axonp2p.errors import SettingsError
 from axonp2p.settings import PeerSettings
 from axonp2p.transport.address import PinnedAddress
+from axonp2p.units import mebibytes_of
 from peer_daemon.idle.hours import Hours
 from peer_daemon.lending.offer import MeasuredMachine
-from peer_daemon.units import mebibytes_of
 
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(%|[a-z]*)\s*(?:of\s+)?(?:the\s+)?([a-z]*)")
 _BATTERY = re.compile(r"(?:also|even)?\s*on battery")

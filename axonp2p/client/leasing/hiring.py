@@ -60,6 +60,8 @@ class PeerRequest:
     """Peers that are not asked: they are in the job already, or failed it."""
     first_rank: int = 0
     """Of the first one that is hired; the others follow."""
+    all_or_none: bool = False
+    """Whether nobody is asked for a slot as long as fewer than `at_least` may have one."""
 
 
 def wanted_of(request: PeerRequest) -> LeaseRequest:
@@ -140,7 +142,8 @@ class Hiring:
                 if look == 0:
                     raise
                 break  # those who were hired by then may be enough
-            await self._take()
+            if self._may_be_enough:
+                await self._take()
             if len(self.hired) >= self._request.wanted or look == LOOKS - 1:
                 break
             if not sight.complete:
@@ -158,7 +161,19 @@ class Hiring:
             trackers = self._means.table.trackers.in_order()
             if wrong := await wrong_clock_among(trackers, self._means.clock):
                 raise wrong
-            raise self._shortlist.nobody_fits(hired=len(self.hired), needed=self._request.at_least)
+            not_asked = 0 if self._may_be_enough else len(self._unmeasured) + len(self._shortlist)
+            hired = len(self.hired) + not_asked
+            raise self._shortlist.nobody_fits(hired=hired, needed=self._request.at_least)
+
+    @property
+    def taken(self) -> frozenset[PeerId]:
+        """Peers whose slots are all taken."""
+        return frozenset(self._shortlist.taken)
+
+    @property
+    def _may_be_enough(self) -> bool:
+        candidates = len(self.hired) + len(self._unmeasured) + len(self._shortlist)
+        return candidates >= self._request.at_least or not self._request.all_or_none
 
     async def _look(self, count: int, enough: int) -> Sight:
         """Note the peers that the table shows."""
@@ -271,6 +286,8 @@ class Hiring:
             lease = await self._lease_on(candidate, row, promise)
         except AxonError as error:
             self._shortlist.refused("busy" if isinstance(error, Busy) else error.message)
+            if type(error) is Busy:
+                self._shortlist.taken.add(candidate.peer)
             self._see(PeerRefused(peer=candidate.name, reason=error.message))
             return
         rank = self._request.first_rank + len(self.hired)

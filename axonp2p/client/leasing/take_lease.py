@@ -68,6 +68,8 @@ async def take_lease(
             raise error_of(answer, f"peer {name}")
         if not isinstance(answer, LeaseTaken):
             raise PeerMisbehaved(f"peer {name} answered TakeLease with {type(answer).__name__}")
+        if answer.memory_mb < wanted.memory_mb or answer.cores < wanted.cores:
+            raise PeerMisbehaved(f"peer {name} takes the job with less than the job asks for")
         if decode_own_row(answer.row).peer != row.peer:
             raise PeerMisbehaved(f"peer {name} answered TakeLease with the row of another peer")
     except TimeoutError as error:

@@ -150,6 +150,10 @@ class LeasedCrew:
         """`training.crew.Crew`."""
         await self.leases[rank].send_to_worker(frame)
 
+    def limit_of(self, rank: int) -> str:
+        """`training.crew.Crew`."""
+        return self.leases[rank].limit
+
     async def set_members(self, ranks: Sequence[int]) -> None:
         """`training.crew.Crew`. Who does not answer is noticed as gone, not here."""
         # Who was lost may be on its way back under another rank: nobody stands on a roster twice.

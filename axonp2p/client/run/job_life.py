@@ -35,7 +35,11 @@ REFILL_S = 60.0
 class JobLife:
     """What one life of a job does with its peers. `live()` is called once."""
 
-    def __init__(self, means: Means, journal: JobJournal, spec: JobSpec, bundle: Bundle) -> None:
+    def __init__(
+        self, means: Means, journal: JobJournal, spec: JobSpec, bundle: Bundle, *, wait_s: float = 0.0
+    ) -> None:
+        """`wait_s`: for how long peers are waited for before anything is done, where too few are free."""
+        self._wait_s = wait_s
         self._means = means
         self._journal = journal
         self._spec = spec
@@ -78,7 +82,8 @@ class JobLife:
             staffing = Staffing(means, self._request(), journal, self._tell)
             async with _ended(staffing.leases):
                 await staffing.take_back()
-                await staffing.fill(self._spec.need.wait if journal.record.done else 0)
+                done = bool(journal.record.done)
+                await staffing.fill(max(self._wait_s, self._spec.need.wait if done else 0), holds=done)
                 crew = LeasedCrew(staffing.leases, journal.folder, journal.disk, office, staffing.let_go)
                 settlement = JobSettlement(journal, crew, office, convictions)
                 try:

@@ -21,9 +21,12 @@ from axonp2p.jobs.spec import JobSpec
 class JobRun:
     """One life of a job: from submit, or resume, to its end. `run()` is called once."""
 
-    def __init__(self, means: Means, journal: JobJournal, spec: JobSpec, bundle: Bundle) -> None:
+    def __init__(
+        self, means: Means, journal: JobJournal, spec: JobSpec, bundle: Bundle, *, wait_s: float = 0.0
+    ) -> None:
+        """`wait_s`: for how long peers are waited for, where too few are free when it begins."""
         self._journal = journal
-        self._life = JobLife(means, journal, spec, bundle)
+        self._life = JobLife(means, journal, spec, bundle, wait_s=wait_s)
         self._task: asyncio.Task[None] | None = None
         self._cancelling = False
 

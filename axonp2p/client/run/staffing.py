@@ -9,15 +9,20 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import itertools
+import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
-from axonp2p.client.events.events import Event, PeersAwaited, RttsGuessed
+from axonp2p.client.events.events import Event, PeersAwaited, PeersFound, RttsGuessed
 from axonp2p.client.leasing.hiring import Hiring, Means, PeerRequest, anybody, none_left_alone, wanted_of
 from axonp2p.client.leasing.kept_leases import KeptLease, kept_leases, kept_of
 from axonp2p.client.leasing.lease import Lease
+from axonp2p.client.leasing.look_pace import LookPace
+from axonp2p.client.leasing.own_leases import slot_holders
+from axonp2p.client.leasing.slot_holders import with_holders
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import PeerRecord
+from axonp2p.client.storage.job_store import JobStore
 from axonp2p.errors import AxonError, NobodyFits, Unreachable
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.logs import get_logger
@@ -35,8 +40,19 @@ LET_GO_S = 5.0
 class Staffing:
     """Fills `leases`, by rank. Whoever calls it ends those that are there, also when it raises."""
 
-    def __init__(self, means: Means, request: PeerRequest, journal: JobJournal, see: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        means: Means,
+        request: PeerRequest,
+        journal: JobJournal,
+        see: Callable[[Event], None],
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        """`chance` gives numbers from 0 to 1."""
         self._means = means
+        self._chance = chance
+        self._found: PeersFound | None = None
+        """What was told last of the table."""
         self._request = request
         self._journal = journal
         self._see = see
@@ -62,29 +78,42 @@ class Staffing:
     async def _take_again(self, kept: Sequence[KeptLease], rows: Mapping[PeerId, Row]) -> None:
         await none_left_alone(self._take_one_again(one, rows) for one in kept)
 
-    async def fill(self, seconds: float) -> None:
+    async def fill(self, seconds: float, *, holds: bool = True) -> None:
         """Hire until there are as many as the job wants, or after so many seconds as it needs at least.
 
         Raises `NobodyFits` or `TrackerUnreachable` when there are too few by then. With enough for a beginning it does
-        not wait: the others are looked for while those train.
+        not wait: the others are looked for while those train. With `holds` those that came are kept meanwhile; without
+        it a job that waits holds no slot that others could use, and asks for none while too few are free.
         """
-        until, pause, told = self._means.clock.monotonic() + seconds, FIRST_PAUSE_S, False
+        until, told = self._means.clock.monotonic() + seconds, ""
+        pace = LookPace(FIRST_PAUSE_S, LONGEST_PAUSE_S, self._chance)
         while self._missing > 0:
+            before = set(self.leases)
             try:
-                await self._hire()
+                await self._hire(all_or_none=seconds > 0 and not holds)
             except (NobodyFits, Unreachable) as error:
+                if not holds:
+                    await self._give_back(self.leases.keys() - before)
                 left = until - self._means.clock.monotonic()
                 if left <= 0:
                     raise
-                have, need = len(self._there), self._request.at_least
-                self._journal.change(waits_for=[plural(need - have, "more peer")])
-                if not told:
-                    self._see(PeersAwaited(there=have, needed=need, seconds=left, reason=error.in_a_line))
-                told = True
-                await asyncio.sleep(min(pause, left))
-                pause = min(2 * pause, LONGEST_PAUSE_S)
+                told = self._wait_for(error, left, told)
+                await asyncio.sleep(pace.pause(left))
         if told:
             self._journal.waits_for([])
+
+    def _wait_for(self, error: AxonError, seconds: float, told: str) -> str:
+        """Write down and tell what is waited for, unless that is what was told; gives what has been told by now."""
+        have, need = len(self._there), self._request.at_least
+        self._journal.change(waits_for=[plural(need - have, "more peer")])
+        if error.in_a_line != told:
+            self._see(PeersAwaited(there=have, needed=need, seconds=seconds, reason=error.in_a_line))
+        return error.in_a_line
+
+    async def _give_back(self, ranks: Collection[int]) -> None:
+        """End the leases of these."""
+        going = [self.leases.pop(rank) for rank in ranks]
+        await asyncio.gather(*(lease.end() for lease in going))
 
     def records(self, ranks: Collection[int]) -> list[PeerRecord]:
         """What is written down of those of these ranks."""
@@ -117,7 +146,7 @@ class Staffing:
         """Without how many more the job cannot begin."""
         return self._request.at_least - len(self._there)
 
-    async def _hire(self) -> None:
+    async def _hire(self, *, all_or_none: bool) -> None:
         there = self._there
         request = dataclasses.replace(
             self._request,
@@ -125,13 +154,30 @@ class Staffing:
             at_least=self._missing,
             without=frozenset(lease.row.peer for lease in there.values()),
             first_rank=max([self.ranks_from - 1, *self.leases]) + 1,
+            all_or_none=all_or_none,
         )
-        hiring = Hiring(self._means, request, self._see)
+        hiring = Hiring(self._means, request, self._tell)
         try:
             await hiring.hire()
+        except NobodyFits as error:
+            raise await self._with_holders(error, hiring.taken) from error
         finally:
             self.leases |= dict(enumerate(hiring.hired, request.first_rank))
             self._rtt |= {peer: found.seconds or 0.0 for peer, found in hiring.distances.items()}
+
+    def _tell(self, event: Event) -> None:
+        """What the table shows again and again while a job waits is told once."""
+        if isinstance(event, PeersFound):
+            if event == self._found:
+                return
+            self._found = event
+        self._see(event)
+
+    async def _with_holders(self, error: NobodyFits, taken: Collection[PeerId]) -> NobodyFits:
+        folder = self._journal.folder.path
+        store = JobStore(folder.parent.parent)
+        holders = await asyncio.to_thread(slot_holders, store, self._means.clock.now(), folder.name) if taken else []
+        return with_holders(error, taken, holders)
 
     async def _rows_now(self) -> dict[PeerId, Row]:
         """Of all peers that the table shows: one that was started again may listen elsewhere."""

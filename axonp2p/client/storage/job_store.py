@@ -35,6 +35,10 @@ from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
 from axonp2p.files import locked, write_whole
 from axonp2p.jobs.lifecycle import is_over
 
+MOST_LOG_BYTES = 32 * 2**20
+"""What a peer may write here in the longest job, whatever it prints. Less than a host lets be copied of one file."""
+LOG_IS_FULL = b"\n[... of this log no more than 32 MiB is kept here ...]\n"
+
 
 class JobFolder:
     """One job's folder. Cheap to make; holds nothing open."""
@@ -97,10 +101,16 @@ class JobFolder:
         return found
 
     def add_log(self, peer: str, log: bytes) -> None:
-        """Add the job's log of the peer with that name (as its row spells it: no slash, no leading dot)."""
+        """Add the job's log of the peer with that name (as its row spells it: no slash, no leading dot).
+
+        Of each peer `MOST_LOG_BYTES` are kept; the file ends with a line that says so.
+        """
         self.logs.mkdir(exist_ok=True)
         with (self.logs / f"{peer}.log").open("ab") as file:  # a job that was resumed had a log there before
-            file.write(log)
+            room = MOST_LOG_BYTES - file.tell()
+            file.write(log[: max(0, room)])
+            if 0 <= room < len(log):
+                file.write(LOG_IS_FULL)
 
     def keep_bundle(self, files: Sequence[tuple[str, Path]], manifest: bytes) -> None:
         """Copy the files (relative path, source) of the bundle, so that the job can go on when they have changed.
@@ -158,6 +168,10 @@ class JobStore:
                 if is_over(record.state) and not folder.is_held():
                     found.append((folder, record))
         return found
+
+    def with_leases(self) -> list[JobFolder]:
+        """Jobs that hold leases, or held some when their programs were killed."""
+        return [JobFolder(path.parent) for path in sorted(self._jobs.glob("*/leases.json"))]
 
     def has(self, job: str) -> bool:
         """Whether there is a folder of that very name."""

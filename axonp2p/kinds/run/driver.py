@@ -18,6 +18,7 @@ from axonp2p.client.run.settlement import JobSettlement
 from axonp2p.errors import AxonError, JobFailed, PeerMisbehaved, SettingsError
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.messages import HandBack, OwnersMessage, WorkerPaused
+from axonp2p.jobs.output_messages import OutputFile, OutputPart, OutputsSent
 from axonp2p.kinds.run.answers_due import ANSWER_S, AnswersDue
 from axonp2p.kinds.run.copies import CopyScheduler
 from axonp2p.kinds.run.copy_actions import CopiesPlan, CopyAction, KeepResult, StartCopy, StopCopy
@@ -37,9 +38,6 @@ from axonp2p.kinds.run.messages import (
     EndCopy,
     FromWorkerRun,
     NoCopy,
-    OutputFile,
-    OutputPart,
-    OutputsSent,
     ReportCopy,
     ToWorkerRun,
 )

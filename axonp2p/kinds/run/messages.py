@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from axonp2p.jobs.messages import JobId
+from axonp2p.jobs.output_messages import OutputMessage
 from axonp2p.wire.codec import Message
 from axonp2p.wire.quantities import Count, PlainText, Seconds
 
@@ -25,15 +26,8 @@ VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]{0,63}\Z"
 MOST_PATTERNS = 16
 LONGEST_PATTERN = 100
 LONGEST_TIMEOUT_S = 30 * 86400
-MOST_OUTPUTS = 256
-"""Files of one copy that come home."""
-MOST_OUTPUT_BYTES = 2**30
-"""Of all files of one copy. They lie in the sandbox's memory meanwhile, so a peer holds far fewer."""
 
 CopyIndex = Annotated[int, msgspec.Meta(ge=0, lt=MOST_COPIES)]
-FileNumber = Annotated[int, msgspec.Meta(ge=0, lt=MOST_OUTPUTS)]
-OutputBytes = Annotated[int, msgspec.Meta(ge=0, le=MOST_OUTPUT_BYTES)]
-FileHash = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 Variables = Annotated[
     dict[Annotated[str, msgspec.Meta(pattern=VARIABLE)], Annotated[str, msgspec.Meta(max_length=LONGEST_VALUE)]],
     msgspec.Meta(max_length=MOST_VARIABLES),
@@ -129,41 +123,5 @@ class CopyExited(Message, tag=True, frozen=True):
         return self.ended == "itself" and self.code == 0
 
 
-class OutputPart(Message, tag=True, frozen=True):
-    """The next bytes of a file, as payload. Files come one after the other."""
-
-    request: Count
-    """As in `SendOutputs`."""
-    number: FileNumber
-    """Which file, from 0."""
-    offset: OutputBytes
-
-
-class OutputFile(Message, tag=True, frozen=True):
-    """The file is complete: all its parts came before."""
-
-    request: Count
-    """As in `SendOutputs`."""
-    number: FileNumber
-    """Which file, from 0."""
-    path: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-    """Below AXON_OUT, with forward slashes."""
-    size: OutputBytes
-    """In bytes."""
-    sha256: FileHash
-    """Of all its bytes."""
-
-
-class OutputsSent(Message, tag=True, frozen=True):
-    """There are no more files."""
-
-    request: Count
-    """As in `SendOutputs`."""
-    files: Annotated[int, msgspec.Meta(ge=0, le=MOST_OUTPUTS)]
-    """How many came."""
-    left_out: Count = 0
-    """Files that fit too, and did not come: too many, too large, or with a name that no file may have."""
-
-
 ToWorkerRun = BeginCopy | EndCopy | ReportCopy | SendOutputs
-FromWorkerRun = NoCopy | CopyStarted | CopyExited | OutputPart | OutputFile | OutputsSent
+FromWorkerRun = NoCopy | CopyStarted | CopyExited | OutputMessage

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import sys
 import threading
 from pathlib import Path
 
 from axonp2p.errors import Unreachable
-from axonp2p.kinds.run.messages import FromWorkerRun, OutputFile, OutputPart, OutputsSent, SendOutputs
-from axonp2p.kinds.run.outputs import find_outputs, parts_of
+from axonp2p.jobs.output_files import words_of_files
+from axonp2p.jobs.output_messages import OutputBounds, OutputMessage
+from axonp2p.kinds.run.messages import SendOutputs
 from axonp2p.sandbox.inside import Inside
 from axonp2p.sandbox.messages import Control
 from axonp2p.wire.frame import FRAME_COST, pack_frame
@@ -63,27 +62,12 @@ class OutputSender:
         self._thread.join()
 
     def _run(self) -> None:
+        order = self._order
         with contextlib.suppress(Unreachable, _Stopped):  # a broken channel is found by the main thread
-            found = find_outputs(self._folder, self._order.outputs)
-            sent = sum(self._send_file(number, path) for number, path in enumerate(found.paths))
-            left_out = found.left_out + len(found.paths) - sent
-            self._say(OutputsSent(request=self._order.request, files=sent, left_out=left_out))
+            for message, payload in words_of_files(self._folder, order.request, order.outputs, OutputBounds()):
+                self._say(message, payload)
 
-    def _send_file(self, number: int, path: str) -> bool:
-        """Whether it could be read; one that could not has no last word, and what came of it is thrown away."""
-        request, size, hasher = self._order.request, 0, hashlib.sha256()
-        try:
-            for part in parts_of(self._folder, path):
-                self._say(OutputPart(request=request, number=number, offset=size), part)
-                hasher.update(part)
-                size += len(part)
-        except OSError as error:
-            print(f"{path} cannot be read: {error.strerror}", file=sys.stderr)
-            return False
-        self._say(OutputFile(request=request, number=number, path=path, size=size, sha256=hasher.digest()))
-        return True
-
-    def _say(self, message: FromWorkerRun, payload: bytes = b"") -> None:
+    def _say(self, message: OutputMessage, payload: bytes) -> None:
         packed = pack_frame(message, payload)
         if not self._credit.take(len(packed) + FRAME_COST, self._stopped):
             raise _Stopped

@@ -11,11 +11,12 @@ from functools import partial
 from axonp2p.client.run.settlement import JobSettlement
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.errors import SettingsError
+from axonp2p.jobs.output_messages import OutputFile, OutputPart, OutputsSent
 from axonp2p.kinds.run.copy_actions import KeepResult
 from axonp2p.kinds.run.copy_ends import CopyEnds, why_bad
 from axonp2p.kinds.run.copy_pay import CopyPay
 from axonp2p.kinds.run.events import IndexFailed, OutputsKept, OutputsLost, ResultsDamaged
-from axonp2p.kinds.run.messages import OutputFile, OutputPart, OutputsSent, SendOutputs
+from axonp2p.kinds.run.messages import SendOutputs
 from axonp2p.kinds.run.record import RunRecord
 from axonp2p.kinds.run.results import ArrivingOutputs, CopyResult, ResultsFile, clear_away
 from axonp2p.kinds.run.section import RunSection

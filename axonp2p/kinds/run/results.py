@@ -7,9 +7,7 @@ Everything here blocks.
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import hashlib
 import io
 import os
 import shutil
@@ -17,12 +15,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
+from axonp2p.client.storage.arriving_files import ArrivingFiles
 from axonp2p.disk_errors import not_writable
-from axonp2p.errors import PeerMisbehaved
 from axonp2p.files import put_aside, replacing, sync_folder, sync_tree
-from axonp2p.jobs.file_names import why_bad_together
-from axonp2p.kinds.run.messages import MOST_OUTPUT_BYTES, OutputFile, OutputPart, OutputsSent
-from axonp2p.kinds.run.outputs import fits
+from axonp2p.jobs.output_messages import MOST_OUTPUT_BYTES, OutputBounds
 
 _ARRIVING = ".arriving-"
 
@@ -44,7 +40,7 @@ class CopyResult:
 COLUMNS = [field.name for field in fields(CopyResult)]
 
 
-class ArrivingOutputs:
+class ArrivingOutputs(ArrivingFiles):
     """The files of one copy on their way in, beside the place that they will have. Raises `SettingsError` of the disk.
 
     `request` is the one that they were asked for with; parts of another one are passed over.
@@ -53,87 +49,19 @@ class ArrivingOutputs:
     def __init__(self, out: Path, index: int, request: int, patterns: Sequence[str]) -> None:
         self._place = out / str(index)
         self._folder = out / f"{_ARRIVING}{index}-{request}"
-        self._request = request
-        self._patterns = patterns
-        self._part = self._folder / "part"
-        self._hasher = hashlib.sha256()
-        self._size = 0
-        """Of the file that comes."""
-        self._number = 0
-        self._paths: list[str] = []
-        self.bytes = 0
-        """Of the files that came."""
-        self.files = 0
-        self.left_out = 0
-        """Files that the peer did not send though they fit."""
-        self.complete = False
-        """Whether all are here."""
+        self._kept = self._folder / "files"
+        super().__init__(self._kept, self._folder / "part", request, patterns=patterns, bounds=OutputBounds())
         try:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._kept.mkdir(parents=True)
         except OSError as error:
             raise not_writable(self._folder, error) from error
 
-    @property
-    def _kept(self) -> Path:
-        return self._folder / "files"
-
-    def part(self, message: OutputPart, payload: bytes | memoryview) -> None:
-        """The next bytes of a file. Raises `PeerMisbehaved` for what does not fit."""
-        if message.request != self._request:
-            return
-        self._expect(message.number)
-        if message.offset != self._size or not payload or self.complete:
-            raise PeerMisbehaved("the peer sent a part of a file that does not fit")
-        if self.bytes + self._size + len(payload) > MOST_OUTPUT_BYTES:
-            raise PeerMisbehaved(f"the peer sent more than {MOST_OUTPUT_BYTES} bytes of files")
-        try:
-            with self._part.open("ab") as file:
-                file.write(payload)
-        except OSError as error:
-            raise not_writable(self._part, error) from error
-        self._hasher.update(payload)
-        self._size += len(payload)
-
-    def file(self, message: OutputFile) -> None:
-        """A file is complete. Raises `PeerMisbehaved` for another hash, or a name that it may not have."""
-        if message.request != self._request:
-            return
-        self._expect(message.number)
-        if self.complete or (message.size, message.sha256) != (self._size, self._hasher.digest()):
-            raise PeerMisbehaved("the peer sent a file that does not have the hash or size that it says")
-        if not fits(message.path, self._patterns):
-            raise PeerMisbehaved(f"the peer sent a file that nobody asked for: {message.path!r}")
-        if reason := why_bad_together([*self._paths, message.path]):
-            raise PeerMisbehaved(f"the peer sent a file that cannot be written: {reason}")
-        target = self._kept / message.path
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with self._part.open("ab") as file:  # an empty one had no part
-                os.fsync(file.fileno())
-            self._part.replace(target)
-        except OSError as error:
-            raise not_writable(target, error) from error
-        self._paths.append(message.path)
-        self.files += 1
-        self.bytes += message.size
-        self._begin(message.number + 1)
-
-    def sent(self, message: OutputsSent) -> None:
-        """There are no more. Raises `PeerMisbehaved` when some are missing."""
-        if message.request != self._request:
-            return
-        if message.files != self.files:
-            raise PeerMisbehaved(f"the peer says that it sent {message.files} files, and {self.files} came")
-        self.left_out = message.left_out
-        self.complete = True
-
     def put(self) -> None:
         """Move all of them to their place, where those of a result that never counted may lie."""
         assert self.complete
         try:
-            with contextlib.suppress(FileNotFoundError):
-                self._part.unlink()
+            self.drop_part()
             sync_tree(self._kept)
             if self._place.exists():
                 shutil.rmtree(self._place)
@@ -146,17 +74,6 @@ class ArrivingOutputs:
     def drop(self) -> None:
         """Forget what came. Harmless after `put`."""
         shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _expect(self, number: int) -> None:
-        """A file that could not be read to its end at the peer has no last word: the next one begins."""
-        if number < self._number:
-            raise PeerMisbehaved("the peer sent files out of order")
-        if number > self._number:
-            self._begin(number)
-
-    def _begin(self, number: int) -> None:
-        self._part.unlink(missing_ok=True)
-        self._number, self._size, self._hasher = number, 0, hashlib.sha256()
 
 
 class ResultsFile:

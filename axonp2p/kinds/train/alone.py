@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from axonp2p.console import run_program
 from axonp2p.errors import TaskMistake
 from axonp2p.kinds.train.section import TrainJob, train_job
+from axonp2p.training.worker.out_folder import OutFolder
 from axonp2p.training.worker.worker_main import prepare_torch
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     # As in the sandbox, where the working directory is not the bundle's: a relative path fails here already.
     with tempfile.TemporaryDirectory() as scratch:
         os.chdir(scratch)
+        OutFolder(Path(scratch)).make()
         try:
             if arguments.check:
                 # Its model is gone before others are made.

@@ -16,10 +16,12 @@ from axonp2p.kinds.train.record import AheadRound
 from axonp2p.kinds.train.round_commits import RoundCommits
 from axonp2p.kinds.train.section import TrainJob
 from axonp2p.kinds.train.settlement import RoundSettlement, work_of
+from axonp2p.kinds.train.task_files import TaskFiles
 from axonp2p.kinds.train.training_events import TrainingEvents
 from axonp2p.kinds.train.training_plan import lines_of, plan_of
 from axonp2p.training.coordinator.coordinator import Coordinator
 from axonp2p.training.coordinator.crew import Sight
+from axonp2p.training.round_messages import MemberReady
 from axonp2p.training.rounds.machine import Rounds
 
 
@@ -64,10 +66,14 @@ class TrainDriver:
         crew.signed = checked.signed
         rounds_settled = RoundSettlement(self._books, settlement, plan, clock, checked)
         training_events = TrainingEvents(self._journal, crew, rounds_settled.pace, clock)
+        files = TaskFiles(self._journal, crew, clock)
 
         def heard(sight: Sight) -> None:
             rounds_settled.heard(sight)
             training_events.show(sight)
+            if isinstance(sight, MemberReady):
+                files.built(sight.rank)
+            files.ask_those_due()
 
         rounds = Rounds(
             plan,
@@ -86,24 +92,29 @@ class TrainDriver:
             start_state=self._start_state,
             on_disk=plan.start_state,
         )
+        coordinator.files = files
         crew.work_for(coordinator)
         if self._leaving:
             coordinator.leave()
         end = JobEnd(self._books, coordinator, settlement, rounds_settled.pace)
         try:
-            return await self._to_its_end(coordinator, settlement, end)
+            return await self._to_its_end(coordinator, settlement, end, files)
         finally:
             await coordinator.close()
 
-    async def _to_its_end(self, coordinator: Coordinator, settlement: JobSettlement, end: JobEnd) -> Event | None:
+    async def _to_its_end(
+        self, coordinator: Coordinator, settlement: JobSettlement, end: JobEnd, files: TaskFiles
+    ) -> Event | None:
         try:
             async with self._context.replacing(settlement.crew):
                 result = await coordinator.train()
         except JobFailed as error:
+            await files.fetch_last()
             if not (coordinator.too_few and self._context.may_wait(settlement.crew)):
                 raise await end.failed(error) from error
             await coordinator.keep_last(KEEP_S)
             return None
+        await files.fetch_last()
         return await (end.finished(self._context.began, self._context.means.clock) if result.trained else end.left())
 
     def _pay(self, book: ReceiptBook, ahead: AheadRound) -> list[NumberedReceipts]:

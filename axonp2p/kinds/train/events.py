@@ -167,6 +167,25 @@ class RoundsLost(Event, frozen=True):
     last: Count
 
 
+class TaskFilesKept(Event, frozen=True):
+    """Files that the task wrote into /out at a peer lie in the job's folder, in out/PEER. Told of each peer when the
+    first ones came, when some were left out, and at the end."""
+
+    peer: str
+    files: Count
+    """That lie there now."""
+    bytes: Count
+    """Of these."""
+    left_out: Count
+    """Files that did not come: too many, too large together, or with a name that no file may have."""
+
+
+class TaskFilesLost(Event, frozen=True):
+    """From now on no files of the task come home: this computer's disk does not take them."""
+
+    reason: str
+
+
 TrainEvent = (
     PeerReady
     | ExchangeChosen
@@ -184,5 +203,7 @@ TrainEvent = (
     | StateFound
     | StateDamaged
     | RoundsLost
+    | TaskFilesKept
+    | TaskFilesLost
 )
 """All that this kind of job tells beside what every job does."""

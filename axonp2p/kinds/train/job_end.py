@@ -8,7 +8,7 @@ from axonp2p.client.events.events import Event, JobFinished, JobLeft
 from axonp2p.client.run.settlement import JobSettlement
 from axonp2p.clock import Clock
 from axonp2p.disk_errors import not_writable
-from axonp2p.errors import AxonError, JobFailed, TaskMistake
+from axonp2p.errors import AxonError, JobFailed, LimitReached, TaskMistake
 from axonp2p.files import replacing
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.train.metrics_file import MetricsFile
@@ -107,7 +107,7 @@ class JobEnd:
             await self._coordinator.keep_last(KEEP_S)
         await self._settlement.settle()
         record = self._books.record
-        if not record.kept_round or isinstance(error, TaskMistake):
+        if not record.kept_round or isinstance(error, TaskMistake | LimitReached):
             return error
         fix = f"axon resume {record.id}      (goes on after round {record.kept_round})"
         return type(error)(error.message, cause=error.cause, fix=fix)

@@ -29,6 +29,7 @@ def plan_of(record: TrainRecord, spec: TrainJob) -> TrainPlan:
         start_state=bytes.fromhex(record.kept_state) if record.kept_state else None,
         options=train,
         step_options=train.step_options,
+        memory_mb=spec.need.memory,
         keep_every=train.checkpoint,
         later=_later(record),
         life=record.lives - 1,

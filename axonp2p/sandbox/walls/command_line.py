@@ -137,6 +137,8 @@ def _folders(
         # Shared memory is part of /tmp, so that one size holds both.
         *("--symlink", "/tmp", "/dev/shm"),  # noqa: S108
         *("--ro-bind", job_folder, "/job"),
+        # Where a job writes what shall come home: its worker makes the folder.
+        *("--symlink", "/tmp/out", "/out"),  # noqa: S108
         *("--size", str(limits.scratch_mb * MIB), "--perms", tmp, "--tmpfs", "/tmp"),  # noqa: S108
         # The root and /dev are filesystems in memory too, without a size that holds.
         *("--remount-ro", "/dev", "--remount-ro", "/"),

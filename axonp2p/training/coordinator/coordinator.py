@@ -11,10 +11,12 @@ import asyncio
 import dataclasses
 import hashlib
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, PeerMisbehaved
 from axonp2p.jobs.messages import OwnersMessage
+from axonp2p.jobs.output_messages import OutputFile, OutputMessage, OutputPart, OutputsSent
 from axonp2p.training.coordinator.crew import Crew, RoundBegun, Sight, Told, TrainingResult
 from axonp2p.training.coordinator.inbox import MOST_PROGRESS, Inbox
 from axonp2p.training.coordinator.member_events import MemberWord, member_event, owner_event
@@ -51,6 +53,13 @@ from axonp2p.training.state_transfer.file_parts import cut
 from axonp2p.training.state_transfer.model_layout import read_layout
 from axonp2p.wire.codec import Message, decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
+
+
+class FilesListener(Protocol):
+    """Hears what members send of the files that the task has written."""
+
+    async def heard(self, rank: int, message: OutputMessage, payload: memoryview) -> None:
+        """The next word of a member. Raises `PeerMisbehaved` for what does not fit."""
 
 
 class Coordinator:
@@ -90,6 +99,7 @@ class Coordinator:
         self._begun: tuple[int, int] | None = None
         self._result = TrainingResult(0, None, [])
         self._keeper = StateKeeper(shelf, self._tell, clock, self._state_over, on_disk) if shelf else None
+        self.files: FilesListener | None = None
         self.too_few = False
         """Whether it was given up because too few members were left."""
         self._feeding: dict[int, asyncio.Task[None]] = {}
@@ -111,6 +121,10 @@ class Coordinator:
             if isinstance(message, Piece | PieceList):
                 if self._keeper and rank not in self._gone:
                     self._keeper.heard(rank, message, frame.payload)
+                return
+            if isinstance(message, OutputPart | OutputFile | OutputsSent):
+                if self.files and rank not in self._gone:
+                    await self.files.heard(rank, message, frame.payload)
                 return
             word = member_event(rank, message, bytes(frame.payload), signed=signed)
             if isinstance(word, MemberReady):
@@ -155,7 +169,7 @@ class Coordinator:
             return
         self._gone.add(rank)
         if self._training:
-            self._inbox.put(MemberLost(rank, reason))
+            self._inbox.put(MemberLost(rank, reason, self._crew.limit_of(rank)))
         if self._keeper:
             self._keeper.members_are(self._holders)
 

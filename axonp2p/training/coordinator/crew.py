@@ -39,6 +39,10 @@ class Crew(Protocol):
         """The same for many large ones: returns when it is sent. Raises `Unreachable`."""
         ...
 
+    def limit_of(self, rank: int) -> str:
+        """The limit of the sandbox that a member's worker went over, if that ended it; else empty."""
+        ...
+
     async def set_members(self, ranks: Sequence[int]) -> None:
         """Tell every member's daemon that these are the members, and wait until those that live know."""
         ...

@@ -265,6 +265,7 @@ class Attempts:
 
     def _begin_round(self, round: int, state: bytes, now: float) -> None:
         self._job.faults.mistakes = Mistakes()
+        self._job.faults.limits.round_accepted()
         if round >= self._job.plan.rounds:
             self.trained = True
             self.last_checks.begin(state, now)

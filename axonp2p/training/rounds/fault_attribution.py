@@ -13,6 +13,7 @@ from axonp2p.training.messages import TaskFailed
 from axonp2p.training.round_messages import LinkBroken, MistakeReported
 from axonp2p.training.rounds.broken_links import BrokenLinks
 from axonp2p.training.rounds.divergence import Divergences
+from axonp2p.training.rounds.limits_passed import LimitsPassed
 
 
 class Mistakes:
@@ -66,10 +67,12 @@ def last_line(traceback: str) -> str:
 
 
 class FaultAttribution:
-    """All of it, for one job: mistakes are those of a round, links and disputes those of the job."""
+    """All of it, for one job: mistakes are those of a round, links, disputes and limits those of the job."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory_mb: int = 0) -> None:
+        """`memory_mb`: MiB that the job asks for."""
         self.mistakes = Mistakes()
+        self.limits = LimitsPassed(memory_mb)
         self.links = BrokenLinks()
         self.divergences = Divergences()
 

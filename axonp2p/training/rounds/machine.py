@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from axonp2p.errors import AxonError, TaskMistake
+from axonp2p.errors import AxonError, LimitReached, TaskMistake
 from axonp2p.training.deadlines import Patience
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
@@ -70,7 +70,7 @@ class Rounds:
         self._patience = patience or Patience()
         self._membership = Membership(members, max(1, min_peers), self._said.append)
         self._pauses = self._membership.pauses
-        self._faults = FaultAttribution()
+        self._faults = FaultAttribution(plan.memory_mb)
         self._link_statistics = LinkStatistics(plan, lines or {})
         self._startup = Startup(plan, self._patience, 0.0)
         fresh = plan.first_round == 0 and plan.life == 0
@@ -159,7 +159,9 @@ class Rounds:
         match event:
             case ProgressHeard(rank) | RoundReported(rank) | StateAdoptedBy(rank) if self._speaks_of_the_past(rank):
                 pass
-            case MemberLost(rank, reason):
+            case MemberLost(rank, reason, limit):
+                if limit:
+                    self._faults.limits.note(rank, self._membership.names[rank], limit, reason)
                 self._membership.lose(rank, reason)
             case LineHeard(rank, upload, download):
                 self._link_statistics.line(rank, upload, download)
@@ -238,7 +240,8 @@ class Rounds:
             return False
         if error := self._why_give_up():
             self._enter(Phase.GIVEN_UP)
-            self._said.append(GiveUp(error, too_few=self._membership.too_few and not isinstance(error, TaskMistake)))
+            others_help = not isinstance(error, TaskMistake | LimitReached)
+            self._said.append(GiveUp(error, too_few=self._membership.too_few and others_help))
             return False
         blamed = self._faults.mistakes.blamed(self.members)
         if blamed and not self._awaited_beside(blamed):
@@ -292,6 +295,8 @@ class Rounds:
     def _why_give_up(self) -> AxonError | None:
         if verdict := self._faults.mistakes.verdict(self.members, self._membership.least):
             return verdict
+        if over := self._faults.limits.verdict(too_few=self._membership.too_few):
+            return over
         return self._attempts.why_give_up() or (self._membership.too_few_left() if self._membership.too_few else None)
 
     def _enter(self, phase: Phase) -> None:

@@ -1,15 +1,25 @@
-"""Floating point operations of training steps, by torch's own counter: what credit is given for."""
+"""Floating point operations of training steps, by torch's own counter: what credit is given for.
+
+Looking rows up in a table computes nothing, and takes its time all the same: what is moved counts as operations. All
+counts follow from shapes alone, so whoever takes the same steps again comes to the same number (docs/decisions/0048).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
 _MOST_SHAPES = 64
+LOOKUP_FLOPS = 16
+"""For each value that is looked up in a table: it is read and written, and so is its gradient, and a core does about
+four operations while it moves one value."""
+LEAST_FLOPS = 2
+"""For each trained value, a step: it has a gradient, and is changed. What is multiplied takes three times as much."""
 
 
 def _attention(query: torch.Size, key: torch.Size, value: torch.Size, *_: Any, **__: Any) -> int:
@@ -22,17 +32,50 @@ def _attention_backward(
     return int(sdpa_backward_flop_count(gradient, query, key, value))  # type: ignore[no-untyped-call]
 
 
+def _lookup(table: torch.Size, rows: torch.Size, *_: Any, **__: Any) -> int:
+    return LOOKUP_FLOPS * math.prod(rows) * table[-1]
+
+
 # torch counts attention on GPUs, but has no formula for the operators that CPUs use; it is the same calculation.
 _CPU_ATTENTION = {
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention,
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward,
 }
+_LOOKUPS = {
+    torch.ops.aten.embedding: _lookup,
+    torch.ops.aten._embedding_bag: _lookup,
+    torch.ops.aten._embedding_bag_forward_only: _lookup,
+}
+
+
+class _OneScope:
+    """In place of torch's `ModuleTracker`: we ask for no module's share, and its hooks make torch.compile warn."""
+
+    parents = frozenset({"Global"})
+
+    def __enter__(self) -> _OneScope:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def least_of(model: nn.Module) -> int:
+    """Operations that any step of this model counts for. Of a table with sparse gradients only lookups count."""
+    sparse = {
+        id(module.weight)
+        for module in model.modules()
+        if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.sparse
+    }
+    trained = [one for one in model.parameters() if one.requires_grad and id(one) not in sparse]
+    return LEAST_FLOPS * sum(one.numel() for one in trained)
 
 
 class FlopCounts:
-    """Floating point operations of a step, counted once for each shape of batch."""
+    """Floating point operations of a step of this model, counted once for each shape of batch."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: nn.Module) -> None:
+        self._least = least_of(model)
         self.known: dict[str, int] = {}
         """Operations of a step, by the shape of its batch."""
 
@@ -45,9 +88,11 @@ class FlopCounts:
             flops = sum(self.known.values()) // len(self.known)
         if flops is not None:
             return run(), flops
-        with FlopCounterMode(display=False, custom_mapping=_CPU_ATTENTION) as counter:
+        counter = FlopCounterMode(display=False, custom_mapping=_CPU_ATTENTION | _LOOKUPS)
+        counter.mod_tracker = _OneScope()  # type: ignore[assignment]
+        with counter:
             loss = run()
-        self.known[shape] = counter.get_total_flops()
+        self.known[shape] = max(counter.get_total_flops(), self._least)
         return loss, self.known[shape]
 
 

@@ -88,7 +88,7 @@ class InnerStep:
         self._steps = steps
         self._options = options
         self._loss_scale = 1.0
-        self.flops = FlopCounts()
+        self.flops = FlopCounts(model)
         for one in optimizers.each if options.clip_gradients else ():
             # Before each step of each optimiser, since a step() of the task's own may take several.
             one.register_step_pre_hook(self._clip)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from axonp2p.errors import AxonError
+from axonp2p.jobs.output_messages import OutputMessage
 from axonp2p.sandbox.inside import Inside
 from axonp2p.sandbox.messages import FromWorkerMessage, MayTell, ToWorkerMessage
 from axonp2p.training.messages import BetweenMembers, FromWorkerTraining
@@ -94,6 +95,10 @@ class Mailbox(Generic[Own]):
     def report(self, message: FromWorkerTraining, payload: bytes | memoryview = b"") -> None:
         """Send a message to the client's coordinator. The payload must not change any more."""
         self._change(lambda outbox: outbox.report(message, payload))
+
+    def send_files(self, words: Iterator[tuple[OutputMessage, bytes]]) -> None:
+        """Say these to the coordinator when there is nothing else to say; each is taken on the writing thread."""
+        self._change(lambda outbox: outbox.send_files(words))
 
     def tell(self, rank: int, message: BetweenMembers, payload: bytes | memoryview = b"") -> None:
         """Send a message to another member. The payload must not change any more."""

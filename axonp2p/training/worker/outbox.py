@@ -1,16 +1,18 @@
 """What a worker has yet to say, and in which order. Pure.
 
-Small messages come before bulk (parts of slices), so that no order's answer waits behind megabytes, and pieces of
-states come last. Bulk goes to each receiver only as far as the daemon has given credit for it (`MayTell`), in turns: a
-member with a poor line holds nobody else up. Messages are packed only when their turn comes.
+Small messages come before bulk (parts of slices), so that no order's answer waits behind megabytes; then come pieces
+of states, and last what the task wrote into /out. Bulk goes to each receiver only as far as the daemon has given
+credit for it (`MayTell`), in turns: a member with a poor line holds nobody else up. Messages are packed only when their
+turn comes.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from axonp2p.jobs.output_messages import OutputMessage
 from axonp2p.sandbox.messages import Control, FromWorkerMessage, ToMember
 from axonp2p.training.messages import AskPieces, BetweenMembers, FromWorkerTraining, Piece, PieceList
 from axonp2p.verification.claims import RoundDone, SegmentRedone
@@ -39,6 +41,7 @@ class WorkerOutbox:
     def __init__(self) -> None:
         self._at_once: deque[tuple[FromWorkerMessage, bytes]] = deque()
         self._lines: dict[int | None, _Line] = {}
+        self._files: Iterator[tuple[OutputMessage, bytes]] = iter(())
 
     def say(self, message: FromWorkerMessage) -> None:
         """A message to the daemon itself."""
@@ -53,6 +56,10 @@ class WorkerOutbox:
         else:
             sign = isinstance(message, RoundDone | SegmentRedone)
             self._at_once.append((Control(sign=sign), pack_frame(message, payload)))
+
+    def send_files(self, words: Iterator[tuple[OutputMessage, bytes]]) -> None:
+        """Say these to the coordinator, each taken when its turn comes, in place of those that wait."""
+        self._files = words
 
     def tell(self, rank: int, message: BetweenMembers, payload: bytes | memoryview = b"") -> None:
         """A message to a member."""
@@ -88,7 +95,15 @@ class WorkerOutbox:
                     packed = pack_frame(message, payload)
                     line.credit -= len(packed) + FRAME_COST
                     return (Control(bulk=True) if rank is None else ToMember(rank=rank)), packed
-        return None
+        return self._next_of_files()
+
+    def _next_of_files(self) -> tuple[FromWorkerMessage, bytes] | None:
+        line = self._line(_COORDINATOR)
+        if line.credit <= 0 or (said := next(self._files, None)) is None:
+            return None
+        packed = pack_frame(*said)
+        line.credit -= len(packed) + FRAME_COST
+        return Control(bulk=True), packed
 
     def _line(self, rank: int | None) -> _Line:
         return self._lines.setdefault(rank, _Line())

@@ -6,7 +6,8 @@
 A task may keep state wherever Python lets it: in `self`, in globals, caches, closures and hooks, in libraries, in
 generators of chance, in files. Copies of what we know of would miss some of it. A process forgets all of it at its end,
 and a fork of one that has taken no step yet begins each redo in the same state. What a process shares with others is
-files: a redo has an empty folder of its own as working and temporary folder, and may write nowhere else.
+files: a redo has an empty folder of its own as working and temporary folder, /out lies in that, and it may write
+nowhere else. The job's log has what the task prints in this member's own steps, and of a redo only what we say.
 
 The server never has a second thread, nor lets torch use one, since neither survives a fork.
 """
@@ -28,7 +29,7 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import msgspec
 import torch
@@ -40,6 +41,7 @@ from axonp2p.training.trainer.local_trainer import LocalTrainer, redone
 from axonp2p.training.trainer.task import Task
 from axonp2p.training.trainer.training_thread import Redoing
 from axonp2p.training.worker import warm_up
+from axonp2p.training.worker.out_folder import OutFolder
 from axonp2p.verification.claims import SegmentRedone
 from axonp2p.wire.codec import Message, decode_as, encode
 from axonp2p.wire.frame import HEADER_LIMIT
@@ -56,6 +58,8 @@ class RedoRequest(Message, frozen=True):
     """What a redo needs to know, beside the bytes from which its steps begin."""
 
     bundle: Annotated[str, msgspec.Meta(max_length=4096)]
+    folder: Annotated[str, msgspec.Meta(max_length=4096)]
+    """Where the redo may write; removed at its end."""
     prepare: Prepare
     order: RedoSegment
     size: Annotated[int, msgspec.Meta(ge=0, le=2**34)]
@@ -70,9 +74,13 @@ class RedoRequest(Message, frozen=True):
 
 
 class RedoServer:
-    """The worker's end. To be made before the worker has a second thread; `cores`: threads of a redo."""
+    """The worker's end. To be made before the worker has a second thread; `cores`: threads of a redo.
 
-    def __init__(self, cores: int) -> None:
+    While a redo runs, what is written into `out` is its own, where there is one.
+    """
+
+    def __init__(self, cores: int, out: OutFolder | None = None) -> None:
+        self._out = out
         ours, theirs = socket.socketpair()
         gc.freeze()  # a collection in either process would copy the pages that both share
         self._pid = os.fork()
@@ -87,11 +95,20 @@ class RedoServer:
         def redo(
             order: RedoSegment, start: memoryview, trainer: LocalTrainer, wanted: Callable[[], bool]
         ) -> SegmentRedone | None:
-            keep = trainer.layout.values <= MOST_KEPT_VALUES
+            folder = Path(tempfile.mkdtemp(prefix="redo-"))
+            for name in ("work", "out"):
+                (folder / name).mkdir()
             again = RedoRequest(
-                bundle=str(bundle), prepare=prepare, order=order, size=len(start), keep=keep, flops=trainer.flops
+                bundle=str(bundle),
+                folder=str(folder),
+                prepare=prepare,
+                order=order,
+                size=len(start),
+                keep=trainer.layout.values <= MOST_KEPT_VALUES,
+                flops=trainer.flops,
             )
-            return self._redo(again, start, wanted)
+            with self._out.elsewhere(folder / "out") if self._out else contextlib.nullcontext():
+                return self._redo(again, start, wanted)
 
         return redo
 
@@ -173,6 +190,7 @@ def _alone_with(connection: socket.socket) -> socket.socket:
 
 def _serve(worker: socket.socket, cores: int) -> None:
     torch.set_num_threads(1)
+    log = _without_the_tasks_prints()
     trainer: LocalTrainer | None = None
     while True:
         head, descriptors, _, _ = socket.recv_fds(worker, _LENGTH.size, 1)
@@ -185,17 +203,28 @@ def _serve(worker: socket.socket, cores: int) -> None:
             with contextlib.suppress(AxonError):
                 trainer = _trainer_for(again)
         with socket.socket(fileno=descriptors[0]) as connection:
-            _watch_one(again, connection, trainer, cores)
+            _watch_one(again, connection, trainer, cores, log)
 
 
-def _watch_one(again: RedoRequest, connection: socket.socket, trainer: LocalTrainer | None, cores: int) -> None:
+def _without_the_tasks_prints() -> TextIO:
+    """What the task prints from now on is seen nowhere: its member prints it too. Gives the log, for our own words."""
+    log = os.fdopen(os.dup(2), "w", buffering=1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+    return log
+
+
+def _watch_one(
+    again: RedoRequest, connection: socket.socket, trainer: LocalTrainer | None, cores: int, log: TextIO
+) -> None:
     """Fork one redo, and end it when nobody waits for it any more."""
-    folder = tempfile.mkdtemp(prefix="redo-")
     lives, dies = os.pipe()
     pid = os.fork()
     if not pid:
         os.close(lives)
-        _end_with(lambda: _redo(again, connection, trainer, cores, folder))
+        _end_with(lambda: _redo(again, connection, trainer, cores, log), log)
     os.close(dies)
     watched = select.poll()
     watched.register(lives, select.POLLHUP)
@@ -204,12 +233,12 @@ def _watch_one(again: RedoRequest, connection: socket.socket, trainer: LocalTrai
     os.kill(pid, signal.SIGKILL)  # until it was waited for, the number is its own
     os.waitpid(pid, 0)
     os.close(lives)
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(again.folder, ignore_errors=True)
 
 
-def _redo(again: RedoRequest, connection: socket.socket, trainer: LocalTrainer | None, cores: int, folder: str) -> None:
+def _redo(again: RedoRequest, connection: socket.socket, trainer: LocalTrainer | None, cores: int, log: TextIO) -> None:
     warm_up.use_threads(cores)
-    _keep_to(folder)
+    _keep_to(again.folder)
     start = bytearray(again.size)
     view = memoryview(start)
     while len(view):
@@ -221,10 +250,10 @@ def _redo(again: RedoRequest, connection: socket.socket, trainer: LocalTrainer |
     try:
         message = (trainer or _trainer_for(again)).redo(order, memoryview(start), again.flops)
     except PeerMisbehaved as error:
-        print(f"from member {order.of}, not taken: {error.message}", file=sys.stderr)
+        print(f"from member {order.of}, not taken: {error.message}", file=log)
         message = redone(order, failed="other bytes")
     except TaskMistake as mistake:
-        print(f"steps of member {order.of} again: {mistake.message} failed:\n{mistake.cause}", file=sys.stderr)
+        print(f"steps of member {order.of} again: {mistake.message} failed:\n{mistake.cause}", file=log)
         message = redone(order, failed="cannot be done")
     answer = encode(message)
     connection.sendall(_LENGTH.pack(len(answer)) + answer)
@@ -236,22 +265,26 @@ def _trainer_for(again: RedoRequest) -> LocalTrainer:
 
 def _keep_to(folder: str) -> None:
     """Work in this folder, and write nowhere else: other files are those of this member's training."""
-    os.chdir(folder)
-    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    work = f"{folder}/work"
+    os.chdir(work)
+    os.environ["TMPDIR"] = tempfile.tempdir = work
+    os.environ["AXON_OUT"] = f"{folder}/out"
     if not write_only_below(folder):
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # then it writes nothing at all
 
 
-def _end_with(run: Callable[[], None]) -> None:
+def _end_with(run: Callable[[], None], log: TextIO | None = None) -> None:
     """The whole life of a process that was forked: nothing of the one that it is a fork of is gone on with."""
     code = 1
     try:
         run()
         code = 0
     except BaseException:
-        traceback.print_exc()
+        traceback.print_exc(file=log)
     finally:
         with contextlib.suppress(OSError, ValueError):
             sys.stdout.flush()
             sys.stderr.flush()
+            if log:
+                log.flush()
         os._exit(code)

@@ -14,8 +14,18 @@ from pathlib import Path
 import msgspec
 
 from axonp2p.errors import AxonError, MalformedMessage
+from axonp2p.jobs.output_files import EVERY_FILE, words_of_files
 from axonp2p.sandbox.messages import BundleReady, Control, FromMember, ToWorkerMessage
-from axonp2p.training.messages import BetweenMembers, FilePart, Prepare, SlicePart, StartRound, ToWorkerTraining
+from axonp2p.training.messages import (
+    TASK_FILES,
+    AskFiles,
+    BetweenMembers,
+    FilePart,
+    Prepare,
+    SlicePart,
+    StartRound,
+    ToWorkerTraining,
+)
 from axonp2p.training.trainer.local_trainer import LocalTrainer
 from axonp2p.training.trainer.task import Task
 from axonp2p.training.trainer.trainer_orders import Done, TaskWentWrong
@@ -38,14 +48,15 @@ RedoFor = Callable[[Path, Prepare], Redoing]
 class Worker:
     """One worker, for one job, whose bundle is in `bundle` once the daemon said so. `clock`: monotonic seconds.
 
-    `redo_for` gives what takes steps of that bundle's job again.
+    `redo_for` gives what takes steps of that bundle's job again. What the task writes for its author lies in `out`.
     """
 
     def __init__(
-        self, mailbox: Mailbox[FromTrainer], bundle: Path, clock: Callable[[], float], redo_for: RedoFor
+        self, mailbox: Mailbox[FromTrainer], bundle: Path, out: Path, clock: Callable[[], float], redo_for: RedoFor
     ) -> None:
         self._mailbox = mailbox
         self._bundle = bundle
+        self._out = out
         self._clock = clock
         self._redo_for = redo_for
         self._bundle_ready = False
@@ -128,6 +139,8 @@ class Worker:
     def _hear_coordinator(self, order: ToWorkerTraining, payload: memoryview) -> None:
         if isinstance(order, Prepare):
             self._hear_prepare(order)
+        elif isinstance(order, AskFiles):
+            self._mailbox.send_files(words_of_files(self._out, order.request, EVERY_FILE, TASK_FILES, order.have))
         elif self._prepare is None:
             raise MalformedMessage(f"{type(order).__name__} before the model was built")
         elif self._member is None:

@@ -15,6 +15,7 @@ from axonp2p.sandbox.messages import Start, Started
 from axonp2p.training.worker.late_compiler import load_late
 
 BUNDLE = Path("/job")
+SCRATCH = Path("/tmp")  # noqa: S108  the sandbox's own
 
 # Busy machines: OpenMP's threads must sleep when they wait for each other, not spin (measured: 100 times slower).
 _OPENMP = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
@@ -30,18 +31,21 @@ def serve(inside: Inside, start: Start) -> None:
     prepare_torch(start.cores)
 
     from axonp2p.training.worker.mailbox import Mailbox
+    from axonp2p.training.worker.out_folder import OutFolder
     from axonp2p.training.worker.redo_server import RedoServer
     from axonp2p.training.worker.warm_up import use_threads, warm_up
     from axonp2p.training.worker.worker import FromTrainer, Worker
 
     warm_up()
-    redo_server = RedoServer(start.cores)
+    out = OutFolder(SCRATCH)
+    out.make()
+    redo_server = RedoServer(start.cores, out)
     use_threads(start.cores)
     mailbox: Mailbox[FromTrainer] = Mailbox(inside)
     mailbox.open()
     mailbox.say(Started())
     try:
-        Worker(mailbox, BUNDLE, time.monotonic, redo_server.for_job).run()
+        Worker(mailbox, BUNDLE, out.own, time.monotonic, redo_server.for_job).run()
     finally:
         mailbox.flush()
 

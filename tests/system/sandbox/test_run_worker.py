@@ -10,15 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from axonp2p.jobs.output_messages import OutputFile, OutputPart, OutputsSent
 from axonp2p.kinds.run.messages import (
     BeginCopy,
     CopyExited,
     CopyStarted,
     EndCopy,
     FromWorkerRun,
-    OutputFile,
-    OutputPart,
-    OutputsSent,
     SendOutputs,
     ToWorkerRun,
 )

@@ -48,6 +48,14 @@ def test_a_job_without_a_program_is_cancelled_for_good(tmp_path: Path, state: Jo
     assert folder.read().state is JobState.CANCELLED
 
 
+@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.FAILED])
+def test_the_slots_of_a_job_whose_program_was_killed_are_given_back(tmp_path: Path, state: JobState) -> None:
+    folder = make_job(tmp_path, state)
+    folder.leases.write_bytes(b"[]")
+    axon("cancel", "line", home=tmp_path)
+    assert not folder.leases.exists()
+
+
 def test_what_has_finished_is_not_cancelled(tmp_path: Path) -> None:
     make_job(tmp_path, JobState.FINISHED)
     with pytest.raises(JobFailed, match="line-1 has finished"):

@@ -20,8 +20,8 @@ from axonp2p.errors import PeerMisbehaved, Refused, Unreachable
 from axonp2p.hosting.caller import HostLine
 from axonp2p.jobs.bundle import Bundle, collect
 from axonp2p.jobs.lifecycle import JobState
+from axonp2p.jobs.output_messages import MOST_OUTPUT_BYTES
 from axonp2p.jobs.spec import read_spec
-from axonp2p.kinds.run.messages import MOST_OUTPUT_BYTES
 from axonp2p.kinds.run.results import CopyResult, ResultsFile
 from axonp2p.wire.frame import PAYLOAD_LIMIT
 from tests.fakes import key_of

@@ -81,8 +81,8 @@ def test_the_error_counts_every_reason() -> None:
     shortlist.add_unseen(2, "busy or taking no work now")
     error = shortlist.nobody_fits(hired=0, needed=2)
     assert error.message == "this job needs 2 peers and can have 0"
-    assert error.cause.startswith("seen 8 peers: 2 too far (max-rtt 250 ms), 2 busy or taking no work now")
-    for reason in ("1 unreachable", "1 lends 2 of the 4 cores needed", "1 every slot is taken", "1 busy"):
+    assert error.cause.startswith("seen 8 peers: too far (max-rtt 250 ms) (2), busy or taking no work now (2)")
+    for reason in ("unreachable (1)", "lends 2 of the 4 cores needed (1)", "every slot is taken (1)", "busy (1)"):
         assert reason in error.cause
     assert "max-rtt" in error.fix
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from axonp2p.client.events.events import Event, JobGoesOn, PeersAwaited
+from axonp2p.client.events.events import Event, JobGoesOn, PeersAwaited, PeersFound
 from axonp2p.client.leasing import hiring as hiring_module
 from axonp2p.client.leasing import token_source
 from axonp2p.client.leasing.hiring import GRACE_S, Means, PeerRequest
@@ -45,21 +46,21 @@ def tracker(monkeypatch: pytest.MonkeyPatch) -> None:
 class Life:
     """One life of a job that wants three peers and needs two."""
 
-    def __init__(self, home: Path, table: Table) -> None:
+    def __init__(self, home: Path, table: Table, job: str = "digits-1") -> None:
         store = JobStore(home)
-        if not store.has("digits-1"):
+        if not store.has(job):
             record = TrainRecord(
-                id="digits-1", name="digits", folder="/", spec={}, state=JobState.FINDING, created=0.0, updated=0.0,
+                id=job, name="digits", folder="/", spec={}, state=JobState.FINDING, created=0.0, updated=0.0,
                 peers_wanted=3, rounds=9,
             )  # fmt: skip
             store.create(record)
-        self.folder: JobFolder = store.find("digits-1")
+        self.folder: JobFolder = store.find(job)
         self.seen: list[Event] = []
         self.journal = JobJournal(self.folder, self.folder.read(), ManualClock(), self._hear, AtOnce())
         self.clock = ManualClock()
         shared: Any = table
         means = Means(CLIENT, shared, Position(random.Random(1), b""), self.clock, TrustBook(Path(":memory:")))
-        wish = PeerRequest("digits-1", Need(), 3, 2, 5.0)
+        wish = PeerRequest(job, Need(), 3, 2, 5.0)
         self.staffing = Staffing(means, wish, self.journal, self.seen.append)
 
     def _hear(self, event: Event) -> None:
@@ -214,6 +215,60 @@ async def test_too_few_are_waited_for_and_told_and_those_that_came_are_kept(tmp_
     assert JobGoesOn() in life.seen
     assert life.folder.read().waits_for == []
     await life.end()
+
+
+async def test_a_job_in_the_queue_holds_no_slot_and_tells_once_what_it_waits_for(
+    tmp_path: Path, start_peer: Any
+) -> None:
+    daemons = {name: Daemon() for name in ("otter", "heron")}
+    otter, heron = [await start_peer(name, daemon) for name, daemon in daemons.items()]
+    table = Table([otter.row()])
+    life = Life(tmp_path, table)
+    looks = 0
+
+    async def look(*arguments: Any, found: Any = table.find, **more: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        if looks == 9:
+            assert daemons["otter"].heard == []
+            table.rows.append(heron.row())
+        return await found(*arguments, **more)
+
+    table.find = look  # type: ignore[method-assign]
+    await life.staffing.fill(60, holds=False)
+    assert sorted(life.names.values()) == ["heron", "otter"]
+    (awaited,) = (event for event in life.seen if isinstance(event, PeersAwaited))
+    assert awaited.reason.startswith("this job needs 2 peers and can have 1")
+    assert len([event for event in life.seen if isinstance(event, PeersFound)]) == 2
+    await life.end()
+
+
+async def test_a_job_in_the_queue_gives_back_what_is_not_enough(tmp_path: Path, start_peer: Any) -> None:
+    daemons = {"otter": Daemon(), "heron": Daemon(refuse=Busy("every slot is taken"))}
+    peers = [await start_peer(name, daemon) for name, daemon in daemons.items()]
+    life = Life(tmp_path, Table([peer.row() for peer in peers]))
+    with pytest.raises(NobodyFits, match=r"can have 1"):
+        await life.staffing.fill(0, holds=False)
+    assert life.names == {}
+    assert isinstance(daemons["otter"].heard[-1], EndLease)
+
+
+async def test_an_own_dead_job_that_holds_the_slots_is_named(tmp_path: Path, start_peer: Any) -> None:
+    peers = [await start_peer(name, Daemon()) for name in ("otter", "heron")]
+    dead = Life(tmp_path, Table([peer.row() for peer in peers]))
+    await dead.staffing.fill(0)
+    await dead.vanish()
+    taken = [await start_peer(name, Daemon(refuse=Busy("every slot is taken"))) for name in ("otter", "heron")]
+    other = Life(tmp_path, Table([peer.row() for peer in taken]), job="line-2")
+    other.clock.time = time.time()
+    with pytest.raises(NobodyFits) as caught:
+        await other.staffing.fill(0)
+    assert "2 by your own job digits-1, whose program is dead" in caught.value.cause
+    assert caught.value.fix.startswith("axon resume digits-1 goes on with it, axon cancel digits-1 gives")
+    other.clock.time += GRACE_S + 60  # by now its peers wait no more
+    with pytest.raises(NobodyFits) as caught:
+        await other.staffing.fill(0)
+    assert "digits-1" not in caught.value.cause
 
 
 async def test_nobody_is_waited_for_for_ever(tmp_path: Path) -> None:

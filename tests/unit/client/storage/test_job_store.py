@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from axonp2p.client.events.events import JobLeft, PeerLost, as_line, from_line
+from axonp2p.client.storage import job_store
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobStore
 from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
@@ -131,6 +132,17 @@ def test_logs_of_a_resumed_job_follow_each_other(tmp_path: Path) -> None:
     folder.add_log("otter", b"one\n")
     folder.add_log("otter", b"two\n")
     assert (folder.logs / "otter.log").read_bytes() == b"one\ntwo\n"
+
+
+def test_a_log_that_never_ends_takes_no_more_of_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_store, "MOST_LOG_BYTES", 10)
+    folder = JobStore(tmp_path).create(record())
+    for _ in range(4):
+        folder.add_log("otter", b"123456")
+    assert (folder.logs / "otter.log").read_bytes() == b"1234561234" + job_store.LOG_IS_FULL
+    folder.add_log("heron", b"1234567890")
+    folder.add_log("heron", b"x")
+    assert (folder.logs / "heron.log").read_bytes() == b"1234567890" + job_store.LOG_IS_FULL
 
 
 def test_the_bundle_is_copied_with_its_folders(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import JobRecord, PeerRecord, new_record
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.jobs.lifecycle import JobState
+from axonp2p.jobs.output_messages import OutputFile, OutputPart, OutputsSent
 from axonp2p.jobs.spec import NeedSpec
 from axonp2p.kinds.run import results
 from axonp2p.kinds.run.driver import RunDriver
@@ -32,9 +33,6 @@ from axonp2p.kinds.run.messages import (
     EndCopy,
     FromWorkerRun,
     NoCopy,
-    OutputFile,
-    OutputPart,
-    OutputsSent,
     ReportCopy,
     SendOutputs,
     ToWorkerRun,

@@ -18,6 +18,7 @@ from axonp2p.client.events.events import JobFinished, JobLeft, PeerLost
 from axonp2p.errors import JobFailed, SettingsError
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.messages import HandBack, WorkerPaused, WorkerResumed
+from axonp2p.jobs.output_messages import OutputFile, OutputPart, OutputsSent
 from axonp2p.kinds.run import results
 from axonp2p.kinds.run.copy_pay import MOST_CORE_GFLOPS
 from axonp2p.kinds.run.events import (
@@ -29,18 +30,7 @@ from axonp2p.kinds.run.events import (
     OutputsLost,
     SpeculativeCopy,
 )
-from axonp2p.kinds.run.messages import (
-    BeginCopy,
-    CopyExited,
-    CopyStarted,
-    EndCopy,
-    NoCopy,
-    OutputFile,
-    OutputPart,
-    OutputsSent,
-    ReportCopy,
-    SendOutputs,
-)
+from axonp2p.kinds.run.messages import BeginCopy, CopyExited, CopyStarted, EndCopy, NoCopy, ReportCopy, SendOutputs
 from axonp2p.kinds.run.results import CopyResult
 from tests.fakes import key_of, make_offer, make_row
 from tests.laboratory.home_links import HomeLinks

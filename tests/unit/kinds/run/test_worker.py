@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from axonp2p.errors import AxonError, MalformedMessage, Unreachable
+from axonp2p.jobs.output_messages import OutputFile, OutputPart, OutputsSent
 from axonp2p.kinds.run.messages import (
     BeginCopy,
     CopyExited,
@@ -23,9 +24,6 @@ from axonp2p.kinds.run.messages import (
     EndCopy,
     FromWorkerRun,
     NoCopy,
-    OutputFile,
-    OutputPart,
-    OutputsSent,
     ReportCopy,
     SendOutputs,
     ToWorkerRun,

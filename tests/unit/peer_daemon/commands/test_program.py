@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from axonp2p.errors import NotFound, SettingsError
 from axonp2p.logs import FILE_BYTES, OLD_FILES, configure_logs, get_logger
+from axonp2p.units import mebibytes_of, seconds_of
 from peer_daemon.log_file import Follower, last_lines, log_path
 from peer_daemon.main import COMMANDS, cli
-from peer_daemon.units import mebibytes_of, seconds_of
 
 
 def leaves():

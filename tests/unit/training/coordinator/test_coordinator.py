@@ -105,6 +105,9 @@ class Crew:
         )
         self._tasks: list[asyncio.Task[None]] = []
 
+    def limit_of(self, rank: int) -> str:
+        return ""
+
     async def set_members(self, ranks: Sequence[int]) -> None:
         self.members.append(list(ranks))
 

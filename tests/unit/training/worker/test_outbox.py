@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from axonp2p.jobs.output_messages import OutputPart
 from axonp2p.sandbox.messages import Control, Started, ToMember
 from axonp2p.training.messages import AskPieces, Piece, SlicePart, StateAdopted
 from axonp2p.training.worker.outbox import MOST_PIECES, WorkerOutbox
@@ -106,3 +107,25 @@ def test_small_messages_use_up_their_fixed_cost_too():
     packed = pack_frame(ASK, b"")
     outbox.credit(1, 3 * (len(packed) + FRAME_COST))
     assert said(outbox) == [(1, 0)] * 3
+
+
+def test_files_of_the_task_come_last_as_far_as_there_is_credit_and_newer_ones_take_their_place():
+    outbox = WorkerOutbox()
+    taken = []
+
+    def words(request):
+        for number in range(3):
+            taken.append((request, number))
+            yield OutputPart(request=request, number=number, offset=0), bytes(1000)
+
+    outbox.send_files(words(1))
+    assert (said(outbox), taken) == ([], [])
+    outbox.credit(None, 1)
+    outbox.report(PIECE, bytes(9))
+    assert said(outbox) == [("Control", 9)]
+    outbox.credit(None, 10**3)
+    assert said(outbox) == [("Control", 1000)]
+    outbox.send_files(words(2))
+    outbox.credit(None, 10**6)
+    assert said(outbox) == [("Control", 1000)] * 3
+    assert taken == [(1, 0), (2, 0), (2, 1), (2, 2)]

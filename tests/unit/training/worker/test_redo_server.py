@@ -11,6 +11,7 @@ import torch
 
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.task import Task
+from axonp2p.training.worker.out_folder import OutFolder
 from axonp2p.training.worker.redo_server import RedoServer
 from tests.unit.training.trainer.test_local_trainer import TASK
 from tests.unit.training.worker.test_redo import legs, order, segments, trainer
@@ -125,3 +126,33 @@ def test_a_leg_that_changes_no_weight_is_seen(tmp_path):
     still = next(legs(made, order()))
     assert not still.moved
     assert next(legs(trainer(tmp_path), order())).moved
+
+
+def test_what_a_redo_prints_and_writes_into_out_is_seen_nowhere(tmp_path, capfd, monkeypatch):
+    monkeypatch.setenv("AXON_OUT", "")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    out = OutFolder(scratch)
+    out.make()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    server = RedoServer(1, out)
+    text = TASK.replace(
+        "    def loss(",
+        "    def loss(self, model, batch):\n"
+        "        import os\n"
+        "        print('a step of another')\n"
+        f"        for place in (os.environ['AXON_OUT'], '{scratch}/out'):\n"
+        "            open(place + '/steps', 'a').write('1')\n"
+        "        return self.lost(model, batch)\n"
+        "    def lost(",
+    )
+    made = trainer(tmp_path)
+    wanted, data, end = segment(made)
+    (tmp_path / "task.py").write_text(text)
+    assert server.for_job(tmp_path, made._prepare)(wanted, data, made, lambda: True).end == end
+    server.close()
+    torch.set_num_threads(threads)
+    assert list(out.own.iterdir()) == []
+    assert (scratch / "out").resolve() == out.own
+    assert "another" not in "".join(capfd.readouterr())

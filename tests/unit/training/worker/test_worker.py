@@ -80,7 +80,7 @@ class Peer:
         self._socket, inside = socket.socketpair()
         mailbox = Mailbox(Inside(inside.detach()))
         mailbox.open()
-        worker = Worker(mailbox, folder, time.monotonic, lambda *_: no_redo)
+        worker = Worker(mailbox, folder, folder, time.monotonic, lambda *_: no_redo)
         threading.Thread(target=self._work, args=(worker, mailbox), daemon=True).start()
         threading.Thread(target=self._listen, daemon=True).start()
         for other in (None, 0, 1, 2, 3):

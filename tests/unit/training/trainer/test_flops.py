@@ -1,0 +1,74 @@
+"""What a step counts for: by shapes alone, whatever the model is made of."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from axonp2p.training.trainer.flops import LEAST_FLOPS, LOOKUP_FLOPS, FlopCounts
+
+IDS = torch.tensor([[1, 2, 3], [4, 5, 6]])
+
+
+def counted(model: nn.Module, batch: torch.Tensor) -> int:
+    def run() -> float:
+        loss: Any = model(batch).sum()
+        loss.backward()
+        return float(loss.item())
+
+    return FlopCounts(model).count(batch, run)[1]
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_looking_up_counts_for_each_value_that_is_moved(sparse: bool) -> None:
+    assert counted(nn.Embedding(10, 4, sparse=sparse), IDS) == LOOKUP_FLOPS * 6 * 4
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_so_it_does_in_bags(sparse: bool) -> None:
+    assert counted(nn.EmbeddingBag(10, 4, mode="sum", sparse=sparse), IDS) == LOOKUP_FLOPS * 6 * 4
+
+
+def test_a_large_table_counts_by_what_is_looked_up_where_gradients_are_sparse_else_by_what_is_changed() -> None:
+    assert counted(nn.Embedding(10_000, 4, sparse=True), IDS) == LOOKUP_FLOPS * 6 * 4
+    assert counted(nn.Embedding(10_000, 4), IDS) == LEAST_FLOPS * 40_000
+
+
+def test_a_model_that_multiplies_counts_as_before() -> None:
+    layer = nn.Linear(4, 2)
+    assert counted(layer, torch.ones(8, 4, requires_grad=True)) == 3 * 2 * 8 * 4 * 2
+
+
+def test_a_model_that_multiplies_nothing_counts_for_what_it_trains() -> None:
+    class Shift(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.by = nn.Parameter(torch.zeros(5))
+            self.frozen = nn.Parameter(torch.zeros(100), requires_grad=False)
+
+        def forward(self, batch: torch.Tensor) -> torch.Tensor:
+            return batch + self.by
+
+    assert counted(Shift(), torch.ones(3, 5)) == LEAST_FLOPS * 5
+
+
+def test_the_count_is_the_same_wherever_the_rows_are() -> None:
+    model = nn.Embedding(10, 4, sparse=True)
+    assert counted(model, IDS) == counted(model, torch.zeros_like(IDS))
+
+
+def test_counting_leaves_no_hooks_on_all_modules() -> None:
+    """By them torch.compile would warn of a slow module, twice in each peer's log."""
+    model = nn.Linear(2, 2)
+
+    def run() -> float:
+        assert not torch.nn.modules.module._has_any_global_hook()  # type: ignore[no-untyped-call]
+        return float(model(torch.ones(1, 2)).sum().item())
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert FlopCounts(model).count(torch.ones(1, 2), run)[1] > 0
