@@ -492,7 +492,7 @@ class Task(Points):
         self.scaler.step(optimizers[0])
         self.scaler.update()
         return loss
-"""),
+""", unchecked=ELSEWHERE),
     _job("bf16-parameters", """
 class Task(Points):
     def model(self): return net().bfloat16()

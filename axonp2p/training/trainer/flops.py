@@ -1,4 +1,4 @@
-"""Floating point operations of training steps, by torch's own counter: what credit is given for.
+"""Floating point operations of training steps, by torch's own formulas: what credit is given for.
 
 Looking rows up in a table computes nothing, and takes its time all the same: what is moved counts as operations. All
 counts follow from shapes alone, so whoever takes the same steps again comes to the same number (docs/decisions/0048).
@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count, shape_wrapper
 
 _MOST_SHAPES = 64
 LOOKUP_FLOPS = 16
@@ -46,18 +47,30 @@ _LOOKUPS = {
     torch.ops.aten._embedding_bag: _lookup,
     torch.ops.aten._embedding_bag_forward_only: _lookup,
 }
+_FORMULAS: dict[Any, Callable[..., int]] = flop_registry | {
+    operator: shape_wrapper(formula)  # type: ignore[no-untyped-call]
+    for operator, formula in (_CPU_ATTENTION | _LOOKUPS).items()
+}
 
 
-class _OneScope:
-    """In place of torch's `ModuleTracker`: we ask for no module's share, and its hooks make torch.compile warn."""
+class _Counting(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts what is computed within it, by torch's own formulas, and leaves the computing as it is.
 
-    parents = frozenset({"Global"})
+    torch's `FlopCounterMode` takes some operators apart (`silu_backward`), whose results then have other last bits: the
+    first step would not lead where it leads when it is done again. Its hooks on modules also make `torch.compile` warn
+    and refuse `torch.autograd.grad` of what goes in.
+    """
 
-    def __enter__(self) -> _OneScope:
-        return self
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.flops = 0
 
-    def __exit__(self, *_: object) -> None:
-        pass
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = kwargs or {}
+        found = func(*args, **named)
+        if formula := _FORMULAS.get(func.overloadpacket):
+            self.flops += formula(*args, **named, out_val=found)
+        return found
 
 
 def least_of(model: nn.Module) -> int:
@@ -88,11 +101,9 @@ class FlopCounts:
             flops = sum(self.known.values()) // len(self.known)
         if flops is not None:
             return run(), flops
-        counter = FlopCounterMode(display=False, custom_mapping=_CPU_ATTENTION | _LOOKUPS)
-        counter.mod_tracker = _OneScope()  # type: ignore[assignment]
-        with counter:
+        with _Counting() as counting:
             loss = run()
-        self.known[shape] = max(counter.get_total_flops(), self._least)
+        self.known[shape] = max(counting.flops, self._least)
         return loss, self.known[shape]
 
 

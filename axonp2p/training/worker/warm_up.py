@@ -6,7 +6,8 @@ import safetensors.torch  # noqa: F401  a part of it is loaded only now, and nee
 import torch
 from torch import nn
 from torch.utils.data import default_collate
-from torch.utils.flop_counter import FlopCounterMode
+
+from axonp2p.training.trainer.flops import FlopCounts
 
 
 def warm_up() -> None:
@@ -15,8 +16,13 @@ def warm_up() -> None:
     model = nn.Linear(2, 2)
     optimizer = torch.optim.AdamW(model.parameters())
     batch = default_collate([torch.ones(2), torch.ones(2)])
-    with FlopCounterMode(display=False):
-        nn.functional.cross_entropy(model(batch), torch.tensor([0, 1])).backward()  # type: ignore[no-untyped-call]
+
+    def gradients() -> float:
+        loss = nn.functional.cross_entropy(model(batch), torch.tensor([0, 1]))
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.item()
+
+    FlopCounts(model).count(batch, gradients)
     optimizer.step()
 
 

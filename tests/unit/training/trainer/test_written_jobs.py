@@ -15,7 +15,7 @@ from tests.laboratory.written_jobs import HEAD, WRITTEN_JOBS
 from tests.unit.training.member_swarm import start_round
 
 MEMBERS, ROUNDS, STEPS, BATCH = 2, 3, 16, 16
-SHARE_OF_PLAIN = 0.6
+SHARE_OF_PLAIN = 0.4
 """Of what a plain process gains on as many samples, at the least: it takes twice as many steps one after the other."""
 
 
