@@ -12,6 +12,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from axonp2p.blobs.manifest import MOST_FILES
 from axonp2p.jobs.file_names import why_bad_name
 from axonp2p.jobs.kinds import KINDS
+from axonp2p.jobs.packages_of_peers import never_travels
 from axonp2p.wire.ranks import MOST_MEMBERS
 
 Rule = Callable[[Any], Any]
@@ -199,6 +200,19 @@ def _name(value: Any) -> str:
     return name
 
 
+def installed(value: Any) -> str:
+    """A requirement of a package that travels: from an index, by its name."""
+    wanted = Requirement(requirement(value))
+    if wanted.url:
+        raise wrong_value(f"a package comes from an index, not from an address, {shown(value)}", '"imagehash==4.3.2"')
+    if never_travels(wanted.name):
+        problem = f"{wanted.name} is never sent, peers use their own; what it must be stands under [need]"
+        raise wrong_value(problem, f'[] and, under [need], packages = ["{value}"]')
+    return str(value)
+
+
+MOST_INSTALLED = 32
+"""Packages that job.toml may name; what they need comes beside."""
 LONGEST_RESERVATION_S = 24 * 3600
 """What trackers and peers allow."""
 
@@ -224,6 +238,10 @@ COMMON: Sections = {
         "download": measured(_BANDWIDTH, 0, 2**20, '"50 Mbit"'),
         "uptime": measured({"s": 1, "min": 60, "h": 3600, "d": 86400}, 0, 366 * 86400, '"2 h"'),
         "max-rtt": measured({"ms": 1, "s": 1000}, 1, 60_000, '"250 ms"'),
+    },
+    "packages": {
+        "install": list_of(installed, MOST_INSTALLED, "imagehash==4.3.2"),
+        "lock": file_name,
     },
 }
 

@@ -25,7 +25,7 @@ from axonp2p.blobs.messages import (
     BlobPiece,
 )
 from axonp2p.blobs.swarm import Asks, BlobSwarm
-from axonp2p.errors import LimitReached, MalformedMessage, PeerMisbehaved
+from axonp2p.errors import AxonError, LimitReached, MalformedMessage, PeerMisbehaved
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.messages import BundleReceived
 from axonp2p.logs import get_logger
@@ -83,7 +83,7 @@ class BlobSide:
         self._done = asyncio.Event()
 
     async def run(self, ready: Callable[[], Awaitable[None]]) -> None:
-        """Serve until cancelled. `ready()` is awaited once, when all files are there."""
+        """Serve until cancelled. `ready()` is awaited once, when all files are there; what it raises ends the lease."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._tell_client(ready))
@@ -261,11 +261,20 @@ class BlobSide:
                 await self._line.send(lie)
             await self._tell_got()
             if self._done.is_set() and not self.is_there:
-                await ready()
+                try:
+                    await ready()
+                except AxonError as error:
+                    self._fail(error.message)
+                    return
                 self.is_there = True
                 await self._tell_got()
                 await self._line.send(BundleReceived())
             await asyncio.sleep(TELL_EVERY_S)
+
+    async def tell_alive(self) -> None:
+        """Let the client know that this side is still at it."""
+        if self._blob is not None:
+            await self._line.send(BlobGot(blob=self._blob.name, numbers=[], from_members=self._from_members))
 
     async def _tell_got(self) -> None:
         assert self._blob is not None

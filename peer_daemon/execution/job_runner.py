@@ -77,7 +77,9 @@ class JobRunner:
         self._limits = limits_of(lease)
         log_mb = -(-self._limits.log_bytes // _MIB)
         bundle_mb = max(0, lease.disk_mb - self._limits.scratch_mb - log_mb)
-        self._bundle = BundleWriter(context.jobs / lease.reservation, bundle_mb * _MIB, executes=self._limits.executes)
+        self._bundle = BundleWriter(
+            context.jobs / lease.reservation, bundle_mb * _MIB, context.wheels, executes=self._limits.executes
+        )
         self._stop_reason: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._blobs = BlobSide(
             (lease.client, lease.source), self.line, self._bundle, self.mesh, context.kept, self.stop
@@ -235,11 +237,16 @@ class JobRunner:
             for work in (
                 self._hear_worker(worker),
                 self._client_sender.carry(),
-                self._blobs.run(lambda: self._to_worker(worker, BundleReady(), b"")),
+                self._blobs.run(partial(self._bundle_is_there, worker)),
                 self._credit.keep_telling(lambda word: self._to_worker(worker, word, b"")),
                 self._context.line.report(self._line_measured),
             )
         ]
+
+    async def _bundle_is_there(self, worker: RunningWorker) -> None:
+        """Raises what `WheelCache.place` does."""
+        await self._context.wheels.place(self._bundle.wheels, self._bundle.bundle, self._blobs.tell_alive)
+        await self._to_worker(worker, BundleReady(), b"")
 
     async def _until_the_end(self, worker: RunningWorker, ending: asyncio.Task[None], until: float) -> str:
         """Hear the client, and wait for it when it is away, until something ends the lease. `ending`: the worker's."""

@@ -11,6 +11,12 @@ from axonp2p.blobs.pieces import PIECE_BYTES, book_of
 from axonp2p.errors import LimitReached, MalformedMessage, MessageTooLarge
 from peer_daemon.bundles import bundle_writer
 from peer_daemon.bundles.bundle_writer import BundleWriter
+from peer_daemon.wheels.wheel_cache import WheelCache
+from peer_daemon.wheels.wheel_policy import WheelPolicy
+
+
+def no_wheels(folder):
+    return WheelCache(folder / "wheels", WheelPolicy("none"), 0)
 
 
 def blob(**files: bytes) -> Blob:
@@ -26,7 +32,7 @@ def blob(**files: bytes) -> Blob:
 
 @pytest.fixture
 def writer(tmp_path):
-    writer = BundleWriter(tmp_path / "lease", limit_bytes=PIECE_BYTES + 1000)
+    writer = BundleWriter(tmp_path / "lease", wheels=no_wheels(tmp_path), limit_bytes=PIECE_BYTES + 1000)
     writer.make()
     return writer
 
@@ -45,7 +51,7 @@ def test_files_arrive_in_pieces_of_any_order(writer):
 def test_only_the_owner_gets_to_a_bundle_which_the_worker_of_another_user_may_read(tmp_path):
     usual = os.umask(0o077)
     try:
-        writer = BundleWriter(tmp_path / "lease", limit_bytes=1000)
+        writer = BundleWriter(tmp_path / "lease", wheels=no_wheels(tmp_path), limit_bytes=1000)
         writer.make()
         writer.open(blob(a=b"", sub__b=b""))
     finally:
@@ -55,7 +61,7 @@ def test_only_the_owner_gets_to_a_bundle_which_the_worker_of_another_user_may_re
 
 
 def test_files_of_a_job_that_executes_its_programs_may_be_executed(tmp_path):
-    writer = BundleWriter(tmp_path / "lease", limit_bytes=1000, executes=True)
+    writer = BundleWriter(tmp_path / "lease", wheels=no_wheels(tmp_path), limit_bytes=1000, executes=True)
     writer.make()
     writer.open(blob(a=b""))
     assert stat.S_IMODE((writer.bundle / "a").stat().st_mode) == 0o755
@@ -88,7 +94,7 @@ def test_what_was_kept_is_hashed_before_it_is_believed(writer, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
     (tmp_path / "kept" / "sub" / "c").write_bytes(b"cx")
 
-    again = BundleWriter(tmp_path / "again", limit_bytes=PIECE_BYTES + 1000)
+    again = BundleWriter(tmp_path / "again", wheels=no_wheels(tmp_path), limit_bytes=PIECE_BYTES + 1000)
     again.make()
     assert again.open(content, tmp_path / "kept") == {0, 1}
     assert [path.name for path in tmp_path.iterdir()] == ["again"]
@@ -128,5 +134,5 @@ def test_a_link_in_the_place_of_a_leases_folder_is_not_written_into(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "lease").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(FileExistsError):
-        BundleWriter(tmp_path / "lease", limit_bytes=1000).make()
+        BundleWriter(tmp_path / "lease", wheels=no_wheels(tmp_path), limit_bytes=1000).make()
     assert not list((tmp_path / "elsewhere").iterdir())
