@@ -6,8 +6,8 @@ its channel. It writes no file. Scripts, headers and data of a wheel are left ou
 
 from __future__ import annotations
 
+import os
 import stat
-import sys
 import warnings
 import zipfile
 import zlib
@@ -88,11 +88,13 @@ class ToldFiles(WheelDestination):
         """A command that the wheel would install: left out."""
         return RecordEntry(name, None, None)
 
-    def write_file(self, scheme: Scheme, path: str, stream: BinaryIO, is_executable: bool) -> RecordEntry:
+    def write_file(
+        self, scheme: Scheme, path: str | os.PathLike[str], stream: BinaryIO, is_executable: bool
+    ) -> RecordEntry:
         """Say the file."""
         if scheme in _MODULES:
-            self._tell(path, stream, executable=is_executable)
-        return RecordEntry(path, None, None)
+            self._tell(str(path), stream, executable=is_executable)
+        return RecordEntry(str(path), None, None)
 
     def finalize_installation(
         self, scheme: Scheme, record_file_path: str, records: Iterable[tuple[Scheme, RecordEntry]]
@@ -112,9 +114,9 @@ class ToldFiles(WheelDestination):
 def unpack(wheel: Path, told: ToldFiles) -> None:
     """Say all files of the wheel. Raises `NoWheel`, by then some may have been said."""
     try:
+        with zipfile.ZipFile(wheel) as archive:
+            _check(archive.infolist())
         with WheelFile.open(wheel) as source:
-            with zipfile.ZipFile(wheel) as archive:
-                _check(archive.infolist())
             source.validate_record()
             install(source, told, {})
     except WheelFile.validation_error as error:
@@ -153,4 +155,4 @@ def _first_issue(error: Exception, wheel: Path) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -28,8 +28,8 @@ class WheelWriter:
         self._made: set[Path] = {into}
 
     @property
-    def bytes(self) -> int:
-        """Of all files."""
+    def size(self) -> int:
+        """Bytes of all files."""
         return self._arrival.bytes
 
     def hear(self, message: FromUnpacker, payload: bytes | memoryview) -> bool:

@@ -39,6 +39,10 @@ from peer_daemon.links.client_line import ClientLine
 log = get_logger(__name__)
 
 
+AT_IT_EVERY_S = 10.0
+"""A client gives a peer up that says nothing for two minutes (`client.run.sending.STUCK_S`)."""
+
+
 class BlobSide:
     """The bundle of one lease of `client`, and the members that pass it on."""
 
@@ -271,9 +275,10 @@ class BlobSide:
                 await self._line.send(BundleReceived())
             await asyncio.sleep(TELL_EVERY_S)
 
-    async def tell_alive(self) -> None:
-        """Let the client know that this side is still at it."""
-        if self._blob is not None:
+    async def keep_told(self) -> None:
+        """Until cancelled: let the client know that this side is still at it."""
+        while self._blob is not None:
+            await asyncio.sleep(AT_IT_EVERY_S)
             await self._line.send(BlobGot(blob=self._blob.name, numbers=[], from_members=self._from_members))
 
     async def _tell_got(self) -> None:

@@ -245,7 +245,11 @@ class JobRunner:
 
     async def _bundle_is_there(self, worker: RunningWorker) -> None:
         """Raises what `WheelCache.place` does."""
-        await self._context.wheels.place(self._bundle.wheels, self._bundle.bundle, self._blobs.tell_alive)
+        telling = asyncio.create_task(self._blobs.keep_told())
+        try:
+            await self._context.wheels.place(self._bundle.wheels, self._bundle.bundle)
+        finally:
+            telling.cancel()
         await self._to_worker(worker, BundleReady(), b"")
 
     async def _until_the_end(self, worker: RunningWorker, ending: asyncio.Task[None], until: float) -> str:

@@ -49,7 +49,7 @@ async def unpack_wheel(folder: Path, title: str, into: Path, most_bytes: int) ->
     finally:
         await worker.kill()
         await asyncio.to_thread(writer.close)
-    return writer.bytes
+    return writer.size
 
 
 async def _hear(channel: WorkerChannel, writer: WheelWriter) -> None:

@@ -70,10 +70,10 @@ class WheelCache:
             return False  # then the client sends it
         return True
 
-    async def place(self, wheels: Sequence[BundledWheel], bundle: Path, told: Callable[[], Awaitable[None]]) -> None:
+    async def place(self, wheels: Sequence[BundledWheel], bundle: Path) -> None:
         """Unpack those wheels of the bundle that are not here, and put all unpacked into its folder.
 
-        `told` is awaited after each one. Raises `PeerMisbehaved` for a wheel that is none, `LimitReached`.
+        Raises `PeerMisbehaved` for a wheel that is none, `LimitReached`.
         """
         most = left = min(MOST_UNPACKED_BYTES, self._most_bytes)
         for wheel in wheels:
@@ -89,7 +89,6 @@ class WheelCache:
                     await asyncio.to_thread(_lend, self._folder / wheel.sha256, bundle / wheel.unpacked)
                 except OSError as error:
                     raise LimitReached(f"this peer cannot write {wheel.title}: {error.strerror}") from error
-            await told()
         going = self._kept.going(stay={wheel.sha256 for wheel in wheels})
         await asyncio.to_thread(self._remove, going)
 

@@ -10,7 +10,7 @@ import pytest
 
 import axonp2p
 from axonp2p.client.events.events import BundleSent, Event, JobFinished, PackagesResolved
-from axonp2p.errors import NobodyFits, PackagesWrong
+from axonp2p.errors import IndexUnreachable, NobodyFits, PackagesWrong
 from axonp2p.sandbox.child import why_no_sandbox
 from tests.laboratory.wheel_files import write_wheel
 from tests.system.processes import Processes
@@ -24,7 +24,7 @@ GULL = b"""
 
 pytestmark = [
     pytest.mark.sandbox,
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
     pytest.mark.skipif(bool(why_no_sandbox()), reason="no bubblewrap here"),
 ]
 
@@ -150,3 +150,29 @@ def test_peers_whose_owners_take_no_packages_are_named(
                 list(job.events())
     assert "1 takes no packages" in told.value.cause
     assert "wheels" in told.value.fix
+
+
+LEARNS = """
+import joblib
+import scipy
+from sklearn.cluster import KMeans
+"""
+
+
+def test_scikit_learn_comes_from_the_index_once(swarm: axonp2p.Swarm, tmp_path: Path) -> None:
+    """The real one, with scipy and joblib: 45 MB that no peer has."""
+    groups = "len(KMeans(2, n_init=1).fit(inputs.numpy()).cluster_centers_)"
+    task = LEARNS + TASK.replace('"evaluated on", len(inputs)', f'"groups:", {groups}, scipy.__version__')
+    folder = write_job(tmp_path / "job", peers=2, least=2, rounds=1, task=task)
+    with (folder / "job.toml").open("a") as file:
+        file.write('[packages]\ninstall = ["scikit-learn"]\n')
+    try:
+        first, logs = followed(swarm, folder)
+    except IndexUnreachable as error:
+        pytest.skip(error.message)
+    assert "groups: 2 1." in "".join(log.read_text() for log in logs.iterdir())
+    (said,) = [event for event in first if isinstance(event, PackagesResolved)]
+    assert {wheel.split()[0] for wheel in said.wheels} >= {"scikit-learn", "scipy", "joblib"}
+    assert bytes_of(first) < 1.1 * said.bytes
+    second, _ = followed(swarm, folder)
+    assert bytes_of(second) < 10_000

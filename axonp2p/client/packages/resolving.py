@@ -52,6 +52,7 @@ def resolve(wanted: WheelSet, spec: PackagesSpec, folder: Path, store: WheelStor
             raise PackagesWrong(
                 f"the wheels cannot be kept: {error}", fix="make room on this computer's disk"
             ) from error
+        store.trim({wheel.sha256 for wheel in wheels})
     _check_size(wheels, found)
     return WheelSet(platform=wanted.platform, given=only_used(wanted.given, used, spec), wheels=wheels)
 

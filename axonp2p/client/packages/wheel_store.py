@@ -48,7 +48,8 @@ class WheelStore:
 
     def trim(self, stay: set[str]) -> None:
         """Remove those used least recently, until the rest is within the limit; never those of `stay`."""
-        folders = sorted((one for one in self._folder.iterdir() if one.is_dir()), key=lambda one: one.stat().st_mtime)
+        there = [one for one in self._folder.iterdir() if one.is_dir()] if self._folder.is_dir() else []
+        folders = sorted(there, key=lambda one: one.stat().st_mtime)
         sizes = {one: sum(file.stat().st_size for file in one.iterdir()) for one in folders}
         over = sum(sizes.values()) - MOST_BYTES
         for one in folders:

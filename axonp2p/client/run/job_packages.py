@@ -7,7 +7,10 @@ one, as a rule. What was resolved stands in wheels.json, so every life of a job 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import version
+from pathlib import Path
 
 import msgspec
 
@@ -98,38 +101,13 @@ class JobPackages:
         return plan if all(self._store.has(wheel) for one in plan.sets for wheel in one.wheels) else None
 
     async def _resolved(self) -> PackagePlan:
-        spec, folder, clock = self._spec.packages, self._journal.folder, self._means.clock
-        own = own_platform()
-        sets = []
-        own_packages = {name: version(name) for name in OF_THE_PEER}
-        for wanted in sets_to_resolve(await self._offers(), spec.install, (own, own_packages) if own else None):
-            began = clock.monotonic()
-            found = await asyncio.to_thread(resolve, wanted, spec, folder.bundle, self._store)
-            sets.append(found)
-            self._tell(found, clock.monotonic() - began)
-        plan = PackagePlan(install=spec.install, sets=sets)
+        folder = self._journal.folder
+        plan = await resolve_for_peers(self._means, self._spec, folder.bundle, self._store, self._tell)
         try:
             await asyncio.to_thread(write_whole, folder.wheels, msgspec.json.encode(plan))
-            stay = {wheel.sha256 for one in sets for wheel in one.wheels}
-            await asyncio.to_thread(self._store.trim, stay)
         except OSError as error:
             raise not_writable(folder.path, error) from error
         return plan
-
-    async def _offers(self) -> list[Capability]:
-        """Of the peers that the table shows for this job now, busy ones too."""
-        need = {**need_of(self._spec), "also_taken": True}
-        try:
-            sight = await self._means.table.find(need, MOST_CANDIDATES, enough=MOST_CANDIDATES)
-        except AxonError:
-            return []  # the search for peers says what is wrong
-        found = []
-        for seen in sight.rows:
-            try:
-                found.append(read_capability(seen.row.capability or {}))
-            except MalformedMessage:
-                continue
-        return found
 
     def _tell(self, found: WheelSet, seconds: float) -> None:
         self._journal.tell(
@@ -141,6 +119,51 @@ class JobPackages:
                 seconds=seconds,
             )
         )
+
+
+async def resolve_for_peers(
+    means: Means,
+    spec: JobSpec,
+    folder: Path,
+    store: WheelStore,
+    told: Callable[[WheelSet, float], None] = lambda found, seconds: None,
+) -> PackagePlan:
+    """What the peers that the table shows now are to be sent; `told` hears of each set, and how long it took.
+
+    `folder` is the job's. Raises `PackagesWrong`, `IndexUnreachable`.
+    """
+    own = own_platform()
+    sets = []
+    for wanted in sets_to_resolve(await _offers(means, spec), spec.packages.install, (own, _own()) if own else None):
+        began = means.clock.monotonic()
+        found = await asyncio.to_thread(resolve, wanted, spec.packages, folder, store)
+        sets.append(found)
+        told(found, means.clock.monotonic() - began)
+    return PackagePlan(install=spec.packages.install, sets=sets)
+
+
+def resolve_for_here(spec: JobSpec, folder: Path, store: WheelStore) -> WheelSet | None:
+    """What it takes to try the job on this computer; None where no peer's wheels run. Blocks, and raises the same."""
+    own = own_platform()
+    wanted = WheelSet(platform=str(own), given=_own())
+    return resolve(wanted, spec.packages, folder, store) if own else None
+
+
+def _own() -> dict[str, str]:
+    return {name: version(name) for name in OF_THE_PEER}
+
+
+async def _offers(means: Means, spec: JobSpec) -> list[Capability]:
+    """Of the peers that the table shows for this job now, busy ones too."""
+    try:
+        sight = await means.table.find({**need_of(spec), "also_taken": True}, MOST_CANDIDATES, enough=MOST_CANDIDATES)
+    except AxonError:
+        return []  # the search for peers says what is wrong
+    found = []
+    for seen in sight.rows:
+        with suppress(MalformedMessage):
+            found.append(read_capability(seen.row.capability or {}))
+    return found
 
 
 def with_wheels(bundle: Bundle, wheels: WheelSet, store: WheelStore) -> Bundle:

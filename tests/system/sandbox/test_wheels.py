@@ -16,7 +16,7 @@ from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.wheels.bundled import BundledWheel
 from peer_daemon.wheels.wheel_cache import WheelCache
 from peer_daemon.wheels.wheel_policy import WheelPolicy
-from tests.laboratory.wheel_files import INFO, hostile_wheels, many_files, recorded, write_wheel
+from tests.laboratory.wheel_files import INFO, hostile_wheels, many_files, write_wheel
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -37,7 +37,6 @@ class Peer:
         self.cache = WheelCache(home / "wheels", WheelPolicy("any"), most_bytes)
         self.bundle = home / "jobs" / "one" / "bundle"
         self.bundle.mkdir(parents=True)
-        self.told = 0
 
     def brings(self, wheel: Path, sha256: str = "") -> BundledWheel:
         """The client has sent this wheel."""
@@ -49,10 +48,7 @@ class Peer:
         return bundled
 
     async def unpacks(self, *wheels: BundledWheel) -> None:
-        async def told() -> None:
-            self.told += 1
-
-        await self.cache.place(wheels, self.bundle, told)
+        await self.cache.place(wheels, self.bundle)
 
 
 @pytest.fixture
@@ -74,8 +70,7 @@ async def test_a_wheel_comes_out_as_it_is_named_by_its_record(peer: Peer, tmp_pa
     assert {name: found[name] for name in modules} == modules  # a wheel within is a file like others
     assert found["tern.py"] == b"B = 2\n"
     assert "gull" not in found  # commands are not installed
-    assert f"gull/__init__.py,{recorded(b'')[:7]}"[:19] in found[f"{INFO}/RECORD"].decode()
-    assert peer.told == 1
+    assert "gull/__init__.py" in found[f"{INFO}/RECORD"].decode()
 
 
 async def test_no_right_comes_out_that_is_not_given(peer: Peer, tmp_path: Path) -> None:
@@ -109,6 +104,8 @@ async def test_a_bad_wheel_is_named_and_leaves_nothing(wrong: str, tmp_path: Pat
     assert not (peer.bundle / wheel.unpacked).exists()
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
 async def test_a_million_files_end_one_sandbox(peer: Peer, tmp_path: Path) -> None:
     wheel = peer.brings(many_files(tmp_path, 1_000_000))
     with pytest.raises(PeerMisbehaved, match=r"has 1000000 files|used \d+ MiB of memory|exit code"):
@@ -129,8 +126,8 @@ async def test_jobs_share_what_is_kept_and_it_outlives_neither_limit_nor_crash(t
     (tmp_path / "home" / "wheels" / "new-7").mkdir()  # what a crash left
     again = WheelCache(tmp_path / "home" / "wheels", WheelPolicy("any"), 1_500_000)
     other = tmp_path / "home" / "jobs" / "two"
+    other.mkdir()
     assert again.lend_packed(first, other)
-    assert (other / first.path).samefile(one.bundle / first.path) is False
     assert (other / first.path).read_bytes() == (one.bundle / first.path).read_bytes()
     one.cache = again
     second = one.brings(write_wheel(tmp_path, {"tern/a": os.urandom(600_000)}, name="tern"))

@@ -8,7 +8,7 @@ DEBIAN = read_platform("cp311-manylinux_2_36_x86_64")
 
 
 def test_a_row_names_a_platform_in_one_form() -> None:
-    assert DEBIAN == Platform(11, "many", 2, 36, "x86_64")
+    assert Platform(11, "many", 2, 36, "x86_64") == DEBIAN
     assert str(DEBIAN) == "cp311-manylinux_2_36_x86_64"
     assert DEBIAN.title == "Python 3.11 on x86_64 with glibc 2.36"
     alpine = read_platform("cp312-musllinux_1_2_aarch64")
@@ -18,7 +18,14 @@ def test_a_row_names_a_platform_in_one_form() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "cp311", "cp311-win_amd64", "cp27-manylinux_2_36_x86_64", "cp311-manylinux_2_36_", "cp311-macosx_14_0_arm64\n"],
+    [
+        "",
+        "cp311",
+        "cp311-win_amd64",
+        "cp27-manylinux_2_36_x86_64",
+        "cp311-manylinux_2_36_",
+        "cp311-macosx_14_0_arm64\n",
+    ],
 )
 def test_what_is_no_platform_of_linux_is_none(text: str) -> None:
     assert read_platform(text) is None

@@ -85,7 +85,7 @@ def test_torch_is_never_sent(index: Path, store: WheelStore) -> None:
 
 def test_what_another_platform_needs_besides_is_told(index: Path, store: WheelStore) -> None:
     write_wheel(index, {"gull.py": b""}, requires=['tern>=3; platform_machine == "aarch64"'])
-    with pytest.raises(PackagesWrong, match="gull needs tern on Python 3.11 on aarch64") as told:
+    with pytest.raises(PackagesWrong, match=r"gull needs tern on Python 3\.11 on aarch64") as told:
         resolved(store, "gull", platform="cp311-manylinux_2_36_aarch64")
     assert told.value.fix == 'add "tern>=3" to install under [packages]'
 
