@@ -12,7 +12,6 @@ from packaging.requirements import InvalidRequirement, Requirement
 from axonp2p.blobs.manifest import MOST_FILES
 from axonp2p.jobs.file_names import why_bad_name
 from axonp2p.jobs.kinds import KINDS
-from axonp2p.jobs.packages_of_peers import never_travels
 from axonp2p.wire.ranks import MOST_MEMBERS
 
 Rule = Callable[[Any], Any]
@@ -202,12 +201,8 @@ def _name(value: Any) -> str:
 
 def installed(value: Any) -> str:
     """A requirement of a package that travels: from an index, by its name."""
-    wanted = Requirement(requirement(value))
-    if wanted.url:
+    if Requirement(requirement(value)).url:
         raise wrong_value(f"a package comes from an index, not from an address, {shown(value)}", '"imagehash==4.3.2"')
-    if never_travels(wanted.name):
-        problem = f"{wanted.name} is never sent, peers use their own; what it must be stands under [need]"
-        raise wrong_value(problem, f'[] and, under [need], packages = ["{value}"]')
     return str(value)
 
 

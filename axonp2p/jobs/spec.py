@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Annotated, Any
 
 import msgspec
+from packaging.requirements import Requirement
 
 from axonp2p.blobs.manifest import MOST_FILES
 from axonp2p.errors import JobFileWrong
@@ -24,6 +25,7 @@ from axonp2p.jobs.job_file_keys import (
 )
 from axonp2p.jobs.job_file_lines import line_of
 from axonp2p.jobs.kinds import KINDS, UNLESS_SAID, load
+from axonp2p.jobs.packages_of_peers import never_travels
 from axonp2p.jobs.section import Section
 from axonp2p.wire.quantities import Count, Quantity
 
@@ -160,6 +162,10 @@ def _read(plain: dict[str, Any]) -> JobSpec:
         raise Wrong("need", "min-peers", problem, f"min-peers = {need.peers}")
     if read.packages.install and read.packages.lock:
         raise Wrong("packages", "lock", "a lock names all packages, so there is nothing to install", "remove install")
+    for text in read.packages.install:
+        if never_travels(Requirement(text).name):
+            fix = f'remove it; packages = ["{text}"] under [need] asks for peers that have it'
+            raise Wrong("packages", "install", f"{Requirement(text).name} is never sent: peers use their own", fix)
     own.check_together(read)
     return read
 
