@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from axonp2p.client.packages.plan import PackagePlan
+from axonp2p.client.packages.plan import WheelSet
 from axonp2p.errors import AxonError, IndexUnreachable, PackagesWrong
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.spec import JobSpec, NeedSpec
@@ -76,8 +76,8 @@ def common_data(spec: JobSpec, files: int, bundle_bytes: int, asked: PeersAsked)
     }
 
 
-def ask_peers(folder: Path, spec: JobSpec, context: Context, trackers: Sequence[str]) -> PeersAsked:
-    """Ask them. Raises `PackagesWrong` and `IndexUnreachable` for packages that cannot be had for them."""
+def ask_peers(folder: Path, spec: JobSpec, context: Context, trackers: Sequence[str], packages: str = "") -> PeersAsked:
+    """Ask them; `packages` is what is said of these when nobody can be asked. Raises `PackagesWrong` and `IndexUnreachable` for packages that cannot be had for them."""
     need = spec.need
     try:
         with context.swarm(trackers) as swarm:
@@ -88,28 +88,28 @@ def ask_peers(folder: Path, spec: JobSpec, context: Context, trackers: Sequence[
     except (PackagesWrong, IndexUnreachable):
         raise
     except AxonError as error:
-        return PeersAsked(None, error.message)
+        return PeersAsked(None, error.message, packages=packages)
     reasons = {peer.name: plan.why_not(peer.offer) for peer in seen}
     without = {name: reason for name, reason in reasons.items() if reason}
-    return PeersAsked(len(seen) - len(without), "", need.min_peers, packages_text(plan), without)
+    return PeersAsked(len(seen) - len(without), "", need.min_peers, packages_text(plan.sets), without)
 
 
-def with_packages(folder: Path, spec: JobSpec, bundle: Bundle, context: Context) -> Bundle:
-    """The bundle with the packages that it takes to try the job here. Raises as `ask_peers`."""
+def with_packages(folder: Path, spec: JobSpec, bundle: Bundle, context: Context) -> tuple[Bundle, str]:
+    """The bundle with the packages that it takes to try the job here, and these in words. Raises as `ask_peers`."""
     from axonp2p.client.packages.wheel_store import WheelStore
     from axonp2p.client.run.job_packages import resolve_for_here, with_wheels
 
     context.say("brings the packages here (pip) ...")
     store = WheelStore(context.home / "wheels")
     wheels = resolve_for_here(spec, folder, store)
-    return with_wheels(bundle, wheels, store) if wheels else bundle
+    if wheels is None:
+        return bundle, "not for this computer: peers run Linux"
+    return with_wheels(bundle, wheels, store), packages_text([wheels])
 
 
-def packages_text(plan: PackagePlan) -> str:
+def packages_text(sets: Sequence[WheelSet]) -> str:
     """What peers of each platform would be sent."""
-    return "; ".join(
-        f"{plural(len(one.wheels), 'wheel')}, {bytes_text(one.size)} for {one.platform}" for one in plan.sets
-    )
+    return "; ".join(f"{plural(len(one.wheels), 'wheel')}, {bytes_text(one.size)} for {one.platform}" for one in sets)
 
 
 def peers_text(need: NeedSpec, asked: PeersAsked) -> str:

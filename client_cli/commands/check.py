@@ -36,10 +36,11 @@ def command(folder: Path, trackers: tuple[str, ...], home: Path | None, as_json:
     context = Context.of(home, as_json)
     spec = read_spec(folder)
     bundle = collect(folder, spec)
+    packages = ""
     if spec.packages.wanted:
-        bundle = with_packages(folder, spec, bundle, context)
+        bundle, packages = with_packages(folder, spec, bundle, context)
     try_here = load(STORIES[spec.kind].check)
-    answer = try_here(folder, spec, bundle, context, lambda: ask_peers(folder, spec, context, trackers))
+    answer = try_here(folder, spec, bundle, context, lambda: ask_peers(folder, spec, context, trackers, packages))
     context.answer(answer.text, answer.data)
     if answer.asked.too_few:
         raise SystemExit(NobodyFits.exit_code)

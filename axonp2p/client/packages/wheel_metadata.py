@@ -67,7 +67,7 @@ def write_stand_in(folder: Path, name: str, version: str) -> str:
     Returns its version: no index has one of that name, so pip takes this file. Raises `InvalidVersion`.
     """
     whole = str(Version(version))
-    local = whole if "+" in whole else f"{whole}+peer"
+    local = f"{whole}.peer" if "+" in whole else f"{whole}+peer"
     plain = name.replace("-", "_")
     info = f"{plain}-{local}.dist-info"
     with zipfile.ZipFile(folder / f"{plain}-{local}-py3-none-any.whl", "w") as archive:
