@@ -77,7 +77,10 @@ def common_data(spec: JobSpec, files: int, bundle_bytes: int, asked: PeersAsked)
 
 
 def ask_peers(folder: Path, spec: JobSpec, context: Context, trackers: Sequence[str], packages: str = "") -> PeersAsked:
-    """Ask them; `packages` is what is said of these when nobody can be asked. Raises `PackagesWrong` and `IndexUnreachable` for packages that cannot be had for them."""
+    """Ask them; `packages` is what is said of these when nobody can be asked.
+
+    Raises `PackagesWrong` and `IndexUnreachable` for packages that cannot be had for them.
+    """
     need = spec.need
     try:
         with context.swarm(trackers) as swarm:

@@ -45,6 +45,7 @@ from peer_daemon.execution.worker_side import WorkerSide
 from peer_daemon.lending.leases import LentSlot
 from peer_daemon.links.client_line import ClientLine
 from peer_daemon.links.client_sender import ClientSender
+from peer_daemon.wheels.unpacking import UnpackingFor
 
 log = get_logger(__name__)
 
@@ -90,7 +91,7 @@ class JobRunner:
         self._progress = LeaseProgress(time.monotonic())
         self.unworked = False
         """Whether it ends because nothing was done under it."""
-        self._carried_bytes = 0
+        self._carried_bytes = self._unpacked_bytes = 0
         self.suspension = Suspension(self.line)
         self._worker: RunningWorker | None = None
         self._cores = 0
@@ -149,7 +150,7 @@ class JobRunner:
     def look(self, now: float) -> None:
         """See what has been done under the lease by `now` (monotonic seconds), and end it when nothing is."""
         seen = LeaseLook(
-            bundle_bytes=self._blobs.bytes_there,
+            bundle_bytes=self._blobs.bytes_there + self._unpacked_bytes,
             bundle_there=self._blobs.is_there,
             cpu_seconds=self.usage().cpu_seconds,
             carried_bytes=self._carried_bytes + self._link_shaper.carried_bytes + self._blobs.bytes_passed_on,
@@ -245,12 +246,16 @@ class JobRunner:
 
     async def _bundle_is_there(self, worker: RunningWorker) -> None:
         """Raises what `WheelCache.place` does."""
+        lease = UnpackingFor(self._unpacked, self.suspension.also)
         telling = asyncio.create_task(self._blobs.keep_told())
         try:
-            await self._context.wheels.place(self._bundle.wheels, self._bundle.bundle)
+            await self._context.wheels.place(self._bundle.wheels, self._bundle.bundle, lease)
         finally:
             telling.cancel()
         await self._to_worker(worker, BundleReady(), b"")
+
+    def _unpacked(self, count: int) -> None:
+        self._unpacked_bytes += count
 
     async def _until_the_end(self, worker: RunningWorker, ending: asyncio.Task[None], until: float) -> str:
         """Hear the client, and wait for it when it is away, until something ends the lease. `ending`: the worker's."""

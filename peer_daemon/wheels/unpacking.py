@@ -7,11 +7,14 @@ which are checked (`wheels.arrival`) and written here. A hostile wheel can at mo
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 from axonp2p.errors import PeerMisbehaved, Unreachable
 from axonp2p.sandbox.channel import WorkerChannel
-from axonp2p.sandbox.child import start_worker
+from axonp2p.sandbox.child import SandboxedWorker, WorkerEnd, start_worker
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.messages import Control
 from axonp2p.wheels.messages import FromUnpacker
@@ -20,6 +23,8 @@ from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, split_frame
 
 PROGRAM = "axonp2p.wheels.unpacker"
+CLOSED_S = 10.0
+"""For so long what has closed its channel may take to end."""
 LIMITS = Limits(
     cores=1,
     memory_mb=512,
@@ -33,7 +38,17 @@ LIMITS = Limits(
 """Far more than the largest wheel takes. Where others keep the machine busy, it stands behind them."""
 
 
-async def unpack_wheel(folder: Path, title: str, into: Path, most_bytes: int) -> int:
+@dataclass(frozen=True)
+class UnpackingFor:
+    """The lease for which a wheel is unpacked."""
+
+    came: Callable[[int], None] = lambda size: None
+    """Hears of bytes as they come."""
+    beside: Callable[[SandboxedWorker], AbstractAsyncContextManager[None]] = lambda worker: nullcontext()
+    """Around the life of the sandbox: it stands still when the lease's own does."""
+
+
+async def unpack_wheel(folder: Path, title: str, into: Path, most_bytes: int, lease: UnpackingFor) -> int:
     """Unpack the one wheel in `folder` into the empty folder `into`; how many bytes its files have.
 
     Raises `PeerMisbehaved` for a wheel that is none, `LimitReached` for one that is too large, `SandboxMissing`.
@@ -41,10 +56,11 @@ async def unpack_wheel(folder: Path, title: str, into: Path, most_bytes: int) ->
     worker = await start_worker(folder, LIMITS, program=PROGRAM)
     writer = WheelWriter(title, into, most_bytes)
     try:
-        await worker.channel.send(LIMITS.start())
-        await _hear(worker.channel, writer)
+        async with lease.beside(worker):
+            await worker.channel.send(LIMITS.start())
+            await _hear(worker.channel, writer, lease.came)
     except Unreachable as error:
-        end = await worker.wait()
+        end = await _end_of(worker)
         raise PeerMisbehaved(f"{title} cannot be unpacked: what unpacks it {end.reason}") from error
     finally:
         await worker.kill()
@@ -52,7 +68,16 @@ async def unpack_wheel(folder: Path, title: str, into: Path, most_bytes: int) ->
     return writer.size
 
 
-async def _hear(channel: WorkerChannel, writer: WheelWriter) -> None:
+async def _end_of(worker: SandboxedWorker) -> WorkerEnd:
+    """Why it closed its channel; it is ended if it goes on without."""
+    try:
+        async with asyncio.timeout(CLOSED_S):
+            return await worker.wait()
+    except TimeoutError:
+        return await worker.kill()
+
+
+async def _hear(channel: WorkerChannel, writer: WheelWriter, came: Callable[[int], None]) -> None:
     while True:
         message, payload = await channel.receive()
         if not isinstance(message, Control):
@@ -61,3 +86,4 @@ async def _hear(channel: WorkerChannel, writer: WheelWriter) -> None:
         said: FromUnpacker = decode(frame.header, FromUnpacker, HEADER_LIMIT)
         if await asyncio.to_thread(writer.hear, said, frame.payload):
             return
+        came(len(frame.payload))

@@ -27,7 +27,7 @@ from axonp2p.plain_text import bytes_text
 from axonp2p.settings import PeerSettings
 from axonp2p.wheels.bundled import MOST_UNPACKED_BYTES, UNPACKED, BundledWheel
 from peer_daemon.wheels.kept_wheels import KeptWheels
-from peer_daemon.wheels.unpacking import unpack_wheel
+from peer_daemon.wheels.unpacking import UnpackingFor, unpack_wheel
 from peer_daemon.wheels.wheel_policy import LIST_FILE, LIST_LIMIT, WheelPolicy, read_list
 
 log = get_logger(__name__)
@@ -35,7 +35,7 @@ log = get_logger(__name__)
 _PACKED, _SIZE = "packed", "bytes"
 _FOLDER = 0o755
 
-Unpack = Callable[[Path, str, Path, int], Awaitable[int]]
+Unpack = Callable[[Path, str, Path, int, UnpackingFor], Awaitable[int]]
 """`unpacking.unpack_wheel`, or what plays it."""
 
 
@@ -70,7 +70,7 @@ class WheelCache:
             return False  # then the client sends it
         return True
 
-    async def place(self, wheels: Sequence[BundledWheel], bundle: Path) -> None:
+    async def place(self, wheels: Sequence[BundledWheel], bundle: Path, lease: UnpackingFor) -> None:
         """Unpack those wheels of the bundle that are not here, and put all unpacked into its folder.
 
         Raises `PeerMisbehaved` for a wheel that is none, `LimitReached`.
@@ -80,7 +80,7 @@ class WheelCache:
             async with self._turns[wheel.sha256]:
                 size = self._kept.size(wheel.sha256)
                 if size is None:
-                    size = await self._take_in(wheel, bundle / wheel.path, left)
+                    size = await self._take_in(wheel, bundle / wheel.path, left, lease)
                 self._kept.put(wheel.sha256, size)
                 left -= size
                 if left < 0:
@@ -92,13 +92,13 @@ class WheelCache:
         going = self._kept.going(stay={wheel.sha256 for wheel in wheels})
         await asyncio.to_thread(self._remove, going)
 
-    async def _take_in(self, wheel: BundledWheel, packed: Path, most_bytes: int) -> int:
+    async def _take_in(self, wheel: BundledWheel, packed: Path, most_bytes: int, lease: UnpackingFor) -> int:
         """Check and unpack it; what it takes of the disk."""
         self._number += 1
         fresh = self._folder / f"new-{self._number}"
         try:
             await asyncio.to_thread(_check_and_link, wheel, packed, fresh)
-            unpacked = await self._unpack(fresh / _PACKED, wheel.title, fresh / UNPACKED, most_bytes)
+            unpacked = await self._unpack(fresh / _PACKED, wheel.title, fresh / UNPACKED, most_bytes, lease)
             size = wheel.size + unpacked
             await asyncio.to_thread(write_whole, fresh / _SIZE, b"%d\n" % size)
             await asyncio.to_thread(fresh.rename, self._folder / wheel.sha256)

@@ -14,6 +14,7 @@ import pytest
 from axonp2p.errors import AxonError, LimitReached, PeerMisbehaved
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.wheels.bundled import BundledWheel
+from peer_daemon.wheels.unpacking import UnpackingFor
 from peer_daemon.wheels.wheel_cache import WheelCache
 from peer_daemon.wheels.wheel_policy import WheelPolicy
 from tests.laboratory.wheel_files import INFO, hostile_wheels, many_files, write_wheel
@@ -48,7 +49,7 @@ class Peer:
         return bundled
 
     async def unpacks(self, *wheels: BundledWheel) -> None:
-        await self.cache.place(wheels, self.bundle)
+        await self.cache.place(wheels, self.bundle, UnpackingFor())
 
 
 @pytest.fixture
