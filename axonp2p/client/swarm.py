@@ -126,12 +126,7 @@ class Swarm:
         `attach` follows it, here or on another computer with the same key. Raises `Refused` or `TrackerUnreachable`
         when no tracker takes it; what was written down is gone then.
         """
-        if read_spec(Path(folder).expanduser().absolute()).packages.wanted:
-            raise PackagesWrong(
-                "a job with [packages] cannot be handed over to a tracker yet",
-                cause="its packages are resolved on the computer that submits it, for the peers that come",
-                fix="submit it without --detach and leave this computer on",
-            )
+        _check_not_hosted(read_spec(Path(folder).expanduser().absolute()))
         means = self._get_means()
         kept, record, spec = self._write_down(folder, peers)
         try:
@@ -329,6 +324,8 @@ class Swarm:
     def _start(
         self, means: Means, folder: JobFolder, record: JobRecord, spec: JobSpec, mended: Sequence[Event] = ()
     ) -> Job:
+        if self._hosted_here:
+            _check_not_hosted(spec)
         bundle = kept_bundle(folder, record, spec)
         feed = EventFeed()
         record = msgspec.structs.replace(record, named_trackers=self._named)
@@ -372,3 +369,13 @@ async def ended_in(feed: EventFeed, work: Coroutine[Any, Any, None]) -> None:
             raise
     finally:
         feed.end(error)
+
+
+def _check_not_hosted(spec: JobSpec) -> None:
+    """A host runs no pip for a stranger: what it names could lead anywhere in the host's network."""
+    if spec.packages.wanted:
+        raise PackagesWrong(
+            "a job with [packages] cannot be handed over to a tracker yet",
+            cause="its packages are resolved on the computer that submits it, for the peers that come",
+            fix="submit it without --detach and leave this computer on",
+        )

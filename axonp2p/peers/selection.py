@@ -144,8 +144,10 @@ def _fix(reasons: Counter[str], seen: int) -> str:
         return "install the version of Axon that the peers run (AX-405); `axon version` shows yours"
     if common.startswith("too far"):
         return "raise max-rtt under [need] in job.toml"
-    if common.startswith(("takes no packages", "runs Python")):
-        return 'peers whose owners take packages are needed (wheels = "any" in their config.toml), or drop [packages]'
-    if common.startswith(("lends", "has no GPU", "lacks")):
+    if "packages" in common:
+        return "docs/jobs.md#packages: who takes packages, and which; `axon check` says what each peer lacks"
+    if common.startswith("lacks"):
+        return "let the job bring it along (docs/jobs.md#packages), or ask for less under [need] in job.toml"
+    if common.startswith(("lends", "has no GPU")):
         return "ask for less under [need] in job.toml; `axon peers` shows what is offered"
     return "wait until peers are free, or lower peers and min-peers under [need] in job.toml"

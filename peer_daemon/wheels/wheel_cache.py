@@ -15,10 +15,10 @@ import asyncio
 import hashlib
 import os
 import shutil
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from axonp2p.errors import AxonError, LimitReached, PeerMisbehaved, Refused, SettingsError
 from axonp2p.files import write_whole
@@ -49,7 +49,8 @@ class WheelCache:
         self._most_bytes = most_bytes
         self._unpack = unpack
         self._kept = KeptWheels(most_bytes)
-        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """One job at a time unpacks a wheel; who comes meanwhile waits."""
         self._number = 0
         for sha256, size in _found(folder):
             self._kept.put(sha256, size)
@@ -77,7 +78,7 @@ class WheelCache:
         """
         most = left = min(MOST_UNPACKED_BYTES, self._most_bytes)
         for wheel in wheels:
-            async with self._turns[wheel.sha256]:
+            async with self._turns.setdefault(wheel.sha256, asyncio.Lock()):
                 size = self._kept.size(wheel.sha256)
                 if size is None:
                     size = await self._take_in(wheel, bundle / wheel.path, left, lease)

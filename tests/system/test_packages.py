@@ -149,7 +149,7 @@ def test_peers_whose_owners_take_no_packages_are_named(
             with pytest.raises(NobodyFits, match="needs 2 peers and can have 0") as told:
                 list(job.events())
     assert "1 takes no packages" in told.value.cause
-    assert "wheels" in told.value.fix
+    assert "jobs.md#packages" in told.value.fix
 
 
 LEARNS = """

@@ -55,7 +55,7 @@ class WheelSet(msgspec.Struct, frozen=True, kw_only=True):
         for name, version in self.given.items():
             if offer.packages.get(name) != version:
                 has = offer.packages.get(name)
-                return f"has {name} {has} and not {version}" if has else f"lacks {name}=={version}"
+                return f"has {f'{name} {has}' if has else f'no {name}'}, and the packages need {version}"
         return ""
 
 

@@ -65,8 +65,8 @@ def test_who_has_all_takes_none_or_is_too_old_is_not_resolved_for() -> None:
             offer("cp311-manylinux_2_31_x86_64"),
             "runs Python 3.11 on x86_64 with glibc 2.31, for which no packages were resolved",
         ),
-        (offer(packages={"torch": "2.13.0"}), "lacks numpy==2.4.6"),
-        (offer(packages={"numpy": "1.26.0"}), "has numpy 1.26.0 and not 2.4.6"),
+        (offer(packages={"torch": "2.13.0"}), "has no numpy, and the packages need 2.4.6"),
+        (offer(packages={"numpy": "1.26.0"}), "has numpy 1.26.0, and the packages need 2.4.6"),
         (offer(packages={"numpy": "2.4.6", "torch": "1.0"}), ""),
     ],
 )
