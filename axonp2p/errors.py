@@ -78,6 +78,12 @@ class JobFileWrong(SettingsError):
     exit_code = 9
 
 
+class PackagesWrong(JobFileWrong):
+    """What `[packages]` asks for cannot be brought as wheels, or not sent; `message` names it."""
+
+    code = "AX-903"
+
+
 class LogDamaged(SettingsError):
     """The log in a tracker's database is not what its own hashes and heads say; `message` names the entry."""
 
@@ -124,6 +130,12 @@ class NotAtRelay(Unreachable):
     """The peer holds no connection to this relay, or did not answer over it."""
 
     code = "AX-305"
+
+
+class IndexUnreachable(Unreachable):
+    """The package index did not answer, so the packages of a job cannot be resolved."""
+
+    code = "AX-306"
 
 
 class SwarmSplit(Unreachable):

@@ -67,6 +67,11 @@ class PeerSettings(_Section, frozen=True):
     """How many jobs at a time."""
     kinds: list[str] = []
     """Which kinds of job may run here, such as "train"; empty: all."""
+    wheels: str = "any"
+    """Which packages jobs may bring along: "any", "listed" (in wheels.txt in the home), or "none"."""
+    wheels_mb: int = 2048
+    """MiB of disk in which such packages are kept for later jobs, and the most that one job may bring, unpacked; 0:
+    none are taken."""
     check_client_address: bool = True
     """Whether a client must call from the address in its token."""
     issue_tokens: bool = True

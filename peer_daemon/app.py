@@ -66,6 +66,7 @@ from peer_daemon.reachability.dial_back import DialBackAsker, DialBackDoor
 from peer_daemon.reachability.port_mapping import port_mapping
 from peer_daemon.reachability.relay_side import RelaySide
 from peer_daemon.session_router import SessionRouter
+from peer_daemon.wheels.wheel_cache import open_wheels
 
 log = get_logger(__name__)
 
@@ -206,6 +207,7 @@ class Peer:
             download=SendPace(download),
             line=LineWatch(upload, download),
             kept=KeptBundles(self._home / "jobs", settings.disk_mb * 2**20),
+            wheels=open_wheels(self._home, settings),
             datasets=datasets,
         )
         self._running_leases = RunningLeases()

@@ -35,7 +35,10 @@ from axonp2p.client.ledger.credit_history import CreditHistory, PendingCredit, a
 from axonp2p.client.ledger.held_evidence import HeldEvidence, ask_evidence
 from axonp2p.client.ledger.own_keys import own_keys
 from axonp2p.client.loop_thread import LoopThread
+from axonp2p.client.packages.plan import PackagePlan
+from axonp2p.client.packages.wheel_store import WheelStore
 from axonp2p.client.queries import Credits, SeenPeer, Survey, ask_credits, survey_peers
+from axonp2p.client.run.job_packages import resolve_for_peers
 from axonp2p.client.run.job_run import JobRun
 from axonp2p.client.storage.event_feed import EventFeed
 from axonp2p.client.storage.job_journal import JobJournal
@@ -44,7 +47,7 @@ from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.client.storage.kept_bundle import kept_bundle, spec_of
 from axonp2p.client.storage.trust_book import TRUST_FILE, TrustBook
 from axonp2p.clock import SystemClock
-from axonp2p.errors import AlreadyRunning, JobFailed, Unreachable
+from axonp2p.errors import AlreadyRunning, JobFailed, PackagesWrong, Unreachable
 from axonp2p.hosting.messages import HostedWish
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import PeerId
@@ -124,6 +127,7 @@ class Swarm:
         `attach` follows it, here or on another computer with the same key. Raises `Refused` or `TrackerUnreachable`
         when no tracker takes it; what was written down is gone then.
         """
+        _check_not_hosted(read_spec(Path(folder).expanduser().absolute()))
         means = self._get_means()
         kept, record, spec = self._write_down(folder, peers)
         try:
@@ -179,6 +183,14 @@ class Swarm:
     def find_hosted(self) -> list[str]:
         """Copy what is new of all jobs that the known trackers carry on; which trackers could not be asked, and why."""
         return self._loop.call(self._hosted().find_all())
+
+    def packages(self, folder: str | Path) -> PackagePlan:
+        """What the job in `folder` would bring along for the peers that the table shows now; the wheels are here then.
+
+        Raises `PackagesWrong` for what cannot be had as wheels, or not be sent, and `IndexUnreachable`.
+        """
+        source, store = Path(folder).expanduser().absolute(), WheelStore(self.home / "wheels")
+        return self._loop.call(resolve_for_peers(self._get_means(), read_spec(source), source, store))
 
     def resume(self, job: str, *, wait: float = 0.0) -> Job:
         """Go on with a job that was left, failed or interrupted, from its kept rounds, with other peers.
@@ -323,6 +335,8 @@ class Swarm:
         *,
         wait_s: float = 0.0,
     ) -> Job:
+        if self._hosted_here:
+            _check_not_hosted(spec)
         bundle = kept_bundle(folder, record, spec)
         feed = EventFeed()
         record = msgspec.structs.replace(record, named_trackers=self._named)
@@ -368,3 +382,13 @@ async def ended_in(feed: EventFeed, work: Coroutine[Any, Any, None]) -> None:
             raise
     finally:
         feed.end(error)
+
+
+def _check_not_hosted(spec: JobSpec) -> None:
+    """A host runs no pip for a stranger: what it names could lead anywhere in the host's network."""
+    if spec.packages.wanted:
+        raise PackagesWrong(
+            "a job with [packages] cannot be handed over to a tracker yet",
+            cause="its packages are resolved on the computer that submits it, for the peers that come",
+            fix="submit it without --detach and leave this computer on",
+        )

@@ -9,7 +9,7 @@ from pathlib import Path
 from axonp2p.blobs.manifest import MOST_FILES, Blob, BlobFile, Manifest
 from axonp2p.blobs.pieces import PieceHasher
 from axonp2p.errors import JobFileWrong, MalformedMessage, MessageTooLarge
-from axonp2p.jobs.file_names import why_bad_together
+from axonp2p.jobs.file_names import WHEELS_FOLDER, why_bad_together
 from axonp2p.jobs.spec import JOB_FILE, JobSpec, section_of
 from axonp2p.plain_text import bytes_text
 
@@ -69,12 +69,17 @@ def collect(folder: Path, spec: JobSpec, *, limit: int = BUNDLE_LIMIT) -> Bundle
     named = [
         JOB_FILE,
         *section_of(spec.kind).files(spec),
+        *([spec.packages.lock] if spec.packages.lock else []),
         *(path for entry in spec.data for path in _matches(folder, entry)),
     ]
     paths = list(dict.fromkeys(named))
     job_file = folder / JOB_FILE
     if reason := why_bad_together(paths):
         raise JobFileWrong(f"{job_file}: a file cannot be sent: {reason}", fix="give it another name")
+    if any(path.startswith(f"{WHEELS_FOLDER}/") for path in paths):
+        raise JobFileWrong(
+            f"{job_file}: a file lies in {WHEELS_FOLDER}, the folder of packages", fix="put it into another folder"
+        )
     if len(paths) > MOST_FILES:
         raise JobFileWrong(
             f"{job_file}: {len(paths)} files; a job may have at most {MOST_FILES}", fix="pack the data into fewer files"
@@ -86,7 +91,7 @@ def collect(folder: Path, spec: JobSpec, *, limit: int = BUNDLE_LIMIT) -> Bundle
             f"{job_file}: its files have {bytes_text(size)} together; a job may have at most {bytes_text(limit)}",
             fix="send less data: drop columns, compress it, or take a sample",
         )
-    return Bundle([_hashed(path, source) for path, source in sources.items()])
+    return Bundle([hashed_file(path, source) for path, source in sources.items()])
 
 
 def _matches(folder: Path, entry: str) -> list[str]:
@@ -127,7 +132,8 @@ def _inside(folder: Path, path: str) -> Path:
     return source
 
 
-def _hashed(path: str, source: Path) -> SourceFile:
+def hashed_file(path: str, source: Path) -> SourceFile:
+    """The file at `source` as the file `path` of a bundle; it is read. Raises `JobFileWrong`."""
     hasher, size = PieceHasher(), 0
     try:
         with source.open("rb") as stream:

@@ -9,6 +9,8 @@ LONGEST_NAME = 200
 """Characters in a whole path."""
 LONGEST_PART_BYTES = 255
 """Bytes between two slashes: what file systems take."""
+WHEELS_FOLDER = ".wheels"
+"""The folder of a bundle in which the packages lie that a job brings along (`axonp2p.wheels`)."""
 
 _INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Control and format characters, lone surrogates, line and paragraph separators: they disguise a name."""

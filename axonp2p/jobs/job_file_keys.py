@@ -199,6 +199,15 @@ def _name(value: Any) -> str:
     return name
 
 
+def installed(value: Any) -> str:
+    """A requirement of a package that travels: from an index, by its name."""
+    if Requirement(requirement(value)).url:
+        raise wrong_value(f"a package comes from an index, not from an address, {shown(value)}", '"imagehash==4.3.2"')
+    return str(value)
+
+
+MOST_INSTALLED = 32
+"""Packages that job.toml may name; what they need comes beside."""
 LONGEST_RESERVATION_S = 24 * 3600
 """What trackers and peers allow."""
 
@@ -224,6 +233,10 @@ COMMON: Sections = {
         "download": measured(_BANDWIDTH, 0, 2**20, '"50 Mbit"'),
         "uptime": measured({"s": 1, "min": 60, "h": 3600, "d": 86400}, 0, 366 * 86400, '"2 h"'),
         "max-rtt": measured({"ms": 1, "s": 1000}, 1, 60_000, '"250 ms"'),
+    },
+    "packages": {
+        "install": list_of(installed, MOST_INSTALLED, "imagehash==4.3.2"),
+        "lock": file_name,
     },
 }
 

@@ -10,12 +10,22 @@ from types import MappingProxyType
 from typing import Annotated, Any
 
 import msgspec
+from packaging.requirements import Requirement
 
 from axonp2p.blobs.manifest import MOST_FILES
 from axonp2p.errors import JobFileWrong
-from axonp2p.jobs.job_file_keys import COMMON, LONGEST_RESERVATION_S, Sections, Wrong, nearest, nearest_section
+from axonp2p.jobs.job_file_keys import (
+    COMMON,
+    LONGEST_RESERVATION_S,
+    MOST_INSTALLED,
+    Sections,
+    Wrong,
+    nearest,
+    nearest_section,
+)
 from axonp2p.jobs.job_file_lines import line_of
 from axonp2p.jobs.kinds import KINDS, UNLESS_SAID, load
+from axonp2p.jobs.packages_of_peers import never_travels
 from axonp2p.jobs.section import Section
 from axonp2p.wire.quantities import Count, Quantity
 
@@ -64,6 +74,20 @@ class NeedSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Milliseconds."""
 
 
+class PackagesSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """`[packages]`: what the job brings along for peers that lack it, as wheels."""
+
+    install: Annotated[list[Word], msgspec.Meta(max_length=MOST_INSTALLED)] = []
+    """Requirements as pip writes them; what they need comes too."""
+    lock: Word = ""
+    """The name of a pylock.toml (PEP 751) in the job's folder, in place of `install`."""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there are any."""
+        return bool(self.install or self.lock)
+
+
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What job.toml says of a job of any kind. Each kind's own adds its section, under the kind's name."""
 
@@ -72,6 +96,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     data: Annotated[list[Word], msgspec.Meta(max_length=MOST_FILES)] = []
     """Names of files in the job's folder, or patterns that they fit."""
     need: NeedSpec = NeedSpec()
+    packages: PackagesSpec = PackagesSpec()
 
 
 def read_spec(folder: Path) -> JobSpec:
@@ -129,11 +154,18 @@ def _read(plain: dict[str, Any]) -> JobSpec:
             found[""] |= _checked(sections, "", {key: value}, own.foreign)
     if "name" not in found[""]:
         raise Wrong("", "name", "a job needs a name", 'name = "my-job"')
-    read: JobSpec = own.spec(**found[""], need=NeedSpec(**found["need"]), **{own.name: own.struct(**found[own.name])})
+    sections_of_all = {"need": NeedSpec(**found["need"]), "packages": PackagesSpec(**found["packages"])}
+    read: JobSpec = own.spec(**found[""], **sections_of_all, **{own.name: own.struct(**found[own.name])})
     need = read.need
     if need.min_peers > need.peers:
         problem = f"{need.min_peers} is more than peers, which is {need.peers}"
         raise Wrong("need", "min-peers", problem, f"min-peers = {need.peers}")
+    if read.packages.install and read.packages.lock:
+        raise Wrong("packages", "lock", "a lock names all packages, so there is nothing to install", "remove install")
+    for text in read.packages.install:
+        if never_travels(Requirement(text).name):
+            fix = f'remove it; packages = ["{text}"] under [need] asks for peers that have it'
+            raise Wrong("packages", "install", f"{Requirement(text).name} is never sent: peers use their own", fix)
     own.check_together(read)
     return read
 

@@ -7,8 +7,8 @@ import re
 _FIXES = (
     (
         r"ModuleNotFoundError: No module named '(?P<name>[\w.]{1,60})'",
-        'a file of your own goes into data (data = ["{name}.py"]); a package into [need] (packages = ["{name}"])'
-        " and, for axon check, into the Python of axon (pip install {name})",
+        'a file of your own goes into data (data = ["{name}.py"]); a package into [packages] (install = ["{package}"]):'
+        " so it comes to peers, and to axon check",
     ),
     (
         r"FileNotFoundError: .*",
@@ -41,6 +41,8 @@ _LIMITS = {
 }
 """What to do where a worker was ended for a limit, by its name."""
 _LONGEST_LINE = 1000
+_PACKAGES = {"sklearn": "scikit-learn", "PIL": "pillow", "cv2": "opencv-python-headless", "yaml": "pyyaml"}
+"""The packages of well-known modules that are named otherwise."""
 
 
 def fix_of_limit(limit: str, memory_mb: int) -> str:
@@ -58,5 +60,5 @@ def fix_of(traceback: str, otherwise: str) -> str:
     for pattern, fix in _FIXES:
         if found := re.fullmatch(pattern, last[:_LONGEST_LINE]):
             name = found.groupdict().get("name", "").partition(".")[0]
-            return fix.replace("{name}", name)
+            return fix.replace("{name}", name).replace("{package}", _PACKAGES.get(name, name))
     return otherwise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
@@ -56,6 +56,10 @@ class Capability(Message, frozen=True):
     """Mbit/s that it sends, as its owner says; 0 when that is not known."""
     download_mbit: Count = 0
     """Mbit/s that it receives, as its owner says; 0 when that is not known."""
+    platform: Label | msgspec.UnsetType = msgspec.UNSET
+    """For which wheels it runs what jobs bring along (`cp311-manylinux_2_36_x86_64`); unset where it takes none."""
+    wheels: Literal["any", "listed"] | msgspec.UnsetType = msgspec.UNSET
+    """Which of them it takes: any, or those that its owner has listed."""
     refuses: Annotated[str, msgspec.Meta(max_length=120)] = ""
     """Why the peer takes no work at present; empty when it does."""
 

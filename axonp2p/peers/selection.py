@@ -8,7 +8,7 @@ only this machine can know, so it is measured before anything is acquired.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from axonp2p.errors import NobodyFits
@@ -64,8 +64,10 @@ OTHER_VERSION = "runs another version of Axon"
 class Shortlist:
     """The candidates of one job, the best first, and a tally of the reasons why others are not among them."""
 
-    def __init__(self, need: Need, max_rtt_s: float) -> None:
+    def __init__(self, need: Need, max_rtt_s: float, also: Callable[[Capability], str] = lambda offer: "") -> None:
+        """`also` says why a peer that meets the need cannot be had all the same, or nothing."""
         self._need = need
+        self._also = also
         self._max_rtt_s = max_rtt_s
         self._waiting: list[tuple[float, Candidate]] = []
         self._seen: set[PeerId] = set()
@@ -86,7 +88,7 @@ class Shortlist:
             if candidate.peer in self._seen:
                 continue
             self._seen.add(candidate.peer)
-            reason = why_not(candidate.offer, self._need)
+            reason = why_not(candidate.offer, self._need) or self._also(candidate.offer)
             if reason:
                 self._reasons[reason] += 1
             if reason == EVERY_SLOT_TAKEN:
@@ -150,6 +152,10 @@ def _fix(reasons: Counter[str], seen: int) -> str:
         return "install the version of Axon that the peers run (AX-405); `axon version` shows yours"
     if common.startswith("too far"):
         return "raise max-rtt under [need] in job.toml"
-    if common.startswith(("lends", "has no GPU", "lacks")):
+    if "packages" in common:
+        return "docs/jobs.md#packages: who takes packages, and which; `axon check` says what each peer lacks"
+    if common.startswith("lacks"):
+        return "let the job bring it along (docs/jobs.md#packages), or ask for less under [need] in job.toml"
+    if common.startswith(("lends", "has no GPU")):
         return "ask for less under [need] in job.toml; `axon peers` shows what is offered"
     return "wait for free peers: axon submit DIR --wait 10min; or lower peers and min-peers under [need] in job.toml"

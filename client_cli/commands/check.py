@@ -20,7 +20,8 @@ def command(folder: Path, trackers: tuple[str, ...], home: Path | None, as_json:
     Reads job.toml and the files that it names, and asks the trackers, where they can be reached, how many peers would
     take the job. Of a training it takes one step here in a process of its own; where job.toml has checks, it takes some
     steps twice: does what is done again lead to the same end? Of copies of a command it runs the first one here for
-    some seconds, in the sandbox in which peers run it.
+    some seconds, in the sandbox in which peers run it. Packages that the job brings along are resolved, and said who
+    would not take them.
 
     Exit code 8: there is no mistake, but fewer peers would take the job now than it needs to begin.
     """
@@ -28,15 +29,18 @@ def command(folder: Path, trackers: tuple[str, ...], home: Path | None, as_json:
     from axonp2p.jobs.bundle import collect
     from axonp2p.jobs.kinds import load
     from axonp2p.jobs.spec import read_spec
-    from client_cli.check_peers import ask_peers
+    from client_cli.check_peers import ask_peers, with_packages
     from client_cli.context import Context
     from client_cli.kinds import STORIES
 
     context = Context.of(home, as_json)
     spec = read_spec(folder)
     bundle = collect(folder, spec)
+    packages = ""
+    if spec.packages.wanted:
+        bundle, packages = with_packages(folder, spec, bundle, context)
     try_here = load(STORIES[spec.kind].check)
-    answer = try_here(folder, spec, bundle, context, lambda: ask_peers(folder, spec.need, context, trackers))
+    answer = try_here(folder, spec, bundle, context, lambda: ask_peers(folder, spec, context, trackers, packages))
     context.answer(answer.text, answer.data)
     if answer.asked.too_few:
         raise SystemExit(NobodyFits.exit_code)

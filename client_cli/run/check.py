@@ -53,6 +53,7 @@ def _text(folder: Path, spec: RunJob, bundle: Bundle, context: Context, trial: T
         "copies": f"{spec.run.copies:,}{', all at once' if spec.run.together else ''}",
         "bundle": f"{plural(len(bundle.files), 'file')}, {bytes_text(bundle.size)}",
         "tried": trial_text(trial),
+        "packages": asked.packages,
         "peers": peers_text(spec.need, asked),
     }
     return in_order(str(folder), facts, asked, context.command)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from axonp2p.client.packages.unpacked_here import unpack_wheels
 from axonp2p.errors import JobFailed
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.kinds import KINDS
@@ -56,6 +57,7 @@ def try_first_copy(spec: RunJob, bundle: Bundle, say: Callable[[str], None]) -> 
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file.source, target)
             target.chmod(0o755)
+        unpack_wheels(bundle, job)
         return asyncio.run(_try(job, spec, say))
 
 

@@ -48,6 +48,9 @@ def _line_of_any(event: events.Event, kind: str) -> str:
             far = [f"{name} (too far)" for name in event.too_far]
             gone = [f"{name} ({reason})" for name, reason in event.unreachable.items()]
             return f"left out: {', '.join([*far, *gone])}"
+        case events.PackagesResolved():
+            count = f"{plural(len(event.wheels), 'wheel')}, {bytes_text(event.bytes)}"
+            return f"packages for {event.platform}: {count} ({', '.join(event.wheels)})"
         case events.BundleSent():
             sent = f"{bytes_text(event.bytes)} in {duration_text(event.seconds)}"
             passed = f", {bytes_text(event.member_bytes)} passed on among them" if event.member_bytes else ""
@@ -90,6 +93,8 @@ def _after_any(shown: Shown, event: events.Event) -> Shown:
             return replace(shown, doing="measuring round-trip times")
         case events.RttMeasured():
             return replace(shown, doing="reserving peers")
+        case events.PackagesResolved():
+            return replace(shown, doing="looking for peers")
         case events.Reserved() | events.PeerHired():
             return replace(shown, doing="sending the bundle")
         case events.BundleProgress():

@@ -69,6 +69,7 @@ def as_text(folder: str, checked: Checked, command: Callable[..., str]) -> str:
         "untrained": f"held-out {untrained}" if untrained else "",
         "bundle": f"{plural(checked.files, 'file')}, {bytes_text(checked.bundle_bytes)}",
         "work": f"about {flops_text(checked.flops)}, {credits_text(credits_of(checked.flops))} credits",
+        "packages": checked.asked.packages,
         "peers": peers_text(checked.spec.need, checked.asked),
         "unchecked": task["unchecked"],
     }

@@ -25,7 +25,7 @@ from axonp2p.blobs.messages import (
     BlobPiece,
 )
 from axonp2p.blobs.swarm import Asks, BlobSwarm
-from axonp2p.errors import LimitReached, MalformedMessage, PeerMisbehaved
+from axonp2p.errors import AxonError, LimitReached, MalformedMessage, PeerMisbehaved
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.messages import BundleReceived
 from axonp2p.logs import get_logger
@@ -37,6 +37,10 @@ from peer_daemon.bundles.member_sender import TELL_EVERY_S, MemberSender
 from peer_daemon.links.client_line import ClientLine
 
 log = get_logger(__name__)
+
+
+AT_IT_EVERY_S = 10.0
+"""A client gives a peer up that says nothing for two minutes (`client.run.sending.STUCK_S`)."""
 
 
 class BlobSide:
@@ -83,7 +87,7 @@ class BlobSide:
         self._done = asyncio.Event()
 
     async def run(self, ready: Callable[[], Awaitable[None]]) -> None:
-        """Serve until cancelled. `ready()` is awaited once, when all files are there."""
+        """Serve until cancelled. `ready()` is awaited once, when all files are there; what it raises ends the lease."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._tell_client(ready))
@@ -261,11 +265,21 @@ class BlobSide:
                 await self._line.send(lie)
             await self._tell_got()
             if self._done.is_set() and not self.is_there:
-                await ready()
+                try:
+                    await ready()
+                except AxonError as error:
+                    self._fail(error.message)
+                    return
                 self.is_there = True
                 await self._tell_got()
                 await self._line.send(BundleReceived())
             await asyncio.sleep(TELL_EVERY_S)
+
+    async def keep_told(self) -> None:
+        """Until cancelled: let the client know that this side is still at it."""
+        while self._blob is not None:
+            await asyncio.sleep(AT_IT_EVERY_S)
+            await self._line.send(BlobGot(blob=self._blob.name, numbers=[], from_members=self._from_members))
 
     async def _tell_got(self) -> None:
         assert self._blob is not None

@@ -12,6 +12,8 @@ from axonp2p.blobs.store import PieceStore
 from axonp2p.errors import LimitReached
 from axonp2p.jobs.bundle import admit
 from axonp2p.plain_text import bytes_text
+from axonp2p.wheels.bundled import BundledWheel, wheels_among
+from peer_daemon.wheels.wheel_cache import WheelCache
 
 _MIB = 2**20
 KEPT_FREE_BYTES = 256 * _MIB
@@ -23,10 +25,13 @@ _FOLDER = 0o755
 class BundleWriter:
     """The folder `HOME/jobs/<reservation>`; its `bundle` is what the worker sees. Methods run in a thread."""
 
-    def __init__(self, folder: Path, limit_bytes: int, *, executes: bool = False) -> None:
-        """`executes`: the worker may execute programs of the bundle."""
+    def __init__(self, folder: Path, limit_bytes: int, wheels: WheelCache, *, executes: bool = False) -> None:
+        """`wheels` are those that earlier jobs brought. `executes`: the worker may execute programs of the bundle."""
+        self.wheels: list[BundledWheel] = []
+        """The packages that the job brings along, once it is open."""
         self._folder = folder
         self._limit = limit_bytes
+        self._wheels = wheels
         self._executes = executes
         self._turn = threading.Lock()
         self._removed = False
@@ -46,12 +51,15 @@ class BundleWriter:
     def open(self, blob: Blob, kept: Path | None = None) -> set[int]:
         """Make the files, empty or as they were left in `kept`, which is gone then; which pieces are there already.
 
-        Raises `MalformedMessage`, `MessageTooLarge` over the volunteer's limit, `LimitReached` when the disk is full.
+        Raises `MalformedMessage`, `MessageTooLarge` over the volunteer's limit, `LimitReached` when the disk is full,
+        `Refused` for packages that the volunteer does not take.
         """
         with self._turn:
             if self._removed:
                 return set()
             admit(blob, self._limit)
+            wheels = wheels_among(blob.files)
+            self._wheels.admit(wheels)
             if blob.size + KEPT_FREE_BYTES > shutil.disk_usage(self._folder).free:
                 raise LimitReached(f"this peer's disk has no room for {bytes_text(blob.size)}")
             try:
@@ -60,10 +68,14 @@ class BundleWriter:
                     for entry in kept.iterdir():
                         entry.rename(self.bundle / entry.name)
                     kept.rmdir()
+                lent = [wheel for wheel in wheels if self._wheels.lend_packed(wheel, self.bundle)]
                 store = PieceStore(self.bundle, blob, executes=self._executes)
                 store.make()
-                self._store = store
-                return store.held() if kept is not None else set()
+                held = store.held() if kept is not None or lent else set()
+                held -= self._give_back_changed(lent, blob, held)
+                store.make()
+                self.wheels, self._store = wheels, store
+                return held
             except OSError as error:
                 raise LimitReached(f"this peer cannot write the bundle: {error.strerror}") from error
 
@@ -86,6 +98,19 @@ class BundleWriter:
                 return self._store.read(number)
             except OSError:
                 return b""
+
+    def _give_back_changed(self, lent: list[BundledWheel], blob: Blob, held: set[int]) -> set[int]:
+        """Remove lent files that are not, piece by piece, what the manifest says; which pieces are gone with them.
+
+        Nothing may be written into a lent file: it is the same file that other jobs have.
+        """
+        gone: set[int] = set()
+        for wheel in lent:
+            pieces = {n for n in range(blob.count) if blob.files[blob.place(n).file].path == wheel.path}
+            if not pieces <= held:
+                (self.bundle / wheel.path).unlink()
+                gone |= pieces
+        return gone
 
     def leave(self, kept: Path) -> None:
         """Leave the bundle's files in the new folder `kept`; then remove the folder."""

@@ -45,6 +45,7 @@ from peer_daemon.execution.worker_side import WorkerSide
 from peer_daemon.lending.leases import LentSlot
 from peer_daemon.links.client_line import ClientLine
 from peer_daemon.links.client_sender import ClientSender
+from peer_daemon.wheels.unpacking import UnpackingFor
 
 log = get_logger(__name__)
 
@@ -77,7 +78,9 @@ class JobRunner:
         self._limits = limits_of(lease)
         log_mb = -(-self._limits.log_bytes // _MIB)
         bundle_mb = max(0, lease.disk_mb - self._limits.scratch_mb - log_mb)
-        self._bundle = BundleWriter(context.jobs / lease.reservation, bundle_mb * _MIB, executes=self._limits.executes)
+        self._bundle = BundleWriter(
+            context.jobs / lease.reservation, bundle_mb * _MIB, context.wheels, executes=self._limits.executes
+        )
         self._stop_reason: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._blobs = BlobSide(
             (lease.client, lease.source), self.line, self._bundle, self.mesh, context.kept, self.stop
@@ -88,7 +91,7 @@ class JobRunner:
         self._progress = LeaseProgress(time.monotonic())
         self.unworked = False
         """Whether it ends because nothing was done under it."""
-        self._carried_bytes = 0
+        self._carried_bytes = self._unpacked_bytes = 0
         self.suspension = Suspension(self.line)
         self._worker: RunningWorker | None = None
         self._cores = 0
@@ -147,7 +150,7 @@ class JobRunner:
     def look(self, now: float) -> None:
         """See what has been done under the lease by `now` (monotonic seconds), and end it when nothing is."""
         seen = LeaseLook(
-            bundle_bytes=self._blobs.bytes_there,
+            bundle_bytes=self._blobs.bytes_there + self._unpacked_bytes,
             bundle_there=self._blobs.is_there,
             cpu_seconds=self.usage().cpu_seconds,
             carried_bytes=self._carried_bytes + self._link_shaper.carried_bytes + self._blobs.bytes_passed_on,
@@ -235,11 +238,24 @@ class JobRunner:
             for work in (
                 self._hear_worker(worker),
                 self._client_sender.carry(),
-                self._blobs.run(lambda: self._to_worker(worker, BundleReady(), b"")),
+                self._blobs.run(partial(self._bundle_is_there, worker)),
                 self._credit.keep_telling(lambda word: self._to_worker(worker, word, b"")),
                 self._context.line.report(self._line_measured),
             )
         ]
+
+    async def _bundle_is_there(self, worker: RunningWorker) -> None:
+        """Raises what `WheelCache.place` does."""
+        lease = UnpackingFor(self._unpacked, self.suspension.also)
+        telling = asyncio.create_task(self._blobs.keep_told())
+        try:
+            await self._context.wheels.place(self._bundle.wheels, self._bundle.bundle, lease)
+        finally:
+            telling.cancel()
+        await self._to_worker(worker, BundleReady(), b"")
+
+    def _unpacked(self, count: int) -> None:
+        self._unpacked_bytes += count
 
     async def _until_the_end(self, worker: RunningWorker, ending: asyncio.Task[None], until: float) -> str:
         """Hear the client, and wait for it when it is away, until something ends the lease. `ending`: the worker's."""

@@ -21,6 +21,7 @@ from peer_daemon.lending.leases import LentSlot
 from peer_daemon.links.in_turn import InTurn
 from peer_daemon.links.line_watch import LineWatch
 from peer_daemon.links.turns import SendPace
+from peer_daemon.wheels.wheel_cache import WheelCache
 
 RECEIPTS_A_SECOND, RECEIPTS_AT_ONCE = 1.0, 1000.0
 """Receipts that are signed for one household, over all its leases: each stays on this disk, and in trackers' logs, for
@@ -81,6 +82,8 @@ class LeaseContext:
     line: LineWatch
     kept: KeptBundles
     """Bundles of clients that were cut off."""
+    wheels: WheelCache
+    """Packages that jobs brought along."""
     receipts: RateLimit = field(default_factory=lambda: RateLimit(RECEIPTS_A_SECOND, RECEIPTS_AT_ONCE))
     """How many receipts are signed, by household; the empty name is all."""
     start_worker: StartWorker = start_worker

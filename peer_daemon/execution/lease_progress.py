@@ -36,7 +36,7 @@ class LeaseLook:
     """What a lease has come to at one look. Numbers only grow."""
 
     bundle_bytes: int
-    """Of the bundle, that are here."""
+    """Of the bundle, that are here, and what its wheels have unpacked to by now."""
     bundle_there: bool
     """The worker has all of it."""
     cpu_seconds: float

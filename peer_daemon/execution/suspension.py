@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Protocol
 
 from axonp2p.jobs.messages import WorkerPaused, WorkerResumed
@@ -23,6 +24,8 @@ class Suspension:
     def __init__(self, session: ClientLine) -> None:
         self._session = session
         self._worker: Stoppable | None = None
+        self._beside: Stoppable | None = None
+        """What unpacks a package of the job."""
         self._reason = ""
         self._told = ""
         self._telling: asyncio.Task[None] | None = None
@@ -47,6 +50,8 @@ class Suspension:
         if not self._reason:
             self._reason = reason
             self._going.clear()
+            if self._beside is not None:
+                await self._beside.freeze()
             if self._worker is not None:
                 await self._worker.freeze()
                 self._tell()
@@ -55,11 +60,24 @@ class Suspension:
         """Let it go on."""
         if self._reason:
             self._reason = ""
+            if self._beside is not None:
+                await self._beside.thaw()
             if self._worker is not None:
                 await self._worker.thaw()
                 self._tell()
             self._went_at = asyncio.get_running_loop().time()
             self._going.set()
+
+    @asynccontextmanager
+    async def also(self, beside: Stoppable) -> AsyncIterator[None]:
+        """Meanwhile this one stands still whenever the worker does."""
+        self._beside = beside
+        try:
+            if self._reason:
+                await beside.freeze()
+            yield
+        finally:
+            self._beside = None
 
     def client_is_back(self) -> None:
         """Who is there now has not heard of it."""

@@ -18,6 +18,7 @@ from axonp2p.files import write_whole
 from axonp2p.logs import get_logger
 from axonp2p.peers.capability import Gpu
 from axonp2p.sandbox.walls import landlock
+from axonp2p.wheels.platforms import own_platform
 from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count, Line, Number
 from peer_daemon.lending.offer import (
@@ -64,6 +65,7 @@ def look(home: Path) -> MeasuredMachine:
         packages=packages_worth_naming(_distributions()),
         gpus=tuple(_gpus()),
         landlock=landlock.version(),
+        platform=str(own_platform() or ""),
     )
 
 

@@ -23,8 +23,11 @@ def limits_to_lend(settings: PeerSettings) -> LendingLimits:
         settings.upload_mbit,
         settings.download_mbit,
         tuple(settings.kinds),
+        settings.wheels if settings.wheels_mb else "none",
     )
     limits.check()
+    if settings.wheels_mb < 0:
+        raise SettingsError(f"wheels-mb = {settings.wheels_mb}: at least 0", fix="wheels-mb = 2048")
     for name, limit in (
         ("upload-limit-mbit", settings.upload_limit_mbit),
         ("download-limit-mbit", settings.download_limit_mbit),

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
@@ -43,6 +44,8 @@ class MeasuredMachine:
     gpus: tuple[Gpu, ...] = ()
     landlock: int = 0
     """Version of the kernel's Landlock; 0: it has none."""
+    platform: str = ""
+    """`wheels.platforms.Platform` as text; empty: no wheels run here."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,14 @@ class LendingLimits:
     download_mbit: int = 0
     kinds: tuple[str, ...] = ()
     """Kinds of job that may run; empty: all."""
+    wheels: str = "none"
+    """Which packages jobs may bring along: "any", "listed" or "none"."""
 
     def check(self) -> None:
         """Raise `SettingsError` for what cannot be meant."""
         check_kinds(self.kinds)
+        if self.wheels not in ("any", "listed", "none"):
+            raise SettingsError(f'wheels = "{self.wheels[:40]}": one of "any", "listed", "none"', fix='wheels = "any"')
         for name, number, least in (
             ("cores", self.cores, 0),
             ("memory-mb", self.memory_mb, 0),
@@ -117,8 +124,13 @@ def capability_of(machine: MeasuredMachine, limits: LendingLimits, refuses: str)
         datasets=sorted(set(limits.datasets)),
         upload_mbit=limits.upload_mbit,
         download_mbit=limits.download_mbit,
+        **_wheels_taken(machine.platform, limits.wheels),
         refuses=refuses[:MOST_REFUSES],
     )
+
+
+def _wheels_taken(platform: str, wheels: str) -> dict[str, Any]:
+    return {} if wheels == "none" or not platform else {"platform": platform, "wheels": wheels}
 
 
 def packages_worth_naming(installed: Iterable[Distribution]) -> dict[str, str]:

@@ -87,6 +87,8 @@ class Values:
             return self.chance.choice(args)
         if hint is PrivateKey:
             return self.key()
+        if hint is msgspec.UnsetType:
+            return msgspec.UNSET
         if origin in (
             list,
             set,

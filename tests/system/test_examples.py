@@ -1,4 +1,4 @@
-"""The real jobs in `examples/` on real peers: `text`, shortened. `digits`, whole, is what test_demo.py trains."""
+"""The real jobs in `examples/` on real peers, shortened. `digits`, whole, is what test_demo.py trains."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import axonp2p
+from axonp2p.errors import IndexUnreachable
 from axonp2p.kinds.train.events import RoundFinished
 from axonp2p.sandbox.child import why_no_sandbox
 from tests.system.processes import Processes
@@ -45,3 +46,22 @@ def test_text_learns_what_source_code_looks_like(tmp_path: Path) -> None:
     assert len(losses) == 3
     assert losses[-1] < losses[0] < 5.6  # ln 256 = 5.55: what knowing nothing costs
     assert 900_000 < sum(tensor.numel() for tensor in weights.values()) < 1_200_000
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_transformers_come_along_with_the_job(tmp_path: Path) -> None:
+    folder = shortened(EXAMPLES / "transformers", tmp_path / "job", peers=2, rounds=2, steps=5, batch=4)
+    with Processes(tmp_path) as processes:
+        processes.start_peers("otter", "heron")
+        with axonp2p.Swarm(trackers=[processes.tracker], home=tmp_path / "client") as swarm:
+            job = swarm.submit(folder)
+            try:
+                seen = list(job.events())
+            except IndexUnreachable as error:
+                pytest.skip(error.message)
+            weights = job.fetch()
+    losses = [event.metrics["loss"] for event in seen if isinstance(event, RoundFinished)]
+    assert len(losses) == 2
+    assert losses[1] < losses[0] < 5.6
+    assert 400_000 < sum(tensor.numel() for tensor in weights.values()) < 500_000

@@ -8,6 +8,20 @@ from axonp2p.client.events.event import Event
 from axonp2p.wire.quantities import Count, Number
 
 
+class PackagesResolved(Event, frozen=True):
+    """The packages that the job brings along are here, as wheels for one platform of its peers."""
+
+    platform: str
+    wheels: list[str]
+    """Name and version of each."""
+    bytes: Count
+    """Of all of them, packed. Peers that have one from an earlier job are not sent it again."""
+    given: dict[str, str]
+    """What they go together with and the peers have themselves: version by name."""
+    seconds: Number
+    """0 where they were resolved in an earlier life of the job."""
+
+
 class BundleProgress(Event, frozen=True):
     """The bundle is on its way. Worth nothing a moment later, so it is not kept."""
 

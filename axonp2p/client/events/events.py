@@ -16,6 +16,7 @@ import msgspec
 
 from axonp2p.client.events.bundle_events import BundleProgress as BundleProgress
 from axonp2p.client.events.bundle_events import BundleSent as BundleSent
+from axonp2p.client.events.bundle_events import PackagesResolved as PackagesResolved
 from axonp2p.client.events.bundle_events import PeerHelped as PeerHelped
 from axonp2p.client.events.bundle_events import PieceWrong as PieceWrong
 from axonp2p.client.events.event import Event as Event
@@ -178,6 +179,7 @@ CommonEvent = (
     | PeerRefused
     | PeerHired
     | RttsGuessed
+    | PackagesResolved
     | BundleProgress
     | BundleSent
     | PeerHelped

@@ -18,7 +18,7 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, Busy, MalformedMessage, TokenRefused, TrackerUnreachable
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.identity.peer_id import PeerId, short
-from axonp2p.peers.capability import Need, as_map, read_capability
+from axonp2p.peers.capability import Capability, Need, as_map, read_capability
 from axonp2p.peers.coordinates import Position, guess_between
 from axonp2p.peers.rtt import PingTarget, measure
 from axonp2p.peers.selection import (
@@ -62,6 +62,8 @@ class PeerRequest:
     """Of the first one that is hired; the others follow."""
     all_or_none: bool = False
     """Whether nobody is asked for a slot as long as fewer than `at_least` may have one."""
+    also: Callable[[Capability], str] = lambda offer: ""
+    """Why a peer that meets the need cannot take the job all the same; empty when it can."""
 
 
 def wanted_of(request: PeerRequest) -> LeaseRequest:
@@ -112,7 +114,7 @@ class Hiring:
         self._see = see
         self._tokens = TokenSource(means.key, means.table, means.clock, request.need.kind, request.reserve_s)
         self._reporter = Reporter(means.key, means.table.trackers, means.clock)
-        self._shortlist = Shortlist(request.need, request.max_rtt_s)
+        self._shortlist = Shortlist(request.need, request.max_rtt_s, request.also)
         self._unmeasured: list[Candidate] = []
         self._seen: dict[PeerId, SeenRow] = {}
         self._silent: set[PeerId] = set()

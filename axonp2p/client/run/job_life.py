@@ -14,8 +14,8 @@ from axonp2p.client.ledger.convictions import Convictions
 from axonp2p.client.ledger.receipts import ReceiptBook, ReceiptOffice
 from axonp2p.client.run.crew import LeasedCrew
 from axonp2p.client.run.driver import Driver, JobContext
+from axonp2p.client.run.job_packages import JobPackages
 from axonp2p.client.run.replacements import Replacements
-from axonp2p.client.run.sending import Sending
 from axonp2p.client.run.settlement import JobSettlement
 from axonp2p.client.run.staffing import Staffing, rtts_among
 from axonp2p.client.storage.job_journal import JobJournal
@@ -43,7 +43,7 @@ class JobLife:
         self._means = means
         self._journal = journal
         self._spec = spec
-        self._sending = Sending(bundle, means.clock, journal.tell)
+        self._packages = JobPackages(means, journal, spec, bundle)
         self._began = means.clock.monotonic()
         context = JobContext(means, journal, spec, self._began, self._may_wait, self._replacing)
         self._driver: Driver = load(KINDS[spec.kind].driver)(context)
@@ -81,6 +81,7 @@ class JobLife:
         ):
             staffing = Staffing(means, self._request(), journal, self._tell)
             async with _ended(staffing.leases):
+                await self._packages.resolve()
                 await staffing.take_back()
                 done = bool(journal.record.done)
                 await staffing.fill(max(self._wait_s, self._spec.need.wait if done else 0), holds=done)
@@ -138,6 +139,7 @@ class JobLife:
             at_least=need.min_peers,
             max_rtt_s=need.max_rtt / 1000,
             reserve_s=need.reserve,
+            also=self._packages.why_not,
         )
 
     def _tell(self, event: Event) -> None:
@@ -153,7 +155,7 @@ class JobLife:
             return
         began = self._means.clock.monotonic()
         crew.introduce()
-        answers = await asyncio.gather(*(self._sending.deliver(rank, crew.leases[rank]) for rank in lacking))
+        answers = await asyncio.gather(*(self._packages.deliver(rank, crew.leases[rank]) for rank in lacking))
         for rank, reason in zip(lacking, answers, strict=True):
             if reason:
                 crew.dismiss(rank, reason)
@@ -169,7 +171,7 @@ class JobLife:
             )
         names = [name for rank, name in present.items() if rank in lacking or rank not in ranks]
         seconds = self._means.clock.monotonic() - began
-        sent, passed_on = self._sending.sent_bytes, self._sending.member_bytes
+        sent, passed_on = self._packages.sent_bytes, self._packages.member_bytes
         self._journal.tell(BundleSent(peers=names, bytes=sent, member_bytes=passed_on, seconds=seconds))
 
     async def _drive(self, settlement: JobSettlement) -> Event | None:
@@ -204,7 +206,7 @@ class JobLife:
             await asyncio.gather(task, return_exceptions=True)
 
     def _replacements(self, crew: LeasedCrew) -> Replacements:
-        return Replacements(self._means, self._request(), crew, self._journal, deliver=self._sending.deliver)
+        return Replacements(self._means, self._request(), crew, self._journal, deliver=self._packages.deliver)
 
 
 @contextlib.asynccontextmanager

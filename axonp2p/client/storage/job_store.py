@@ -9,6 +9,7 @@
       report.html          all of it as pictures, written by the `axon` program when it ended
       logs/<peer>.log      what the task printed at each peer
       model.safetensors    the weights, once it has finished
+      wheels.json          which packages it brings along, for which platforms
       leases.json          which peers hold slots for it, while it runs
       states/              weights and outer momentum after the last rounds (`checkpoints`), until it has finished
 
@@ -55,6 +56,7 @@ class JobFolder:
         self.model = path / "model.safetensors"
         self.states = path / "states"
         self.leases = path / "leases.json"
+        self.wheels = path / "wheels.json"
 
     def read(self) -> JobRecord:
         """job.json, or its copy where it is damaged. Raises `NotFound` or `SettingsError`."""

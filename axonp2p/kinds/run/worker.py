@@ -29,6 +29,7 @@ from axonp2p.kinds.run.messages import (
 from axonp2p.kinds.run.output_sender import BulkCredit, OutputSender
 from axonp2p.sandbox.inside import Inside, serve_daemon
 from axonp2p.sandbox.messages import BundleReady, Control, MayTell, Start, Started, ToWorkerMessage
+from axonp2p.wheels.import_path import use_wheels
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 
@@ -80,6 +81,7 @@ class RunWorker:
             case MayTell():
                 pass  # copies do not talk to each other
             case BundleReady():
+                use_wheels(self._bundle)
                 self._bundle_ready = True
             case Control():
                 frame = split_frame(payload)

@@ -1,7 +1,7 @@
 """Floating point operations of training steps, by torch's own formulas: what credit is given for.
 
 Looking rows up in a table computes nothing, and takes its time all the same: what is moved counts as operations. All
-counts follow from shapes alone, so whoever takes the same steps again comes to the same number (docs/decisions/0048).
+counts follow from shapes alone, so whoever takes the same steps again comes to the same number (docs/decisions/0050).
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ from axonp2p.training.trainer.training_thread import Redoing
 from axonp2p.training.worker import warm_up
 from axonp2p.training.worker.out_folder import OutFolder
 from axonp2p.verification.claims import SegmentRedone
+from axonp2p.wheels.import_path import use_wheels
 from axonp2p.wire.codec import Message, decode_as, encode
 from axonp2p.wire.frame import HEADER_LIMIT
 
@@ -260,6 +261,7 @@ def _redo(again: RedoRequest, connection: socket.socket, trainer: LocalTrainer |
 
 
 def _trainer_for(again: RedoRequest) -> LocalTrainer:
+    use_wheels(Path(again.bundle))
     return LocalTrainer(Task(Path(again.bundle), again.prepare.task), again.prepare)
 
 

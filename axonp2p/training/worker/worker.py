@@ -33,6 +33,7 @@ from axonp2p.training.trainer.training_thread import Built, Redoing, TrainingThr
 from axonp2p.training.worker.mailbox import Mailbox
 from axonp2p.training.worker.member import WorkerMember
 from axonp2p.training.worker.member_actions import Action, DropQueued, NotTaken, SayToCoordinator, SayToMember
+from axonp2p.wheels.import_path import use_wheels
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, split_frame
 from axonp2p.wire.schema import check_schema
@@ -125,6 +126,7 @@ class Worker:
 
     def _hear(self, message: ToWorkerMessage, payload: memoryview) -> None:
         if isinstance(message, BundleReady):
+            use_wheels(self._bundle)
             self._bundle_ready = True
             self._build()
         elif isinstance(message, FromMember):

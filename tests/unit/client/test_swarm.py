@@ -10,7 +10,15 @@ import pytest
 
 import axonp2p
 from axonp2p.client.events.events import JobEndedBadly, JobSubmitted
-from axonp2p.errors import AlreadyRunning, JobFailed, JobFileWrong, NotFound, SettingsError, TrackerUnreachable
+from axonp2p.errors import (
+    AlreadyRunning,
+    JobFailed,
+    JobFileWrong,
+    NotFound,
+    PackagesWrong,
+    SettingsError,
+    TrackerUnreachable,
+)
 from axonp2p.jobs.lifecycle import JobState
 
 NOBODY = "https://127.0.0.1:1"
@@ -119,3 +127,14 @@ def test_questions_to_a_tracker_that_is_away(tmp_path: Path) -> None:
             swarm.peers()
         with pytest.raises(TrackerUnreachable):
             swarm.credits()
+
+
+def test_a_job_that_brings_packages_is_not_handed_over(tmp_path: Path) -> None:
+    folder = write_job(tmp_path / "job")
+    with (folder / "job.toml").open("a") as file:
+        file.write('[packages]\ninstall = ["lark"]\n')
+    with axonp2p.Swarm([NOBODY], home=tmp_path / "home") as swarm:
+        with pytest.raises(PackagesWrong, match="cannot be handed over") as told:
+            swarm.hand_over(folder)
+        assert swarm.jobs() == []
+    assert "without --detach" in told.value.fix

@@ -360,3 +360,33 @@ def test_a_job_file_that_is_no_text(tmp_path: Path, content: bytes, message: str
 def test_numbers_and_keys_without_end_are_a_named_mistake(line: str) -> None:
     with pytest.raises(JobFileWrong):
         parse_spec(f'name = "a"\n[need]\n{line}\n', "job.toml")
+
+
+def test_packages_that_the_job_brings_along() -> None:
+    found = parse_spec(
+        'name = "x"\n[packages]\ninstall = ["imagehash==4.3.2", "lark[nearley]>=1"]', "job.toml"
+    ).packages
+    assert found.install == ["imagehash==4.3.2", "lark[nearley]>=1"]
+    assert found.wanted
+    assert parse_spec('name = "x"\n[packages]\nlock = "pylock.toml"', "job.toml").packages.lock == "pylock.toml"
+    assert not parse_spec('name = "x"', "job.toml").packages.wanted
+
+
+@pytest.mark.parametrize(
+    ("lines", "message", "fix"),
+    [
+        ('install = "lark"', "line 3: install: expected a list", 'install = ["lark"]'),
+        ('install = ["lark ="]', "line 3: install: expected a requirement", 'install = ["imagehash==4.3.2"]'),
+        ('install = ["a @ https://x/a.whl"]', "line 3: install: a package comes from an index", "imagehash"),
+        ('install = ["Torch>=2"]', "line 3: install: Torch is never sent", 'packages = ["Torch>=2"] under [need]'),
+        ('install = ["nvidia-nccl-cu13"]', "line 3: install: nvidia-nccl-cu13 is never sent", "remove it"),
+        ('install = ["a"]\nlock = "l.toml"', "line 4: lock: a lock names all packages", "remove install"),
+        ('instal = ["a"]', "line 3: instal: unknown key. Did you mean install?", "write install"),
+        ('lock = "../pylock.toml"', "line 3: lock:", "lock ="),
+    ],
+)
+def test_a_mistake_about_packages_is_named(lines: str, message: str, fix: str) -> None:
+    with pytest.raises(JobFileWrong) as told:
+        parse_spec(f'name = "x"\n[packages]\n{lines}', "job.toml")
+    assert message in told.value.message
+    assert fix in told.value.fix

@@ -13,7 +13,7 @@ HEAD = 'Traceback (most recent call last):\n  File "task.py", line 3, in model\n
     ("last", "fix"),
     [
         ("ModuleNotFoundError: No module named 'mymodel'", 'data = ["mymodel.py"]'),
-        ("ModuleNotFoundError: No module named 'sklearn.svm'", 'packages = ["sklearn"]'),
+        ("ModuleNotFoundError: No module named 'sklearn.svm'", 'install = ["scikit-learn"]'),
         ("FileNotFoundError: [Errno 2] No such file or directory: 'd.csv'", "Path(__file__).parent"),
         ("requests.exceptions.ConnectionError: HTTPSConnectionPool(host='x')", "a task has no network"),
         ("urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>", "no network"),

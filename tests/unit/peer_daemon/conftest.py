@@ -43,6 +43,8 @@ from peer_daemon.links.in_turn import InTurn
 from peer_daemon.links.line_watch import LineWatch
 from peer_daemon.links.turns import SendPace
 from peer_daemon.session_router import SessionRouter
+from peer_daemon.wheels.wheel_cache import WheelCache
+from peer_daemon.wheels.wheel_policy import WheelPolicy
 from tests.fakes import make_row
 
 TRACKER = PrivateKey(b"t" * 32)
@@ -168,6 +170,7 @@ class OnePeer:
             download=SendPace(0),
             line=LineWatch(0, 0),
             kept=KeptBundles(self.folder / "jobs"),
+            wheels=WheelCache(self.folder / "wheels", WheelPolicy("any"), 2**31),
             start_worker=self._start_worker,
         )
         self.running_leases = RunningLeases()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from types import SimpleNamespace
@@ -8,9 +9,16 @@ import pytest
 
 from axonp2p.blobs.manifest import Blob, BlobFile, Manifest
 from axonp2p.blobs.pieces import PIECE_BYTES, book_of
-from axonp2p.errors import LimitReached, MalformedMessage, MessageTooLarge
+from axonp2p.errors import LimitReached, MalformedMessage, MessageTooLarge, Refused
 from peer_daemon.bundles import bundle_writer
 from peer_daemon.bundles.bundle_writer import BundleWriter
+from peer_daemon.wheels.unpacking import UnpackingFor
+from peer_daemon.wheels.wheel_cache import WheelCache
+from peer_daemon.wheels.wheel_policy import WheelPolicy
+
+
+def no_wheels(folder):
+    return WheelCache(folder / "wheels", WheelPolicy("none"), 0)
 
 
 def blob(**files: bytes) -> Blob:
@@ -26,7 +34,7 @@ def blob(**files: bytes) -> Blob:
 
 @pytest.fixture
 def writer(tmp_path):
-    writer = BundleWriter(tmp_path / "lease", limit_bytes=PIECE_BYTES + 1000)
+    writer = BundleWriter(tmp_path / "lease", wheels=no_wheels(tmp_path), limit_bytes=PIECE_BYTES + 1000)
     writer.make()
     return writer
 
@@ -45,7 +53,7 @@ def test_files_arrive_in_pieces_of_any_order(writer):
 def test_only_the_owner_gets_to_a_bundle_which_the_worker_of_another_user_may_read(tmp_path):
     usual = os.umask(0o077)
     try:
-        writer = BundleWriter(tmp_path / "lease", limit_bytes=1000)
+        writer = BundleWriter(tmp_path / "lease", wheels=no_wheels(tmp_path), limit_bytes=1000)
         writer.make()
         writer.open(blob(a=b"", sub__b=b""))
     finally:
@@ -55,7 +63,7 @@ def test_only_the_owner_gets_to_a_bundle_which_the_worker_of_another_user_may_re
 
 
 def test_files_of_a_job_that_executes_its_programs_may_be_executed(tmp_path):
-    writer = BundleWriter(tmp_path / "lease", limit_bytes=1000, executes=True)
+    writer = BundleWriter(tmp_path / "lease", wheels=no_wheels(tmp_path), limit_bytes=1000, executes=True)
     writer.make()
     writer.open(blob(a=b""))
     assert stat.S_IMODE((writer.bundle / "a").stat().st_mode) == 0o755
@@ -88,7 +96,7 @@ def test_what_was_kept_is_hashed_before_it_is_believed(writer, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
     (tmp_path / "kept" / "sub" / "c").write_bytes(b"cx")
 
-    again = BundleWriter(tmp_path / "again", limit_bytes=PIECE_BYTES + 1000)
+    again = BundleWriter(tmp_path / "again", wheels=no_wheels(tmp_path), limit_bytes=PIECE_BYTES + 1000)
     again.make()
     assert again.open(content, tmp_path / "kept") == {0, 1}
     assert [path.name for path in tmp_path.iterdir()] == ["again"]
@@ -128,5 +136,66 @@ def test_a_link_in_the_place_of_a_leases_folder_is_not_written_into(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "lease").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(FileExistsError):
-        BundleWriter(tmp_path / "lease", limit_bytes=1000).make()
+        BundleWriter(tmp_path / "lease", wheels=no_wheels(tmp_path), limit_bytes=1000).make()
     assert not list((tmp_path / "elsewhere").iterdir())
+
+
+# Packages that earlier jobs brought are lent to the folder of a lease, and never written into.
+
+WHEEL = b"not unpacked here" * 20_000
+NAME = "gull-1.0-py3-none-any.whl"
+
+
+def wheel_path(content: bytes = WHEEL) -> str:
+    return f".wheels/{hashlib.sha256(content).hexdigest()}/{NAME}"
+
+
+async def kept_wheel(tmp_path, policy: str = "any") -> WheelCache:
+    """A cache that has it, from a job before."""
+
+    async def unpack(folder, title, into, most_bytes, lease) -> int:
+        (into / "gull.py").write_text("")
+        return 0
+
+    cache = WheelCache(tmp_path / "wheels", WheelPolicy(policy), 2**30, unpack)
+    first = BundleWriter(tmp_path / "first", 2**30, cache)
+    first.make()
+    first.open(Blob(Manifest(files=[BlobFile(path=wheel_path(), size=len(WHEEL), hashes=book_of(WHEEL).hashes)])))
+    for number, start in enumerate(range(0, len(WHEEL), PIECE_BYTES)):
+        first.write(number, WHEEL[start : start + PIECE_BYTES])
+    await cache.place(first.wheels, first.bundle, UnpackingFor())
+    return cache
+
+
+async def test_a_wheel_of_an_earlier_job_need_not_come_again(tmp_path):
+    cache = await kept_wheel(tmp_path)
+    later = BundleWriter(tmp_path / "later", 2**30, cache)
+    later.make()
+    blob = Blob(Manifest(files=[BlobFile(path=wheel_path(), size=len(WHEEL), hashes=book_of(WHEEL).hashes)]))
+    assert later.open(blob) == set(range(blob.count))
+    await cache.place(later.wheels, later.bundle, UnpackingFor())
+    assert (later.bundle / later.wheels[0].unpacked / "gull.py").exists()
+    later.remove()
+    assert cache.lend_packed(later.wheels[0], tmp_path / "first" / "bundle") is False  # it lies there already
+    assert (tmp_path / "first" / "bundle" / wheel_path()).read_bytes() == WHEEL
+
+
+async def test_a_manifest_that_lies_about_a_kept_wheel_changes_no_kept_wheel(tmp_path):
+    cache = await kept_wheel(tmp_path)
+    liar = BundleWriter(tmp_path / "liar", 2**30, cache)
+    liar.make()
+    false = WHEEL[:-1] + b"!"
+    blob = Blob(Manifest(files=[BlobFile(path=wheel_path(), size=len(false), hashes=book_of(false).hashes)]))
+    assert liar.open(blob) == set()
+    for number, start in enumerate(range(0, len(false), PIECE_BYTES)):
+        liar.write(number, false[start : start + PIECE_BYTES])
+    assert (liar.bundle / wheel_path()).read_bytes() == false
+    kept = tmp_path / "wheels" / hashlib.sha256(WHEEL).hexdigest() / "packed" / NAME
+    assert kept.read_bytes() == WHEEL
+
+
+def test_what_the_owner_does_not_take_is_refused_before_a_byte_comes(tmp_path):
+    writer = BundleWriter(tmp_path / "lease", 2**30, no_wheels(tmp_path))
+    writer.make()
+    with pytest.raises(Refused, match="this peer takes no packages"):
+        writer.open(Blob(Manifest(files=[BlobFile(path=wheel_path(), size=1, hashes=book_of(b"x").hashes)])))

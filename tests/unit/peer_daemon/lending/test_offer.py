@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from axonp2p.errors import SettingsError
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.kinds import KINDS
-from axonp2p.peers.capability import Need, read_capability, why_not
+from axonp2p.peers.capability import Need, as_map, read_capability, why_not
 from axonp2p.settings import PeerSettings
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import decode_as, encode
@@ -124,3 +124,17 @@ def test_a_name_is_made_from_the_key_or_checked():
     for wrong in ("has space", "-dash", "x" * 33, "naïve"):
         with pytest.raises(SettingsError):
             name_of(wrong, PEER)
+
+
+def test_the_row_says_which_packages_are_taken_and_nothing_where_none_are():
+    machine = replace(MACHINE, platform="cp311-manylinux_2_36_x86_64")
+    any_ = capability_of(machine, replace(HALF, wheels="any"), "")
+    assert (any_.platform, any_.wheels) == ("cp311-manylinux_2_36_x86_64", "any")
+    for limits in (HALF, replace(HALF, wheels="none")):
+        assert not {"platform", "wheels"} & as_map(capability_of(machine, limits, "")).keys()
+    assert "wheels" not in as_map(capability_of(MACHINE, replace(HALF, wheels="any"), ""))
+    assert limits_to_lend(PeerSettings()).wheels == "any"
+    assert limits_to_lend(PeerSettings(wheels_mb=0)).wheels == "none"
+    for wrong in (PeerSettings(wheels="some"), PeerSettings(wheels_mb=-1)):
+        with pytest.raises(SettingsError, match="wheels"):
+            limits_to_lend(wrong)

@@ -1,0 +1,172 @@
+"""What each peer of a job is sent: the bundle, and with it the packages that the job brings along for its platform.
+
+Peers of one platform pass the same pieces on to each other, so a job has as many bundles as its peers have platforms:
+one, as a rule. What was resolved stands in wheels.json, so every life of a job brings the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+
+from axonp2p.client.events.events import PackagesResolved
+from axonp2p.client.leasing.hiring import Means
+from axonp2p.client.leasing.lease import Lease
+from axonp2p.client.packages.plan import PackagePlan, WheelSet, sets_to_resolve
+from axonp2p.client.packages.resolving import resolve
+from axonp2p.client.packages.wheel_store import WheelStore
+from axonp2p.client.run.sending import Sending
+from axonp2p.client.storage.job_journal import JobJournal
+from axonp2p.disk_errors import not_writable
+from axonp2p.errors import AxonError, MalformedMessage
+from axonp2p.files import write_whole
+from axonp2p.jobs.bundle import Bundle, hashed_file
+from axonp2p.jobs.packages_of_peers import OF_THE_PEER
+from axonp2p.jobs.spec import JobSpec, need_of
+from axonp2p.peers.capability import Capability, read_capability
+from axonp2p.peers.selection import MOST_CANDIDATES
+from axonp2p.wheels.platforms import own_platform
+from axonp2p.wire.json_form import decode_json
+
+_NO_PLATFORM = ""
+
+
+class JobPackages:
+    """One life's. `resolve` comes first; without `[packages]` it does nothing."""
+
+    def __init__(self, means: Means, journal: JobJournal, spec: JobSpec, bundle: Bundle) -> None:
+        self._means = means
+        self._journal = journal
+        self._spec = spec
+        self._bundle = bundle
+        self._store = WheelStore(journal.folder.path.parent.parent / "wheels")
+        self._plan = PackagePlan()
+        self._sendings: dict[str, Sending] = {}
+        """By platform; the empty one: for peers that lack no package."""
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes of pieces that left this machine."""
+        return sum(sending.sent_bytes for sending in self._sendings.values())
+
+    @property
+    def member_bytes(self) -> int:
+        """Bytes of pieces that peers had from each other."""
+        return sum(sending.member_bytes for sending in self._sendings.values())
+
+    async def resolve(self) -> None:
+        """Have all wheels here. Raises `PackagesWrong`, `IndexUnreachable`, and `SettingsError` of a full disk."""
+        if not self._spec.packages.wanted:
+            return
+        kept = await asyncio.to_thread(self._kept)
+        self._plan = kept or await self._resolved()
+        for one in kept.sets if kept else []:
+            self._tell(one, 0.0)
+
+    def why_not(self, offer: Capability) -> str:
+        """Why a peer cannot have the packages; empty when it can, or there are none."""
+        return self._plan.why_not(offer) if self._spec.packages.wanted else ""
+
+    async def deliver(self, rank: int, lease: Lease) -> str:
+        """See to it that one peer gets the bundle with its packages; why it did not. Raises as `Sending.deliver`."""
+        try:
+            sending = await self._sending_for(read_capability(lease.row.capability or {}))
+        except MalformedMessage as error:
+            return error.in_a_line
+        return await sending.deliver(rank, lease)
+
+    async def _sending_for(self, offer: Capability) -> Sending:
+        wheels = self._plan.for_offer(offer) if self._spec.packages.wanted else None
+        key = wheels.platform if wheels else _NO_PLATFORM
+        if key not in self._sendings:
+            bundle = await asyncio.to_thread(self._with, wheels) if wheels else self._bundle
+            # While it was made, another peer of that platform may have come to the same.
+            self._sendings.setdefault(key, Sending(bundle, self._means.clock, self._journal.tell))
+        return self._sendings[key]
+
+    def _with(self, wheels: WheelSet) -> Bundle:
+        return with_wheels(self._bundle, wheels, self._store)
+
+    def _kept(self) -> PackagePlan | None:
+        """What an earlier life of the job resolved, if all of it is still here."""
+        try:
+            plan = decode_json(self._journal.folder.wheels.read_bytes(), PackagePlan)
+        except (OSError, msgspec.DecodeError):
+            return None
+        return plan if all(self._store.has(wheel) for one in plan.sets for wheel in one.wheels) else None
+
+    async def _resolved(self) -> PackagePlan:
+        folder = self._journal.folder
+        plan = await resolve_for_peers(self._means, self._spec, folder.bundle, self._store, self._tell)
+        try:
+            await asyncio.to_thread(write_whole, folder.wheels, msgspec.json.encode(plan))
+        except OSError as error:
+            raise not_writable(folder.path, error) from error
+        return plan
+
+    def _tell(self, found: WheelSet, seconds: float) -> None:
+        self._journal.tell(
+            PackagesResolved(
+                platform=found.platform,
+                wheels=[wheel.bundled.title for wheel in found.wheels],
+                bytes=found.size,
+                given=found.given,
+                seconds=seconds,
+            )
+        )
+
+
+async def resolve_for_peers(
+    means: Means,
+    spec: JobSpec,
+    folder: Path,
+    store: WheelStore,
+    told: Callable[[WheelSet, float], None] = lambda found, seconds: None,
+) -> PackagePlan:
+    """What the peers that the table shows now are to be sent; `told` hears of each set, and how long it took.
+
+    `folder` is the job's. Raises `PackagesWrong`, `IndexUnreachable`.
+    """
+    own = own_platform()
+    sets = []
+    for wanted in sets_to_resolve(await _offers(means, spec), spec.packages.install, (own, _own()) if own else None):
+        began = means.clock.monotonic()
+        found = await asyncio.to_thread(resolve, wanted, spec.packages, folder, store)
+        sets.append(found)
+        told(found, means.clock.monotonic() - began)
+    return PackagePlan(install=spec.packages.install, sets=sets)
+
+
+def resolve_for_here(spec: JobSpec, folder: Path, store: WheelStore) -> WheelSet | None:
+    """What it takes to try the job on this computer; None where no peer's wheels run. Blocks, and raises the same."""
+    own = own_platform()
+    wanted = WheelSet(platform=str(own), given=_own())
+    return resolve(wanted, spec.packages, folder, store) if own else None
+
+
+def _own() -> dict[str, str]:
+    return {name: version(name) for name in OF_THE_PEER}
+
+
+async def _offers(means: Means, spec: JobSpec) -> list[Capability]:
+    """Of the peers that the table shows for this job now, busy ones too."""
+    try:
+        sight = await means.table.find({**need_of(spec), "also_taken": True}, MOST_CANDIDATES, enough=MOST_CANDIDATES)
+    except AxonError:
+        return []  # the search for peers says what is wrong
+    found = []
+    for seen in sight.rows:
+        with suppress(MalformedMessage):
+            found.append(read_capability(seen.row.capability or {}))
+    return found
+
+
+def with_wheels(bundle: Bundle, wheels: WheelSet, store: WheelStore) -> Bundle:
+    """The bundle with these wheels beside its files; it reads them all. Raises `JobFileWrong`."""
+    more = [hashed_file(wheel.bundled.path, store.path(wheel)) for wheel in wheels.wheels]
+    return Bundle([*bundle.files, *more])
