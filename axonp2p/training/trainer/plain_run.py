@@ -11,16 +11,13 @@ import safetensors
 import safetensors.torch
 
 from axonp2p.errors import SettingsError
-from axonp2p.tensors import flat
 from axonp2p.training.plan import batch_indices, seed_for
 from axonp2p.training.trainer.batches import Shards
-from axonp2p.training.trainer.file_layout import file_layout
 from axonp2p.training.trainer.flops import FlopCounts
 from axonp2p.training.trainer.inner_step import InnerStep
 from axonp2p.training.trainer.local_trainer import evaluate
 from axonp2p.training.trainer.task import Task, seed_all
 
-MOST_SHARDS = 64
 _INDICES_AHEAD = 1000
 
 
@@ -64,37 +61,6 @@ class PlainRun:
             "seconds": seconds,
             "samples_per_second": trained / seconds if seconds else 0.0,
             "parameters": self._parameters(),
-            "flops_per_sample": flops / self._batch,
-        }
-
-    def check(self, most_samples: int, steps: int) -> dict[str, Any]:
-        """One step of everything, of a job of `steps`; about so many test samples are evaluated at the most."""
-        batches = self._shards.train([0])
-        numbers = batch_indices(len(batches), self._batch, self._seed, 0, 1)[0]
-        self._model.train()
-        optimizer = self._task.optimizer(self._model)
-        with self._task.code("model()"):
-            layout = flat.layout_of(self._model, optimizer)
-            start = flat.read(self._model, layout)
-            flat.write(start, self._model, layout)
-        with self._task.code("data()"):
-            batch = batches.take(numbers)
-        flops = self._count(batch)
-        InnerStep(self._task, optimizer, steps, self._clip_gradients).take(0)
-        for step in (steps // 2, steps - 1):
-            self._task.schedule(step, steps)
-        with self._task.code("local steps"):
-            flat.difference(start, self._model, layout)
-        with self._task.code("model()"):
-            file_layout(self._model, layout)
-        test_samples = sum(len(test) for test in self._shards.test([0]))
-        # A smaller shard instead of a part of this one: `evaluate` may count on what `data` gives.
-        few = Shards(self._task, min(MOST_SHARDS, max(1, test_samples // most_samples)), self._seed)
-        return {
-            **self._evaluated(few),
-            "parameters": self._parameters(),
-            "train_samples": len(batches),
-            "test_samples": test_samples,
             "flops_per_sample": flops / self._batch,
         }
 

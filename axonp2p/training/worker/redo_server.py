@@ -6,7 +6,7 @@
 A task may keep state wherever Python lets it: in `self`, in globals, caches, closures and hooks, in libraries, in
 generators of chance, in files. Copies of what we know of would miss some of it. A process forgets all of it at its end,
 and a fork of one that has taken no step yet begins each redo in the same state. What a process shares with others is
-files: a redo has an empty folder of its own as working and temporary folder, and may write nowhere else.
+files: a redo works in the bundle, as the worker does, has an empty temporary folder of its own, and may write only there.
 
 The server never has a second thread, nor lets torch use one, since neither survives a fork.
 """
@@ -209,6 +209,7 @@ def _watch_one(again: RedoRequest, connection: socket.socket, trainer: LocalTrai
 
 def _redo(again: RedoRequest, connection: socket.socket, trainer: LocalTrainer | None, cores: int, folder: str) -> None:
     warm_up.use_threads(cores)
+    os.chdir(again.bundle)
     _keep_to(folder)
     start = bytearray(again.size)
     view = memoryview(start)
@@ -231,12 +232,12 @@ def _redo(again: RedoRequest, connection: socket.socket, trainer: LocalTrainer |
 
 
 def _trainer_for(again: RedoRequest) -> LocalTrainer:
+    os.chdir(again.bundle)
     return LocalTrainer(Task(Path(again.bundle), again.prepare.task), again.prepare)
 
 
 def _keep_to(folder: str) -> None:
-    """Work in this folder, and write nowhere else: other files are those of this member's training."""
-    os.chdir(folder)
+    """Write nowhere but in this folder: other files are those of this member's training."""
     os.environ["TMPDIR"] = tempfile.tempdir = folder
     if not write_only_below(folder):
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # then it writes nothing at all
