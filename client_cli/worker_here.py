@@ -1,4 +1,4 @@
-"""A worker of a job, started here for `axon check`: from a fresh copy of the bundle, in the sandbox of a peer (a door)."""
+"""A worker of a job, started here for `axon check`: a fresh copy of the bundle, in the sandbox of a peer (a door)."""
 
 from __future__ import annotations
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-_READ_ONLY = (
-    "the job's folder is read-only: write below tempfile.gettempdir(), whose files go when the process ends"
-)
+_READ_ONLY = "the job's folder is read-only: write below tempfile.gettempdir(), whose files go when the process ends"
 _FIXES = (
     (
         r"ModuleNotFoundError: No module named '(?P<name>[\w.]{1,60})'",

@@ -258,9 +258,7 @@ async def start_worker(
     territory = await asyncio.to_thread(own_territory)
     group = territory.group(limits) if territory else None
     try:
-        launched = await launch(
-            job_folder, limits, program, python_path, data, prepare=partial(_settle, group, limits)
-        )
+        launched = await launch(job_folder, limits, program, python_path, data, prepare=partial(_settle, group, limits))
     except BaseException:
         if group is not None:
             group.remove()

@@ -73,9 +73,7 @@ async def _try(
 
 def mistake_of(said: TaskFailed) -> TaskMistake:
     """The error for a mistake of the task."""
-    return TaskMistake(
-        f"the task made a mistake in {said.doing}", cause=said.traceback, fix=task_fix(said.traceback)
-    )
+    return TaskMistake(f"the task made a mistake in {said.doing}", cause=said.traceback, fix=task_fix(said.traceback))
 
 
 def why_ended(end: WorkerEnd) -> JobFailed:

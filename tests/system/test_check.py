@@ -133,9 +133,7 @@ def test_what_peers_take_is_in_order_and_the_bundle_is_the_working_directory(tmp
             return mymodel.made(*map(int, open("sizes.txt").read().split()))
     """)
     helper = "from torch import nn\ndef made(*sizes):\n    return nn.Sequential(nn.Linear(*sizes), nn.BatchNorm1d(2))\n"
-    folder = written(
-        tmp_path / "job", task, 'data = ["mymodel.py", "sizes.txt"]', mymodel__py=helper, sizes__txt="4 2"
-    )
+    folder = written(tmp_path / "job", task, 'data = ["mymodel.py", "sizes.txt"]', mymodel__py=helper, sizes__txt="4 2")
     found = tried(folder).found
     assert found
     assert (found.parameters, found.train_samples, found.test_samples) == (14, 96, 96)
@@ -196,9 +194,7 @@ def endless(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     process.wait()
 
 
-def test_endless_data_is_named_while_it_runs_and_ctrl_c_ends_it(
-    endless: subprocess.Popen[str], tmp_path: Path
-) -> None:
+def test_endless_data_is_named_while_it_runs_and_ctrl_c_ends_it(endless: subprocess.Popen[str], tmp_path: Path) -> None:
     assert endless.stdout
     times: list[float] = []
     for line in endless.stdout:

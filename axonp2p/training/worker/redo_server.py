@@ -6,7 +6,7 @@
 A task may keep state wherever Python lets it: in `self`, in globals, caches, closures and hooks, in libraries, in
 generators of chance, in files. Copies of what we know of would miss some of it. A process forgets all of it at its end,
 and a fork of one that has taken no step yet begins each redo in the same state. What a process shares with others is
-files: a redo works in the bundle, as the worker does, has an empty temporary folder of its own, and may write only there.
+files: a redo works in the bundle, as the worker does, and may write only in an empty temporary folder of its own.
 
 The server never has a second thread, nor lets torch use one, since neither survives a fork.
 """

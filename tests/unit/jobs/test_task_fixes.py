@@ -21,7 +21,10 @@ HEAD = 'Traceback (most recent call last):\n  File "task.py", line 3, in model\n
         ("OSError: [Errno 30] Read-only file system: 'checkpoint.pt'", "below tempfile.gettempdir()"),
         ("PermissionError: [Errno 13] Permission denied: 'log.txt'", "below tempfile.gettempdir()"),
         ("PermissionError: [Errno 13] Permission denied: '/job/log.txt'", "below tempfile.gettempdir()"),
-        ("RuntimeError: [enforce fail at x.cc:747] . open file failed with strerror: Read-only file system", "tempfile"),
+        (
+            "RuntimeError: [enforce fail at x.cc:747] . open file failed with strerror: Read-only file system",
+            "tempfile",
+        ),
         ("RuntimeError: [enforce fail at x.cc:747] . open file failed with strerror: Permission denied", "tempfile"),
         ("AssertionError: Torch not compiled with CUDA enabled", "torch.cuda.is_available()"),
         ("PermissionError: [Errno 13] Permission denied: '/data/faces/1.png'", "mend task.py, line 3, in model()"),
@@ -41,7 +44,9 @@ def test_any_text_has_a_fix(nothing: str) -> None:
 
 
 def test_a_line_outside_of_any_function_is_named_by_its_number() -> None:
-    raised = 'Traceback (most recent call last):\n  File "task.py", line 7, in <module>\n    1 / 0\nZeroDivisionError: no'
+    raised = (
+        'Traceback (most recent call last):\n  File "task.py", line 7, in <module>\n    1 / 0\nZeroDivisionError: no'
+    )
     assert task_fix(raised) == "mend task.py, line 7"
-    wrong = '  File "task.py", line 9\n    def loss(\n            ^\nSyntaxError: \'(\' was never closed'
+    wrong = "  File \"task.py\", line 9\n    def loss(\n            ^\nSyntaxError: '(' was never closed"
     assert task_fix(wrong) == "mend task.py, line 9"

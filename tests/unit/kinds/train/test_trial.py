@@ -98,7 +98,14 @@ def test_a_model_too_large_for_checks_is_told_as_peers_tell_it(server: RedoServe
 def test_it_tells_what_of_the_task_runs(tmp_path: Path) -> None:
     told: list[str] = []
     tried(changed(tmp_path), told=told)
-    wanted = ["loading task.py", "Task()", "model()", "optimizer()", 'data("train", 0, 4) in step 1', "loss() in step 1"]
+    wanted = [
+        "loading task.py",
+        "Task()",
+        "model()",
+        "optimizer()",
+        'data("train", 0, 4) in step 1',
+        "loss() in step 1",
+    ]
     wanted += ["loss() in step 16", "evaluate()", "making the model's file and loading it", 'data("train", 0, 1)']
     places = [told.index(what) for what in wanted if what != "Task()"]
     assert places == sorted(places)
@@ -140,6 +147,8 @@ def test_fewer_samples_than_peers_are_a_mistake_here_too(tmp_path: Path) -> None
 
 def test_much_test_data_is_evaluated_in_part(tmp_path: Path) -> None:
     asked: list[str] = []
-    held_out = tried(changed(tmp_path, ("HELD_OUT = 360", "HELD_OUT = 1400"), toml=("peers = 4", "peers = 2")), told=asked)
+    held_out = tried(
+        changed(tmp_path, ("HELD_OUT = 360", "HELD_OUT = 1400"), toml=("peers = 4", "peers = 2")), told=asked
+    )
     assert held_out.test_samples == 1400
     assert 'data("test", 0, 4)' in asked
