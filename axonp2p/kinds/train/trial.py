@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from axonp2p.kinds.train.section import TrainJob
 from axonp2p.kinds.train.trial_messages import TrialFound
@@ -24,13 +24,11 @@ from axonp2p.training.trainer.load_back import why_not_loaded
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.marks import MarkBytes
 from axonp2p.training.trainer.mistakes import TaskCode
+from axonp2p.training.trainer.outer_optimizer import State
 from axonp2p.training.trainer.own_trials import TRIALS, OwnTrials
 from axonp2p.training.trainer.task import Task
 from axonp2p.training.worker.redo_server import RedoServer
 from axonp2p.verification.rates import cut_for
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
 
 STEPS, MARK_EVERY = 4, 2
 """Of each round, and of each of its segments."""
@@ -51,9 +49,8 @@ def try_task(folder: Path, spec: TrainJob, server: RedoServer | None, tell: Tell
     task = _ObservedTask(folder, spec.task, tell)
     trainer = LocalTrainer(task, _prepare(spec))
     first, model = trainer.first_state(), task.made
-    assert model is not None
     rounds = _Rounds(trainer, task, spec, server, folder)
-    trained = rounds.train(first.weights)
+    trained = rounds.train(first)
     task.when = ""
     for step in (spec.train.all_steps // 2, spec.train.all_steps - 1):
         task.schedule(step, spec.train.all_steps)
@@ -73,7 +70,7 @@ def try_task(folder: Path, spec: TrainJob, server: RedoServer | None, tell: Tell
         step_s=trained.seconds / trained.steps,
         metrics=metrics,
         unchecked=trained.unchecked[:1000],
-        not_loaded=not_loaded[:16000],
+        not_loaded=not_loaded[:1000],
     )
 
 
@@ -100,14 +97,15 @@ class _ObservedTask(Task):
         self.tell = tell
         self.when = ""
         """In which step, where there is one."""
-        self.made: nn.Module | None = None
+        self.made: Any = None
+        """The model."""
         tell(f"loading {file}")
         super().__init__(folder, file)
 
     def code(self, doing: str) -> TaskCode:
         return _Told(super().code(doing), lambda: self.tell(f"{doing}{self.when}"))
 
-    def model(self) -> nn.Module:
+    def model(self) -> Any:
         self.made = super().model()
         return self.made
 
@@ -148,8 +146,9 @@ class _Rounds:
         self._mark_every = MARK_EVERY if train.checks and cut.every else 0
         self._unchecked = cut.why_not if train.checks else ""
 
-    def train(self, weights: Tensor) -> _Trained:
+    def train(self, first: State) -> _Trained:
         """All of them, as far as there is time."""
+        weights = first.weights
         began, steps, samples, flops, seconds = time.monotonic(), 0, 0, 0, 0.0
         for number in range(TRIALS):
             start = _round(number, self._mark_every)

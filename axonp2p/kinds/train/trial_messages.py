@@ -40,7 +40,7 @@ class TrialFound(Message, tag=True, frozen=True):
     """Of the first weights, on some of the test data."""
     unchecked: Annotated[str, msgspec.Meta(max_length=1000)]
     """Why peers could not check each other's work; empty when they can, or the job wants no checks."""
-    not_loaded: Annotated[str, msgspec.Meta(max_length=16000)]
+    not_loaded: Annotated[str, msgspec.Meta(max_length=1000)]
     """Why the model's file does not go back into the model; empty when it does."""
 
 

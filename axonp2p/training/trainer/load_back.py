@@ -27,5 +27,5 @@ def why_not_loaded(task: Task, model: nn.Module, file_layout: bytes, state: Stat
         with task.code("load_state_dict()"):
             model.load_state_dict(safetensors.torch.load(file.getvalue()))
     except TaskMistake as mistake:
-        return mistake.cause
+        return " ".join(mistake.cause.split())
     return ""
