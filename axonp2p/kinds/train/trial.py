@@ -6,6 +6,7 @@ a peer, with the task's own data of the first of all shards.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ def try_task(folder: Path, spec: TrainJob, server: RedoServer | None, tell: Tell
         train_samples=train_samples,
         test_samples=test_samples,
         flops_per_sample=trained.flops / trained.samples,
-        step_s=trained.seconds / trained.steps,
+        step_s=trained.step_s,
         metrics=metrics,
         unchecked=trained.unchecked[:1000],
         not_loaded=not_loaded[:1000],
@@ -123,10 +124,10 @@ class _ObservedTask(Task):
 class _Trained:
     """What the steps came to."""
 
-    steps: int
     samples: int
     flops: int
-    seconds: float
+    step_s: float
+    """Seconds of a step, in the quickest of the rounds: the first one loads and counts more."""
     unchecked: str
 
 
@@ -149,22 +150,22 @@ class _Rounds:
     def train(self, first: State) -> _Trained:
         """All of them, as far as there is time."""
         weights = first.weights
-        began, steps, samples, flops, seconds = time.monotonic(), 0, 0, 0, 0.0
+        began, steps, samples, flops, step_s = time.monotonic(), 0, 0, 0, math.inf
         for number in range(TRIALS):
             start = _round(number, self._mark_every)
-            leg_began = time.monotonic()
             self._count(steps)
             self._trainer.begin(start)
+            leg_began = time.monotonic()
             leg = self._trainer.leg(weights, partial(self._count, steps))
             assert leg is not None
             steps, samples, flops = steps + leg.steps, samples + leg.samples, flops + leg.flops
-            seconds += time.monotonic() - leg_began
+            step_s = min(step_s, (time.monotonic() - leg_began) / leg.steps)
             self._try_again(start, leg.places)
             weights = weights - leg.difference
             self._trainer.accept()
             if self._unchecked or not self._mark_every or time.monotonic() - began > LONGEST_S:
                 break
-        return _Trained(steps, samples, flops, seconds, self._unchecked)
+        return _Trained(samples, flops, step_s, self._unchecked)
 
     def _count(self, before: int, done: int = 0, *_: float) -> LegVerdict:
         self._task.when = f" in step {before + done + 1}"
