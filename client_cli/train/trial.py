@@ -27,6 +27,8 @@ from client_cli.train.plain_worker import PlainWorker, plain
 from client_cli.worker_here import fresh_copy, limits_of, sandboxed, why_not_here
 
 PROGRAM = "axonp2p.kinds.train.trial_worker"
+ENDING_S = 10.0
+"""So long a process may take to end that has closed its channel."""
 
 
 def try_task(spec: TrainJob, bundle: Bundle, meanwhile: Meanwhile, say: Callable[[str], None]) -> TaskTrial:
@@ -65,10 +67,14 @@ async def _try(
                         raise mistake_of(said)
                     else:
                         return said
-        except (Unreachable, PeerMisbehaved) as error:
-            if isinstance(error, PeerMisbehaved):
-                raise JobFailed("the task wrote into its worker's channel", cause=error.message) from error
-            raise why_ended(await worker.wait()) from error
+        except PeerMisbehaved as error:
+            raise JobFailed("the task wrote into its worker's channel", cause=error.message) from error
+        except Unreachable as error:
+            try:
+                async with asyncio.timeout(ENDING_S):
+                    raise why_ended(await worker.wait()) from error
+            except TimeoutError:
+                raise JobFailed("the task closed its worker's channel", fix="look for os.close()") from error
 
 
 def mistake_of(said: TaskFailed) -> TaskMistake:
