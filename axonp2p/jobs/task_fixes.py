@@ -31,7 +31,10 @@ _FIXES = (
         r"The loss became \S+ in round .*",
         "a smaller learning rate in optimizer(), a warm-up in schedule(), or clip-gradients = 1.0 under [train]",
     ),
-    (r"(?:torch\.)?\S*(?:OutOfMemoryError|MemoryError)\b.*", "a smaller batch under [train], or a smaller model"),
+    (
+        r"(?:torch\.)?\S*(?:OutOfMemoryError|MemoryError)\b.*|RuntimeError: .*can't allocate memory.*",
+        "more memory under [need], a smaller batch under [train], or a smaller model",
+    ),
 )
 _FRAME = re.compile(r'^ *File "(?P<file>[^"]{1,200})", line (?P<line>\d{1,9})(?:, in (?P<name>[\w<>]{1,100}))?', re.M)
 _LONGEST_LINE = 1000

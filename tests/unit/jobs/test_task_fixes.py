@@ -30,6 +30,7 @@ HEAD = 'Traceback (most recent call last):\n  File "task.py", line 3, in model\n
         ("PermissionError: [Errno 13] Permission denied: '/data/faces/1.png'", "mend task.py, line 3, in model()"),
         ("The loss became nan in round 1, step 8.", "a smaller learning rate"),
         ("MemoryError", "a smaller batch"),
+        ("RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried", "more memory"),
         ("torch.OutOfMemoryError: CUDA out of memory.", "a smaller batch"),
         ("ValueError: no", "mend task.py, line 3, in model()"),
     ],
