@@ -1,20 +1,30 @@
-"""What `axon check` asks and answers for jobs of every kind: how many peers would take it now."""
+"""What `axon check` asks and answers for jobs of every kind: who would take it now, and why the others would not."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from axonp2p.client.packages.plan import WheelSet
 from axonp2p.errors import AxonError, IndexUnreachable, PackagesWrong
 from axonp2p.jobs.bundle import Bundle
-from axonp2p.jobs.spec import JobSpec, NeedSpec
+from axonp2p.jobs.spec import JobSpec, NeedSpec, need_of
+from axonp2p.peers.capability import Capability, Need, read_need, why_not
+from axonp2p.peers.selection import NO_GPU, WITHOUT_GPU, counted
 from axonp2p.plain_text import bytes_text, plural
 from client_cli.context import Context
+from client_cli.meanwhile import Meanwhile
 from client_cli.text.kind_text import Command
 from client_cli.text.render import pairs
+
+if TYPE_CHECKING:
+    from axonp2p.client.queries import SeenPeer
+
+MOST_NAMES = 8
+_CONVICTED = "convicted of false work, in an earlier job of yours"
 
 
 @dataclass(frozen=True)
@@ -38,8 +48,10 @@ class PeersAsked:
     """With fewer the job does not begin."""
     packages: str = ""
     """What they would be sent of the packages that the job brings along; empty where it brings none."""
-    without_packages: dict[str, str] = field(default_factory=dict)
-    """Why peers that meet the need cannot have them, by name."""
+    names: tuple[str, ...] = ()
+    """Of those that would take it, the first few."""
+    refusing: Counter[str] = field(default_factory=Counter)
+    """Why others would not: how many, by the reason."""
 
     @property
     def too_few(self) -> bool:
@@ -47,32 +59,52 @@ class PeersAsked:
         return self.found is not None and self.found < self.needed
 
 
-TryHere = Callable[[Path, Any, Bundle, Context, Callable[[], PeersAsked]], CheckAnswer]
-"""Of a folder, its spec and its bundle; asks for peers when it has found no mistake. Raises the mistake."""
+@dataclass(frozen=True)
+class JobHere:
+    """A job that is checked."""
+
+    folder: Path
+    spec: Any
+    """Of its kind."""
+    bundle: Bundle
+    context: Context
+    meanwhile: Meanwhile
+    ask: Callable[[], PeersAsked]
+    """Asks who would take it."""
 
 
-def in_order(folder: str, facts: dict[str, str], asked: PeersAsked, command: Command) -> str:
+TryHere = Callable[[JobHere], CheckAnswer]
+"""Looks for mistakes, by trying the job here, and asks for peers. Raises the mistake."""
+
+
+def in_order(folder: str, facts: dict[str, str], asked: PeersAsked, command: Command, *, tried: bool) -> str:
     """What people are told of a job without a mistake, with the commands that come next."""
     steps = [command("submit", folder)]
     if asked.found is None:
         steps.insert(0, command("swarm", "up"))
+    if asked.too_few:
+        steps.insert(0, command("peers"))
     told = pairs({name: fact for name, fact in facts.items() if fact}, indent="  ")
-    verdict = "has no mistake, but too few peers would take it now" if asked.too_few else "is in order"
+    verdict = "is in order" if tried else "has no mistake that can be found here"
+    if asked.too_few:
+        verdict = "has no mistake, but too few peers would take it now"
     return "\n".join([f"{folder} {verdict}.", told, "Next:", *(f"  {step}" for step in steps)])
 
 
-def common_data(spec: JobSpec, files: int, bundle_bytes: int, asked: PeersAsked) -> dict[str, Any]:
-    """What `axon check --json` says of jobs of every kind."""
+def common_data(spec: JobSpec, files: int, bundle_bytes: int, asked: PeersAsked, not_tried: str) -> dict[str, Any]:
+    """What `axon check --json` says of jobs of every kind. `not_tried`: why the job was not tried here."""
     return {
         "ok": True,
         "name": spec.name,
         "files": files,
         "bundle_bytes": bundle_bytes,
+        "tried": not not_tried,
+        "not_tried": not_tried,
         "peers_wanted": spec.need.peers,
         "peers_found": asked.found,
+        "peers_refusing": dict(asked.refusing),
         "tracker_trouble": asked.trouble,
         "packages": asked.packages,
-        "without_packages": asked.without_packages,
     }
 
 
@@ -81,20 +113,19 @@ def ask_peers(folder: Path, spec: JobSpec, context: Context, trackers: Sequence[
 
     Raises `PackagesWrong` and `IndexUnreachable` for packages that cannot be had for them.
     """
-    need = spec.need
+    need = read_need(need_of(spec))
     try:
         with context.swarm(trackers) as swarm:
-            seen = swarm.peers(folder)
-            if not spec.packages.wanted:
-                return PeersAsked(len(seen), needed=need.min_peers)
-            plan = swarm.packages(folder)
+            fitting = swarm.survey(need).peers
+            others = swarm.survey(Need(kind=need.kind, also_taken=True)).peers
+            plan = swarm.packages(folder) if spec.packages.wanted else None
     except (PackagesWrong, IndexUnreachable):
         raise
     except AxonError as error:
         return PeersAsked(None, error.message, packages=packages)
-    reasons = {peer.name: plan.why_not(peer.offer) for peer in seen}
-    without = {name: reason for name, reason in reasons.items() if reason}
-    return PeersAsked(len(seen) - len(without), "", need.min_peers, packages_text(plan.sets), without)
+    if plan is None:
+        return tally(spec.need, need, fitting, others)
+    return replace(tally(spec.need, need, fitting, others, plan.why_not), packages=packages_text(plan.sets))
 
 
 def with_packages(folder: Path, spec: JobSpec, bundle: Bundle, context: Context) -> tuple[Bundle, str]:
@@ -115,17 +146,51 @@ def packages_text(sets: Sequence[WheelSet]) -> str:
     return "; ".join(f"{plural(len(one.wheels), 'wheel')}, {bytes_text(one.size)} for {one.platform}" for one in sets)
 
 
+def tally(
+    spec: NeedSpec,
+    need: Need,
+    fitting: Sequence[SeenPeer],
+    others: Sequence[SeenPeer],
+    also: Callable[[Capability], str] = lambda offer: "",
+) -> PeersAsked:
+    """Which of the peers that trackers show would take the job: those that they name for its need, and all.
+
+    `also`: why one that meets the need cannot take the job all the same.
+    """
+    reasons = [_CONVICTED if peer.trust == "convicted" else also(peer.offer) for peer in fitting]
+    takers = [peer for peer, reason in zip(fitting, reasons, strict=True) if not reason]
+    refusing = Counter(filter(None, reasons))
+    named = {peer.peer for peer in fitting}
+    for peer in others:
+        if peer.peer not in named:
+            refusing[why_not(peer.offer, need) or "not known for long enough (uptime)"] += 1
+    names = tuple(peer.name for peer in takers[:MOST_NAMES])
+    return PeersAsked(len(takers), needed=spec.min_peers, names=names, refusing=+refusing)
+
+
+def common_facts(need: NeedSpec, asked: PeersAsked) -> dict[str, str]:
+    """What people are told of peers."""
+    refusing = ", ".join(counted(count, reason) for reason, count in asked.refusing.most_common())
+    gpu = gpu_text(need, asked)
+    return {"packages": asked.packages, "peers": peers_text(need, asked), "not taken by": refusing, "gpu": gpu}
+
+
 def peers_text(need: NeedSpec, asked: PeersAsked) -> str:
-    """The same in words."""
+    """How many would take it, in words."""
     if asked.found is None:
         return f"{need.peers} wanted; nobody was asked: {asked.trouble}"
-    return _how_many(need, asked) + "".join(f"; {name} {reason}" for name, reason in asked.without_packages.items())
-
-
-def _how_many(need: NeedSpec, asked: PeersAsked) -> str:
-    assert asked.found is not None
+    more = ", ..." if asked.found > len(asked.names) else ""
+    who = f" ({', '.join(asked.names)}{more})" if asked.names else ""
     if asked.found >= need.peers:
-        return f"{need.peers} wanted, {asked.found} would take it now"
+        return f"{need.peers} wanted, {asked.found} would take it now{who}"
     enough = asked.found >= need.min_peers
     verdict = "it can start with fewer" if enough else f"fewer than the {need.min_peers} that it needs"
-    return f"{need.peers} wanted, only {asked.found} would take it now: {verdict}"
+    return f"{need.peers} wanted, only {asked.found} would take it now{who}: {verdict}"
+
+
+def gpu_text(need: NeedSpec, asked: PeersAsked) -> str:
+    """What to know where a GPU is asked for and nobody lends one; empty otherwise."""
+    without = sum(count for reason, count in asked.refusing.items() if reason.startswith(NO_GPU))
+    if not need.gpu_memory or asked.found or not without:
+        return ""
+    return f"no peer that was seen lends one with {need.gpu_memory} MiB: {WITHOUT_GPU}"

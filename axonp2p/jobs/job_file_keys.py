@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -158,6 +159,10 @@ def requirement(value: Any) -> str:
     return str(value)
 
 
+_MOST_TOLD = 4
+"""Entries of a list of which it is said what is wrong with them."""
+
+
 def list_of(rule: Rule, most: int, example: str) -> Rule:
     """A list of at most so many entries that `rule` takes."""
 
@@ -167,10 +172,17 @@ def list_of(rule: Rule, most: int, example: str) -> Rule:
             raise wrong_value(f"expected a list, {shown(value)}", fix)
         if len(value) > most:
             raise wrong_value(f"expected at most {most} entries, got {len(value)}", f'["{example}"]')
-        try:
-            return [rule(entry) for entry in value]
-        except Wrong as wrong:
-            raise wrong_value(wrong.problem, f'["{example}"]') from None
+        good: list[str] = []
+        problems: dict[str, None] = {}
+        for entry in value:
+            try:
+                good.append(rule(entry))
+            except Wrong as wrong:
+                problems[wrong.problem] = None
+        if problems:
+            kept = ", ".join(json.dumps(entry, ensure_ascii=False) for entry in good) or f'"{example}"'
+            raise wrong_value("; ".join([*problems][:_MOST_TOLD]), f"[{kept}]")
+        return good
 
     return all_of
 

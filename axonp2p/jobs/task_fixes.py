@@ -1,9 +1,10 @@
-"""What an author can do about a mistake of the task, by its last line, or about a limit. Pure."""
+"""What an author can do about a mistake of the task, by its traceback, or about a limit. Pure."""
 
 from __future__ import annotations
 
 import re
 
+_READ_ONLY = "the job's folder is read-only: write below tempfile.gettempdir(), whose files go when the process ends"
 _FIXES = (
     (
         r"ModuleNotFoundError: No module named '(?P<name>[\w.]{1,60})'",
@@ -12,16 +13,19 @@ _FIXES = (
     ),
     (
         r"FileNotFoundError: .*",
-        "name the file in data of job.toml, and open it beside task.py: Path(__file__).parent / NAME",
+        "name the file in data of job.toml, and open it by that name: the task works in the job's folder",
     ),
     (
         r"(?:\S*(?:ConnectionError|ConnectTimeout|URLError|gaierror|MaxRetryError|LocalEntryNotFoundError)\b.*"
         r"|.*(?:[Nn]ame resolution|Network is unreachable|couldn't connect to 'https?:).*)",
         "a task has no network: put what it would load into the job's folder, and name it in data of job.toml",
     ),
+    (r"(?:OSError|RuntimeError): .*Read-only file system.*", _READ_ONLY),
+    (r"PermissionError: \[Errno 13\] Permission denied: '(?:/job/|/tmp/axon-check-|[^/'])[^']*'", _READ_ONLY),
+    (r"RuntimeError: .*open file failed with strerror: Permission denied", _READ_ONLY),
     (
-        r"OSError: .*Read-only file system.*",
-        "the job's folder is read-only at peers: write below /tmp, which goes when the job ends",
+        r".*(?:Torch not compiled with CUDA enabled|Found no NVIDIA driver|No CUDA GPUs are available).*",
+        'torch has no GPU there: device = "cuda" if torch.cuda.is_available() else "cpu"',
     ),
     (
         r"The loss became \S+ in round .*",
@@ -40,6 +44,7 @@ _LIMITS = {
     "files": "leave fewer files in /tmp, and fewer of them open",
 }
 """What to do where a worker was ended for a limit, by its name."""
+_FRAME = re.compile(r'^ *File "(?P<file>[^"]{1,200})", line (?P<line>\d{1,9})(?:, in (?P<name>[\w<>]{1,100}))?', re.M)
 _LONGEST_LINE = 1000
 _PACKAGES = {"sklearn": "scikit-learn", "PIL": "pillow", "cv2": "opencv-python-headless", "yaml": "pyyaml"}
 """The packages of well-known modules that are named otherwise."""
@@ -54,11 +59,16 @@ def fix_of_limit(limit: str, memory_mb: int) -> str:
     return _LIMITS.get(limit, "axon logs JOB shows what it printed; docs/safety.md has the limits")
 
 
-def fix_of(traceback: str, otherwise: str) -> str:
-    """The fix to show; `otherwise`: where the traceback does not say what is wrong."""
+def task_fix(traceback: str) -> str:
+    """The fix to show: what helps against such an error, or the last of the author's own lines that raised it."""
     last = next((line.strip() for line in reversed(traceback.splitlines()) if line.strip()), "")
     for pattern, fix in _FIXES:
         if found := re.fullmatch(pattern, last[:_LONGEST_LINE]):
             name = found.groupdict().get("name", "").partition(".")[0]
             return fix.replace("{name}", name).replace("{package}", _PACKAGES.get(name, name))
-    return otherwise
+    frames = list(_FRAME.finditer(traceback))
+    if not frames:
+        return "mend task.py"
+    where = f"mend {frames[-1]['file']}, line {frames[-1]['line']}"
+    name = frames[-1]["name"]
+    return f"{where}, in {name}()" if name and name.isidentifier() else where

@@ -136,12 +136,27 @@ class Shortlist:
     def nobody_fits(self, *, hired: int, needed: int) -> NobodyFits:
         """The error that says with numbers why there are too few."""
         seen = f"seen {self.seen} peer{'' if self.seen == 1 else 's'}"
-        reasons = ", ".join(f"{reason} ({count})" for reason, count in self._reasons.most_common())
+        reasons = ", ".join(counted(count, reason) for reason, count in self._reasons.most_common())
         return NobodyFits(
             f"this job needs {needed} peer{'' if needed == 1 else 's'} and can have {hired}",
             cause=f"{seen}: {reasons}" if reasons else f"{seen}; no other peer fits",
             fix=_fix(self._reasons, self.seen),
         )
+
+
+NO_GPU = "has no GPU"
+"""How the reason begins where a need asks for one (`capability.why_not`)."""
+WITHOUT_GPU = "without gpu-memory under [need] the job goes to peers that compute on their processors"
+_OF_MANY = {"has": "have", "does": "do"}
+_VERBS = ("lacks", "lends", "sends", "receives", "computes", "runs")
+
+
+def counted(count: int, reason: str) -> str:
+    """How many peers say no for one reason: (3, "lacks numpy") -> "3 lack numpy"."""
+    first, space, rest = reason.partition(" ")
+    if count > 1 and (first in _OF_MANY or first in _VERBS):
+        first = _OF_MANY.get(first, first.removesuffix("s"))
+    return f"{count} {first}{space}{rest}"
 
 
 def _fix(reasons: Counter[str], seen: int) -> str:
@@ -152,10 +167,12 @@ def _fix(reasons: Counter[str], seen: int) -> str:
         return "install the version of Axon that the peers run (AX-405); `axon version` shows yours"
     if common.startswith("too far"):
         return "raise max-rtt under [need] in job.toml"
+    if common.startswith(NO_GPU):
+        return WITHOUT_GPU
     if "packages" in common:
         return "docs/jobs.md#packages: who takes packages, and which; `axon check` says what each peer lacks"
     if common.startswith("lacks"):
         return "let the job bring it along (docs/jobs.md#packages), or ask for less under [need] in job.toml"
-    if common.startswith(("lends", "has no GPU")):
+    if common.startswith("lends"):
         return "ask for less under [need] in job.toml; `axon peers` shows what is offered"
     return "wait for free peers: axon submit DIR --wait 10min; or lower peers and min-peers under [need] in job.toml"

@@ -258,9 +258,7 @@ async def start_worker(
     territory = await asyncio.to_thread(own_territory)
     group = territory.group(limits) if territory else None
     try:
-        launched = await launch(
-            job_folder, limits, program, python_path, data, prepare=partial(_settle, group, limits.cores)
-        )
+        launched = await launch(job_folder, limits, program, python_path, data, prepare=partial(_settle, group, limits))
     except BaseException:
         if group is not None:
             group.remove()
@@ -268,11 +266,12 @@ async def start_worker(
     return SandboxedWorker(launched, WorkerChannel(launched.channel), limits, group)
 
 
-def _settle(group: WorkerGroup | None, cores: int, first: InitProcess) -> None:
-    first.lower()
+def _settle(group: WorkerGroup | None, limits: Limits, first: InitProcess) -> None:
+    if limits.lowest:
+        first.lower()
     if group is not None:
         group.take(first.pid)
     if group is None or not group.holds_cores:
         # Before anything runs in it: whatever it starts is held as well.
         allowed = os.sched_getaffinity(0)
-        os.sched_setaffinity(first.pid, processors_for(cores, allowed, processors_taken(allowed)))
+        os.sched_setaffinity(first.pid, processors_for(limits.cores, allowed, processors_taken(allowed)))

@@ -41,6 +41,8 @@ class Limits:
     """How much of stdout and stderr is kept: half from the start, half from the end."""
     executes: bool = False
     """Whether programs of /job may be executed. What the worker wrote itself never is."""
+    lowest: bool = True
+    """Whether everything else on the machine goes first. Of a trial no: who began it waits for it."""
 
     def start(self) -> Start:
         """The message by which the worker learns the limits to lay on itself."""

@@ -17,11 +17,14 @@ from client_cli.options import trackers as trackers_option
 def command(folder: Path, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
     """Look for mistakes in the job in FOLDER before anything is sent.
 
-    Reads job.toml and the files that it names, and asks the trackers, where they can be reached, how many peers would
-    take the job. Of a training it takes one step here in a process of its own; where job.toml has checks, it takes some
-    steps twice: does what is done again lead to the same end? Of copies of a command it runs the first one here for
-    some seconds, in the sandbox in which peers run it. Packages that the job brings along are resolved, and said who
-    would not take them.
+    Copies the files that would be sent into a fresh folder, and tries the job there in the sandbox in which peers run
+    it: without a network, with a read-only bundle, with the cores and the memory of job.toml. Of a training it takes
+    the first steps as a peer takes them, some of them twice where job.toml has checks, evaluates, and loads the
+    model's file. Of copies of a command it runs the first one for some seconds. Then it asks the trackers, where they
+    can be reached, how many peers would take the job now, and why the others would not. Packages that the job brings
+    along are resolved first.
+
+    Whatever takes longer than five seconds is named.
 
     Exit code 8: there is no mistake, but fewer peers would take the job now than it needs to begin.
     """
@@ -29,18 +32,26 @@ def command(folder: Path, trackers: tuple[str, ...], home: Path | None, as_json:
     from axonp2p.jobs.bundle import collect
     from axonp2p.jobs.kinds import load
     from axonp2p.jobs.spec import read_spec
-    from client_cli.check_peers import ask_peers, with_packages
+    from client_cli.check_peers import JobHere, PeersAsked, ask_peers, with_packages
     from client_cli.context import Context
     from client_cli.kinds import STORIES
+    from client_cli.meanwhile import Meanwhile
 
     context = Context.of(home, as_json)
     spec = read_spec(folder)
-    bundle = collect(folder, spec)
-    packages = ""
-    if spec.packages.wanted:
-        bundle, packages = with_packages(folder, spec, bundle, context)
-    try_here = load(STORIES[spec.kind].check)
-    answer = try_here(folder, spec, bundle, context, lambda: ask_peers(folder, spec, context, trackers, packages))
+    with Meanwhile(context.say) as meanwhile:
+        meanwhile.begin("reading the files of the bundle")
+        bundle, packages = collect(folder, spec), ""
+        if spec.packages.wanted:
+            meanwhile.begin("bringing the packages here (pip)")
+            bundle, packages = with_packages(folder, spec, bundle, context)
+
+        def ask() -> PeersAsked:
+            meanwhile.begin("asking the trackers who would take the job")
+            return ask_peers(folder, spec, context, trackers, packages)
+
+        try_here = load(STORIES[spec.kind].check)
+        answer = try_here(JobHere(folder, spec, bundle, context, meanwhile, ask))
     context.answer(answer.text, answer.data)
     if answer.asked.too_few:
         raise SystemExit(NobodyFits.exit_code)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 from axonp2p.errors import JobFailed, Unreachable
-from axonp2p.jobs.bundle import Bundle
 from axonp2p.kinds.run.copy_ends import code_text
-from axonp2p.kinds.run.section import RunJob
 from axonp2p.plain_text import bytes_text, plural
-from client_cli.check_peers import CheckAnswer, PeersAsked, common_data, in_order, peers_text
-from client_cli.context import Context
+from client_cli.check_peers import CheckAnswer, JobHere, PeersAsked, common_data, common_facts, in_order
 from client_cli.run.trial import Trial, try_first_copy
 from client_cli.text.render import duration_text
 
@@ -19,11 +13,11 @@ LOG_SHOWN = 1000
 """Characters of what it printed."""
 
 
-def check(folder: Path, spec: RunJob, bundle: Bundle, context: Context, ask: Callable[[], PeersAsked]) -> CheckAnswer:
+def check(job: JobHere) -> CheckAnswer:
     """As `check_peers.TryHere` has it."""
-    context.say("runs the first copy here, in the sandbox ...")
+    job.context.say("runs the first copy here, in the sandbox ...")
     try:
-        trial = try_first_copy(spec, bundle, context.say)
+        trial = try_first_copy(job.spec, job.bundle, job.meanwhile)
     except (Unreachable, TimeoutError) as error:
         raise JobFailed("the sandbox ended while the command ran in it", cause=str(error)) from error
     if trial.code or trial.reason:
@@ -31,10 +25,10 @@ def check(folder: Path, spec: RunJob, bundle: Bundle, context: Context, ask: Cal
         raise JobFailed(
             f"copy 0 of the command failed here: {why}",
             cause=trial.log[-LOG_SHOWN:].strip(),
-            fix=f"mend {' and '.join(file.path for file in bundle.files[1:2]) or 'the command'} in {folder}",
+            fix=f"mend {' and '.join(file.path for file in job.bundle.files[1:2]) or 'the command'} in {job.folder}",
         )
-    asked = ask()
-    return CheckAnswer(_text(folder, spec, bundle, context, trial, asked), _data(spec, bundle, trial, asked), asked)
+    asked = job.ask()
+    return CheckAnswer(_text(job, trial, asked), _data(job, trial, asked), asked)
 
 
 def trial_text(trial: Trial) -> str:
@@ -47,25 +41,23 @@ def trial_text(trial: Trial) -> str:
     return f"copy 0 ended here with {code_text(trial.code)} after {duration_text(trial.seconds)}{printed}"
 
 
-def _text(folder: Path, spec: RunJob, bundle: Bundle, context: Context, trial: Trial, asked: PeersAsked) -> str:
+def _text(job: JobHere, trial: Trial, asked: PeersAsked) -> str:
+    run, bundle = job.spec.run, job.bundle
     facts = {
-        "command": spec.run.command,
-        "copies": f"{spec.run.copies:,}{', all at once' if spec.run.together else ''}",
+        "command": run.command,
+        "copies": f"{run.copies:,}{', all at once' if run.together else ''}",
         "bundle": f"{plural(len(bundle.files), 'file')}, {bytes_text(bundle.size)}",
         "tried": trial_text(trial),
-        "packages": asked.packages,
-        "peers": peers_text(spec.need, asked),
+        **common_facts(job.spec.need, asked),
     }
-    return in_order(str(folder), facts, asked, context.command)
+    return in_order(str(job.folder), facts, asked, job.context.command, tried=not trial.not_tried)
 
 
-def _data(spec: RunJob, bundle: Bundle, trial: Trial, asked: PeersAsked) -> dict[str, object]:
+def _data(job: JobHere, trial: Trial, asked: PeersAsked) -> dict[str, object]:
     return {
-        **common_data(spec, len(bundle.files), bundle.size, asked),
-        "command": spec.run.command,
-        "copies": spec.run.copies,
-        "tried": not trial.not_tried,
-        "not_tried": trial.not_tried,
+        **common_data(job.spec, len(job.bundle.files), job.bundle.size, asked, trial.not_tried),
+        "command": job.spec.run.command,
+        "copies": job.spec.run.copies,
         "code": trial.code,
         "seconds": trial.seconds,
         "log": trial.log,

@@ -1,5 +1,6 @@
 """SHOW: what people see of a training, beside what they see of every job: `client_cli.kinds` names its parts.
 
 `lines` says its events, `text` how it stands and what it came to; `story`, `lanes`, `curves_picture`, `tables` and
-`report` make its part of the report; `check` tries its task in a process of its own (`alone`).
+`report` make its part of the report; `check` tries its task in the sandbox of a peer
+(`trial`), or in a plain process (`plain_worker`); `alone` trains and judges for the demo.
 """

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from axonp2p.errors import JobFailed, TaskMistake, error_classes
-from axonp2p.jobs.task_fixes import fix_of
+from axonp2p.jobs.task_fixes import task_fix
 from client_cli.child_errors import last_lines
 from client_cli.interrupts import die_with_parent, no_interruption
 
@@ -83,7 +83,7 @@ def read_answer(out: str, errors: str) -> dict[str, Any]:
     if error is None:
         return found
     if "traceback" in error:
-        fix = fix_of(error["traceback"], "mend task.py")
-        raise TaskMistake(f"the task made a mistake in {error['doing']}", cause=error["traceback"], fix=fix)
+        mistake, cause = f"the task made a mistake in {error['doing']}", error["traceback"]
+        raise TaskMistake(mistake, cause=cause, fix=task_fix(cause))
     kind = error_classes().get(error["code"], JobFailed)
     raise kind(error["message"], fix=error["fix"])

@@ -7,10 +7,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from axonp2p.kinds.train.section import TrainJob
+from axonp2p.kinds.train.trial_messages import TrialFound
 from axonp2p.ledger.balances import credits_of
 from axonp2p.plain_text import bytes_text, plural
-from client_cli.check_peers import PeersAsked, common_data, in_order, peers_text
-from client_cli.text.render import credits_text, flops_text, metric_text
+from axonp2p.training.state_transfer.checkpoint_file import Model
+from axonp2p.training.tuning.costs import ExchangeFacts
+from axonp2p.training.tuning.exchange_tuner import ExchangeChoice, choose
+from client_cli.check_peers import PeersAsked, common_data, common_facts, in_order
+from client_cli.text.render import credits_text, duration_text, flops_text, metric_text
+
+
+@dataclass(frozen=True)
+class TaskTrial:
+    """What came of trying the task here."""
+
+    found: TrialFound | None = None
+    """None when it was not tried."""
+    not_tried: str = ""
+    """Why not."""
+    no_sandbox: str = ""
+    """Why it was tried without the sandbox; empty when it was in it."""
 
 
 @dataclass(frozen=True)
@@ -20,9 +36,7 @@ class Checked:
     spec: TrainJob
     files: int
     bundle_bytes: int
-    task: dict[str, Any]
-    """What one step of everything told: parameters, train_samples, test_samples, metrics, flops_per_sample.
-    `unchecked`: why steps cannot be done again here; empty when they can, or nobody wants them to be."""
+    trial: TaskTrial
     asked: PeersAsked
 
     @property
@@ -31,52 +45,110 @@ class Checked:
         train = self.spec.train
         return self.spec.need.peers * train.all_steps * train.batch
 
-    @property
-    def passes(self) -> float | None:
+    def passes(self, found: TrialFound) -> float | None:
         """How often the job reads each sample to train on; None: nobody knows how many samples a stream has."""
-        there = self.task["train_samples"]
-        return None if there is None else self.samples / int(there)
+        return None if found.train_samples is None else self.samples / found.train_samples
 
-    @property
-    def flops(self) -> int:
-        """An estimate of the work, from the one step that was counted."""
-        return round(self.samples * float(self.task["flops_per_sample"]))
+    def flops(self, found: TrialFound) -> int:
+        """An estimate of the work, from the steps that were counted."""
+        return round(self.samples * found.flops_per_sample)
+
+    def exchange(self, found: TrialFound) -> ExchangeChoice:
+        """How the peers would exchange at first, if nothing is known of their lines."""
+        members = tuple(range(self.spec.need.peers))
+        facts = ExchangeFacts(
+            values=found.values,
+            parameters=found.coded,
+            exact=found.exact,
+            members=members,
+            steps=self.spec.train.steps,
+            step_s=dict.fromkeys(members, found.step_s),
+        )
+        return choose(self.spec.train, facts)
 
 
 def as_data(checked: Checked) -> dict[str, Any]:
-    """The JSON object of `axon check --json`."""
-    return {
-        **common_data(checked.spec, checked.files, checked.bundle_bytes, checked.asked),
-        "parameters": checked.task["parameters"],
-        "train_samples": checked.task["train_samples"],
-        "test_samples": checked.task["test_samples"],
-        "metrics": checked.task["metrics"],
-        "unchecked": checked.task["unchecked"],
+    """The JSON object of `axon check --json`; of a task that was not tried it has no more than all jobs have."""
+    trial = checked.trial
+    common = {
+        **common_data(checked.spec, checked.files, checked.bundle_bytes, checked.asked, trial.not_tried),
+        "no_sandbox": trial.no_sandbox,
         "samples": checked.samples,
-        "passes": checked.passes,
-        "flops": checked.flops,
-        "credits": credits_of(checked.flops),
+    }
+    if (found := trial.found) is None:
+        return common
+    return {
+        **common,
+        "parameters": found.parameters,
+        "train_samples": found.train_samples,
+        "test_samples": found.test_samples,
+        "metrics": found.metrics,
+        "unchecked": found.unchecked,
+        "not_loaded": found.not_loaded,
+        "passes": checked.passes(found),
+        "flops": checked.flops(found),
+        "credits": credits_of(checked.flops(found)),
+        "step_seconds": found.step_s,
+        "round_bytes": checked.exchange(found).bytes_a_round,
+        "state_bytes": _state_bytes(found),
     }
 
 
 def as_text(folder: str, checked: Checked, command: Callable[..., str]) -> str:
     """The same for people; `command` spells a next command."""
-    task = checked.task
-    untrained = ", ".join(metric_text(name, value) for name, value in task["metrics"].items())
+    trial = checked.trial
+    bundle = f"{plural(checked.files, 'file')}, {bytes_text(checked.bundle_bytes)} to each peer"
     facts = {
-        "model": plural(task["parameters"], "parameter"),
-        "data": f"{_read(checked)}; {task['test_samples']:,} held out",
-        "untrained": f"held-out {untrained}" if untrained else "",
-        "bundle": f"{plural(checked.files, 'file')}, {bytes_text(checked.bundle_bytes)}",
-        "work": f"about {flops_text(checked.flops)}, {credits_text(credits_of(checked.flops))} credits",
-        "packages": checked.asked.packages,
-        "peers": peers_text(checked.spec.need, checked.asked),
-        "unchecked": task["unchecked"],
+        "not tried": trial.not_tried,
+        "no sandbox": f"peers may refuse what went well here: {trial.no_sandbox}" if trial.no_sandbox else "",
+        **(_found_facts(checked, trial.found) if trial.found else {}),
+        "bundle": bundle,
+        **common_facts(checked.spec.need, checked.asked),
     }
-    return in_order(folder, facts, checked.asked, command)
+    return in_order(folder, facts, checked.asked, command, tried=not trial.not_tried)
 
 
-def _read(checked: Checked) -> str:
-    if checked.passes is None:
+def _found_facts(checked: Checked, found: TrialFound) -> dict[str, str]:
+    untrained = ", ".join(metric_text(name, value) for name, value in found.metrics.items())
+    work = checked.flops(found)
+    return {
+        "model": plural(found.parameters, "parameter"),
+        "data": f"{_read(checked, found)}; {found.test_samples:,} held out",
+        "untrained": f"held-out {untrained}" if untrained else "",
+        "work": f"about {flops_text(work)}, {credits_text(credits_of(work))} credits;"
+        f" a step took {_step_text(found.step_s)} here",
+        "exchange": _exchange_text(checked, found),
+        "state": f"{bytes_text(_state_bytes(found))} to this computer {_how_often(checked.spec.train.checkpoint)}",
+        "unchecked": found.unchecked,
+        "not loaded": found.not_loaded,
+    }
+
+
+def _exchange_text(checked: Checked, found: TrialFound) -> str:
+    if checked.spec.need.peers == 1:
+        return ""
+    choice = checked.exchange(found)
+    every = choice.settings.exchange_every
+    often = "every step" if every == 1 else f"every {every} steps"
+    return (
+        f"about {bytes_text(choice.bytes_a_round)} a round among the peers: {plural(choice.bits, 'bit')} a value"
+        f" {often}, until their lines are measured"
+    )
+
+
+def _how_often(checkpoint: int) -> str:
+    return "after each round" if checkpoint == 1 else f"after every {checkpoint} rounds"
+
+
+def _state_bytes(found: TrialFound) -> int:
+    return Model(found.coded, found.values).state_bytes
+
+
+def _step_text(seconds: float) -> str:
+    return f"{seconds * 1000:.3g} ms" if seconds < 1 else duration_text(seconds)
+
+
+def _read(checked: Checked, found: TrialFound) -> str:
+    if found.train_samples is None or (passes := checked.passes(found)) is None:
         return f"a stream, of which the job reads {plural(checked.samples, 'sample')}"
-    return f"{plural(checked.task['train_samples'], 'sample')} to train on, each {checked.passes:.3g} times"
+    return f"{plural(found.train_samples, 'sample')} to train on, each {passes:.3g} times"

@@ -23,6 +23,8 @@ def stays(event: events.Event) -> str:
             return f"{event.peer} left in round {event.round + 1}: {event.reason}. {others}"
         case events.PeerHandedBack():
             return f"{event.peer} is wanted back by its owner in round {event.round + 1}: {event.reason}"
+        case train_events.PeersStarting():
+            return _starting_line(event)
         case train_events.RoundRedone():
             return f"round {event.round + 1} starts again from the last accepted weights: {event.reason}"
         case train_events.ExchangeChosen():
@@ -82,6 +84,17 @@ def _files_line(event: train_events.TaskFilesKept) -> str:
         return kept
     most = f"{TASK_FILES.files} files and {bytes_text(TASK_FILES.bytes)} a peer come home"
     return f"warning: {kept}, {event.left_out} left out: at most {most}"
+
+
+def _starting_line(event: train_events.PeersStarting) -> str:
+    doing = []
+    if event.loading:
+        whose, verb = ("its", "loads") if len(event.loading) == 1 else ("their", "load")
+        doing.append(f"{_and(event.loading)} still {verb} torch, behind whatever else {whose} processors do")
+    if event.building:
+        verb = "builds" if len(event.building) == 1 else "build"
+        doing.append(f"{_and(event.building)} still {verb} the task's model")
+    return f"after {duration_text(event.seconds)} {'; '.join(doing)}"
 
 
 def _checked_line(event: check_events.WorkChecked) -> str:

@@ -88,14 +88,53 @@ def test_a_mistake_in_the_task_comes_back_as_the_users_own_traceback(person: Per
     person.write_job("wrong")
     task = person.folder / "wrong" / "task.py"
     task.write_text(task.read_text().replace("(model(points), spirals)", "(model(points), spirls)"))
-    for command in ("check", "submit"):
-        failed = person.run(command, "wrong", code=1)
-        assert "error AX-102" in failed.stderr
-        assert "task.py" in failed.stderr
-        assert "NameError: name 'spirls' is not defined" in failed.stderr
-    error = json.loads(person.run("submit", "wrong", "--json", code=1).stderr)["error"]
-    assert error["code"] == "AX-102"
-    assert "otter" in error["message"] or "heron" in error["message"]
+    told = [json.loads(person.run(word, "wrong", "--json", code=1).stderr)["error"] for word in ("check", "submit")]
+    assert {error["code"] for error in told} == {"AX-102"}
+    assert "NameError: name 'spirls' is not defined" in told[0]["cause"]
+    assert told[0]["cause"] == told[1]["cause"]
+    assert told[0]["fix"] == told[1]["fix"] == f"mend task.py, line {_line_of('spirls', task)}, in loss()"
+    assert "otter" in told[1]["message"] or "heron" in told[1]["message"]
+
+
+def _line_of(word: str, file: Path) -> int:
+    return next(number for number, line in enumerate(file.read_text().splitlines(), 1) if word in line)
+
+
+def test_the_bundle_is_the_working_directory_of_every_step_and_of_those_that_are_done_again(person: Person) -> None:
+    person.write_job("opens", data='["count.txt"]', seed="0\nchecks = 0.5")
+    folder = person.folder / "opens"
+    (folder / "count.txt").write_text("2000")
+    task = folder / "task.py"
+    task.write_text(task.read_text().replace("count=2000", 'count=int(open("count.txt").read())'))
+    assert person.ask("check", "opens")["unchecked"] == ""
+    assert person.ask("submit", "opens")["state"] == "finished"
+    (kept,) = person.home.glob("jobs/opens-*/events.jsonl")
+    events = [json.loads(line) for line in kept.read_text().splitlines()]
+    checked = [event["outcome"] for event in events if event["event"] == "work_checked"]
+    assert checked
+    assert set(checked) == {"passed"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why", "tried"),
+    [
+        ("gpu-memory", '"8 GB"', "2 have no GPU with 8192 MiB", True),
+        ("packages", '["no-such-package-9"]', "2 lack no-such-package-9", False),
+        ("memory", '"900 GB"', "of the 921600 MiB memory needed", True),
+    ],
+)
+def test_a_check_says_why_nobody_would_take_the_job(
+    person: Person, key: str, value: str, why: str, tried: bool
+) -> None:
+    person.write_job(key, **{"cores": f"1\n{key} = {value}"} if key != "memory" else {"memory": value})
+    told = person.run("check", key, code=8).stdout
+    assert "has no mistake, but too few peers would take it now." in told
+    assert why in told
+    assert ("cannot be had here" in told) != tried
+    assert ("no peer that was seen lends one with 8192 MiB" in told) == (key == "gpu-memory")
+    refused = person.run("submit", key, code=8).stderr
+    assert why in refused
+    assert ("fix: without gpu-memory under [need]" in refused) == (key == "gpu-memory")
 
 
 def test_ctrl_c_without_a_terminal_leaves_the_job_to_be_resumed(person: Person) -> None:

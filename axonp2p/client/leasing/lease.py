@@ -77,6 +77,8 @@ class Lease:
         self.log_tail = ""
         self.limit = ""
         """The limit of the sandbox that the worker went over, if that ended it."""
+        self.worker_started = taken.waited
+        """Whether the worker has loaded its libraries."""
         self._session = session
         self._listener: LeaseListener | None = None
         self._answers: dict[type[Message], asyncio.Future[None]] = {}
@@ -278,6 +280,7 @@ class Lease:
             case LogNews():
                 await self._heard_news(message, payload)
             case WorkerStarted(seconds=seconds):
+                self.worker_started = True
                 log.debug("worker started", peer=self.name, seconds=round(seconds, 2))
             case _ if isinstance(message, OwnersMessage):
                 if not self._gone and (why_gone := self._owner.says(message, time.monotonic())):

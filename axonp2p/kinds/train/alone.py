@@ -1,7 +1,5 @@
 """A job in one plain process, without Axon around it: `python -m axonp2p.kinds.train.alone DIR [...] --json`.
 
-    --check          take one step of everything, to find mistakes before anything is sent; where the job has `checks`,
-                     a few more, to find out whether steps can be done again
     --samples N      train on N samples with an ordinary PyTorch loop: what a swarm is compared with
     --weights FILE   evaluate a safetensors file on the whole test split
 
@@ -17,20 +15,13 @@ import signal
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from axonp2p.console import run_program
 from axonp2p.errors import TaskMistake
-from axonp2p.kinds.train.section import TrainJob, train_job
+from axonp2p.kinds.train.section import train_job
 from axonp2p.training.worker.out_folder import OutFolder
 from axonp2p.training.worker.worker_main import prepare_torch
-
-if TYPE_CHECKING:
-    from axonp2p.training.trainer.plain_run import PlainRun
-    from axonp2p.training.worker.redo_server import RedoServer
-
-CHECKED_SAMPLES = 256
-"""How many test samples `--check` evaluates."""
 
 
 def main() -> None:
@@ -54,56 +45,25 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """The result as the command line asks for it. Raises `TaskMistake`, or `SettingsError` for wrong files."""
     folder, weights = arguments.folder.resolve(), arguments.weights and arguments.weights.resolve()
     spec = train_job(folder)
-    server = _begin(arguments.threads or spec.need.cores, redoes=arguments.check and spec.train.checks > 0)
-    # As in the sandbox, where the working directory is not the bundle's: a relative path fails here already.
-    with tempfile.TemporaryDirectory() as scratch:
-        os.chdir(scratch)
-        OutFolder(Path(scratch)).make()
-        try:
-            if arguments.check:
-                # Its model is gone before others are made.
-                found = _plain(folder, spec).check(CHECKED_SAMPLES, spec.train.all_steps)
-                return {**found, "unchecked": _why_unchecked(folder, spec, server)}
-            if weights is not None:
-                return _plain(folder, spec).evaluate_file(weights)
-            return _plain(folder, spec).train(arguments.samples)
-        finally:
-            os.chdir(folder)
-            if server:
-                server.close()
+    prepare_torch(threads := arguments.threads or spec.need.cores)  # before torch is imported
 
-
-def _plain(folder: Path, spec: TrainJob) -> PlainRun:
     from axonp2p.training.trainer.plain_run import PlainRun
     from axonp2p.training.trainer.task import Task
-
-    return PlainRun(Task(folder, spec.task), spec.train.batch, spec.train.seed, spec.train.step_options)
-
-
-def _begin(threads: int, *, redoes: bool) -> RedoServer | None:
-    """Load torch as a worker does; with what takes steps again where that is wanted, and this system has it."""
-    prepare_torch(threads)  # before torch is imported
-
-    from axonp2p.training.worker.redo_server import RedoServer
     from axonp2p.training.worker.warm_up import use_threads, warm_up
 
     warm_up()
-    server = RedoServer(threads) if redoes and sys.platform == "linux" else None
     use_threads(threads)
-    return server
-
-
-def _why_unchecked(folder: Path, spec: TrainJob, server: RedoServer | None) -> str:
-    from axonp2p.kinds.train.own_check import why_not_repeated
-
-    return why_not_repeated(folder, spec, server) if server else ""
+    os.chdir(folder)  # as in the sandbox, where the working directory is the bundle's
+    with tempfile.TemporaryDirectory() as scratch:
+        OutFolder(Path(scratch)).make()
+        plain = PlainRun(Task(folder, spec.task), spec.train.batch, spec.train.seed, spec.train.step_options)
+        return plain.train(arguments.samples) if weights is None else plain.evaluate_file(weights)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m axonp2p.kinds.train.alone", description=__doc__)
     parser.add_argument("folder", type=Path)
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--check", action="store_true")
     what.add_argument("--samples", type=int)
     what.add_argument("--weights", type=Path)
     parser.add_argument("--threads", type=int, default=0, help="of torch; as many as job.toml's cores when not given")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 
 from axonp2p.client.events.events import Event
@@ -19,6 +20,7 @@ from axonp2p.kinds.train.settlement import RoundSettlement, work_of
 from axonp2p.kinds.train.task_files import TaskFiles
 from axonp2p.kinds.train.training_events import TrainingEvents
 from axonp2p.kinds.train.training_plan import lines_of, plan_of
+from axonp2p.supervision import keep_up
 from axonp2p.training.coordinator.coordinator import Coordinator
 from axonp2p.training.coordinator.crew import Sight
 from axonp2p.training.round_messages import MemberReady
@@ -97,9 +99,14 @@ class TrainDriver:
         if self._leaving:
             coordinator.leave()
         end = JobEnd(self._books, coordinator, settlement, rounds_settled.pace)
+        starting = asyncio.create_task(
+            keep_up("telling who starts", training_events.tell_who_starts), name="starting peers"
+        )
         try:
             return await self._to_its_end(coordinator, settlement, end, files)
         finally:
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
             await coordinator.close()
 
     async def _to_its_end(

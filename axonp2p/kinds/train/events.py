@@ -131,6 +131,17 @@ class PeerJoined(Event, frozen=True):
     round: Count
 
 
+class PeersStarting(Event, frozen=True):
+    """Some peers have had the bundle for a while, and have not built the model."""
+
+    loading: list[str]
+    """Where the worker still loads Python and torch."""
+    building: list[str]
+    """Where it runs the task's `model()`."""
+    seconds: Number
+    """Since all had the bundle."""
+
+
 class PeerReady(Event, frozen=True):
     """The peer's worker has built the model."""
 
@@ -188,6 +199,7 @@ class TaskFilesLost(Event, frozen=True):
 
 TrainEvent = (
     PeerReady
+    | PeersStarting
     | ExchangeChosen
     | RoundProgress
     | RoundFinished

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 from axonp2p.client.events.events import PeerHandedBack
@@ -11,6 +12,7 @@ from axonp2p.clock import Clock
 from axonp2p.kinds.train.check_events import ChecksAwaited, ChecksOff, ChecksUnended, NothingLearnt
 from axonp2p.kinds.train.events import ExchangeChosen, PeerJoined, PeerLeftBehind, PeerReady, RoundRedone, ValuesLate
 from axonp2p.kinds.train.progress import JobPace
+from axonp2p.kinds.train.starting import StartingPeers
 from axonp2p.training.coordinator.crew import Sight
 from axonp2p.training.round_messages import (
     AwaitingChecks,
@@ -29,6 +31,9 @@ from axonp2p.training.round_messages import (
 from axonp2p.training.tuning.exchange_tuner import ExchangeChoice
 from axonp2p.verification.claims import RoundDone
 
+LOOK_S = 1.0
+"""So often it is looked who has built the model."""
+
 
 class TrainingEvents:
     """Of one job's training."""
@@ -39,6 +44,7 @@ class TrainingEvents:
         self._pace = pace
         self._clock = clock
         self._in_rounds = set(crew.present)
+        self._starting = StartingPeers(clock.monotonic())
         self._still: set[str] = set()
         """Peers of which it is told that their steps changed nothing."""
 
@@ -46,6 +52,7 @@ class TrainingEvents:
         """The coordinator's word."""
         match sight:
             case MemberReady(rank=rank, prepared=prepared):
+                self._starting.ready(rank)
                 self._journal.tell(PeerReady(peer=self._name(rank), rank=rank, parameters=prepared.parameters))
             case ProgressHeard(rank=rank, progress=progress):
                 if progress.round == self._journal.round:
@@ -75,6 +82,14 @@ class TrainingEvents:
                 self._journal.tell(PeerLeftBehind(peer=self._name(rank), round=number, reason=reason, left=left))
             case MemberDropped(rank=rank):
                 self._in_rounds.discard(rank)
+
+    async def tell_who_starts(self) -> None:
+        """Until all peers have built the model: who has not, whenever that has taken long."""
+        while not self._starting.over(self._crew.present):
+            await asyncio.sleep(LOOK_S)
+            loaded = {rank for rank, lease in self._crew.leases.items() if lease.worker_started}
+            if event := self._starting.due(self._clock.monotonic(), self._crew.present, loaded):
+                self._journal.tell(event)
 
     def _chosen(self, number: int, choice: ExchangeChoice) -> None:
         event = ExchangeChosen(

@@ -64,13 +64,16 @@ def settings(limits: Limits, there: Collection[str]) -> dict[str, str]:
         "cpu.max": f"{limits.cores * _PERIOD_US} {_PERIOD_US}",
         "cpu.cfs_period_us": str(_PERIOD_US),  # the old kind, which takes them in this order
         "cpu.cfs_quota_us": str(limits.cores * _PERIOD_US),
-        # An idle group has no weight that could be set.
-        # The old kind weighs as much as a lowered session does (`priority`): idle groups starve on a busy machine.
-        **({"cpu.idle": "1"} if "cpu.idle" in there and "cpu.shares" not in there else {"cpu.weight": "1"}),
-        "cpu.shares": "15",
-        "io.weight": "default 1",
+        **(_behind_all_others(there) if limits.lowest else {}),
     }
     return {name: value for name, value in wanted.items() if name in there}
+
+
+def _behind_all_others(there: Collection[str]) -> dict[str, str]:
+    # An idle group has no weight that could be set.
+    # The old kind weighs as much as a lowered session does (`priority`): idle groups starve on a busy machine.
+    idle = "cpu.idle" in there and "cpu.shares" not in there
+    return {**({"cpu.idle": "1"} if idle else {"cpu.weight": "1"}), "cpu.shares": "15", "io.weight": "default 1"}
 
 
 def hold_cores(there: Collection[str]) -> bool:

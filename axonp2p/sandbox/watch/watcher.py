@@ -198,7 +198,7 @@ class Watch:
 
     def _keep(self, pids: list[int]) -> None:
         self.freezer.keep()
-        if not self._first.killed:
+        if self._limits.lowest and not self._first.killed:
             lower_sessions(pids)
         if self._held_to is not None:
             hold_to(self._held_to, pids)

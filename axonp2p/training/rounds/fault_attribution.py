@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping
 
 from axonp2p.errors import TaskMistake
-from axonp2p.jobs.task_fixes import fix_of
+from axonp2p.jobs.task_fixes import task_fix
 from axonp2p.plain_text import plural
 from axonp2p.training.deadlines import GRACE_S
 from axonp2p.training.messages import TaskFailed
@@ -57,7 +57,7 @@ class Mistakes:
         return TaskMistake(
             f"peer {name}: the task failed at {mistake.doing}{also}",
             cause=mistake.traceback,
-            fix=fix_of(mistake.traceback, "axon check DIR runs one step of the task here"),
+            fix=task_fix(mistake.traceback),
         )
 
 

@@ -40,7 +40,11 @@ def write_model(file: IO[bytes], state: Path, layout: FileLayout, model: Model) 
     """Write the model of a state's file; gives the SHA-256. Blocks."""
     with state.open("rb") as opened:
         begin = header_length(opened.read(LENGTH_BYTES))
-    weights = numpy.memmap(state, numpy.float32, "r", begin, (model.values,))
+    return write_weights(file, numpy.memmap(state, numpy.float32, "r", begin, (model.values,)), layout)
+
+
+def write_weights(file: IO[bytes], weights: NDArray[numpy.float32], layout: FileLayout) -> bytes:
+    """The same, of all values of a state's weights."""
     hasher = hashlib.sha256()
     for part in _parts(layout, weights):
         hasher.update(part)

@@ -18,7 +18,7 @@ Fewer miss tasks that count: with two of them 5 of 30 kinds of hidden state went
 (`scripts/bench/checks --hidden --swarm`). The trainer waits for each, whose process reads the data of its shards anew.
 """
 NOT_DONE = (
-    "its own steps cannot be done again: in an empty folder, from the weights alone, the task fails, "
+    "its own steps cannot be done again: in a process of its own, from the weights alone, the task fails, "
     "as the log of the job at that peer tells"
 )
 ELSEWHERE = "the same steps, done again, lead elsewhere: the task keeps something between steps that changes them"

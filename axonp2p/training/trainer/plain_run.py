@@ -11,15 +11,12 @@ import safetensors
 import safetensors.torch
 
 from axonp2p.errors import SettingsError
-from axonp2p.tensors import flat
 from axonp2p.training.step_options import StepOptions
-from axonp2p.training.trainer.file_layout import file_layout
 from axonp2p.training.trainer.inner_step import InnerOptimizers, InnerStep
 from axonp2p.training.trainer.local_trainer import evaluate
 from axonp2p.training.trainer.shards import Shards
 from axonp2p.training.trainer.task import Task, seed_all
 
-MOST_SHARDS = 64
 _PLAIN = StepOptions()
 
 
@@ -56,34 +53,6 @@ class PlainRun:
             "seconds": seconds,
             "samples_per_second": trained / seconds if seconds else 0.0,
             "parameters": self._parameters(),
-            "flops_per_sample": flops / self._batch,
-        }
-
-    def check(self, most_samples: int, steps: int) -> dict[str, Any]:
-        """One step of everything, of a job of `steps`; about so many test samples are evaluated at the most."""
-        batches = self._shards.train([0])
-        parts = batches.at(0)
-        self._model.train()
-        inner_step = self._inner_step(steps)
-        with self._task.code("model()"):
-            layout = flat.layout_of(self._model, self._optimizers.each)
-            start = flat.read(self._model, layout)
-            flat.write(start, self._model, layout)
-        _, flops = inner_step.take(0, parts)
-        for step in (steps // 2, steps - 1):
-            self._task.schedule(step, steps)
-        with self._task.code("local steps"):
-            flat.difference(start, self._model, layout)
-        with self._task.code("model()"):
-            file_layout(self._model, layout)
-        test_samples = sum(len(test) for test in self._shards.test([0]))
-        # A smaller shard instead of a part of this one: `evaluate` may count on what `data` gives.
-        few = Shards(self._task, min(MOST_SHARDS, max(1, test_samples // most_samples)), self._seed, self._batch)
-        return {
-            **self._evaluated(few),
-            "parameters": self._parameters(),
-            "train_samples": batches.samples,
-            "test_samples": test_samples,
             "flops_per_sample": flops / self._batch,
         }
 

@@ -6,8 +6,8 @@
 A task may keep state wherever Python lets it: in `self`, in globals, caches, closures and hooks, in libraries, in
 generators of chance, in files. Copies of what we know of would miss some of it. A process forgets all of it at its end,
 and a fork of one that has taken no step yet begins each redo in the same state. What a process shares with others is
-files: a redo has an empty folder of its own as working and temporary folder, /out lies in that, and it may write
-nowhere else. The job's log has what the task prints in this member's own steps, and of a redo only what we say.
+files: a redo works in the bundle, as the worker does, and may write only in an empty temporary folder of its own, in
+which /out lies too. The job's log has what the task prints in this member's own steps, and of a redo only what we say.
 
 The server never has a second thread, nor lets torch use one, since neither survives a fork.
 """
@@ -239,6 +239,7 @@ def _watch_one(
 
 def _redo(again: RedoRequest, connection: socket.socket, trainer: LocalTrainer | None, cores: int, log: TextIO) -> None:
     warm_up.use_threads(cores)
+    os.chdir(again.bundle)
     _keep_to(again.folder)
     start = bytearray(again.size)
     view = memoryview(start)
@@ -262,14 +263,13 @@ def _redo(again: RedoRequest, connection: socket.socket, trainer: LocalTrainer |
 
 def _trainer_for(again: RedoRequest) -> LocalTrainer:
     use_wheels(Path(again.bundle))
+    os.chdir(again.bundle)
     return LocalTrainer(Task(Path(again.bundle), again.prepare.task), again.prepare)
 
 
 def _keep_to(folder: str) -> None:
-    """Work in this folder, and write nowhere else: other files are those of this member's training."""
-    work = f"{folder}/work"
-    os.chdir(work)
-    os.environ["TMPDIR"] = tempfile.tempdir = work
+    """Write nowhere but in this folder: other files are those of this member's training."""
+    os.environ["TMPDIR"] = tempfile.tempdir = f"{folder}/work"
     os.environ["AXON_OUT"] = f"{folder}/out"
     if not write_only_below(folder):
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # then it writes nothing at all

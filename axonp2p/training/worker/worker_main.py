@@ -28,6 +28,7 @@ def main() -> None:
 
 def serve(inside: Inside, start: Start) -> None:
     """Start up, then work. Ends by raising what ended the channel, or `MalformedMessage`."""
+    os.chdir(BUNDLE)  # what a task opens by its name lies there
     prepare_torch(start.cores)
 
     from axonp2p.training.worker.mailbox import Mailbox

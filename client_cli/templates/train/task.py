@@ -17,7 +17,7 @@ class Task:
     def data(self, split, shard, shards):
         """Part number `shard` out of `shards` of the "train" or the "test" data: any Dataset with a length.
 
-        A file that job.toml lists under `data` lies beside this one: Path(__file__).parent / "my-data.csv"
+        A file that job.toml lists under `data` is opened by its name: open("my-data.csv")
         """
         points, spirals = make_spirals(count=2000, seed=1 if split == "train" else 2)
         return TensorDataset(points[shard::shards], spirals[shard::shards])

@@ -1,21 +1,78 @@
-"""What `axon check` says of peers and of the packages that a job brings along."""
+"""Who would take a job now, and why the others would not."""
 
 from __future__ import annotations
 
+from collections import Counter
+
+import msgspec
+import pytest
+
 from axonp2p.client.packages.plan import PlannedWheel, WheelSet
+from axonp2p.client.queries import SeenPeer
 from axonp2p.jobs.spec import NeedSpec
-from client_cli.check_peers import PeersAsked, packages_text, peers_text
+from axonp2p.peers.capability import Capability, Need
+from client_cli.check_peers import PeersAsked, common_facts, packages_text, tally
 
-NEED = NeedSpec(peers=4, min_peers=2)
+OFFER = Capability(
+    cores=2, memory_mb=2000, disk_mb=9000, gflops=40, slots=1, free=1, python="3.11.2", packages={}, kinds=["train"]
+)
 
 
-def test_peers_that_cannot_have_the_packages_are_named_with_their_reasons() -> None:
-    asked = PeersAsked(3, "", 2, "1 wheel", {"wren": "takes no packages", "lynx": "lacks numpy==2.4.6"})
-    assert peers_text(NEED, asked) == (
-        "4 wanted, only 3 would take it now: it can start with fewer; wren takes no packages; lynx lacks numpy==2.4.6"
+def seen(name: str, trust: str = "new", **offer: object) -> SeenPeer:
+    return SeenPeer(name, name, (), msgspec.structs.replace(OFFER, **offer), trust=trust)
+
+
+OTTER, HERON, LYNX = seen("otter"), seen("heron", free=0), seen("lynx", cores=1)
+
+
+def test_all_peers_are_counted_once() -> None:
+    need = Need(cores=2)
+    asked = tally(NeedSpec(min_peers=2), need, [OTTER], [HERON, LYNX, OTTER])
+    assert (asked.found, asked.names) == (1, ("otter",))
+    assert asked.refusing == Counter({"every slot is taken": 1, "lends 1 of the 2 cores needed": 1})
+    assert asked.too_few
+
+
+def test_who_was_convicted_is_not_hired_and_who_is_new_to_the_tracker_does_not_fit() -> None:
+    asked = tally(NeedSpec(), Need(uptime_s=60), [seen("wren", "convicted"), OTTER], [OTTER, seen("newt")])
+    assert asked.names == ("otter",)
+    assert asked.refusing == Counter(
+        {"convicted of false work, in an earlier job of yours": 1, "not known for long enough (uptime)": 1}
     )
-    assert peers_text(NEED, PeersAsked(5, needed=2)) == "4 wanted, 5 would take it now"
-    assert PeersAsked(1, "", 2, "", {"wren": "takes no packages"}).too_few
+
+
+@pytest.mark.parametrize(
+    ("refusing", "said"),
+    [
+        ({"lacks numpy": 3}, "3 lack numpy"),
+        ({"lends 1 of the 2 cores needed": 1}, "1 lends 1 of the 2 cores needed"),
+        ({"has no data called faces": 2, "does not take run jobs": 2}, "2 have no data called faces, 2 do not take"),
+        ({"every slot is taken": 2}, "2 every slot is taken"),
+    ],
+)
+def test_why_others_do_not_take_it(refusing: dict[str, int], said: str) -> None:
+    assert common_facts(NeedSpec(), PeersAsked(0, refusing=Counter(refusing)))["not taken by"].startswith(said)
+
+
+def test_a_gpu_that_nobody_lends_is_said_plainly() -> None:
+    asked = tally(NeedSpec(gpu_memory=8192), Need(gpu_memory_mb=8192), [], [OTTER, seen("newt")])
+    facts = common_facts(NeedSpec(gpu_memory=8192), asked)
+    assert facts["gpu"].startswith("no peer that was seen lends one with 8192 MiB: without gpu-memory")
+    assert facts["not taken by"] == "2 have no GPU with 8192 MiB"
+    assert not common_facts(NeedSpec(), asked)["gpu"]
+
+
+def test_peers_that_cannot_have_the_packages_do_not_take_it() -> None:
+    reasons = {"otter": "", "heron": "takes no packages"}
+    asked = tally(
+        NeedSpec(min_peers=2),
+        Need(),
+        [OTTER, seen("heron", cores=3)],
+        [],
+        lambda offer: reasons["otter" if offer.cores == 2 else "heron"],
+    )
+    assert (asked.names, asked.refusing) == (("otter",), Counter({"takes no packages": 1}))
+    assert asked.too_few
 
 
 def test_what_peers_of_each_platform_would_be_sent() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -16,6 +17,8 @@ from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import NeedSpec
 from axonp2p.kinds.train.record import TrainRecord
 from axonp2p.kinds.train.section import TrainJob, TrainSpec
+from axonp2p.kinds.train.trial_messages import TrialFound
+from axonp2p.plain_text import bytes_text
 from client_cli.check_peers import PeersAsked
 from client_cli.demo import demo_report
 from client_cli.text import credits_table, job_text
@@ -89,13 +92,13 @@ def test_next_commands_of_a_kept_swarm_lead_to_it() -> None:
     assert ". .venv/bin/activate " in demo_report.next_commands(False, spelled, ". .venv/bin/activate")
 
 
-TASK = {
-    "parameters": 4482, "train_samples": 2000, "test_samples": 500, "flops_per_sample": 1e6,
-    "metrics": {"accuracy": 0.5}, "unchecked": "",
-}  # fmt: skip
+FOUND = TrialFound(
+    parameters=4482, coded=4482, values=4490, exact=8, train_samples=2000, test_samples=500, flops_per_sample=1e6,
+    step_s=0.02, metrics={"accuracy": 0.5}, unchecked="", not_loaded="",
+)  # fmt: skip
 CHECKED = check_text.Checked(
     TrainJob(name="x", need=NeedSpec(peers=4, min_peers=2), train=TrainSpec(rounds=10, steps=10, batch=10)),
-    files=2, bundle_bytes=2800, task=TASK, asked=PeersAsked(4),
+    files=2, bundle_bytes=2800, trial=check_text.TaskTrial(FOUND), asked=PeersAsked(4),
 )  # fmt: skip
 
 
@@ -118,18 +121,52 @@ def test_a_check_says_how_many_peers_would_take_the_job(found: int | None, said:
 
 def test_a_check_says_why_work_could_not_be_checked() -> None:
     assert "unchecked" not in check_text.as_text("x", CHECKED, spelled)
-    checked = dataclasses.replace(CHECKED, task={**TASK, "unchecked": "the task fails"})
+    unchecked = msgspec.structs.replace(FOUND, unchecked="the task fails")
+    checked = dataclasses.replace(CHECKED, trial=check_text.TaskTrial(unchecked))
     assert "unchecked   the task fails" in check_text.as_text("x", checked, spelled)
     assert check_text.as_data(checked)["unchecked"] == "the task fails"
 
 
 def test_a_check_estimates_the_work_from_the_step_it_counted() -> None:
-    assert CHECKED.flops == 4 * 10 * 10 * 10 * 10**6
+    assert CHECKED.flops(FOUND) == 4 * 10 * 10 * 10 * 10**6
     data = json.loads(json.dumps(check_text.as_data(CHECKED)))
     assert data["ok"] is True
     assert data["passes"] == 2.0
-    assert "2,000 samples to train on, each 2 times; 500 held out" in check_text.as_text("x", CHECKED, spelled)
+    text = check_text.as_text("x", CHECKED, spelled)
+    assert "2,000 samples to train on, each 2 times; 500 held out" in text
+    assert "a step took 20 ms here" in text
     assert data["credits"] == pytest.approx(4e9 * 200 / 86400e9)
+
+
+def test_a_check_says_what_will_travel() -> None:
+    text, data = check_text.as_text("x", CHECKED, spelled), check_text.as_data(CHECKED)
+    assert "2 files, 2.8 KB to each peer" in text
+    assert data["state_bytes"] == 4 * (4482 + 4490)
+    assert "35.9 KB to this computer after each round" in text
+    assert 0 < data["round_bytes"] < 10 * 4 * 4490 * 6
+    assert f"about {bytes_text(data['round_bytes'])} a round among the peers: " in text
+    alone = TrainJob(name="x", need=NeedSpec(peers=1))
+    assert "among the peers" not in check_text.as_text("x", dataclasses.replace(CHECKED, spec=alone), spelled)
+
+
+def test_a_task_that_cannot_be_tried_here_may_go_to_those_who_have_what_it_needs() -> None:
+    lacks = "transformers>=4.40 cannot be had here"
+    trial = check_text.TaskTrial(not_tried=lacks)
+    asked = PeersAsked(2, needed=2, names=("otter", "lynx"), refusing=Counter({"lacks transformers>=4.40": 1}))
+    checked = dataclasses.replace(CHECKED, trial=trial, asked=asked)
+    text = check_text.as_text("x", checked, spelled)
+    assert text.startswith("x has no mistake that can be found here.")
+    assert lacks in text
+    assert "4 wanted, only 2 would take it now (otter, lynx): it can start with fewer" in text
+    assert "1 lacks transformers>=4.40" in text
+    assert check_text.as_data(checked)["tried"] is False
+    assert "parameters" not in check_text.as_data(checked)
+
+
+def test_a_check_without_the_sandbox_says_what_it_is_worth() -> None:
+    trial = check_text.TaskTrial(FOUND, no_sandbox="there is no bwrap")
+    text = check_text.as_text("x", dataclasses.replace(CHECKED, trial=trial), spelled)
+    assert "peers may refuse what went well here: there is no bwrap" in text
 
 
 RECORD = TrainRecord(

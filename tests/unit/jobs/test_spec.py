@@ -94,6 +94,14 @@ def test_other_checks_are_refused(written: str) -> None:
     assert fix in ('checks = "auto"', "checks = 0.05")
 
 
+def test_all_wrong_entries_of_a_list_are_named_and_the_others_kept() -> None:
+    message, fix = wrong('name = "x"\ndata = ["../a.csv", "b.csv", "/etc/passwd", 3]')
+    for problem in ('"../a.csv": it must not', '"/etc/passwd": it must be relative', "expected str, got int (3)"):
+        assert problem in message
+    assert fix == 'data = ["b.csv"]'
+    assert wrong('name = "x"\ndata = ["../a.csv"]')[1] == 'data = ["data.csv"]'
+
+
 def test_only_the_name_is_required() -> None:
     spec = parse_spec('name = "x"', "job.toml")
     assert spec == TrainJob(name="x")

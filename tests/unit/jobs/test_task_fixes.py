@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from axonp2p.jobs.task_fixes import fix_of
+from axonp2p.jobs.task_fixes import task_fix
 
 HEAD = 'Traceback (most recent call last):\n  File "task.py", line 3, in model\n    import it\n'
 
@@ -14,21 +14,40 @@ HEAD = 'Traceback (most recent call last):\n  File "task.py", line 3, in model\n
     [
         ("ModuleNotFoundError: No module named 'mymodel'", 'data = ["mymodel.py"]'),
         ("ModuleNotFoundError: No module named 'sklearn.svm'", 'install = ["scikit-learn"]'),
-        ("FileNotFoundError: [Errno 2] No such file or directory: 'd.csv'", "Path(__file__).parent"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'd.csv'", "the task works in the job's folder"),
         ("requests.exceptions.ConnectionError: HTTPSConnectionPool(host='x')", "a task has no network"),
         ("urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>", "no network"),
         ("OSError: We couldn't connect to 'https://huggingface.co' to load the files", "no network"),
-        ("OSError: [Errno 30] Read-only file system: 'checkpoint.pt'", "below /tmp"),
+        ("OSError: [Errno 30] Read-only file system: 'checkpoint.pt'", "below tempfile.gettempdir()"),
+        ("PermissionError: [Errno 13] Permission denied: 'log.txt'", "below tempfile.gettempdir()"),
+        ("PermissionError: [Errno 13] Permission denied: '/job/log.txt'", "below tempfile.gettempdir()"),
+        (
+            "RuntimeError: [enforce fail at x.cc:747] . open file failed with strerror: Read-only file system",
+            "tempfile",
+        ),
+        ("RuntimeError: [enforce fail at x.cc:747] . open file failed with strerror: Permission denied", "tempfile"),
+        ("AssertionError: Torch not compiled with CUDA enabled", "torch.cuda.is_available()"),
+        ("PermissionError: [Errno 13] Permission denied: '/data/faces/1.png'", "mend task.py, line 3, in model()"),
         ("The loss became nan in round 1, step 8.", "a smaller learning rate"),
         ("MemoryError", "a smaller batch"),
+        ("RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried", "more memory"),
         ("torch.OutOfMemoryError: CUDA out of memory.", "a smaller batch"),
-        ("ValueError: no", "look into it"),
+        ("ValueError: no", "mend task.py, line 3, in model()"),
     ],
 )
 def test_the_last_line_leads_to_a_fix(last: str, fix: str) -> None:
-    assert fix in fix_of(f"{HEAD}{last}\n\n", "look into it")
+    assert fix in task_fix(f"{HEAD}{last}\n\n")
 
 
 @pytest.mark.parametrize("nothing", ["", "\n \n", "x" * 100_000, "ModuleNotFoundError: " * 5000])
 def test_any_text_has_a_fix(nothing: str) -> None:
-    assert fix_of(nothing, "look into it") == "look into it"
+    assert task_fix(nothing) == "mend task.py"
+
+
+def test_a_line_outside_of_any_function_is_named_by_its_number() -> None:
+    raised = (
+        'Traceback (most recent call last):\n  File "task.py", line 7, in <module>\n    1 / 0\nZeroDivisionError: no'
+    )
+    assert task_fix(raised) == "mend task.py, line 7"
+    wrong = "  File \"task.py\", line 9\n    def loss(\n            ^\nSyntaxError: '(' was never closed"
+    assert task_fix(wrong) == "mend task.py, line 9"

@@ -12,9 +12,10 @@ from axonp2p.jobs.bundle import collect
 from axonp2p.jobs.spec import read_spec
 from axonp2p.kinds.run.section import RunJob
 from axonp2p.sandbox.child import why_no_sandbox
-from client_cli.check_peers import PeersAsked
+from client_cli.check_peers import CheckAnswer, JobHere, PeersAsked
 from client_cli.context import Context
 from client_cli.job_template import write_job
+from client_cli.meanwhile import Meanwhile
 from client_cli.run.check import check, trial_text
 from client_cli.run.trial import Trial
 
@@ -28,6 +29,12 @@ def written(folder: Path, command: str) -> RunJob:
     spec = read_spec(folder)
     assert isinstance(spec, RunJob)
     return spec
+
+
+def checked(home: Path, name: str, spec: RunJob, asked: PeersAsked) -> CheckAnswer:
+    folder, context = home / name, Context(home, as_json=True)
+    with Meanwhile(context.say) as meanwhile:
+        return check(JobHere(folder, spec, collect(folder, spec), context, meanwhile, lambda: asked))
 
 
 @pytest.mark.parametrize(
@@ -48,9 +55,9 @@ def test_how_the_first_copy_went(trial: Trial, said: str) -> None:
 def test_a_command_that_reads_what_lies_at_peers_is_not_tried_here(tmp_path: Path) -> None:
     spec = written(tmp_path / "pi", "python work.py --seed {index}")
     spec = msgspec.structs.replace(spec, need=msgspec.structs.replace(spec.need, datasets=["faces"]))
-    context = Context(tmp_path, as_json=True)
-    answer = check(tmp_path / "pi", spec, collect(tmp_path / "pi", spec), context, lambda: PeersAsked(2))
+    answer = checked(tmp_path, "pi", spec, PeersAsked(2))
     assert "the command was not tried: it reads faces, which lies at peers" in answer.text
+    assert "pi has no mistake that can be found here." in answer.text
     assert "4 wanted, only 2 would take it now: it can start with fewer" in answer.text
     assert answer.data["tried"] is False
 
@@ -58,12 +65,11 @@ def test_a_command_that_reads_what_lies_at_peers_is_not_tried_here(tmp_path: Pat
 @pytest.mark.sandbox
 @pytest.mark.skipif(bool(NO_SANDBOX), reason=NO_SANDBOX)
 def test_the_template_runs_in_the_sandbox_and_a_command_that_fails_there_is_named(tmp_path: Path) -> None:
-    context = Context(tmp_path, as_json=True)
     spec = written(tmp_path / "pi", "python work.py --seed {index}")
-    answer = check(tmp_path / "pi", spec, collect(tmp_path / "pi", spec), context, lambda: PeersAsked(None, "nobody"))
+    answer = checked(tmp_path, "pi", spec, PeersAsked(None, "nobody"))
     assert answer.data["code"] == 0
     assert "copy 0 of 8: pi is about 3.1" in answer.data["log"]
     spec = written(tmp_path / "wrong", "python work.py --sead {index}")
     with pytest.raises(JobFailed, match="copy 0 of the command failed here: exit code 2") as raised:
-        check(tmp_path / "wrong", spec, collect(tmp_path / "wrong", spec), context, lambda: PeersAsked(2))
+        checked(tmp_path, "wrong", spec, PeersAsked(2))
     assert "--seed" in raised.value.cause

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from axonp2p.sandbox.limits import MIB, Limits
 from axonp2p.sandbox.watch.cgroup import (
     WANTED,
@@ -79,6 +81,8 @@ def test_an_older_kernel_gets_the_least_weight_instead_of_idleness() -> None:
 
 def test_a_group_without_controllers_has_nothing_to_set() -> None:
     assert settings(LIMITS, {"cgroup.procs", "cgroup.freeze", "cpu.stat"}) == {}
+    waited_for = settings(replace(LIMITS, lowest=False), FILES)
+    assert settings(LIMITS, FILES).keys() - waited_for.keys() == {"cpu.idle", "io.weight"}
 
 
 def test_the_owner_is_told_which_of_the_two_holds() -> None:

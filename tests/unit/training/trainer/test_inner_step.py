@@ -103,14 +103,6 @@ def test_a_schedule_that_gives_no_factor_is_the_tasks_mistake(tmp_path, schedule
     assert said in caught.value.cause
 
 
-def test_check_tries_the_schedules_beginning_middle_and_end(tmp_path):
-    (tmp_path / "task.py").write_text(f"{TASK}    def schedule(self, step, steps):\n        return 1 - step / 10\n")
-    run = PlainRun(Task(tmp_path, "task.py"), 2, 1)
-    run.check(8, 10)
-    with pytest.raises(TaskMistake, match=r"schedule\(\)"):
-        run.check(8, 12)
-
-
 def test_an_optimiser_without_a_rate_has_no_schedule(tmp_path):
     made = trainer(tmp_path, TASK + WARM_UP)
     made._optimizers.param_groups[0].pop("lr")

@@ -81,11 +81,12 @@ def test_its_files_are_its_own(server, tmp_path):
         "    def loss(",
         "    def loss(self, model, batch):\n"
         "        import os, tempfile\n"
-        "        assert os.listdir() == [] and os.getcwd() == tempfile.gettempdir()\n"
-        "        open('mine', 'w').close(); os.remove('mine')\n"
+        "        own = tempfile.gettempdir()\n"
+        "        assert 'task.py' in os.listdir() and os.listdir(own) == [] and os.environ['TMPDIR'] == own\n"
+        "        open(own + '/mine', 'w').close(); os.remove(own + '/mine')\n"
         "        try:\n"
-        f"            open('{tmp_path}/yours', 'w').write('x')\n"
-        "        except OSError:\n"
+        "            open('yours', 'w').write('x')\n"
+        "        except PermissionError:\n"
         "            pass\n"
         "        return self.lost(model, batch)\n"
         "    def lost(",

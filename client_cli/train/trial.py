@@ -1,0 +1,94 @@
+"""A job's task, tried here in the sandbox in which a peer would run it: its first steps, as a peer takes them (a door).
+
+What is tried is `kinds.train.trial`, in a process of its own, so that this one never loads torch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+from axonp2p.errors import JobFailed, LimitReached, PeerMisbehaved, TaskMistake, Unreachable
+from axonp2p.jobs.bundle import Bundle
+from axonp2p.jobs.task_fixes import task_fix
+from axonp2p.kinds.train.section import TrainJob
+from axonp2p.kinds.train.trial_messages import FromTrial, TrialDoing, TrialFound
+from axonp2p.sandbox.child import SandboxedWorker, WorkerEnd, why_no_sandbox
+from axonp2p.sandbox.messages import Control
+from axonp2p.training.messages import TaskFailed
+from axonp2p.wire.codec import decode
+from axonp2p.wire.frame import HEADER_LIMIT, split_frame
+from client_cli.child_errors import last_lines
+from client_cli.meanwhile import Meanwhile
+from client_cli.train.check_text import TaskTrial
+from client_cli.train.plain_worker import PlainWorker, plain
+from client_cli.worker_here import fresh_copy, limits_of, sandboxed, why_not_here
+
+PROGRAM = "axonp2p.kinds.train.trial_worker"
+ENDING_S = 10.0
+"""So long a process may take to end that has closed its channel."""
+
+
+def try_task(spec: TrainJob, bundle: Bundle, meanwhile: Meanwhile, say: Callable[[str], None]) -> TaskTrial:
+    """Try it. Raises `TaskMistake` with the user's own traceback, or `JobFailed` where the task ends its process."""
+    if reason := why_not_here(spec):
+        return TaskTrial(not_tried=reason)
+    meanwhile.begin("building the sandbox")
+    no_sandbox = why_no_sandbox()
+    if no_sandbox:
+        say(f"the task is tried without the sandbox: {no_sandbox}")
+    meanwhile.begin("copying the bundle into a fresh folder")
+    with fresh_copy(bundle) as folder:
+        found = asyncio.run(_try(_worker(folder, spec, in_sandbox=not no_sandbox), meanwhile))
+    return TaskTrial(found, no_sandbox=no_sandbox)
+
+
+def _worker(
+    folder: Path, spec: TrainJob, *, in_sandbox: bool
+) -> AbstractAsyncContextManager[SandboxedWorker | PlainWorker]:
+    return sandboxed(folder, spec, PROGRAM) if in_sandbox else plain(folder, limits_of(spec), PROGRAM)
+
+
+async def _try(
+    starting: AbstractAsyncContextManager[SandboxedWorker | PlainWorker], meanwhile: Meanwhile
+) -> TrialFound:
+    meanwhile.begin("loading torch")
+    async with starting as worker:
+        try:
+            while True:
+                message, payload = await worker.channel.receive()
+                if isinstance(message, Control):
+                    said: FromTrial = decode(split_frame(payload).header, FromTrial, HEADER_LIMIT)
+                    if isinstance(said, TrialDoing):
+                        meanwhile.begin(said.what)
+                    elif isinstance(said, TaskFailed):
+                        raise mistake_of(said)
+                    else:
+                        return said
+        except PeerMisbehaved as error:
+            raise JobFailed("the task wrote into its worker's channel", cause=error.message) from error
+        except Unreachable as error:
+            try:
+                async with asyncio.timeout(ENDING_S):
+                    raise why_ended(await worker.wait()) from error
+            except TimeoutError:
+                raise JobFailed("the task closed its worker's channel", fix="look for os.close()") from error
+
+
+def mistake_of(said: TaskFailed) -> TaskMistake:
+    """The error for a mistake of the task."""
+    return TaskMistake(f"the task made a mistake in {said.doing}", cause=said.traceback, fix=task_fix(said.traceback))
+
+
+def why_ended(end: WorkerEnd) -> JobFailed:
+    """The error for a trial that ended without an answer."""
+    if end.limit:
+        fix = {
+            "memory": "ask for more under [need] (memory), or take a smaller batch or model",
+            "disk": "write less below /tmp: it lies in memory, and may hold a quarter of it",
+        }.get(end.limit, "peers hold the task to the same limit: do with less")
+        return LimitReached(f"the task {end.reason}", cause=last_lines(end.log_tail), fix=fix)
+    fix = "look for exit() in the task, and for libraries that end the process"
+    return JobFailed(f"the task's process {end.reason}, without an answer", cause=last_lines(end.log_tail), fix=fix)

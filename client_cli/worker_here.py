@@ -1,0 +1,114 @@
+"""A worker of a job, started here for `axon check`: a fresh copy of the bundle, in the sandbox of a peer (a door)."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import shlex
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from axonp2p.client.packages.unpacked_here import unpack_wheels
+from axonp2p.errors import JobFailed, Unreachable
+from axonp2p.jobs.bundle import Bundle
+from axonp2p.jobs.kinds import KINDS
+from axonp2p.jobs.spec import JobSpec
+from axonp2p.peers.capability import meets_requirement, package_of
+from axonp2p.sandbox.channel import WorkerChannel
+from axonp2p.sandbox.child import SandboxedWorker, start_worker
+from axonp2p.sandbox.limits import Limits, scratch_within
+from axonp2p.sandbox.messages import BundleReady, Started
+
+START_S = 600.0
+"""Torch is loaded within seconds, unless the disk is slow or the machine busy; meanwhile it is told."""
+DATA = Path("/data")
+
+
+class WorkerHere(Protocol):
+    """What a trial needs of its worker, in a sandbox or not."""
+
+    channel: WorkerChannel
+
+    def log(self) -> bytes:
+        """What it has printed, without control characters."""
+        ...
+
+
+@contextmanager
+def fresh_copy(bundle: Bundle) -> Iterator[Path]:
+    """A folder with the files that would be sent, wheels unpacked, and no others; nobody but root may change them.
+
+    Raises `PackagesWrong` for a wheel that peers would not take either.
+    """
+    with tempfile.TemporaryDirectory(prefix="axon-check-") as scratch:
+        folder = Path(scratch)
+        folder.chmod(0o755)  # a worker of root's is another user
+        for file in bundle.files:
+            target = folder / file.path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file.source, target)
+            target.chmod(0o555)
+        unpack_wheels(bundle, folder)
+        yield folder
+
+
+@asynccontextmanager
+async def sandboxed(folder: Path, spec: JobSpec, program: str) -> AsyncIterator[SandboxedWorker]:
+    """`program` in the sandbox in which a peer would run this job, with the bundle in `folder`; ended afterwards.
+
+    Raises `SandboxMissing`, and as `begin`.
+    """
+    limits = limits_of(spec)
+    data = {name: DATA / name for name in spec.need.datasets}
+    worker = await start_worker(folder, limits, program=program, data=data)
+    try:
+        await begin(worker, limits)
+        yield worker
+    finally:
+        await worker.kill()
+
+
+async def begin(worker: WorkerHere, limits: Limits) -> None:
+    """Tell it what a daemon tells a worker first. Raises `JobFailed` when it does not start."""
+    try:
+        async with asyncio.timeout(START_S):
+            await worker.channel.send(limits.start())
+            started, _ = await worker.channel.receive()
+        if isinstance(started, Started):
+            await worker.channel.send(BundleReady())
+            return
+    except (Unreachable, TimeoutError):
+        pass
+    raise JobFailed("the job's worker did not start here", cause=worker.log().decode().strip(), fix="axon-peer doctor")
+
+
+def limits_of(spec: JobSpec) -> Limits:
+    """Those of a peer that lends what the job needs, but for its priority: somebody waits for this one."""
+    need = spec.need
+    return Limits(
+        cores=need.cores,
+        memory_mb=need.memory,
+        scratch_mb=scratch_within(need.memory),
+        executes=KINDS[spec.kind].executes,
+        lowest=False,
+    )
+
+
+def why_not_here(spec: JobSpec) -> str:
+    """What the job needs that peers may have and this computer has not; empty when nothing is missing."""
+    lacking = [text for text in spec.need.packages if not meets_requirement(text, _installed(package_of(text)))]
+    if lacking:
+        return f"{' and '.join(lacking)} cannot be had here (pip install {' '.join(map(shlex.quote, lacking))})"
+    data = [name for name in spec.need.datasets if not (DATA / name).exists()]
+    return f"it reads {' and '.join(data)}, which lies at peers" if data else ""
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,41 @@
+"""Between the bundle and the first round a person hears of peers that need long."""
+
+from __future__ import annotations
+
+from axonp2p.kinds.train.starting import AGAIN_S, FIRST_S, StartingPeers
+from client_cli.train.lines import stays
+
+NAMES = {0: "otter", 1: "heron", 2: "lynx"}
+
+
+def test_peers_that_start_at_once_are_not_told_of() -> None:
+    starting = StartingPeers(100.0)
+    assert starting.due(109.0, NAMES, set()) is None
+    for rank in NAMES:
+        assert not starting.over(NAMES)
+        starting.ready(rank)
+    assert starting.over(NAMES)
+    assert starting.due(200.0, NAMES, set(NAMES)) is None
+
+
+def test_who_needs_long_is_told_with_what_it_does_and_now_and_then_again() -> None:
+    starting = StartingPeers(100.0)
+    event = starting.due(100.0 + FIRST_S, NAMES, set())
+    assert event is not None
+    assert (event.loading, event.building, event.seconds) == (["otter", "heron", "lynx"], [], FIRST_S)
+    said = "after 10 s otter, heron and lynx still load torch, behind whatever else their processors do"
+    assert stays(event) == said
+    assert starting.due(111.0, NAMES, set()) is None
+    starting.ready(1)
+    event = starting.due(110.0 + AGAIN_S, NAMES, {0, 1})
+    assert event is not None
+    assert (event.loading, event.building) == (["lynx"], ["otter"])
+    assert stays(event).endswith("lynx still loads torch, behind whatever else its processors do; otter still builds "
+                                 "the task's model")  # fmt: skip
+
+
+def test_who_has_gone_is_not_waited_for() -> None:
+    starting = StartingPeers(0.0)
+    starting.ready(0)
+    assert starting.over({0: "otter"})
+    assert starting.due(60.0, {0: "otter"}, set()) is None
