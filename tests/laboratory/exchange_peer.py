@@ -232,7 +232,7 @@ class Peer:
         elif self.member is None:
             self._orders.append(frame)
         elif isinstance(order, FilePart):
-            self._carry_out(self.member.hear_file(order, parts.payload))
+            self._carry_out(self.member.hear_file(order, parts.payload, self._agenda.now))
         else:
             self._carry_out(self.member.ordered(order, self._agenda.now))
 

@@ -46,4 +46,6 @@ def file_layout(model: nn.Module, layout: flat.Layout) -> bytes:
         )
         for name, place in flat.places(model, layout).items()
     ]
-    return pack_layout(FileLayout(tensors=tensors), Model(layout.parameters, layout.values))
+    frozen_name = layout.bounds["frozen"].start if layout.name_values else 0
+    told = FileLayout(tensors=tensors, frozen_name=frozen_name)
+    return pack_layout(told, Model(layout.parameters, layout.values, layout.frozen_bytes))

@@ -12,6 +12,7 @@ import safetensors.torch
 
 from axonp2p.errors import SettingsError
 from axonp2p.tensors import flat
+from axonp2p.tensors.frozen import FrozenTensors
 from axonp2p.training.plan import batch_indices, seed_for
 from axonp2p.training.trainer.batches import Shards
 from axonp2p.training.trainer.file_layout import file_layout
@@ -77,6 +78,7 @@ class PlainRun:
             layout = flat.layout_of(self._model, optimizer)
             start = flat.read(self._model, layout)
             flat.write(start, self._model, layout)
+            frozen = FrozenTensors(flat.frozen_tensors(self._model, layout), layout.frozen)
         with self._task.code("data()"):
             batch = batches.take(numbers)
         flops = self._count(batch)
@@ -85,6 +87,7 @@ class PlainRun:
             self._task.schedule(step, steps)
         with self._task.code("local steps"):
             flat.difference(start, self._model, layout)
+            frozen.check(flat.frozen_tensors(self._model, layout))
         with self._task.code("model()"):
             file_layout(self._model, layout)
         test_samples = sum(len(test) for test in self._shards.test([0]))

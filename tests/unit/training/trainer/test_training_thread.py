@@ -33,6 +33,7 @@ class Trainer:
     layout = averaged = None
     why_no_marks = ""
     file_layout = b""
+    frozen = None
 
     def __init__(self, stepwise=False, pace=1.0):
         self.now = 0.0
