@@ -1,4 +1,4 @@
-"""The real jobs in `examples/` on real peers: `text` and `lora`, shortened. `digits`, whole, is what test_demo.py trains."""
+"""The real jobs in `examples/` on real peers: `text` and `lora`, shortened. `digits` is what test_demo.py trains."""
 
 from __future__ import annotations
 

@@ -50,6 +50,10 @@ class FrozenTransfer:
         if self._fetch:
             yield from tell_each(self._fetch.senders(self._senders, now))
 
+    def fits(self, state: State) -> bool:
+        """Whether the model has what belongs to this state."""
+        return frozen_name(state.vector, state.layout) in (b"", self._held.name)
+
     def come_to(self, state: State, now: float) -> Iterator[Action]:
         """The member has this state: it says so, once its model has the frozen parameters that belong to it."""
         self._state = state
@@ -67,7 +71,7 @@ class FrozenTransfer:
         if self._state is None or self._taking:
             return
         wanted = frozen_name(self._state.vector, self._state.layout)
-        if wanted in (b"", self._held.name):
+        if self.fits(self._state):
             yield SayToCoordinator(StateAdopted(state=self._state.name))
             self.leave()
         elif self._fetch is None or self._fetch.state != wanted:

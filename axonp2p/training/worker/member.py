@@ -34,7 +34,6 @@ from axonp2p.training.messages import (
     RedoSegment,
     SlicePart,
     StartRound,
-    StateAdopted,
 )
 from axonp2p.training.state_transfer.pieces import serve_pieces
 from axonp2p.training.trainer.local_trainer import redone
@@ -244,6 +243,8 @@ class WorkerMember:
         if not start.shards:
             raise MalformedMessage("a round for a member without shards")
         yield from self._go_on_from(start.state)
+        if not self._frozen.fits(self._states.accepted):
+            raise MalformedMessage("a round from a state to which other frozen parameters belong")
         self._states.lend_to_listeners(start.listeners)
         self._start, self._trained = start, True
         states = self._states
@@ -327,7 +328,8 @@ class WorkerMember:
         self._frozen.another_state()
         if self._states.has(order.state):
             yield from self._go_on_from(order.state)
-            yield SayToCoordinator(StateAdopted(state=order.state))
+            yield from self._frozen.senders(order.senders, now)
+            yield from self._frozen.come_to(self._states.accepted, now)
         elif order.senders:
             self._joining = self._joining or Joining(self._lasting, self._all_states(), self._frozen)
             yield from self._joining.adopt(order, now)

@@ -162,6 +162,18 @@ def test_where_no_member_has_them_the_coordinator_is_asked_and_the_next_one_asks
     assert len({later.model_of(rank, state, Kept.pieces.name) for rank in range(2)}) == 1
 
 
+def test_who_has_to_go_back_to_its_own_state_fetches_its_own_ones_again(swarm):
+    three = swarm(0.01, 0.5, 0.5)
+    first, own, _ = three.prepare()
+    three.tell(1, AdoptState(state=first, senders=[0]))
+    assert three.hear(StateAdopted, [1])[1][0].state == first
+    three.tell(1, AdoptState(state=own, senders=[2]))  # who held the first one is gone
+    assert three.hear(StateAdopted, [1])[1][0].state == own
+    three.start(0, own, [1, 2])
+    state = three.finish(0, [1, 2])
+    assert len({three.model_of(rank, state, book_of(file_of(0.5)).name) for rank in (1, 2)}) == 1
+
+
 # --- the member's mind alone ---
 
 
