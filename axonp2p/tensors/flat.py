@@ -21,127 +21,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor, nn, optim
 from torch.nn.parameter import is_lazy
 
-from axonp2p.blobs.pieces import PieceBook
 from axonp2p.tensors import wide
 from axonp2p.tensors.dense import largest_magnitude, values_to_bytes
 from axonp2p.tensors.frozen import FrozenTensors, has_own_memory
-from axonp2p.tensors.frozen_name import NAME_VALUES, name_of, values_of
+from axonp2p.tensors.frozen_name import name_of, values_of
+from axonp2p.tensors.layout import SECTIONS, HeldTensor, Layout, Section, unit_of
 from axonp2p.tensors.levels import LARGEST
 
-Section = Literal[
-    "parameters",
-    "rows",
-    "by hand",
-    "float buffers",
-    "bits",
-    "small integers",
-    "frozen",
-    "wide floats",
-    "wide integers",
-]
-_SECTIONS: tuple[Section, ...] = get_args(Section)
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2, torch.complex64)
 _SMALL = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.uint16)
 _WIDE = (torch.int64, torch.int32, torch.uint32, torch.uint64)
-
-
-_NO_FILE = PieceBook(b"")
-
-
-@dataclass(frozen=True)
-class HeldTensor:
-    """One tensor of the model, and where it stands."""
-
-    name: str
-    dtype: torch.dtype
-    section: Section
-    elements: int
-    made_up: bool
-    """Whether the state dict makes it up each time it is asked for: nothing can be put into it."""
-
-    @property
-    def bytes(self) -> int:
-        """What it takes in the model's memory."""
-        return self.elements * self.dtype.itemsize
-
-    @property
-    def values(self) -> int:
-        """How many float32 values it takes."""
-        if self.section == "frozen":
-            return 0
-        if self.section == "bits":
-            return self.elements * self.dtype.itemsize // _unit(self.dtype).itemsize
-        if self.section in ("wide floats", "wide integers"):
-            return self.elements * wide.LANES
-        return self.elements * (2 if self.dtype.is_complex else 1)
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How many values each section has, how many elements each tensor has, and the tensors, in the vector's order."""
-
-    parameters: int
-    float_buffers: int
-    integer_buffers: int
-    """The small ones."""
-    lengths: tuple[int, ...]
-    rows: int = 0
-    by_hand: int = 0
-    bits: int = 0
-    frozen: PieceBook = _NO_FILE
-    """The hashes of the file of the frozen parameters; empty where there are none."""
-    wide_floats: int = 0
-    """Three for each number, as of the next."""
-    wide_integers: int = 0
-    tensors: tuple[HeldTensor, ...] = ()
-
-    @property
-    def bounds(self) -> dict[Section, slice]:
-        """Where each section is."""
-        sizes = (self.parameters, self.rows, self.by_hand, self.float_buffers, self.bits, self.integer_buffers)
-        ends = [0]
-        for size in (*sizes, self.name_values, self.wide_floats, self.wide_integers):
-            ends.append(ends[-1] + size)
-        return {name: slice(begin, end) for name, (begin, end) in zip(_SECTIONS, pairwise(ends), strict=True)}
-
-    @property
-    def wide(self) -> slice:
-        """Where the values are of which three are a number."""
-        return slice(self.values - self.wide_floats - self.wide_integers, self.values)
-
-    @property
-    def values(self) -> int:
-        """The length of the whole vector."""
-        narrow = self.parameters + self.rows + self.by_hand + self.float_buffers + self.bits + self.integer_buffers
-        return narrow + self.name_values + self.wide_floats + self.wide_integers
-
-    @property
-    def name_values(self) -> int:
-        """How many of them name the file of the frozen parameters."""
-        return NAME_VALUES if self.frozen.hashes else 0
-
-    @property
-    def frozen_name(self) -> bytes:
-        """The name of that file; empty where there is none."""
-        return self.frozen.name if self.frozen.hashes else b""
-
-    @property
-    def frozen_bytes(self) -> int:
-        """How large that file is."""
-        return sum(held.bytes for held in self.tensors if held.section == "frozen")
-
-    @property
-    def moving(self) -> int:
-        """How many values an exchange sends exactly, as far as can be known: what stays as it is costs nothing."""
-        exact = self.values - self.parameters - self.by_hand - self.bits - self.name_values
-        return exact - self.rows * 7 // 8
 
 
 def layout_of(model: nn.Module, optimizer: optim.Optimizer | None = None) -> Layout:
@@ -163,8 +58,8 @@ def layout_of(model: nn.Module, optimizer: optim.Optimizer | None = None) -> Lay
         )
         for name, tensor in tensors.items()
     ]
-    found.sort(key=lambda held: _SECTIONS.index(held.section))
-    sizes = {section: sum(held.values for held in found if held.section == section) for section in _SECTIONS}
+    found.sort(key=lambda held: SECTIONS.index(held.section))
+    sizes = {section: sum(held.values for held in found if held.section == section) for section in SECTIONS}
     return Layout(
         parameters=sizes["parameters"],
         float_buffers=sizes["float buffers"],
@@ -259,7 +154,7 @@ def places(model: nn.Module, layout: Layout) -> dict[str, Place]:
     """
     here = {id(tensor): held for tensor, held in _found(model, layout)}
     made_up = {held.name: held for held in layout.tensors if held.made_up}
-    begins = {held.name: begin for held, (begin, _) in _places(layout)}
+    begins = {held.name: begin for held, (begin, _) in layout.places()}
     saved = {name: tensor for name, tensor in model.state_dict(keep_vars=True).items() if isinstance(tensor, Tensor)}
     found = {name: here.get(id(tensor)) or made_up.get(name) for name, tensor in saved.items()}
     if {held.name for held in found.values() if held} != begins.keys():
@@ -390,7 +285,7 @@ def _is_narrow(held: HeldTensor) -> bool:
 
 def _values(tensor: Tensor, held: HeldTensor) -> Tensor:
     if held.section == "bits":
-        unit = _unit(held.dtype)
+        unit = unit_of(held.dtype)
         parts = tensor.resolve_conj().resolve_neg().reshape(-1).contiguous().view(unit).to(torch.int32)
         # Fractions below 1, so that sketches of the vector still see the weights beside them.
         return parts.bitwise_and(2 ** (8 * unit.itemsize) - 1).float().div(2 ** (8 * unit.itemsize))
@@ -399,7 +294,7 @@ def _values(tensor: Tensor, held: HeldTensor) -> Tensor:
 
 def _put(chunk: Tensor, tensor: Tensor, held: HeldTensor) -> None:
     if held.section == "bits":
-        unit = _unit(held.dtype)
+        unit = unit_of(held.dtype)
         parts = (chunk * 2 ** (8 * unit.itemsize)).to(torch.int32).to(unit)
         numbers = parts.view(held.dtype)
     elif held.section == "small integers":
@@ -445,29 +340,12 @@ def _first_wrong(moved: Tensor, layout: Layout, section: Section | Literal[""]) 
     changes = torch.zeros(layout.values)
     bad = moved != 0 if section else ~(moved.abs() <= LARGEST)
     changes[bad] = 1.0
-    for held, (begin, end) in _places(layout):
+    for held, (begin, end) in layout.places():
         if held.section == (section or held.section) != "frozen" and bool(changes[begin:end].any()):
             return held.name, held.dtype
     # A wide number's second and third values stand behind the first ones of all.
     return next((held.name, held.dtype) for held in layout.tensors if held.section.startswith("wide"))
 
 
-def _places(layout: Layout) -> Iterable[tuple[HeldTensor, tuple[int, int]]]:
-    """Where each tensor's values begin and end; of wide numbers, the first of the three; of frozen ones, the bytes."""
-    begins = {section: place.start for section, place in layout.bounds.items()} | {"frozen": 0}
-    for held in layout.tensors:
-        if held.section == "frozen":
-            length = held.bytes
-        else:
-            length = held.elements if held.section.startswith("wide") else held.values
-        yield held, (begins[held.section], begins[held.section] + length)
-        begins[held.section] += length
-
-
 def _real(tensor: Tensor) -> Tensor:
     return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
-
-
-def _unit(dtype: torch.dtype) -> torch.dtype:
-    """In which the bits of such numbers are cut."""
-    return torch.int16 if dtype.itemsize > 1 else torch.uint8

@@ -15,7 +15,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from axonp2p.tensors.flat import Layout
+from axonp2p.tensors.layout import Layout
 from axonp2p.training.messages import BetweenMembers, FilePart, Prepare, StartRound, ToWorkerTraining
 from axonp2p.training.trainer.outer_optimizer import State, first_state
 from axonp2p.training.trainer.trainer_orders import (

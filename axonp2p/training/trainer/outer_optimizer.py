@@ -17,7 +17,8 @@ from torch import Tensor
 from axonp2p.blobs.pieces import PieceBook, book_of
 from axonp2p.tensors.coding import BYTES_A_VALUE
 from axonp2p.tensors.dense import SPAN, bytes_to_values, values_to_bytes
-from axonp2p.tensors.flat import Layout, less_wide
+from axonp2p.tensors.flat import less_wide
+from axonp2p.tensors.layout import Layout
 from axonp2p.training.state_transfer.pieces import MOST_STATE_BYTES
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from axonp2p.errors import TaskMistake
-from axonp2p.tensors.flat import Layout
 from axonp2p.tensors.frozen import FrozenTensors
+from axonp2p.tensors.layout import Layout
 from axonp2p.training.messages import RedoSegment, StartRound
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.marks import MarkBytes
@@ -119,6 +119,12 @@ class TrainingThread:
                 trainer = self._make()
                 first, layout = trainer.first_state(), trainer.layout
                 self._say(Built(first, layout, trainer.averaged, trainer.file_layout, trainer.frozen))
+                if layout.by_hand:
+                    print(
+                        f"no optimiser has {layout.by_hand} of the parameters: those that nothing changes are better "
+                        "frozen (requires_grad_(False)), which keeps them out of every state",
+                        file=sys.stderr,
+                    )
             except TaskMistake as mistake:
                 self._say(TaskWentWrong(mistake))
                 return

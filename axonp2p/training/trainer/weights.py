@@ -28,7 +28,7 @@ def load_weights(file: str | Path) -> Weights:
     task = getattr(sys.modules.get("axon_task"), "__file__", None)
     path = (Path(task).parent if task else Path()) / file
     if not path.is_file():
-        raise FileNotFoundError(f"{file} is not in the job's folder, or job.toml does not name it: data = [\"{file}\"]")
+        raise FileNotFoundError(f'{file} is not in the job\'s folder, or job.toml does not name it: data = ["{file}"]')
     try:
         return load(path)
     except safetensors.SafetensorError as error:
