@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from axonp2p.client.swarm import Swarm as Swarm
+    from axonp2p.training.trainer.weights import load_weights as load_weights
 
 
 def __getattr__(name: str) -> Any:
@@ -26,4 +27,8 @@ def __getattr__(name: str) -> Any:
         from axonp2p.client.swarm import Swarm
 
         return Swarm
+    if name == "load_weights":
+        from axonp2p.training.trainer.weights import load_weights
+
+        return load_weights
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

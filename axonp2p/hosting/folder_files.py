@@ -31,6 +31,7 @@ SMALL_STATE = 64 * 2**20
 
 _LOG = re.compile(rf"{LOGS}/[A-Za-z0-9_-][A-Za-z0-9._-]{{0,63}}\.log", re.ASCII)
 _STATE = re.compile(rf"{STATES}/[0-9]{{6,9}}-[0-9a-f]{{64}}\.safetensors", re.ASCII)
+_FROZEN = re.compile(rf"{STATES}/frozen-[0-9a-f]{{64}}\.safetensors", re.ASCII)
 _FOLDER = re.compile(rf"{OUTPUTS}/(0|[1-9][0-9]{{0,8}})", re.ASCII)
 
 
@@ -50,7 +51,7 @@ def kind_of(name: str) -> Kind | None:
     """How the file of that name changes; None when no such file travels."""
     if name in (EVENTS, METRICS, RESULTS) or _LOG.fullmatch(name):
         return Kind.GROWING
-    if name == MODEL or _STATE.fullmatch(name):
+    if name == MODEL or is_state(name) or is_frozen(name):
         return Kind.FIXED
     return Kind.FOLDER if _FOLDER.fullmatch(name) else None
 
@@ -58,6 +59,11 @@ def kind_of(name: str) -> Kind | None:
 def is_state(name: str) -> bool:
     """Whether it is the file of a state."""
     return _STATE.fullmatch(name) is not None
+
+
+def is_frozen(name: str) -> bool:
+    """Whether it is the file of the frozen parameters that belong to states."""
+    return _FROZEN.fullmatch(name) is not None
 
 
 def rounds_of(name: str) -> int:
@@ -95,8 +101,9 @@ def to_copy(
     """Which files to fetch, in this order; `here` has those that are on this disk, by name.
 
     What grows is fetched whenever its size or its end differs, what is large and fixed only with the `result`: the
-    weights, or the states to go on from as long as there are none. With `state` the newest state comes as well, unless
-    it has more than `largest` bytes: where the host is gone for good, the job can go on from that.
+    weights, or the states to go on from as long as there are none. With `state` the newest state comes as well, and the
+    frozen parameters that belong to it, unless one has more than `largest` bytes: where the host is gone for good, the
+    job can go on from that.
     """
     files = list(there)
     has_model = any(file.name == MODEL for file in files)
@@ -104,10 +111,12 @@ def to_copy(
 
     def is_wanted(file: FolderFile) -> bool:
         fits = kind_of(file.name) is Kind.GROWING or (result and (file.name == MODEL) == has_model)
-        fits = fits or (state and not has_model and file.name == newest and file.size <= largest)
+        beforehand = state and not has_model and (file.name == newest or is_frozen(file.name))
+        fits = fits or (beforehand and file.size <= largest)
         return fits and here.get(file.name) != file
 
-    def small_first(file: FolderFile) -> tuple[bool, bool, str]:
-        return kind_of(file.name) is Kind.FIXED, file.name != EVENTS, file.name
+    def small_first(file: FolderFile) -> tuple[bool, bool, bool, str]:
+        # No state before what belongs to it.
+        return kind_of(file.name) is Kind.FIXED, file.name != EVENTS, not is_frozen(file.name), file.name
 
     return sorted(filter(is_wanted, files), key=small_first)

@@ -4,10 +4,11 @@ Members exchange this vector. Its sections, in this order, differ in what an exc
 
     parameters       float32, float16, bfloat16, complex64: coded in few bits, and the outer step
     rows             those with sparse gradients: exactly, the mean of the members that changed a value
-    still            parameters that no optimiser trains: exactly, the plain mean, as all that follows
+    by hand          parameters with gradients that no optimiser has: exactly, the plain mean, as all that follows
     float buffers    BatchNorm's statistics
     bits             what float32 cannot count with (infinity, nan, 1e300): its bits, which no member may change
     small integers   of 16 bits at most, bool: the mean, rounded
+    frozen           of all parameters without gradients only the name of their file (`frozen_name`)
     wide floats      float64, parameters too: three values each (`wide`), the mean
     wide integers    three values each, the mean, rounded
 
@@ -20,88 +21,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor, nn, optim
 from torch.nn.parameter import is_lazy
 
 from axonp2p.tensors import wide
-from axonp2p.tensors.dense import largest_magnitude
+from axonp2p.tensors.dense import largest_magnitude, values_to_bytes
+from axonp2p.tensors.frozen import FrozenTensors, has_own_memory
+from axonp2p.tensors.frozen_name import name_of, values_of
+from axonp2p.tensors.layout import SECTIONS, HeldTensor, Layout, Section, unit_of
 from axonp2p.tensors.levels import LARGEST
 
-Section = Literal[
-    "parameters", "rows", "still", "float buffers", "bits", "small integers", "wide floats", "wide integers"
-]
-_SECTIONS: tuple[Section, ...] = get_args(Section)
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2, torch.complex64)
 _SMALL = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.uint16)
 _WIDE = (torch.int64, torch.int32, torch.uint32, torch.uint64)
-
-
-@dataclass(frozen=True)
-class HeldTensor:
-    """One tensor of the model, and where it stands."""
-
-    name: str
-    dtype: torch.dtype
-    section: Section
-    elements: int
-    made_up: bool
-    """Whether the state dict makes it up each time it is asked for: nothing can be put into it."""
-
-    @property
-    def values(self) -> int:
-        """How many float32 values it takes."""
-        if self.section == "bits":
-            return self.elements * self.dtype.itemsize // _unit(self.dtype).itemsize
-        if self.section in ("wide floats", "wide integers"):
-            return self.elements * wide.LANES
-        return self.elements * (2 if self.dtype.is_complex else 1)
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How many values each section has, how many elements each tensor has, and the tensors, in the vector's order."""
-
-    parameters: int
-    float_buffers: int
-    integer_buffers: int
-    """The small ones."""
-    lengths: tuple[int, ...]
-    rows: int = 0
-    still: int = 0
-    bits: int = 0
-    wide_floats: int = 0
-    """Three for each number, as of the next."""
-    wide_integers: int = 0
-    tensors: tuple[HeldTensor, ...] = ()
-
-    @property
-    def bounds(self) -> dict[Section, slice]:
-        """Where each section is."""
-        sizes = (self.parameters, self.rows, self.still, self.float_buffers, self.bits, self.integer_buffers)
-        ends = [0]
-        for size in (*sizes, self.wide_floats, self.wide_integers):
-            ends.append(ends[-1] + size)
-        return {name: slice(begin, end) for name, (begin, end) in zip(_SECTIONS, pairwise(ends), strict=True)}
-
-    @property
-    def wide(self) -> slice:
-        """Where the values are of which three are a number."""
-        return slice(self.values - self.wide_floats - self.wide_integers, self.values)
-
-    @property
-    def values(self) -> int:
-        """The length of the whole vector."""
-        narrow = self.parameters + self.rows + self.still + self.float_buffers + self.bits + self.integer_buffers
-        return narrow + self.wide_floats + self.wide_integers
-
-    @property
-    def moving(self) -> int:
-        """How many values an exchange sends exactly, as far as can be known: what stays as it is costs nothing."""
-        return self.values - self.parameters - self.still - self.bits - self.rows * 7 // 8
 
 
 def layout_of(model: nn.Module, optimizers: Sequence[optim.Optimizer] = ()) -> Layout:
@@ -112,26 +47,28 @@ def layout_of(model: nn.Module, optimizers: Sequence[optim.Optimizer] = ()) -> L
     trained = {id(parameter) for parameter in _trained(model, optimizers)}
     rows = {id(parameter) for parameter in _by_rows(model, optimizers)}
     own = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
+    tensors = _tensors(model)
     found = [
         HeldTensor(
             name,
             tensor.dtype,
-            _section(name, tensor, id(tensor) in trained, id(tensor) in rows),
+            _section(name, tensor, id(tensor) in trained, id(tensor) in rows, id(tensor) in own),
             tensor.numel(),
             made_up=id(tensor) not in own,
         )
-        for name, tensor in _tensors(model).items()
+        for name, tensor in tensors.items()
     ]
-    found.sort(key=lambda held: _SECTIONS.index(held.section))
-    sizes = {section: sum(held.values for held in found if held.section == section) for section in _SECTIONS}
+    found.sort(key=lambda held: SECTIONS.index(held.section))
+    sizes = {section: sum(held.values for held in found if held.section == section) for section in SECTIONS}
     return Layout(
         parameters=sizes["parameters"],
         float_buffers=sizes["float buffers"],
         integer_buffers=sizes["small integers"],
         lengths=tuple(held.elements for held in found),
         rows=sizes["rows"],
-        still=sizes["still"],
+        by_hand=sizes["by hand"],
         bits=sizes["bits"],
+        frozen=FrozenTensors({held.name: tensors[held.name] for held in found if held.section == "frozen"}).pieces,
         wide_floats=sizes["wide floats"],
         wide_integers=sizes["wide integers"],
         tensors=tuple(found),
@@ -142,7 +79,9 @@ def read(model: nn.Module, layout: Layout) -> Tensor:
     """A new vector with the model's values. Raises `ValueError` when the model has changed its shape."""
     with torch.no_grad():
         found = _found(model, layout)
-        flats = [_values(tensor, held) for tensor, held in found if not held.section.startswith("wide")]
+        flats = [_values(tensor, held) for tensor, held in found if _is_narrow(held)]
+        if layout.name_values:
+            flats.append(torch.tensor(values_of(layout.frozen_name)))
         if layout.wide_floats:
             flats.append(wide.split_floats(_joined(found, "wide floats")))
         if layout.wide_integers:
@@ -151,11 +90,16 @@ def read(model: nn.Module, layout: Layout) -> Tensor:
 
 
 def write(vector: Tensor, model: nn.Module, layout: Layout) -> None:
-    """Put a vector's values into the model. Raises `ValueError` when the model has changed its shape."""
+    """Put a vector's values into the model.
+
+    Raises `ValueError` when the model has changed its shape, or the vector is of other frozen parameters.
+    """
+    if frozen_name(vector, layout) != layout.frozen_name:
+        raise ValueError("these weights belong to other frozen parameters than the model has")
     with torch.no_grad():
         found = _found(model, layout)
-        narrow = [(tensor, held) for tensor, held in found if not held.section.startswith("wide")]
-        chunks = torch.split(vector[: layout.wide.start], [held.values for _, held in narrow])
+        narrow = [(tensor, held) for tensor, held in found if _is_narrow(held)]
+        chunks = torch.split(vector[: layout.bounds["frozen"].start], [held.values for _, held in narrow])
         for (tensor, held), chunk in zip(narrow, chunks, strict=True):
             _put(chunk, tensor, held)
         bounds = layout.bounds
@@ -176,14 +120,29 @@ def less_wide(lanes: Tensor, taken: Tensor, layout: Layout) -> Tensor:
     return wide.less(lanes, taken, layout.wide_floats // wide.LANES)
 
 
+def frozen_name(vector: Tensor, layout: Layout) -> bytes:
+    """The name of the file of the frozen parameters to which these weights belong; empty where there are none.
+
+    Raises `MalformedMessage` for a vector without one.
+    """
+    return name_of(values_to_bytes(vector[layout.bounds["frozen"]])) if layout.name_values else b""
+
+
+def frozen_tensors(model: nn.Module, layout: Layout) -> dict[str, Tensor]:
+    """The frozen parameters, in the order of their file. Raises `ValueError` when the model has changed its shape."""
+    return {held.name: tensor for tensor, held in _found(model, layout) if held.section == "frozen"}
+
+
 @dataclass(frozen=True)
 class Place:
-    """Where a tensor of the state dict stands in the vector."""
+    """Where a tensor of the state dict stands in the vector, or in the file of the frozen parameters."""
 
     tensor: Tensor
-    coding: Literal["values", "bits", "wide"]
-    """One float32 for each number (two for a complex one), one for each part of its bits, or three for each number."""
+    coding: Literal["values", "bits", "wide", "frozen"]
+    """One float32 for each number (two for a complex one), one for each part of its bits, three for each number; or its
+    own bytes, in that file."""
     begin: int
+    """In values, or in bytes of that file."""
     apart: int
     """Of a wide tensor, how far the values are apart that are one number."""
 
@@ -195,13 +154,14 @@ def places(model: nn.Module, layout: Layout) -> dict[str, Place]:
     """
     here = {id(tensor): held for tensor, held in _found(model, layout)}
     made_up = {held.name: held for held in layout.tensors if held.made_up}
-    begins = {held.name: begin for held, (begin, _) in _places(layout)}
+    begins = {held.name: begin for held, (begin, _) in layout.places()}
     saved = {name: tensor for name, tensor in model.state_dict(keep_vars=True).items() if isinstance(tensor, Tensor)}
     found = {name: here.get(id(tensor)) or made_up.get(name) for name, tensor in saved.items()}
     if {held.name for held in found.values() if held} != begins.keys():
         raise ValueError("state_dict() has other tensors than the model: its file could not be written from a state")
     apart = {"wide floats": layout.wide_floats // wide.LANES, "wide integers": layout.wide_integers // wide.LANES}
-    kinds: dict[Section, Literal["bits", "wide"]] = {"bits": "bits", "wide floats": "wide", "wide integers": "wide"}
+    kinds: dict[Section, Literal["bits", "wide", "frozen"]]
+    kinds = {"bits": "bits", "wide floats": "wide", "wide integers": "wide", "frozen": "frozen"}
     return {
         name: Place(saved[name], kinds.get(held.section, "values"), begins[held.name], apart.get(held.section, 0))
         for name, held in found.items()
@@ -245,26 +205,28 @@ def parameters(vector: Tensor, model: nn.Module, layout: Layout) -> list[tuple[T
     return [(tensor, piece.view(tensor.shape)) for tensor, piece in zip(flat, pieces, strict=True)]
 
 
-def _section(name: str, tensor: Tensor, trained: bool, by_rows: bool) -> Section:
+def _section(name: str, tensor: Tensor, trained: bool, by_rows: bool, own: bool) -> Section:
     if is_lazy(tensor):
         raise ValueError(f"{name} has no size yet: run one batch through lazy modules in model()")
     if tensor.layout is not torch.strided or tensor.is_meta:
         kind = "is on no device" if tensor.is_meta else f"is laid out as {tensor.layout}"
         raise ValueError(f"{name} {kind}: members exchange plain tensors; a buffer may have persistent=False")
-    if tensor.dtype in _SMALL or tensor.dtype in _WIDE:
-        return "small integers" if tensor.dtype in _SMALL else "wide integers"
-    if tensor.dtype == torch.float64:
-        return "wide floats" if trained or (wide.holds(tensor.detach()) and _countable(tensor)) else "bits"
-    if tensor.dtype not in _FLOATS:
+    if tensor.dtype not in (*_SMALL, *_WIDE, *_FLOATS, torch.float64):
         raise ValueError(
             f"{name} holds {tensor.dtype}, which no model file has room for: keep it as complex64 or in real numbers; "
             "a buffer may have persistent=False"
         )
+    if own and isinstance(tensor, nn.Parameter) and not tensor.requires_grad:
+        return "frozen"
+    if tensor.dtype in _SMALL or tensor.dtype in _WIDE:
+        return "small integers" if tensor.dtype in _SMALL else "wide integers"
+    if tensor.dtype == torch.float64:
+        return "wide floats" if trained or (wide.holds(tensor.detach()) and _countable(tensor)) else "bits"
     if trained:
         return "rows" if by_rows else "parameters"
     if not _countable(tensor):
         return "bits"
-    return "still" if isinstance(tensor, nn.Parameter) else "float buffers"
+    return "by hand" if isinstance(tensor, nn.Parameter) else "float buffers"
 
 
 def _trained(model: nn.Module, optimizers: Sequence[optim.Optimizer]) -> Iterable[Tensor]:
@@ -316,9 +278,14 @@ def _found(model: nn.Module, layout: Layout) -> list[tuple[Tensor, HeldTensor]]:
     return [(here[held.name], held) for held in layout.tensors]
 
 
+def _is_narrow(held: HeldTensor) -> bool:
+    """Whether its values stand side by side, before the name of the frozen ones."""
+    return held.section != "frozen" and not held.section.startswith("wide")
+
+
 def _values(tensor: Tensor, held: HeldTensor) -> Tensor:
     if held.section == "bits":
-        unit = _unit(held.dtype)
+        unit = unit_of(held.dtype)
         parts = tensor.resolve_conj().resolve_neg().reshape(-1).contiguous().view(unit).to(torch.int32)
         # Fractions below 1, so that sketches of the vector still see the weights beside them.
         return parts.bitwise_and(2 ** (8 * unit.itemsize) - 1).float().div(2 ** (8 * unit.itemsize))
@@ -327,7 +294,7 @@ def _values(tensor: Tensor, held: HeldTensor) -> Tensor:
 
 def _put(chunk: Tensor, tensor: Tensor, held: HeldTensor) -> None:
     if held.section == "bits":
-        unit = _unit(held.dtype)
+        unit = unit_of(held.dtype)
         parts = (chunk * 2 ** (8 * unit.itemsize)).to(torch.int32).to(unit)
         numbers = parts.view(held.dtype)
     elif held.section == "small integers":
@@ -340,8 +307,7 @@ def _put(chunk: Tensor, tensor: Tensor, held: HeldTensor) -> None:
 
 
 def _copy(numbers: Tensor, tensor: Tensor, held: HeldTensor) -> None:
-    own = all(size == 1 or stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    if own and not held.made_up:
+    if has_own_memory(tensor) and not held.made_up:
         tensor.copy_(numbers)
     elif not torch.equal(tensor, numbers.to(tensor.dtype)):
         raise ValueError(
@@ -374,26 +340,12 @@ def _first_wrong(moved: Tensor, layout: Layout, section: Section | Literal[""]) 
     changes = torch.zeros(layout.values)
     bad = moved != 0 if section else ~(moved.abs() <= LARGEST)
     changes[bad] = 1.0
-    for held, (begin, end) in _places(layout):
-        if held.section == (section or held.section) and bool(changes[begin:end].any()):
+    for held, (begin, end) in layout.places():
+        if held.section == (section or held.section) != "frozen" and bool(changes[begin:end].any()):
             return held.name, held.dtype
     # A wide number's second and third values stand behind the first ones of all.
     return next((held.name, held.dtype) for held in layout.tensors if held.section.startswith("wide"))
 
 
-def _places(layout: Layout) -> Iterable[tuple[HeldTensor, tuple[int, int]]]:
-    """Where each tensor's values begin and end; of wide numbers, the first of the three."""
-    begins = {section: place.start for section, place in layout.bounds.items()}
-    for held in layout.tensors:
-        length = held.elements if held.section.startswith("wide") else held.values
-        yield held, (begins[held.section], begins[held.section] + length)
-        begins[held.section] += length
-
-
 def _real(tensor: Tensor) -> Tensor:
     return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
-
-
-def _unit(dtype: torch.dtype) -> torch.dtype:
-    """In which the bits of such numbers are cut."""
-    return torch.int16 if dtype.itemsize > 1 else torch.uint8

@@ -50,7 +50,12 @@ def late_after(times: Collection[float]) -> float:
 
 def transfer_s(values: int) -> float:
     """Seconds that passing on the state of a model of `values` float32 numbers may take."""
-    return values * STATE_BYTES_A_VALUE / SLOWEST_BYTES_S
+    return bytes_s(values * STATE_BYTES_A_VALUE)
+
+
+def bytes_s(size: int) -> float:
+    """The same of so many bytes."""
+    return size / SLOWEST_BYTES_S
 
 
 class Learnt:

@@ -8,6 +8,8 @@ Each is the header of a frame that daemons carry unread (`ToWorker`, `FromWorker
       | AdoptState(state, senders) ------------> |  who lacks a state asks the members that hold it for its pieces
       |           AskPieces <----> Piece         |  between members
       | <------------------- StateAdopted        |
+      | <-------------------------- AskPieces    |  of frozen parameters that no member holds, when a job is resumed
+      | PieceList, Piece ----------------------> |
       | StartRound(round, attempt, state) -----> |  goes on from `state`: its candidate, or the last accepted one
       | <------------------- Progress ...        |
       |            SlicePart <----> SlicePart    |  between members, exchange after exchange: gather, then result
@@ -23,6 +25,9 @@ Each is the header of a frame that daemons carry unread (`ToWorker`, `FromWorker
 The state is weights and outer momentum; its name is the SHA-256 of the SHA-256 of its pieces. A round is accepted by
 the next `StartRound` naming the state that it led to, redone by naming the state before it. After the last round the
 client asks for the pieces of the state, and writes the model's file from them (`FileLayout`).
+
+Parameters without gradients are frozen: they are in no state. They are a file of their own, which every state names.
+Each member has them from the task's `model()`; who has others asks for the pieces of that file, as for a state.
 
 A round has one or more exchanges: after every `exchange_every` local steps the members exchange what they have moved
 since the last one, and take an outer step. Who is listed in `listeners` takes no part, but is sent the results: a
@@ -117,10 +122,15 @@ class Prepared(Message, tag=True, frozen=True):
     """Of the other values, about how many an exchange sends, in 32 bits each: what stays as it is costs nothing."""
     candidate: StateHash | None = None
     """Where the last round led to that was finished here, and of which it is not known whether it counts."""
+    frozen: Count = 0
+    """Bytes of its frozen parameters: those without gradients."""
 
 
 class TensorInfo(Message, frozen=True):
-    """One tensor of the model's file (safetensors), and where its values stand in a state."""
+    """One tensor of the model's file (safetensors), and where its values stand in a state.
+
+    A frozen one stands in the file of the frozen parameters.
+    """
 
     name: Annotated[str, msgspec.Meta(max_length=500)]
     """In the model's state dict."""
@@ -128,11 +138,12 @@ class TensorInfo(Message, frozen=True):
     """What kind of numbers it holds."""
     shape: Annotated[list[Count], msgspec.Meta(max_length=64)]
     """How long it is in each dimension; a single number has none."""
-    coding: Literal["values", "bits", "wide"]
+    coding: Literal["values", "bits", "wide", "frozen"]
     """How the tensor stands in the state: one float32 for each number (two for a complex one), one for each part of its
-    bits, or three for each number (`tensors.wide`)."""
+    bits, or three for each number (`tensors.wide`). Frozen: its own bytes stand in the file of the frozen parameters.
+    """
     begin: Count
-    """Where its first value stands."""
+    """Where its first value stands; of a frozen one its first byte."""
     apart: Count = 0
     """Of a wide tensor: how far the second values stand behind the first ones, and the third behind the second."""
 
@@ -142,6 +153,8 @@ class FileLayout(Message, frozen=True):
 
     tensors: Annotated[list[TensorInfo], msgspec.Meta(max_length=2**14)]
     """In any order; each name once."""
+    frozen_name: Count = 0
+    """Where 16 values of a state name the file of the frozen parameters, if there are any (`tensors.frozen_name`)."""
 
 
 class AdoptState(Message, tag=True, frozen=True):
@@ -293,9 +306,10 @@ class SlicePart(Message, tag=True, frozen=True):
 
 
 class AskPieces(Message, tag=True, frozen=True):
-    """Send these pieces of a state; with no numbers, the list of their hashes."""
+    """Send these pieces of a state, or of frozen parameters; with no numbers, the list of their hashes."""
 
     state: StateHash
+    """The name of either."""
     numbers: Annotated[list[Count], msgspec.Meta(max_length=64)]
     """From 0."""
 
@@ -314,8 +328,17 @@ class Piece(Message, tag=True, frozen=True):
     """From 0."""
 
 
-ToWorkerTraining = Prepare | AdoptState | StartRound | FilePart | AskPieces | AskFiles | RedoSegment
+ToWorkerTraining = Prepare | AdoptState | StartRound | FilePart | AskPieces | AskFiles | RedoSegment | PieceList | Piece
 FromWorkerTraining = (
-    Prepared | StateAdopted | Progress | RoundDone | SegmentRedone | TaskFailed | PieceList | Piece | OutputMessage
+    Prepared
+    | StateAdopted
+    | Progress
+    | RoundDone
+    | SegmentRedone
+    | TaskFailed
+    | AskPieces
+    | PieceList
+    | Piece
+    | OutputMessage
 )
 BetweenMembers = SlicePart | AskPieces | PieceList | Piece

@@ -15,7 +15,7 @@ import msgspec
 from axonp2p.errors import VersionMismatch
 
 SCHEMAS: Final = {
-    "train": "236b4002e41a2f1f",
+    "train": "711d25a971727902",
     "run": "ae6d0f2a7e686fe9",
 }
 """By kind of job."""

@@ -15,7 +15,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from axonp2p.tensors.flat import Layout
+from axonp2p.tensors.layout import Layout
 from axonp2p.training.messages import BetweenMembers, FilePart, Prepare, StartRound, ToWorkerTraining
 from axonp2p.training.trainer.outer_optimizer import State, first_state
 from axonp2p.training.trainer.trainer_orders import (
@@ -232,7 +232,7 @@ class Peer:
         elif self.member is None:
             self._orders.append(frame)
         elif isinstance(order, FilePart):
-            self._carry_out(self.member.hear_file(order, parts.payload))
+            self._carry_out(self.member.hear_file(order, parts.payload, self._agenda.now))
         else:
             self._carry_out(self.member.ordered(order, self._agenda.now))
 

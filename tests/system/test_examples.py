@@ -12,6 +12,7 @@ import axonp2p
 from axonp2p.errors import IndexUnreachable
 from axonp2p.kinds.train.events import RoundFinished
 from axonp2p.sandbox.child import why_no_sandbox
+from axonp2p.training.trainer.weights import load
 from tests.system.processes import Processes
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -65,3 +66,23 @@ def test_transformers_come_along_with_the_job(tmp_path: Path) -> None:
     assert len(losses) == 2
     assert losses[1] < losses[0] < 5.6
     assert 400_000 < sum(tensor.numel() for tensor in weights.values()) < 500_000
+
+
+def test_lora_sends_its_adapters_only_and_gives_the_whole_model(tmp_path: Path) -> None:
+    with Processes(tmp_path) as processes:
+        processes.start_peers("otter", "heron")
+        with axonp2p.Swarm(trackers=[processes.tracker], home=tmp_path / "client") as swarm:
+            job = swarm.submit(shortened(EXAMPLES / "lora", tmp_path / "lora", peers=2, rounds=6))
+            sizes, rounds = set(), []
+            for event in job.events():
+                if isinstance(event, RoundFinished):
+                    rounds.append(event)
+                    sizes |= {file.stat().st_size for file in job.folder.glob("states/0*.safetensors")}
+            weights = job.fetch()
+    base = load(EXAMPLES / "lora" / "base.safetensors")
+    assert rounds[-1].metrics["accuracy"] > 0.6  # untrained it reads one turned digit in ten
+    assert max(sizes) < 2 * 4 * 2_344 + 4096, "weights and momentum of 2,344 parameters"
+    assert {f"{number}.layer.{kind}" for number in (0, 2, 4) for kind in ("weight", "bias")} < weights.keys()
+    for name, tensor in base.items():
+        number, _, kind = name.partition(".")
+        assert (weights[f"{number}.layer.{kind}"] == tensor.float()).all()

@@ -16,7 +16,7 @@ import msgspec
 
 from axonp2p.client.hosted.hosted_mark import HostedMark, looked_at
 from axonp2p.client.hosted.outputs_copy import OutputsCopy
-from axonp2p.client.storage.checkpoints import Checkpoint
+from axonp2p.client.storage.checkpoints import Checkpoint, FrozenFile
 from axonp2p.client.storage.job_record import JobRecord, decode_record
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.client.storage.kept_bundle import spec_of
@@ -33,7 +33,17 @@ from axonp2p.errors import (
 )
 from axonp2p.files import check_room, locked, put_in_place, write_whole
 from axonp2p.hosting.caller import HostLine
-from axonp2p.hosting.folder_files import GROWING_LIMIT, MODEL, SMALL_STATE, STATES, Kind, kind_of, rounds_of, to_copy
+from axonp2p.hosting.folder_files import (
+    GROWING_LIMIT,
+    MODEL,
+    SMALL_STATE,
+    STATES,
+    Kind,
+    is_frozen,
+    kind_of,
+    rounds_of,
+    to_copy,
+)
 from axonp2p.hosting.hosted_folder import bytes_under, seen_on_disk
 from axonp2p.hosting.messages import FolderFile
 from axonp2p.jobs.lifecycle import is_over
@@ -135,11 +145,13 @@ class HostedCopy:
                 return
 
     async def _fetch_state(self, file: FolderFile, record: JobRecord | None) -> None:
-        """One of a job that goes on; there may be a newer one by now in its place."""
+        """One of a job that goes on, or what belongs to it; there may be a newer one by now in its place."""
         try:
             await self._fetch(file, record)
         except Refused as error:
             log.debug("state not copied", file=file.name, reason=error.message)
+            return
+        if is_frozen(file.name):
             return
         kept = Checkpoint(self._folder.path / file.name, rounds_of(file.name), bytes.fromhex(file.name[-76:-12]))
         await asyncio.to_thread(self._folder.checkpoints(KEPT_STATES).forget_before, kept.rounds, kept.state)
@@ -207,6 +219,8 @@ def _is_right(arriving: Path, name: str, record: JobRecord | None) -> bool:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         return record is not None and found == record.model_sha256
     rounds, _, state = name.removeprefix(f"{STATES}/").removesuffix(".safetensors").partition("-")
+    if is_frozen(name):
+        return FrozenFile(arriving, bytes.fromhex(state)).fits()
     return Checkpoint(arriving, int(rounds), bytes.fromhex(state)).fits()
 
 

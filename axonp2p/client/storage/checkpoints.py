@@ -1,5 +1,7 @@
 """The states of a job on this disk: `states/000012-<name>.safetensors` is the one after twelve rounds.
 
+Frozen parameters, which are in no state, are `states/frozen-<name>.safetensors`: one file, to which all of them belong.
+
 A file gets its name only when all its bytes are on the disk, so a crash at any moment leaves whole files. Its name is
 checked before anything goes on from it, because disks forget.
 """
@@ -12,13 +14,20 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from axonp2p.blobs.pieces import PIECE_BYTES, PieceHasher
+from axonp2p.blobs.pieces import PIECE_BYTES, PieceBook, PieceHasher
 from axonp2p.disk_errors import not_writable
 from axonp2p.errors import MalformedMessage
 from axonp2p.files import put_aside, sync_folder
-from axonp2p.training.state_transfer.checkpoint_file import LENGTH_BYTES, Model, header_length, header_of
+from axonp2p.training.state_transfer.checkpoint_file import (
+    LENGTH_BYTES,
+    Model,
+    frozen_header_of,
+    header_length,
+    header_of,
+)
 
 _NAME = re.compile(r"(\d{6,})-([0-9a-f]{64})\.safetensors")
 _PART = ".part"
@@ -36,23 +45,54 @@ class Checkpoint:
 
     def fits(self) -> bool:
         """Whether they do. Blocks for as long as it takes to read the file."""
-        hasher = PieceHasher()
-        try:
-            for portion in self._portions():
-                hasher.update(portion)
-        except (OSError, MalformedMessage):
-            return False
-        return hasher.digest() == self.state
+        book = _book_of(self.path)
+        return book is not None and book.name == self.state
 
     def read(self) -> bytes:
         """The state's bytes."""
-        return b"".join(self._portions())
+        return b"".join(_portions(self.path))
 
-    def _portions(self) -> Iterator[bytes]:
+
+@dataclass(frozen=True)
+class FrozenFile:
+    """The frozen parameters of a job, as their file is called (`training.pieces.InPieces`)."""
+
+    path: Path
+    name: bytes
+    """Which the bytes must hash to."""
+
+    @cached_property
+    def pieces(self) -> PieceBook:
+        """The hashes of its pieces; of other bytes where the file is damaged, or none. Blocks while it is read."""
+        return _book_of(self.path) or PieceBook(b"")
+
+    def fits(self) -> bool:
+        """Whether its bytes have its name. Blocks for as long as it takes to read the file."""
+        return self.pieces.name == self.name
+
+    @cached_property
+    def file(self) -> memoryview:
+        """Its bytes, read from the disk as they are looked at. Raises `OSError`, or `MalformedMessage`."""
         with self.path.open("rb") as file:
-            file.seek(header_length(file.read(LENGTH_BYTES)))
-            while portion := file.read(PIECE_BYTES):
-                yield portion
+            begin = header_length(file.read(LENGTH_BYTES))
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))[begin:]
+
+
+def _book_of(path: Path) -> PieceBook | None:
+    hasher = PieceHasher()
+    try:
+        for portion in _portions(path):
+            hasher.update(portion)
+    except (OSError, MalformedMessage):
+        return None
+    return hasher.book()
+
+
+def _portions(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        file.seek(header_length(file.read(LENGTH_BYTES)))
+        while portion := file.read(PIECE_BYTES):
+            yield portion
 
 
 class ArrivingFile:
@@ -98,11 +138,27 @@ class Checkpoints:
         self._folder = folder
         self._job = job
         self._most = most
+        self._whole = b""
+        """The frozen parameters that were found to be right."""
 
     def room(self, rounds: int, state: bytes, model: Model) -> ArrivingFile:
         """`Shelf`."""
         path = self._folder / f"{rounds:06d}-{state.hex()}.safetensors"
         return ArrivingFile(path, header_of(self._job, rounds, state, model), model.state_bytes)
+
+    def frozen(self, name: bytes) -> FrozenFile | None:
+        """The frozen parameters of this name."""
+        path = self._folder / f"frozen-{name.hex()}.safetensors"
+        return FrozenFile(path, name) if path.exists() else None
+
+    def frozen_room(self, name: bytes, size: int) -> ArrivingFile | None:
+        """`Shelf`. Those that are there are looked through first: what a disk has damaged comes once more."""
+        path = self._folder / f"frozen-{name.hex()}.safetensors"
+        there = self.frozen(name)
+        if there and (self._whole == name or there.fits()):
+            self._whole = name
+            return None
+        return ArrivingFile(path, frozen_header_of(self._job, name, size), size)
 
     def all(self) -> list[Checkpoint]:
         """The newest first."""
@@ -133,8 +189,8 @@ class Checkpoints:
 
     def remove_all(self) -> None:
         """The job is done: its weights are here."""
-        for one in self.all():
-            one.path.unlink(missing_ok=True)
+        for path in [*(one.path for one in self.all()), *self._folder.glob("frozen-*.safetensors")]:
+            path.unlink(missing_ok=True)
         self.clear_away()
         with contextlib.suppress(OSError):  # something is left in it that is not ours, or was put aside
             self._folder.rmdir()

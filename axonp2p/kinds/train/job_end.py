@@ -6,6 +6,7 @@ import asyncio
 
 from axonp2p.client.events.events import Event, JobFinished, JobLeft
 from axonp2p.client.run.settlement import JobSettlement
+from axonp2p.client.storage.checkpoints import Checkpoint
 from axonp2p.clock import Clock
 from axonp2p.disk_errors import not_writable
 from axonp2p.errors import AxonError, JobFailed, LimitReached, TaskMistake
@@ -75,10 +76,10 @@ class JobEnd:
     def _write_model(self) -> bytes:
         """Write the weights of the accepted state to their place; the SHA-256 of their file. Blocks."""
         # numpy is slow to load, and of use only here
-        from axonp2p.training.state_transfer.model_file import write_model
+        from axonp2p.training.state_transfer.model_file import NOTHING, write_model
 
         coordinator, folder = self._coordinator, self._journal.folder
-        result = coordinator.result
+        result, model = coordinator.result, coordinator.model
         kept = self._books.checkpoints.find(result.round, result.state) if result.state else None
         if kept is None or not kept.fits():
             raise JobFailed(
@@ -86,11 +87,23 @@ class JobEnd:
                 cause="every peer that held it has gone" if kept is None else f"{kept.path.name} is damaged",
                 fix=f"axon resume {self._journal.record.id}",
             )
+        frozen = self._frozen_of(kept) if model.frozen else NOTHING
         try:
             with replacing(folder.model, lasting=True) as file:
-                return write_model(file, kept.path, coordinator.file_layout, coordinator.model)
+                return write_model(file, kept.path, coordinator.file_layout, model, frozen)
         except OSError as error:
             raise not_writable(folder.model, error) from error
+
+    def _frozen_of(self, kept: Checkpoint) -> memoryview:
+        """The frozen parameters that this state names. Raises `JobFailed` where they are not right."""
+        found = self._books.checkpoints.frozen(self._coordinator.model.frozen_of(memoryview(kept.read())))
+        if found is None or not found.fits():
+            raise JobFailed(
+                "the frozen parameters of the model are not on this disk",
+                cause=f"{found.path.name} is damaged" if found else "their file is not there any more",
+                fix=f"axon resume {self._journal.record.id}",
+            )
+        return found.file
 
     async def left(self) -> Event:
         """The client goes, to come back, or owners took too many machines back: keep what was done."""

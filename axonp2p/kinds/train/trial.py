@@ -26,7 +26,7 @@ from axonp2p.training.trainer.marks import MarkBytes
 from axonp2p.training.trainer.mistakes import TaskCode
 from axonp2p.training.trainer.outer_optimizer import State
 from axonp2p.training.trainer.own_trials import TRIALS, OwnTrials
-from axonp2p.training.trainer.shards import Shards
+from axonp2p.training.trainer.samples.shards import Shards
 from axonp2p.training.trainer.task import Task
 from axonp2p.training.worker.redo_server import RedoServer
 from axonp2p.verification.rates import cut_for
@@ -57,7 +57,7 @@ def try_task(folder: Path, spec: TrainJob, server: RedoServer | None, tell: Tell
         task.schedule(step, spec.train.all_steps)
     metrics, _ = trainer.evaluate(first.weights, [0])
     tell("making the model's file and loading it")
-    not_loaded = why_not_loaded(task, model, trainer.file_layout, first)
+    not_loaded = why_not_loaded(task, model, trainer.file_layout, first, trainer.frozen)
     train_samples, test_samples = _samples(task, spec)
     layout = trainer.layout
     return TrialFound(

@@ -18,10 +18,11 @@ from axonp2p.errors import AxonError, PeerMisbehaved
 from axonp2p.jobs.messages import OwnersMessage
 from axonp2p.jobs.output_messages import OutputFile, OutputMessage, OutputPart, OutputsSent
 from axonp2p.training.coordinator.crew import Crew, RoundBegun, Sight, Told, TrainingResult
+from axonp2p.training.coordinator.frozen_lending import FrozenLending
 from axonp2p.training.coordinator.inbox import MOST_PROGRESS, Inbox
 from axonp2p.training.coordinator.member_events import MemberWord, member_event, owner_event
 from axonp2p.training.coordinator.state_keeper import Shelf, StateKeeper
-from axonp2p.training.messages import FileLayout, FromWorkerTraining, Piece, PieceList, StartRound
+from axonp2p.training.messages import AskPieces, FileLayout, FromWorkerTraining, Piece, PieceList, StartRound
 from axonp2p.training.round_messages import (
     Action,
     Event,
@@ -50,7 +51,7 @@ from axonp2p.training.rounds.machine import Rounds
 from axonp2p.training.rounds.phases import Phase
 from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.state_transfer.file_parts import cut
-from axonp2p.training.state_transfer.model_layout import read_layout
+from axonp2p.training.state_transfer.model_layout import frozen_bytes, read_layout
 from axonp2p.wire.codec import Message, decode
 from axonp2p.wire.frame import HEADER_LIMIT, pack_frame, split_frame
 
@@ -102,6 +103,7 @@ class Coordinator:
         self.files: FilesListener | None = None
         self.too_few = False
         """Whether it was given up because too few members were left."""
+        self._lending = FrozenLending(shelf.frozen, crew.send, self.lost) if shelf else None
         self._feeding: dict[int, asyncio.Task[None]] = {}
         self._layouts: dict[bytes, FileLayout] = {}
         """What members said of the model's file, by its hash."""
@@ -126,6 +128,10 @@ class Coordinator:
                 if self.files and rank not in self._gone:
                     await self.files.heard(rank, message, frame.payload)
                 return
+            if isinstance(message, AskPieces):
+                if self._lending and self._training and rank not in self._gone:
+                    self._lending.ask(rank, message)
+                return
             word = member_event(rank, message, bytes(frame.payload), signed=signed)
             if isinstance(word, MemberReady):
                 self._keep_layout(word, frame.payload)
@@ -137,7 +143,7 @@ class Coordinator:
     def _keep_layout(self, ready: MemberReady, payload: memoryview) -> None:
         if ready.rank not in self._layout_told and ready.rank not in self._gone:
             said = ready.prepared
-            layout = read_layout(payload, Model(said.parameters, said.values))
+            layout = read_layout(payload, Model(said.parameters, said.values, said.frozen))
             self._layout_told.add(ready.rank)
             self._layouts.setdefault(ready.file_layout, layout)
 
@@ -185,7 +191,8 @@ class Coordinator:
     @property
     def model(self) -> Model:
         """How large it is, as most members say: one alone could have any room made for it."""
-        return self._rounds.model
+        model, layout = self._rounds.model, self._layouts.get(self._rounds.file_layout)
+        return Model(model.parameters, model.values, frozen_bytes(layout), layout.frozen_name) if layout else model
 
     @property
     def file_layout(self) -> FileLayout:
@@ -223,6 +230,8 @@ class Coordinator:
             for task in self._feeding.values():
                 task.cancel()
             await asyncio.gather(*self._feeding.values(), return_exceptions=True)
+            if self._lending:
+                await self._lending.close()
 
     async def close(self) -> None:
         """Fetch nothing any more."""

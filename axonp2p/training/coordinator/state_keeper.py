@@ -1,5 +1,7 @@
 """Carries out the fetching of accepted states: from several members at once, in pieces, into room on the client's disk.
 
+The frozen parameters that belong to them come once, with the first one.
+
 The next round goes on meanwhile: members send pieces only when they have nothing else to send.
 """
 
@@ -16,6 +18,7 @@ from axonp2p.training.messages import AskPieces, Piece, PieceList
 from axonp2p.training.round_messages import RoundBooked
 from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.state_transfer.piece_fetch import Asks, PieceFetch
+from axonp2p.training.state_transfer.pieces import InPieces
 
 AGAIN_S = 1.0
 """When nobody has a piece that is missing, all are asked again after so long."""
@@ -36,10 +39,16 @@ class Arriving(Protocol):
 
 
 class Shelf(Protocol):
-    """Where states are kept."""
+    """Where states are kept, and the frozen parameters that belong to them."""
 
     def room(self, rounds: int, state: bytes, model: Model) -> Arriving:
         """Room for the state after so many rounds. Raises `SettingsError`."""
+
+    def frozen(self, name: bytes) -> InPieces | None:
+        """The frozen parameters of this name, where they are there. Blocks."""
+
+    def frozen_room(self, name: bytes, size: int) -> Arriving | None:
+        """Room for the frozen parameters of this name; None when they are there. Raises `SettingsError`."""
 
 
 class StateKeeper:
@@ -132,7 +141,9 @@ class StateKeeper:
         try:
             arriving = await asyncio.to_thread(self._shelf.room, round + 1, state, model)
             try:
-                await self._get(state, model, arriving)
+                await self._get(state, model.state_bytes, arriving)
+                if frozen := model.frozen_of(arriving.data):
+                    await self._keep_frozen(frozen, model.frozen)
                 await asyncio.to_thread(arriving.put)
             finally:
                 arriving.drop()
@@ -143,8 +154,19 @@ class StateKeeper:
             self.broken = error
         self._over(state)
 
-    async def _get(self, state: bytes, model: Model, arriving: Arriving) -> None:
-        fetch = self._fetch = PieceFetch(state, model.state_bytes, room=arriving.data)
+    async def _keep_frozen(self, name: bytes, size: int) -> None:
+        """No state is kept before what belongs to it: a job can go on from all that lies on the disk."""
+        arriving = await asyncio.to_thread(self._shelf.frozen_room, name, size)
+        if arriving is None:
+            return
+        try:
+            await self._get(name, size, arriving)
+            await asyncio.to_thread(arriving.put)
+        finally:
+            arriving.drop()
+
+    async def _get(self, name: bytes, size: int, arriving: Arriving) -> None:
+        fetch = self._fetch = PieceFetch(name, size, room=arriving.data)
         try:
             self._say(fetch.senders(self._members, self._clock.monotonic()))
             while not fetch.complete:

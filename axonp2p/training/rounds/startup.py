@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from axonp2p.training.deadlines import Patience, transfer_s
+from axonp2p.training.deadlines import Patience, bytes_s, transfer_s
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import Action, BuiltModel, GoesOn, MemberReady, StateAdoptedBy
 from axonp2p.training.rounds.catching_up import prepare_order
@@ -123,9 +123,9 @@ class Startup:
         return late
 
     def transfer_s(self, members: Collection[int]) -> float:
-        """Seconds that one exchange of the model may take, or the way of a state."""
-        known = (self._ready[rank].prepared.values for rank in members if rank in self._ready)
-        return max((transfer_s(values) for values in known), default=0.0)
+        """Seconds that the way of a state may take, with the frozen parameters that belong to it."""
+        known = (self._ready[rank].prepared for rank in members if rank in self._ready)
+        return max((transfer_s(said.values) + bytes_s(said.frozen) for said in known), default=0.0)
 
     def wait_longer(self, members: Collection[int], now: float) -> None:
         """From now on there is time again for each state that has still to be passed on."""

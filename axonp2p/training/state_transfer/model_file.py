@@ -1,6 +1,7 @@
-"""The model's file (safetensors), written from the accepted state's file, whose name proves its bytes.
+"""The model's file (safetensors), written from an accepted state's file, whose name proves its bytes.
 
-The values are those that the model would hold after `tensors.flat.write`, to the bit, without torch.
+Frozen parameters are taken from their own file, which the state names. The values are those that the model would hold
+after `tensors.flat.write`, to the bit, without torch.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from axonp2p.training.state_transfer.checkpoint_file import LENGTH_BYTES, Model,
 from axonp2p.training.state_transfer.model_layout import file_order, header_of, spans_of, unit_bytes
 
 SPAN = 2**20
-"""Values that are written at once."""
+"""Values, or bytes of frozen parameters, that are written at once."""
+NOTHING = memoryview(b"")
+"""Of a model without frozen parameters."""
 
 _Lanes = list[NDArray[numpy.float32]]
 _BITS: dict[int, Any] = {1: numpy.uint8, 2: numpy.uint16}
@@ -36,25 +39,32 @@ _DTYPES: dict[str, Any] = {
 }
 
 
-def write_model(file: IO[bytes], state: Path, layout: FileLayout, model: Model) -> bytes:
-    """Write the model of a state's file; gives the SHA-256. Blocks."""
+def write_model(file: IO[bytes], state: Path, layout: FileLayout, model: Model, frozen: memoryview = NOTHING) -> bytes:
+    """Write the model of a state's file and the frozen parameters that it names; gives the SHA-256. Blocks."""
     with state.open("rb") as opened:
         begin = header_length(opened.read(LENGTH_BYTES))
-    return write_weights(file, numpy.memmap(state, numpy.float32, "r", begin, (model.values,)), layout)
+    return write_weights(file, numpy.memmap(state, numpy.float32, "r", begin, (model.values,)), layout, frozen)
 
 
-def write_weights(file: IO[bytes], weights: NDArray[numpy.float32], layout: FileLayout) -> bytes:
+def write_weights(
+    file: IO[bytes], weights: NDArray[numpy.float32], layout: FileLayout, frozen: memoryview | bytes = NOTHING
+) -> bytes:
     """The same, of all values of a state's weights."""
     hasher = hashlib.sha256()
-    for part in _parts(layout, weights):
+    for part in _parts(layout, weights, numpy.frombuffer(frozen, numpy.uint8)):
         hasher.update(part)
         file.write(part)
     return hasher.digest()
 
 
-def _parts(layout: FileLayout, weights: NDArray[numpy.float32]) -> Iterator[bytes]:
+def _parts(layout: FileLayout, weights: NDArray[numpy.float32], frozen: NDArray[numpy.uint8]) -> Iterator[bytes]:
     yield header_of(layout)
     for one in file_order(layout):
+        if one.coding == "frozen":
+            ((begin, end),) = spans_of(one)
+            for at in range(begin, end, SPAN):
+                yield frozen[at : min(at + SPAN, end)].tobytes()
+            continue
         lanes = [weights[begin:end] for begin, end in spans_of(one)]
         for at in range(0, len(lanes[0]), SPAN):
             with numpy.errstate(all="ignore"):

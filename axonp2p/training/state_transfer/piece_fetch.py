@@ -1,4 +1,6 @@
-"""A state on its way in from several members at once, piece by piece (`piece_picker`). Pure: times are passed in.
+"""A state, or frozen parameters, on the way in from several members at once, piece by piece (`piece_picker`). Pure.
+
+Times are passed in.
 
 ask one member for the list of hashes, check it against the state's name
 then all for pieces, in their order: every member that holds the state has all of it
@@ -62,6 +64,12 @@ class PieceFetch(PiecePicker[AskPieces]):
         """The state, once complete (not a copy)."""
         assert self.complete
         return memoryview(self._data)
+
+    @property
+    def pieces(self) -> PieceBook:
+        """The hashes of its pieces, once complete."""
+        assert self._book is not None
+        return self._book
 
     def senders(self, ranks: Iterable[int], now: float) -> Asks:
         """These hold the state, and no others. Pieces that are here stay; who lied stays out."""

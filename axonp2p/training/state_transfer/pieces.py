@@ -14,15 +14,23 @@ MOST_STATE_BYTES = PAYLOAD_LIMIT // HASH_BYTES * PIECE_BYTES
 """8 GiB: the list of a larger state's hashes would not fit a frame."""
 
 
+class Sliceable(Protocol):
+    """Some bytes, which need not lie in memory side by side."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, place: slice) -> bytes | memoryview: ...
+
+
 class InPieces(Protocol):
-    """A state that others may fetch."""
+    """A state that others may fetch, or frozen parameters."""
 
     @property
     def pieces(self) -> PieceBook:
         """The hashes of its pieces."""
 
     @property
-    def file(self) -> memoryview:
+    def file(self) -> Sliceable:
         """Its bytes."""
 
 

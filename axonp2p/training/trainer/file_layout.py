@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from axonp2p.tensors import flat
+from axonp2p.tensors.layout import Layout
 from axonp2p.training.messages import Dtype, FileLayout, TensorInfo
 from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.state_transfer.model_layout import pack_layout
@@ -30,7 +31,7 @@ _DTYPES: dict[torch.dtype, Dtype] = {
 }
 
 
-def file_layout(model: nn.Module, layout: flat.Layout) -> bytes:
+def file_layout(model: nn.Module, layout: Layout) -> bytes:
     """The `FileLayout` of the model's state dict, as it travels. Raises `ValueError` for what no file can be made of.
 
     Tied tensors are in the file under each of their names.
@@ -46,4 +47,6 @@ def file_layout(model: nn.Module, layout: flat.Layout) -> bytes:
         )
         for name, place in flat.places(model, layout).items()
     ]
-    return pack_layout(FileLayout(tensors=tensors), Model(layout.parameters, layout.values))
+    frozen_name = layout.bounds["frozen"].start if layout.name_values else 0
+    told = FileLayout(tensors=tensors, frozen_name=frozen_name)
+    return pack_layout(told, Model(layout.parameters, layout.values, layout.frozen_bytes))

@@ -14,7 +14,7 @@ from torch import Tensor, nn, optim
 from axonp2p.errors import TaskMistake
 from axonp2p.training.step_options import StepOptions
 from axonp2p.training.trainer.flops import FlopCounts
-from axonp2p.training.trainer.step_batches import BatchPart
+from axonp2p.training.trainer.samples.step_batches import BatchPart
 from axonp2p.training.trainer.task import Task
 
 FIRST_LOSS_SCALE = 2.0**16

@@ -14,18 +14,20 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from axonp2p.blobs.pieces import PieceBook
 from axonp2p.errors import TaskMistake
 from axonp2p.tensors import flat
+from axonp2p.tensors.frozen import FrozenTensors
 from axonp2p.training.messages import Prepare, RedoSegment, StartRound
 from axonp2p.training.plan import seed_at, seed_for
-from axonp2p.training.trainer.batches import Batches
 from axonp2p.training.trainer.file_layout import file_layout
 from axonp2p.training.trainer.inner_step import InnerOptimizers, InnerStep
 from axonp2p.training.trainer.marking import Marking
 from axonp2p.training.trainer.marks import MarkBytes, from_bytes
 from axonp2p.training.trainer.outer_optimizer import State, check_size, first_state
-from axonp2p.training.trainer.shards import Shards
-from axonp2p.training.trainer.step_batches import BatchPart, StepBatches
+from axonp2p.training.trainer.samples.batches import Batches
+from axonp2p.training.trainer.samples.shards import Shards
+from axonp2p.training.trainer.samples.step_batches import BatchPart, StepBatches
 from axonp2p.training.trainer.step_scale import averaged_by
 from axonp2p.training.trainer.task import Task, seed_again, seed_all
 from axonp2p.verification.claims import SegmentRedone
@@ -96,8 +98,11 @@ class LocalTrainer:
             self.layout = flat.layout_of(self._model, self._optimizers.each)
             check_size(self.layout)
             self.file_layout = file_layout(self._model, self.layout)
+            self.frozen = FrozenTensors(flat.frozen_tensors(self._model, self.layout), self.layout.frozen)
         with task.code("optimizer()"):
             self.averaged = averaged_by(self._optimizers.each)
+        self.made_other_frozen = False
+        """Whether `model()` makes other frozen parameters here than the job has."""
         options = prepare.step_options
         self._shards = Shards(task, prepare.shards, prepare.seed, prepare.batch, options)
         self._inner_step = InnerStep(task, self._model, self._optimizers, prepare.steps, options)
@@ -111,6 +116,13 @@ class LocalTrainer:
     def first_state(self) -> State:
         """The state that the task's own first weights make."""
         return first_state(flat.read(self._model, self.layout), self.layout)
+
+    def take_frozen(self, data: memoryview, pieces: PieceBook) -> None:
+        """The model has these frozen parameters from now on, whatever `model()` made."""
+        with self._task.code("model()"):
+            self.frozen.take(data, pieces)
+            self.made_other_frozen = True
+            self.layout = replace(self.layout, frozen=pieces)
 
     def accept(self) -> None:
         """The last round counts: what the inner optimiser remembers of it stays."""
@@ -188,7 +200,8 @@ class LocalTrainer:
         self._inner_step.flops.known |= flops
         start = order.start
         weights, factors, memory = from_bytes(data, self.layout.values)
-        if not self._marking.fits(start, weights, memory):
+        ours = flat.frozen_name(weights, self.layout) == self.layout.frozen_name
+        if not ours or not self._marking.fits(start, weights, memory):
             return redone(order, failed="other bytes")
         self._load(weights)
         with self._task.code("optimizer()"):
@@ -209,7 +222,12 @@ class LocalTrainer:
         return redone(order, ends[0], before_last, spent) if ends else redone(order, failed="cannot be done")
 
     def evaluate(self, weights: Tensor, shards: Sequence[int]) -> tuple[dict[str, float], int]:
-        """Metrics of weights on the test data of these shards, weighted by samples, and how many samples that was."""
+        """Metrics of weights on the test data of these shards, weighted by samples, and how many samples that was.
+
+        Raises `TaskMistake` too when the steps before it have changed a frozen parameter.
+        """
+        with self._task.code("local steps"):
+            self.frozen.check(flat.frozen_tensors(self._model, self.layout))
         self._load(weights)
         return evaluate(self._task, self._model, self._shards.test(shards), self._batch)
 

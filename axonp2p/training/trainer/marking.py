@@ -8,7 +8,7 @@ import numpy
 import torch
 from torch import Tensor
 
-from axonp2p.tensors.flat import Layout
+from axonp2p.tensors.layout import Layout
 from axonp2p.training.trainer.inner_step import InnerOptimizers
 from axonp2p.training.trainer.marks import MarkBytes, Memory, norms_of, to_bytes
 from axonp2p.verification.claims import Mark

@@ -17,7 +17,8 @@ from torch import Tensor
 from axonp2p.blobs.pieces import PieceBook, book_of
 from axonp2p.tensors.coding import BYTES_A_VALUE
 from axonp2p.tensors.dense import SPAN, bytes_to_values, values_to_bytes
-from axonp2p.tensors.flat import Layout, less_wide
+from axonp2p.tensors.flat import less_wide
+from axonp2p.tensors.layout import Layout
 from axonp2p.training.state_transfer.pieces import MOST_STATE_BYTES
 
 
@@ -60,7 +61,12 @@ def state_values(layout: Layout) -> int:
 
 
 def check_size(layout: Layout) -> None:
-    """Raises `ValueError` for a model whose state is too large to be handed on."""
+    """Raises `ValueError` for a model whose state, or whose frozen parameters, are too large to be handed on."""
+    if layout.frozen_bytes > MOST_STATE_BYTES:
+        raise ValueError(
+            f"the frozen parameters take {layout.frozen_bytes} bytes; {MOST_STATE_BYTES} are the most that peers can "
+            "hand to each other"
+        )
     if state_values(layout) * BYTES_A_VALUE > MOST_STATE_BYTES:
         most = MOST_STATE_BYTES // BYTES_A_VALUE // 2
         raise ValueError(f"the model has {layout.values} values; {most} are the most that peers can hand to each other")

@@ -14,7 +14,7 @@ from axonp2p.errors import SettingsError
 from axonp2p.training.step_options import StepOptions
 from axonp2p.training.trainer.inner_step import InnerOptimizers, InnerStep
 from axonp2p.training.trainer.local_trainer import evaluate
-from axonp2p.training.trainer.shards import Shards
+from axonp2p.training.trainer.samples.shards import Shards
 from axonp2p.training.trainer.task import Task, seed_all
 
 _PLAIN = StepOptions()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
+from axonp2p.blobs.pieces import PieceBook
 from axonp2p.errors import TaskMistake
 from axonp2p.training.messages import RedoSegment, StartRound, TaskFailed
 from axonp2p.training.trainer.marks import MarkBytes
@@ -91,7 +92,15 @@ class Redo:
     start: memoryview = field(repr=False)
 
 
-Work = TrainRound | NextLeg | EndLegEarly | Abandon | Accept | RollBack | Evaluate | Redo
+@dataclass(frozen=True)
+class TakeFrozen:
+    """Put these frozen parameters of the job into the model, whose `model()` made others."""
+
+    data: memoryview = field(repr=False)
+    pieces: PieceBook = field(repr=False)
+
+
+Work = TrainRound | NextLeg | EndLegEarly | Abandon | Accept | RollBack | Evaluate | Redo | TakeFrozen
 
 
 @dataclass(frozen=True)
@@ -153,6 +162,13 @@ class Evaluated:
 
 
 @dataclass(frozen=True)
+class FrozenTaken:
+    """The model has the frozen parameters of the job."""
+
+    name: bytes
+
+
+@dataclass(frozen=True)
 class TaskWentWrong:
     """The task's own code raised; whatever was being done is over."""
 
@@ -164,4 +180,4 @@ class TaskWentWrong:
         return TaskFailed(doing=self.mistake.message[:100], traceback=self.mistake.cause[:16000])
 
 
-Done = Stepped | LegDone | Evaluated | TaskWentWrong | Redone
+Done = Stepped | LegDone | Evaluated | TaskWentWrong | Redone | FrozenTaken

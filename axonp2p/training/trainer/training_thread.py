@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from axonp2p.errors import TaskMistake
-from axonp2p.tensors.flat import Layout
+from axonp2p.tensors.frozen import FrozenTensors
+from axonp2p.tensors.layout import Layout
 from axonp2p.training.messages import RedoSegment, StartRound
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.marks import MarkBytes
@@ -26,12 +27,14 @@ from axonp2p.training.trainer.trainer_orders import (
     EndLegEarly,
     Evaluate,
     Evaluated,
+    FrozenTaken,
     LegDone,
     NextLeg,
     Redo,
     Redone,
     RollBack,
     Stepped,
+    TakeFrozen,
     TaskWentWrong,
     TrainRound,
     Work,
@@ -55,6 +58,8 @@ class Built:
     """As `step_scale.averaged_by` has it, of the task's optimiser."""
     file_layout: bytes = field(repr=False)
     """Of the model's file, packed."""
+    frozen: FrozenTensors = field(repr=False)
+    """Where others may read them; the trainer alone writes there."""
 
 
 Say = Callable[[Done | Built | BaseException], None]
@@ -112,7 +117,14 @@ class TrainingThread:
         try:
             try:
                 trainer = self._make()
-                self._say(Built(trainer.first_state(), trainer.layout, trainer.averaged, trainer.file_layout))
+                first, layout = trainer.first_state(), trainer.layout
+                self._say(Built(first, layout, trainer.averaged, trainer.file_layout, trainer.frozen))
+                if layout.by_hand:
+                    print(
+                        f"no optimiser has {layout.by_hand} of the parameters: those that nothing changes are better "
+                        "frozen (requires_grad_(False)), which keeps them out of every state",
+                        file=sys.stderr,
+                    )
             except TaskMistake as mistake:
                 self._say(TaskWentWrong(mistake))
                 return
@@ -132,6 +144,9 @@ class TrainingThread:
             trainer.put_back()
         elif isinstance(work, Redo):
             self._redo(trainer, work)
+        elif isinstance(work, TakeFrozen):
+            trainer.take_frozen(work.data, work.pieces)
+            self._say(FrozenTaken(work.pieces.name))
         elif self._unwanted(number, work):
             return
         elif isinstance(work, TrainRound):

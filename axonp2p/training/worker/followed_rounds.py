@@ -17,7 +17,7 @@ from torch import Tensor
 
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.tensors.coding import BYTES_A_VALUE
-from axonp2p.tensors.flat import Layout
+from axonp2p.tensors.layout import Layout
 from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.slice_exchange import SliceExchange
 from axonp2p.training.exchange.terms import Terms, terms_of

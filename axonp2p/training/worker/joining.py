@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.tensors.coding import BYTES_A_VALUE
 from axonp2p.training.exchange.terms import terms_of
-from axonp2p.training.messages import AdoptState, Piece, PieceList, SlicePart, StartRound, StateAdopted
+from axonp2p.training.messages import AdoptState, Piece, PieceList, SlicePart, StartRound
 from axonp2p.training.state_transfer.piece_fetch import PieceFetch
 from axonp2p.training.trainer.outer_optimizer import State, state_from_file, state_values
 from axonp2p.training.trainer.trainer_orders import exchanges_of
 from axonp2p.training.worker.followed_rounds import FollowedRounds
-from axonp2p.training.worker.member_actions import Action, NotTaken, SayToCoordinator, tell_each
+from axonp2p.training.worker.frozen_transfer import FrozenTransfer
+from axonp2p.training.worker.member_actions import Action, NotTaken, tell_each
 from axonp2p.training.worker.member_round import Lasting
 
 MOST_KEPT = 4
@@ -25,8 +26,9 @@ MOST_KEPT = 4
 class Joining:
     """A member on its way to the others' state; `held` are states that it has already."""
 
-    def __init__(self, lasting: Lasting, held: Iterable[State]) -> None:
+    def __init__(self, lasting: Lasting, held: Iterable[State], frozen: FrozenTransfer) -> None:
         self._lasting = lasting
+        self._frozen = frozen
         self._bytes = state_values(lasting.layout) * BYTES_A_VALUE
         self._rounds = FollowedRounds(lasting.rank, lasting.layout, lasting.batch, MOST_KEPT * self._bytes)
         self._held = {state.name: state for state in held}
@@ -45,15 +47,14 @@ class Joining:
         """Come to this state."""
         self._rounds.expect(order.state)
         yield from self._get_base(order.senders, now)
-        if self._rounds.newest:
-            yield SayToCoordinator(StateAdopted(state=self._rounds.newest.name))
+        yield from self._where(None, now)
 
     def follow(self, start: StartRound, now: float) -> Iterator[Action]:
         """Listen to a round. Raises `MalformedMessage` for one that makes no sense."""
         before = self._rounds.newest
         self._rounds.begin(start)
         yield from self._get_base(start.members, now)
-        yield from self._where(before)
+        yield from self._where(before, now)
         for exchange in range(exchanges_of(start)):
             terms = terms_of(start, self._lasting.rank, exchange, self._lasting.layout, self._lasting.batch)
             for early in self._lasting.early.take(terms):
@@ -66,7 +67,7 @@ class Joining:
             self._rounds.hear(sender, part, payload, now)
         except PeerMisbehaved as error:
             yield NotTaken(sender, error)
-        yield from self._where(before)
+        yield from self._where(before, now)
 
     def hear_piece(
         self, sender: int, message: Piece | PieceList, payload: bytes | memoryview, now: float
@@ -79,7 +80,7 @@ class Joining:
             before = self._rounds.newest
             base, self._fetch = state_from_file(self._fetch.data(), self._lasting.layout), None
             self._rounds.arrived(base)
-            yield from self._where(before)
+            yield from self._where(before, now)
 
     def deadline(self) -> float | None:
         """When to call `due`."""
@@ -92,7 +93,8 @@ class Joining:
 
     def _get_base(self, senders: Iterable[int], now: float) -> Iterator[Action]:
         """Fetch what is missing from these members, unless it is here."""
-        base = self._rounds.base
+        base, others = self._rounds.base, [rank for rank in senders if rank != self._lasting.rank]
+        yield from self._frozen.senders(others, now)
         if base is None:
             self._fetch = None
         elif base in self._held:
@@ -100,10 +102,10 @@ class Joining:
         else:
             if self._fetch is None or self._fetch.state != base:
                 self._fetch = PieceFetch(base, self._bytes)
-            yield from tell_each(self._fetch.senders([rank for rank in senders if rank != self._lasting.rank], now))
+            yield from tell_each(self._fetch.senders(others, now))
 
-    def _where(self, before: State | None) -> Iterator[Action]:
-        """Say where this member stands when that has changed."""
+    def _where(self, before: State | None, now: float) -> Iterator[Action]:
+        """Say where this member stands when that has changed, once it has the frozen parameters too."""
         newest = self._rounds.newest
         if newest is not None and newest is not before:
-            yield SayToCoordinator(StateAdopted(state=newest.name))
+            yield from self._frozen.come_to(newest, now)

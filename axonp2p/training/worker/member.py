@@ -18,6 +18,7 @@ from collections.abc import Iterator
 import msgspec
 
 from axonp2p.errors import MalformedMessage, PeerMisbehaved
+from axonp2p.tensors.frozen import FrozenTensors
 from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.error_feedback import ErrorFeedback
 from axonp2p.training.exchange.reorder_buffer import ReorderBuffer
@@ -33,7 +34,6 @@ from axonp2p.training.messages import (
     RedoSegment,
     SlicePart,
     StartRound,
-    StateAdopted,
 )
 from axonp2p.training.state_transfer.pieces import serve_pieces
 from axonp2p.training.trainer.local_trainer import redone
@@ -44,6 +44,7 @@ from axonp2p.training.trainer.trainer_orders import (
     Accept,
     Done,
     Evaluated,
+    FrozenTaken,
     Key,
     LegDone,
     Redo,
@@ -52,9 +53,17 @@ from axonp2p.training.trainer.trainer_orders import (
     TaskWentWrong,
     key_of,
 )
+from axonp2p.training.worker.frozen_transfer import FrozenTransfer
 from axonp2p.training.worker.held_states import HeldStates, KeptPlaces
 from axonp2p.training.worker.joining import Joining
-from axonp2p.training.worker.member_actions import Action, DropQueued, NotTaken, SayToCoordinator, SayToMember
+from axonp2p.training.worker.member_actions import (
+    COORDINATOR,
+    Action,
+    DropQueued,
+    NotTaken,
+    SayToCoordinator,
+    SayToMember,
+)
 from axonp2p.training.worker.member_round import Lasting, MemberRound
 from axonp2p.training.worker.recomputing import Recomputing
 from axonp2p.training.worker.state_file import StateFile
@@ -66,11 +75,19 @@ Order = AdoptState | StartRound | AskPieces | RedoSegment
 class WorkerMember:
     """What a worker is in a job. `first` is the state of the task's own first weights, `file_layout` is for the client.
 
-    `averaged` is over how many gradients the inner optimiser's momentum averages, None when its steps need no scale.
+    `averaged` is over how many gradients the inner optimiser's momentum averages, None when its steps need no scale;
+    `frozen` are the frozen parameters of the trainer's model, None where it has none.
     Orders that make no sense raise `MalformedMessage`; what members may not say comes back as `NotTaken`.
     """
 
-    def __init__(self, prepare: Prepare, first: State, file_layout: bytes, averaged: float | None = None) -> None:
+    def __init__(
+        self,
+        prepare: Prepare,
+        first: State,
+        file_layout: bytes,
+        averaged: float | None = None,
+        frozen: FrozenTensors | None = None,
+    ) -> None:
         layout = first.layout
         self._file_layout = file_layout
         early, arrivals = ReorderBuffer(layout.values), ArrivalTimes()
@@ -90,6 +107,9 @@ class WorkerMember:
         """Parts from this exchange on belong to rounds that have not begun here."""
         self._joining: Joining | None = None
         self._state_file = StateFile(layout)
+        self._frozen = FrozenTransfer(frozen or FrozenTensors({}))
+        self._sent: State | None = None
+        """The state that the coordinator sent, while its frozen parameters are missing."""
         self._places = KeptPlaces()
         self._recomputing = Recomputing()
         self._helped_flops = self._told_flops = 0
@@ -104,13 +124,15 @@ class WorkerMember:
             values=layout.values,
             exact=layout.moving,
             candidate=candidate.name if candidate else None,
+            frozen=self._frozen.size,
         )
         return SayToCoordinator(told, self._file_layout)
 
     def prepare_again(self) -> Iterator[Action]:
         """Another coordinator goes on: whatever the last one ordered is over."""
         yield from self._leave_round()
-        self._joining = None
+        self._joining = self._sent = None
+        self._frozen.leave()
         yield self.prepared()
 
     # --- what the coordinator says ---
@@ -129,20 +151,22 @@ class WorkerMember:
         else:
             yield from self._adopt(order, now)
 
-    def hear_file(self, part: FilePart, payload: bytes | memoryview) -> Iterator[Action]:
+    def hear_file(self, part: FilePart, payload: bytes | memoryview, now: float) -> Iterator[Action]:
         """The next part of a state's file, which comes before the order to adopt it or after."""
         self._state_file.hear(part, payload)
-        yield from self._take_file()
+        yield from self._take_file(now)
 
     # --- what members say ---
 
     def heard(self, sender: int, message: BetweenMembers, payload: bytes | memoryview, now: float) -> Iterator[Action]:
-        """A message from another member."""
+        """A message from another member, or pieces from the coordinator."""
         try:
             if isinstance(message, SlicePart):
                 yield from self._hear_slice(sender, message, payload, now)
             elif isinstance(message, AskPieces):
                 yield from self._lend(sender, message)
+            elif self._frozen.wants(message.state):
+                yield from self._frozen.hear_piece(sender, message, payload, now)
             elif self._recomputing.wants(message.state):
                 yield from self._recomputing.hear_piece(sender, message, payload, now)
             elif self._joining:
@@ -164,6 +188,8 @@ class WorkerMember:
         elif isinstance(done, Redone):
             self._helped_flops += done.message.flops
             yield SayToCoordinator(done.message)
+        elif isinstance(done, FrozenTaken):
+            yield from self._frozen.taken(now)
         elif self._round and self._start and done.key == key_of(self._start):
             if isinstance(done, LegDone):
                 yield from self._round.leg_done(done, now)
@@ -178,7 +204,7 @@ class WorkerMember:
 
     def deadline(self) -> float | None:
         """When to call `due`, if nothing is heard before."""
-        times = [one.deadline() for one in (self._round, self._joining, self._recomputing) if one]
+        times = [one.deadline() for one in (self._round, self._joining, self._recomputing, self._frozen) if one]
         return min((time for time in times if time is not None), default=None)
 
     def due(self, now: float) -> Iterator[Action]:
@@ -189,6 +215,7 @@ class WorkerMember:
         if self._joining:
             yield from self._joining.due(now)
         yield from self._recomputing.due(now)
+        yield from self._frozen.due(now)
 
     @property
     def talkative(self) -> bool:
@@ -210,12 +237,14 @@ class WorkerMember:
         yield DropQueued(start)
         self._wanted = (start.round, start.attempt + 1, 0)
         if lasting.rank in start.listeners:
-            self._joining = self._joining or Joining(lasting, self._states.all())
+            self._joining = self._joining or Joining(lasting, self._all_states(), self._frozen)
             yield from self._joining.follow(start, now)
             return
         if not start.shards:
             raise MalformedMessage("a round for a member without shards")
         yield from self._go_on_from(start.state)
+        if not self._frozen.fits(self._states.accepted):
+            raise MalformedMessage("a round from a state to which other frozen parameters belong")
         self._states.lend_to_listeners(start.listeners)
         self._start, self._trained = start, True
         states = self._states
@@ -241,9 +270,10 @@ class WorkerMember:
         self._round = self._start = self._evaluating = None
 
     def _go_on_from(self, state: bytes) -> Iterator[Action]:
-        joined = self._joining.named(state) if self._joining else None
-        self._joining = None
-        if joined and not self._states.has(state):
+        joined = self._joining.named(state) if self._joining else self._sent
+        self._joining = self._sent = None
+        self._frozen.leave()
+        if joined and joined.name == state and not self._states.has(state):
             self._states.adopt(joined)
         counts = self._states.settle(state)
         if self._trained:
@@ -269,19 +299,25 @@ class WorkerMember:
 
     # --- states ---
 
+    def _all_states(self) -> list[State]:
+        return [*self._states.all(), *([self._sent] if self._sent else [])]
+
     def _lend(self, to: int, ask: AskPieces) -> Iterator[Action]:
-        if (answers := self._places.serve(ask)) is not None:
+        answers = self._places.serve(ask)
+        if answers is None:
+            answers = self._frozen.serve(to, ask)
+        if answers is not None:
             for answer, payload in answers:
                 yield SayToMember(to, answer, payload)
             return
-        joined = self._joining.newest if self._joining else None
+        joined = self._joining.newest if self._joining else self._sent
         for answer, payload in self._states.lend(to, ask, [joined] if joined else []):
             yield SayToMember(to, answer, payload)
 
     def _hand_over(self, ask: AskPieces) -> Iterator[Action]:
         """Pieces for the client's disk."""
         try:
-            answers = serve_pieces(self._states.all(), ask)
+            answers = self._frozen.serve(COORDINATOR, ask) or serve_pieces(self._all_states(), ask)
         except PeerMisbehaved as error:
             raise MalformedMessage(error.message) from error
         for answer, payload in answers:
@@ -289,19 +325,21 @@ class WorkerMember:
 
     def _adopt(self, order: AdoptState, now: float) -> Iterator[Action]:
         yield from self._leave_round()
+        self._frozen.another_state()
         if self._states.has(order.state):
             yield from self._go_on_from(order.state)
-            yield SayToCoordinator(StateAdopted(state=order.state))
+            yield from self._frozen.senders(order.senders, now)
+            yield from self._frozen.come_to(self._states.accepted, now)
         elif order.senders:
-            self._joining = self._joining or Joining(self._lasting, self._states.all())
+            self._joining = self._joining or Joining(self._lasting, self._all_states(), self._frozen)
             yield from self._joining.adopt(order, now)
         else:
             self._state_file.want(order.state)
-            yield from self._take_file()
+            yield from self._take_file(now)
 
-    def _take_file(self) -> Iterator[Action]:
+    def _take_file(self, now: float) -> Iterator[Action]:
         state = self._state_file.take()
         if state:
-            self._states.adopt(state)
-            self._joining = None
-            yield SayToCoordinator(StateAdopted(state=state.name))
+            self._joining, self._sent = None, state
+            yield from self._frozen.senders([COORDINATOR], now)
+            yield from self._frozen.come_to(state, now)

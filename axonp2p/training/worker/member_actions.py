@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from axonp2p.errors import PeerMisbehaved
-from axonp2p.training.messages import BetweenMembers, FromWorkerTraining, StartRound
+from axonp2p.training.messages import AskPieces, BetweenMembers, FromWorkerTraining, StartRound
 from axonp2p.training.trainer.trainer_orders import Work
 
 
@@ -42,10 +42,14 @@ class NotTaken:
     error: PeerMisbehaved
 
 
-def tell_each(what: Iterable[tuple[int, BetweenMembers]]) -> Iterator[SayToMember]:
-    """Say to each rank what is for it."""
+COORDINATOR = -1
+"""Stands for the coordinator among the ranks that are asked for pieces."""
+
+
+def tell_each(what: Iterable[tuple[int, AskPieces]]) -> Iterator[SayToMember | SayToCoordinator]:
+    """Ask each rank for what it is to send."""
     for rank, message in what:
-        yield SayToMember(rank, message)
+        yield SayToCoordinator(message) if rank == COORDINATOR else SayToMember(rank, message)
 
 
 Action = SayToCoordinator | SayToMember | DropQueued | NotTaken | Work

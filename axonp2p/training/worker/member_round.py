@@ -24,7 +24,8 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from axonp2p.errors import PeerMisbehaved
-from axonp2p.tensors.flat import Layout, minus
+from axonp2p.tensors.flat import minus
+from axonp2p.tensors.layout import Layout
 from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.error_feedback import ErrorFeedback
 from axonp2p.training.exchange.reorder_buffer import ReorderBuffer

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import mmap
 import os
 import resource
 import select
@@ -34,8 +35,11 @@ from typing import Annotated, TextIO
 import msgspec
 import torch
 
+from axonp2p.blobs.pieces import PIECE_BYTES, book_of
 from axonp2p.errors import AxonError, PeerMisbehaved, TaskMistake
 from axonp2p.sandbox.walls.landlock import write_only_below
+from axonp2p.tensors.coding import BYTES_A_VALUE
+from axonp2p.tensors.frozen_name import NAME_BYTES
 from axonp2p.training.messages import Prepare, RedoSegment
 from axonp2p.training.trainer.local_trainer import LocalTrainer, redone
 from axonp2p.training.trainer.task import Task
@@ -50,7 +54,8 @@ from axonp2p.wire.frame import HEADER_LIMIT
 LONGEST_S = 600.0
 """Whatever takes longer is ended, and cannot be done: this member's own training waits for it."""
 MOST_KEPT_VALUES = 4_000_000
-"""While a model is as small as this, the server holds one of its own, and what the task imports."""
+"""While a model, frozen parameters included, is as small as this, the server holds one of its own, and what the task
+imports."""
 _POLL_S = 0.1
 _LENGTH = struct.Struct(">I")
 
@@ -67,6 +72,10 @@ class RedoRequest(Message, frozen=True):
     """Bytes from which its steps begin."""
     keep: bool
     """Whether the server may hold a model of its own from now on."""
+    frozen: Annotated[bytes, msgspec.Meta(max_length=NAME_BYTES)]
+    """The name of the frozen parameters of the job; empty where there are none."""
+    frozen_file: Annotated[str, msgspec.Meta(max_length=4096)]
+    """Where they lie, when `model()` makes others here."""
     flops: Annotated[
         dict[Annotated[str, msgspec.Meta(max_length=4096)], Annotated[int, msgspec.Meta(ge=0, le=2**62)]],
         msgspec.Meta(max_length=4096),
@@ -89,6 +98,7 @@ class RedoServer:
             _end_with(lambda: _serve(_alone_with(theirs), cores))
         theirs.close()
         self._server = ours
+        self._frozen_file = ""
 
     def for_job(self, bundle: Path, prepare: Prepare) -> Redoing:
         """What takes steps of this job again."""
@@ -99,19 +109,34 @@ class RedoServer:
             folder = Path(tempfile.mkdtemp(prefix="redo-"))
             for name in ("work", "out"):
                 (folder / name).mkdir()
+            values = trainer.layout.values + trainer.layout.frozen_bytes // BYTES_A_VALUE
             again = RedoRequest(
                 bundle=str(bundle),
                 folder=str(folder),
                 prepare=prepare,
                 order=order,
                 size=len(start),
-                keep=trainer.layout.values <= MOST_KEPT_VALUES,
+                keep=values <= MOST_KEPT_VALUES,
+                frozen=trainer.layout.frozen_name,
+                frozen_file=self._file_of(trainer),
                 flops=trainer.flops,
             )
             with self._out.elsewhere(folder / "out") if self._out else contextlib.nullcontext():
                 return self._redo(again, start, wanted)
 
         return redo
+
+    def _file_of(self, trainer: LocalTrainer) -> str:
+        """Where a redo finds the frozen parameters that its own `model()` does not make; written once."""
+        if trainer.made_other_frozen and not self._frozen_file:
+            try:
+                with tempfile.NamedTemporaryFile(prefix="frozen-", delete=False) as file:
+                    for begin in range(0, len(trainer.frozen), PIECE_BYTES):
+                        file.write(trainer.frozen[begin : begin + PIECE_BYTES])
+                self._frozen_file = file.name
+            except OSError as error:
+                print(f"no room for the frozen parameters of redone steps: {error}", file=sys.stderr)
+        return self._frozen_file
 
     def _redo(self, again: RedoRequest, start: memoryview, wanted: Callable[[], bool]) -> SegmentRedone | None:
         ours, theirs = socket.socketpair()
@@ -250,7 +275,12 @@ def _redo(again: RedoRequest, connection: socket.socket, trainer: LocalTrainer |
         view = view[taken:]
     order = again.order
     try:
-        message = (trainer or _trainer_for(again)).redo(order, memoryview(start), again.flops)
+        made = trainer or _trainer_for(again)
+        if _has_frozen(made, again):
+            message = made.redo(order, memoryview(start), again.flops)
+        else:
+            print(f"steps of member {order.of} again: model() makes other frozen parameters here", file=sys.stderr)
+            message = redone(order, failed="cannot be done")
     except PeerMisbehaved as error:
         print(f"from member {order.of}, not taken: {error.message}", file=log)
         message = redone(order, failed="other bytes")
@@ -259,6 +289,16 @@ def _redo(again: RedoRequest, connection: socket.socket, trainer: LocalTrainer |
         message = redone(order, failed="cannot be done")
     answer = encode(message)
     connection.sendall(_LENGTH.pack(len(answer)) + answer)
+
+
+def _has_frozen(trainer: LocalTrainer, again: RedoRequest) -> bool:
+    """Whether its model has the frozen parameters of the job now."""
+    if trainer.layout.frozen_name != again.frozen and again.frozen_file:
+        with open(again.frozen_file, "rb") as file:
+            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+        if len(data) == len(trainer.frozen):
+            trainer.take_frozen(data, book_of(data))
+    return trainer.layout.frozen_name == again.frozen
 
 
 def _trainer_for(again: RedoRequest) -> LocalTrainer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from axonp2p.errors import MalformedMessage, PeerMisbehaved
 from axonp2p.tensors.coding import BYTES_A_VALUE
-from axonp2p.tensors.flat import Layout
+from axonp2p.tensors.layout import Layout
 from axonp2p.training.messages import FilePart
 from axonp2p.training.state_transfer.file_parts import Assembly
 from axonp2p.training.trainer.outer_optimizer import State, state_from_file, state_values

@@ -21,6 +21,8 @@ from axonp2p.training.messages import (
     AskFiles,
     BetweenMembers,
     FilePart,
+    Piece,
+    PieceList,
     Prepare,
     SlicePart,
     StartRound,
@@ -32,7 +34,14 @@ from axonp2p.training.trainer.trainer_orders import Done, TaskWentWrong
 from axonp2p.training.trainer.training_thread import Built, Redoing, TrainingThread
 from axonp2p.training.worker.mailbox import Mailbox
 from axonp2p.training.worker.member import WorkerMember
-from axonp2p.training.worker.member_actions import Action, DropQueued, NotTaken, SayToCoordinator, SayToMember
+from axonp2p.training.worker.member_actions import (
+    COORDINATOR,
+    Action,
+    DropQueued,
+    NotTaken,
+    SayToCoordinator,
+    SayToMember,
+)
 from axonp2p.wheels.import_path import use_wheels
 from axonp2p.wire.codec import decode
 from axonp2p.wire.frame import HEADER_LIMIT, split_frame
@@ -148,7 +157,9 @@ class Worker:
         elif self._member is None:
             self._orders.append((order, payload))
         elif isinstance(order, FilePart):
-            self._carry_out(self._member.hear_file(order, payload))
+            self._carry_out(self._member.hear_file(order, payload, self._clock()))
+        elif isinstance(order, Piece | PieceList):
+            self._carry_out(self._member.heard(COORDINATOR, order, payload, self._clock()))
         else:
             self._carry_out(self._member.ordered(order, self._clock()))
 
@@ -180,7 +191,7 @@ class Worker:
             print(f"{done.mistake.message} failed:\n{done.mistake.cause}", file=sys.stderr)
         if isinstance(done, Built):
             assert self._prepare
-            self._member = WorkerMember(self._prepare, done.first, done.file_layout, done.averaged)
+            self._member = WorkerMember(self._prepare, done.first, done.file_layout, done.averaged, done.frozen)
             self._carry_out([self._member.prepared()])
             while self._orders:
                 self._hear_coordinator(*self._orders.popleft())
@@ -204,7 +215,8 @@ class Worker:
         self._trainer.open()
 
     def _complain(self, rank: int, error: AxonError) -> None:
-        print(f"from member {rank}, not taken: {error.message}", file=sys.stderr)
+        who = "the client" if rank == COORDINATOR else f"member {rank}"
+        print(f"from {who}, not taken: {error.message}", file=sys.stderr)
 
 
 def _useless_after(start: StartRound) -> Callable[[int, BetweenMembers], bool]:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from axonp2p.blobs.pieces import book_of
 from axonp2p.client.events.events import Event, JobGoesOn
 from axonp2p.client.hosted import hosted_jobs
 from axonp2p.client.hosted.hosted_copy import STATE_EVERY_S, HostedCopy
@@ -161,11 +162,19 @@ async def test_the_newest_state_comes_before_the_host_may_be_gone(
 
     keep(7)
     keep(9)
+    frozen = b"frozen" * 99
+    room = process.folder.checkpoints(2).frozen_room(book_of(frozen).name, len(frozen))
+    assert room
+    room.data[:] = frozen
+    room.put()
     async with await hosting.line(ADA) as line:
         copy = HostedCopy(here, line, hosting.clock, result=False)
         assert (await copy.look()).at_work
         (one,) = here.checkpoints(2).all()
         assert (one.rounds, one.fits()) == (9, True)
+        beside = here.checkpoints(2).frozen(book_of(frozen).name)
+        assert beside
+        assert bytes(beside.file) == frozen
         keep(10)
         await copy.look()
         assert [one.rounds for one in here.checkpoints(2).all()] == [9]  # not in every look

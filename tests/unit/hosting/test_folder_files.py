@@ -104,6 +104,9 @@ def test_the_newest_state_comes_while_the_job_runs_unless_it_is_large() -> None:
     assert names(to_copy(states, {}, result=False, state=True)) == [states[1].name]
     assert to_copy(states, {states[1].name: states[1]}, result=False, state=True) == []
     assert to_copy(states, {}, result=False) == []
+    frozen = FolderFile(name=f"states/frozen-{'f' * 64}.safetensors", size=9)
+    assert names(to_copy([*states, frozen], {}, result=False, state=True)) == [frozen.name, states[1].name]
+    assert to_copy([*states, frozen], {frozen.name: frozen, states[1].name: states[1]}, result=False, state=True) == []
     large = [FolderFile(name=states[0].name, size=SMALL_STATE + 1)]
     assert to_copy(large, {}, result=False, state=True) == []
     assert names(to_copy([*states, *files(model=1)], {}, result=True, state=True)) == ["model.safetensors"]

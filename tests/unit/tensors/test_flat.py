@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from axonp2p.blobs.pieces import book_of
 from axonp2p.tensors import flat
 
 
@@ -22,27 +23,31 @@ class Everything(nn.Module):
         self.register_buffer("scratch", torch.zeros(100), persistent=False)
 
 
-def test_parameters_come_first_then_what_is_frozen_then_buffers_those_of_many_digits_last():
+def test_parameters_come_first_then_buffers_then_the_name_of_what_is_frozen_numbers_of_many_digits_last():
     model = Everything()
     layout = flat.layout_of(model)
     assert (layout.parameters, layout.float_buffers, layout.integer_buffers) == (15 + 2 + 6, 6, 2)
-    assert (layout.still, layout.wide_integers) == (2, 3)
+    assert (layout.frozen_bytes, layout.wide_integers) == (8, 3)
     vector = flat.read(model, layout)
     assert vector.dtype == torch.float32
-    assert len(vector) == layout.values
-    assert vector[23:25].tolist() == [1, 1]
-    assert vector[25:31].tolist() == [0, 0, 0, 1, 1, 1]
-    assert vector[31:].tolist() == [1, 0, 0, 0, 0]
+    assert len(vector) == layout.values == 23 + 6 + 2 + 16 + 3
+    assert vector[23:29].tolist() == [0, 0, 0, 1, 1, 1]
+    assert vector[29:31].tolist() == [1, 0]
+    assert flat.frozen_name(vector, layout) == layout.frozen_name == book_of(b"\0\0\x80\x3f" * 2).name
+    assert vector[47:].tolist() == [0, 0, 0]
 
 
 def test_what_is_written_is_read_again():
     model = Everything()
     layout = flat.layout_of(model)
+    name = flat.read(model, layout)[31:47]
     vector = torch.arange(layout.values, dtype=torch.float32)
-    vector[31:33] = 1.0  # of a buffer that holds only true and false
+    vector[29:31] = 1.0  # of a buffer that holds only true and false
+    vector[31:47] = name
     vector[-2:] = 0.0  # of an integer that has room in the first of its three values
     flat.write(vector, model, layout)
     assert torch.equal(flat.read(model, layout), vector)
+    assert model.frozen.tolist() == [1, 1]
     assert model.head.weight is model.table.weight
     assert model.coarse.dtype == torch.bfloat16
 
@@ -133,8 +138,9 @@ def test_what_nobody_changes_comes_back_to_the_bit_whatever_it_holds():
     layout = flat.layout_of(model)
     vector = flat.read(model, layout)
     assert bool(vector.isfinite().all())
-    for tensor in other.state_dict().values():
-        tensor.zero_()
+    for name, tensor in other.state_dict().items():
+        if "frozen" not in name:
+            tensor.zero_()
     flat.write(vector, other, layout)
     for name, tensor in model.state_dict().items():
         assert raw(tensor) == raw(other.state_dict()[name]), name
@@ -221,7 +227,23 @@ def test_complex_parameters_are_pairs_that_take_the_outer_step():
 def test_only_what_the_optimiser_has_is_coded_in_few_bits():
     model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
     layout = flat.layout_of(model, [torch.optim.SGD(model[1].parameters())])
-    assert (layout.parameters, layout.still, layout.moving) == (3, 8, 0)
+    assert (layout.parameters, layout.by_hand, layout.moving, layout.frozen_bytes) == (3, 8, 0, 0)
+
+
+@pytest.mark.parametrize("given", [0, 1])
+def test_what_has_no_gradients_is_frozen_and_takes_no_values_whether_the_optimiser_has_it_or_not(given):
+    model = nn.Sequential(nn.Linear(3, 2).requires_grad_(False), nn.Linear(2, 1))
+    layout = flat.layout_of(model, [torch.optim.SGD(model[given:].parameters())])
+    assert (layout.parameters, layout.values, layout.moving, layout.frozen_bytes) == (3, 3 + 16, 0, 4 * 8)
+    assert list(flat.frozen_tensors(model, layout)) == ["0.weight", "0.bias"]
+
+
+def test_weights_of_other_frozen_parameters_are_not_put_into_a_model():
+    models = [nn.Sequential(nn.Linear(3, 2).requires_grad_(False), nn.Linear(2, 1)) for _ in range(2)]
+    layouts = [flat.layout_of(model) for model in models]
+    assert layouts[0].frozen_name != layouts[1].frozen_name
+    with pytest.raises(ValueError, match="belong to other frozen parameters"):
+        flat.write(flat.read(models[0], layouts[0]), models[1], layouts[1])
 
 
 def test_tables_with_sparse_gradients_are_rows_and_so_is_all_that_sparse_adam_trains():
@@ -229,4 +251,4 @@ def test_tables_with_sparse_gradients_are_rows_and_so_is_all_that_sparse_adam_tr
     assert (flat.layout_of(model).parameters, flat.layout_of(model).rows) == (8 + 2, 10)
     optimizer = torch.optim.SparseAdam([model["b"].weight])
     layout = flat.layout_of(model, [optimizer])
-    assert (layout.parameters, layout.rows, layout.still) == (0, 8, 12)
+    assert (layout.parameters, layout.rows, layout.by_hand, layout.frozen_bytes) == (0, 8, 12, 0)

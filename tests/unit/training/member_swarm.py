@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 
 from axonp2p.tensors.coding import EXACT
-from axonp2p.tensors.flat import Layout
+from axonp2p.tensors.layout import Layout
 from axonp2p.training.messages import Prepare, Progress, StateAdopted
 from axonp2p.training.trainer.outer_optimizer import first_state
 from axonp2p.training.trainer.trainer_orders import (

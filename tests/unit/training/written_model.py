@@ -12,13 +12,13 @@ from axonp2p.training.state_transfer.model_file import write_model
 from axonp2p.training.state_transfer.model_layout import pack_layout, read_layout
 
 
-def written(told: bytes, state: bytes | memoryview, model: Model) -> bytes:
+def written(told: bytes, state: bytes | memoryview, model: Model, frozen: bytes = b"") -> bytes:
     """The file."""
     with tempfile.TemporaryDirectory() as folder:
         kept = Path(folder, "state")
         kept.write_bytes(header_of("job-1", 1, bytes(32), model) + state)
         file = io.BytesIO()
-        write_model(file, kept, read_layout(told, model), model)
+        write_model(file, kept, read_layout(told, model), model, memoryview(frozen))
         return file.getvalue()
 
 

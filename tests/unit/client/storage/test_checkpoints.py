@@ -9,7 +9,7 @@ import pytest
 import safetensors
 
 from axonp2p.blobs.pieces import book_of
-from axonp2p.client.storage.checkpoints import Checkpoint, Checkpoints
+from axonp2p.client.storage.checkpoints import Checkpoint, Checkpoints, FrozenFile
 from axonp2p.errors import MalformedMessage, SettingsError
 from axonp2p.files import DAMAGED
 from axonp2p.training.state_transfer.checkpoint_file import LONGEST_HEADER, Model, header_length
@@ -45,6 +45,47 @@ def test_a_state_is_read_as_it_was_put_and_opens_as_safetensors(tmp_path: Path) 
             "state": kept.state.hex(),
         }
         assert file.get_tensor("weights").tobytes() + file.get_tensor("momentum").tobytes() == state_of(12)
+
+
+FROZEN = random.Random(0).randbytes(300_000)
+
+
+def keep_frozen(shelf: Checkpoints) -> FrozenFile:
+    name = book_of(FROZEN).name
+    if room := shelf.frozen_room(name, len(FROZEN)):
+        room.data[:] = FROZEN
+        room.put()
+    found = shelf.frozen(name)
+    assert found
+    return found
+
+
+def test_frozen_parameters_lie_beside_the_states_once_and_go_with_the_last_of_them(tmp_path: Path) -> None:
+    shelf = Checkpoints(tmp_path / "states", "line-1", 1)
+    kept = keep_frozen(shelf)
+    assert (kept.path.name, kept.pieces) == (f"frozen-{kept.name.hex()}.safetensors", book_of(FROZEN))
+    assert bytes(kept.file) == FROZEN
+    assert shelf.frozen_room(kept.name, len(FROZEN)) is None
+    with safetensors.safe_open(kept.path, framework="numpy") as file:
+        assert file.metadata() == {"format": "axon frozen 1", "job": "line-1", "frozen": kept.name.hex()}
+        assert file.get_tensor("frozen").tobytes() == FROZEN
+    for rounds in (1, 2):
+        keep(shelf, rounds)
+    shelf.forget_before(2, shelf.all()[0].state)
+    assert [one.rounds for one in shelf.all()] == [2]
+    assert kept.path.exists()
+    shelf.remove_all()
+    assert not (tmp_path / "states").exists()
+
+
+def test_damaged_frozen_parameters_come_once_more(tmp_path: Path) -> None:
+    kept = keep_frozen(Checkpoints(tmp_path / "states", "line-1", 1))
+    kept.path.write_bytes(kept.path.read_bytes()[:-1] + b"?")
+    later = Checkpoints(tmp_path / "states", "line-1", 1)
+    damaged = later.frozen(kept.name)
+    assert damaged
+    assert not damaged.fits()
+    assert keep_frozen(later).fits()
 
 
 def test_a_crash_before_the_end_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:

@@ -379,6 +379,12 @@ class Disk:
     def room(self, rounds: int, state: bytes, model: Model) -> Arriving:
         return Space(self, rounds, bytearray(model.state_bytes))
 
+    def frozen(self, name: bytes) -> None:
+        raise AssertionError("the model has none")
+
+    def frozen_room(self, name: bytes, size: int) -> None:
+        raise AssertionError("the model has none")
+
 
 class Space:
     def __init__(self, disk: Disk, rounds: int, room: bytearray) -> None:

@@ -64,6 +64,12 @@ class Table:
         self.rooms.append(Room(self._error))
         return self.rooms[-1]
 
+    def frozen(self, name: bytes) -> None:
+        raise AssertionError("the model has none")
+
+    def frozen_room(self, name: bytes, size: int) -> None:
+        raise AssertionError("the model has none")
+
     def _ask(self, rank: int, ask: AskPieces) -> None:
         self.asked.add(rank)
         self.first_ask.set()

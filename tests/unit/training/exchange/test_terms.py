@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from axonp2p.errors import MalformedMessage
 from axonp2p.jobs.aggregation import MEAN, Rule
 from axonp2p.tensors.coding import EXACT, Coding
-from axonp2p.tensors.flat import Layout
+from axonp2p.tensors.layout import Layout
 from axonp2p.training.exchange.terms import parts, terms_of
 from tests.laboratory.exchange_settings import start_of
 

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from axonp2p.training.deadlines import Learnt, late_after
-from axonp2p.training.round_messages import MemberJoined, MemberLost, RoundAccepted, RoundBegunAnew, StateAdoptedBy
+from axonp2p.training.deadlines import SLOWEST_BYTES_S, Learnt, late_after
+from axonp2p.training.messages import Prepared
+from axonp2p.training.round_messages import (
+    MemberJoined,
+    MemberLost,
+    MemberReady,
+    RoundAccepted,
+    RoundBegunAnew,
+    StateAdoptedBy,
+)
 from tests.unit.training.conversation import (
     FIRST,
     OTHER,
@@ -225,3 +233,16 @@ def test_whose_values_come_too_late_now_and_then_stays() -> None:
         late = [2] if round % 3 else []
         talk.hears(*(talk.report(rank, round, OTHER, left_out=late, kept_back=90) for rank in range(3)))
     assert talk.rounds.members == [0, 1, 2]
+
+
+def test_frozen_parameters_that_may_have_to_come_are_waited_for_too() -> None:
+    waits = {}
+    for frozen in (0, 100 * SLOWEST_BYTES_S):
+        talk = Conversation(2)
+        talk.begin()
+        told = [Prepared(state=state, parameters=100, values=100, frozen=frozen) for state in (FIRST, SECOND)]
+        talk.hears(*(MemberReady(rank, said, bytes(32)) for rank, said in enumerate(told)))
+        deadline = talk.rounds.next_deadline()
+        assert deadline
+        waits[frozen] = deadline - talk.now
+    assert waits[100 * SLOWEST_BYTES_S] == waits[0] + 100

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from axonp2p.tensors import flat
+from axonp2p.tensors.frozen import FrozenTensors
 from axonp2p.training.state_transfer.checkpoint_file import Model
 from axonp2p.training.trainer.file_layout import file_layout
 from axonp2p.training.trainer.outer_optimizer import first_state
@@ -45,8 +46,13 @@ class Net(nn.Module):
         self.register_buffer("nothing", torch.zeros(0, 3))
         self.register_buffer("table", torch.arange(3.0).expand(2, 3))
         self.register_buffer("cache", torch.randn(5), persistent=False)
-        self.eight = nn.Parameter(torch.randn(4000).to(torch.float8_e4m3fn), requires_grad=False)
-        self.wider = nn.Parameter(torch.randn(4000).to(torch.float8_e5m2), requires_grad=False)
+        self.register_buffer("eight", torch.randn(4000).to(torch.float8_e4m3fn))
+        self.register_buffer("wider", torch.randn(4000).to(torch.float8_e5m2))
+        self.still = nn.Linear(300, 300).requires_grad_(False)
+        self.still.turned = nn.Parameter(torch.randn(5, 40).T, requires_grad=False)
+        self.still.bits = nn.Parameter(torch.arange(-9, 9, dtype=torch.int8), requires_grad=False)
+        self.still.odd = nn.Parameter(torch.tensor([1 / 3, torch.inf], dtype=torch.float64), requires_grad=False)
+        self.still.again = self.still.bits
 
     def get_extra_state(self) -> Tensor:
         return torch.tensor([1.0])
@@ -67,15 +73,18 @@ def test_the_file_is_the_model_s_to_the_byte(seed: int) -> None:
     layout = flat.layout_of(net)
     vector = flat.read(net, layout)
     vector[: layout.parameters] = torch.randn(layout.parameters)  # a mean: of no half's own kind
-    still = layout.bounds["still"]
-    vector[still] = 10 ** torch.empty(layout.still).uniform_(-9, 6) * vector[still].sign()
+    for name in ("eight", "wider"):
+        begin = flat.places(net, layout)[name].begin
+        small = vector[begin : begin + 4000]
+        small.copy_(10 ** torch.empty(4000).uniform_(-9, 6) * small.sign())
     doubles = layout.bounds["wide floats"]
     vector[doubles] += torch.randn(layout.wide_floats) * vector[doubles].abs().clamp(1e-9, 1.0)
     state = first_state(vector, layout)
     told = file_layout(net, layout)
     assert told == file_layout(Net(), layout), "not the values, but names, shapes and places are told"
     flat.write(state.weights, net, layout)
-    file = written(told, state.file, Model(layout.parameters, layout.values))
+    frozen = FrozenTensors(flat.frozen_tensors(net, layout), layout.frozen)
+    file = written(told, state.file, Model(layout.parameters, layout.values, len(frozen)), bytes(frozen[:]))
     assert file == saved(net)
     assert safetensors.torch.load(file).keys() == net.state_dict().keys()
 
@@ -92,7 +101,7 @@ def test_a_number_between_two_becomes_what_it_becomes_in_the_model(dtype: torch.
     vector = torch.cat([numbers, middles, beside, beyond])
     vector = vector[vector.isfinite()]
     net = nn.Module()
-    net.weight = nn.Parameter(torch.zeros(len(vector), dtype=dtype), requires_grad=False)
+    net.register_buffer("weight", torch.zeros(len(vector), dtype=dtype))
     layout = flat.layout_of(net)
     flat.write(vector, net, layout)
     assert written(file_layout(net, layout), bytes(vector.numpy()), Model(0, len(vector))) == saved(net)

@@ -82,6 +82,7 @@ def rounds(trainers, number=2, coding=TWO_BITS, rule=MEAN, lines=(1, 1, 1), oute
             )  # fmt: skip
             trainer.begin(start)
             leg = trainer.leg(state.weights, lambda *_: LegVerdict.GO_ON)
+            trainer.evaluate(state.weights, [])
             terms = terms_of(start, rank, 0, state.layout, 8)
             meeting[rank] = SliceExchange(terms, leg.difference, leg.samples, ArrivalTimes(), 0.0)
         waiting = [(rank, out) for rank, exchange in meeting.items() for out in exchange.outgoing()]
@@ -97,7 +98,8 @@ def rounds(trainers, number=2, coding=TWO_BITS, rule=MEAN, lines=(1, 1, 1), oute
 def saved(trainers, state):
     """The file that a client writes of it, which must be what the model of a member would be saved as."""
     one = trainers[1]
-    file = written(one.file_layout, state.file, Model(state.layout.parameters, state.layout.values))
+    model = Model(state.layout.parameters, state.layout.values, len(one.frozen))
+    file = written(one.file_layout, state.file, model, bytes(one.frozen[:]))
     one._load(state.weights)
     tensors = {name: tensor.clone().contiguous() for name, tensor in one._model.state_dict().items()}
     assert file == safetensors.torch.save(tensors)
@@ -178,6 +180,9 @@ def test_complex_parameters_train(tmp_path):
         ('self.register_buffer("mask", torch.tensor([-torch.inf]))', "model.mask.fill_(0)", "mask"),
         ('self.register_buffer("peak", torch.tensor([1.0]))', "model.peak.fill_(torch.inf)", "peak"),
         ('self.register_buffer("kind", torch.tensor([1]))', "model.kind = model.kind / 2", "kind"),
+        ("pass", "model.fixed.weight.mul_(0.9)", "fixed.weight is frozen"),
+        ("pass", "model.fixed.bias.data = model.fixed.bias.data + 1", "fixed.bias is frozen"),
+        ("pass", "model.fixed.bias = nn.Parameter(torch.zeros(300), requires_grad=False)", "fixed.bias is frozen"),
     ],
 )
 def test_what_changes_so_that_nothing_can_be_sent_is_named(tmp_path, buffers, change, says):

@@ -10,7 +10,7 @@ from axonp2p.training.messages import Prepare
 from axonp2p.training.step_options import StepOptions
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.plain_run import PlainRun
-from axonp2p.training.trainer.step_batches import BatchPart
+from axonp2p.training.trainer.samples.step_batches import BatchPart
 from axonp2p.training.trainer.task import Task
 from tests.unit.training.member_swarm import start_round
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axonp2p.blobs.pieces import PIECE_BYTES
-from axonp2p.tensors.flat import Layout, minus
+from axonp2p.tensors.flat import minus
+from axonp2p.tensors.layout import Layout
 from axonp2p.tensors.wide import joined_floats, joined_integers, split_floats, split_integers
 from axonp2p.training.trainer.outer_optimizer import OuterStep, check_size, first_state, outer_step, state_from_file
 

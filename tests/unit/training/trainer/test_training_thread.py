@@ -7,17 +7,21 @@ import queue
 import pytest
 import torch
 
+from axonp2p.blobs.pieces import book_of
 from axonp2p.errors import TaskMistake
+from axonp2p.tensors.layout import Layout
 from axonp2p.training.trainer.local_trainer import Leg, LegVerdict
 from axonp2p.training.trainer.trainer_orders import (
     Abandon,
     EndLegEarly,
     Evaluate,
     Evaluated,
+    FrozenTaken,
     LegDone,
     NextLeg,
     RollBack,
     Stepped,
+    TakeFrozen,
     TaskWentWrong,
     TrainRound,
 )
@@ -30,9 +34,11 @@ WEIGHTS = torch.zeros(3)
 class Trainer:
     """Takes steps of `pace` seconds; waits for the test after every step when `stepwise`."""
 
-    layout = averaged = None
+    layout = Layout(parameters=3, float_buffers=0, integer_buffers=0, lengths=(3,))
+    averaged = None
     why_no_marks = ""
     file_layout = b""
+    frozen = None
 
     def __init__(self, stepwise=False, pace=1.0):
         self.now = 0.0
@@ -50,6 +56,9 @@ class Trainer:
 
     def put_back(self):
         self.calls.append("put back")
+
+    def take_frozen(self, data, pieces):
+        self.calls.append(f"frozen {len(data)}")
 
     def begin(self, start):
         self.calls.append(f"begin {start.round}")
@@ -143,6 +152,15 @@ def test_a_leg_is_abandoned_after_its_step_and_what_was_to_follow_is_left_out(wo
     trainer.may_go_on.put(None)
     assert hear(said, LegDone).key == (1, 0)
     assert trainer.calls == ["begin 0", "leg", "put back", "begin 1", "leg"]
+
+
+def test_frozen_parameters_are_in_the_model_when_that_is_said(work):
+    trainer = Trainer()
+    thread, said = work(trainer)
+    data = bytearray(10)
+    thread.give(TakeFrozen(memoryview(data), book_of(data)))
+    assert hear(said, FrozenTaken).name == book_of(data).name
+    assert trainer.calls == ["frozen 10"]
 
 
 def test_a_leg_that_is_hurried_ends_after_its_step_and_the_next_one_does_not(work):

@@ -9,7 +9,7 @@ import torch
 
 from axonp2p.errors import MalformedMessage, PeerMisbehaved
 from axonp2p.tensors.coding import Coding
-from axonp2p.tensors.flat import Layout
+from axonp2p.tensors.layout import Layout
 from axonp2p.training.exchange.arrivals import ArrivalTimes
 from axonp2p.training.exchange.slice_exchange import SliceExchange
 from axonp2p.training.exchange.terms import terms_of

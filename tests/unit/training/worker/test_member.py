@@ -326,7 +326,7 @@ def test_the_state_is_sent_and_a_job_goes_on_from_it():
     adopted = [
         action.message
         for part, payload in cut(kept, hashlib.sha256(kept).digest())
-        for action in member.hear_file(part, payload)
+        for action in member.hear_file(part, payload, 0.0)
     ]
     assert adopted == [StateAdopted(state=state)]
     rounds(later, [0], 1, state, 1)
@@ -341,7 +341,7 @@ def test_the_state_is_sent_and_a_job_goes_on_from_it():
 )
 def test_files_that_do_not_fit_end_the_worker(part, payload, reason):
     with pytest.raises(MalformedMessage, match=reason):
-        list(MemberSwarm(1).members[0].hear_file(part, payload))
+        list(MemberSwarm(1).members[0].hear_file(part, payload, 0.0))
 
 
 def test_a_state_file_with_another_name_ends_the_worker():
@@ -350,7 +350,7 @@ def test_a_state_file_with_another_name_ends_the_worker():
     data = bytes((LAYOUT.values + LAYOUT.parameters) * 4)
     ((part, payload),) = cut(data, hashlib.sha256(data).digest())
     with pytest.raises(MalformedMessage, match="name was made of"):
-        list(member.hear_file(part, payload))
+        list(member.hear_file(part, payload, 0.0))
 
 
 # --- mistakes, and what nobody may say ---

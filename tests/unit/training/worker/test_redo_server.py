@@ -9,6 +9,7 @@ import numpy
 import pytest
 import torch
 
+from axonp2p.blobs.pieces import book_of
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.task import Task
 from axonp2p.training.worker.out_folder import OutFolder
@@ -62,6 +63,40 @@ def test_other_bytes_and_a_process_that_dies_are_answers_and_the_next_one_is_ask
     assert redo(wanted, memoryview(b"nothing"), made, lambda: True).failed == "other bytes"
     assert redo(wanted, data, made, lambda: True).end == end
     other.close()
+    assert redo(wanted, data, made, lambda: True).failed == "cannot be done"
+
+
+FROZEN = TASK.replace(
+    "    def data(",
+    "    def model(self, made=model):\n"
+    "        model = made(self)\n"
+    "        model.fixed = nn.Parameter(torch.arange(4.0) + BEGIN, requires_grad=False)\n"
+    "        return model\n"
+    "    def data(",
+)
+
+
+@pytest.mark.parametrize("most_kept", [0, 10**9])
+def test_it_has_the_frozen_parameters_of_the_job_whatever_model_makes_here(server, tmp_path, monkeypatch, most_kept):
+    monkeypatch.setattr("axonp2p.training.worker.redo_server.MOST_KEPT_VALUES", most_kept)
+    (tmp_path / "other").mkdir()
+    made = trainer(tmp_path, FROZEN.replace("BEGIN", "0"))
+    wanted, data, end = segment(made)
+    here = trainer(tmp_path / "other", FROZEN.replace("BEGIN", "7"))
+    redo = server.for_job(tmp_path / "other", here._prepare)
+    assert redo(wanted, data, here, lambda: True).failed == "other bytes"
+    job = bytearray(made.frozen[:])
+    here.take_frozen(memoryview(job), book_of(job))
+    for _ in range(2):
+        assert redo(wanted, data, here, lambda: True).end == end
+
+
+def test_who_has_the_jobs_frozen_parameters_but_cannot_make_them_again_says_so(server, tmp_path):
+    (tmp_path / "other").mkdir()
+    made = trainer(tmp_path, FROZEN.replace("BEGIN", "0"))
+    wanted, data, _ = segment(made)
+    trainer(tmp_path / "other", FROZEN.replace("BEGIN", "7"))
+    redo = server.for_job(tmp_path / "other", made._prepare)
     assert redo(wanted, data, made, lambda: True).failed == "cannot be done"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader, Dataset
 
-from axonp2p.training.trainer.step_batches import BatchPart, NumberedBatches
+from axonp2p.training.trainer.samples.step_batches import BatchPart, NumberedBatches
 from axonp2p.training.trainer.task import Task
 
 LONGEST_READ_S = 600.0

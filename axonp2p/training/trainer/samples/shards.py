@@ -12,9 +12,9 @@ from torch.utils.data import ConcatDataset, IterableDataset, TensorDataset
 from axonp2p.errors import TaskMistake
 from axonp2p.training.plan import seed_for
 from axonp2p.training.step_options import StepOptions
-from axonp2p.training.trainer.batches import Batches
-from axonp2p.training.trainer.prefetching import PrefetchedBatches
-from axonp2p.training.trainer.step_batches import Draw, NumberedBatches, StepBatches, StreamedBatches
+from axonp2p.training.trainer.samples.batches import Batches
+from axonp2p.training.trainer.samples.prefetching import PrefetchedBatches
+from axonp2p.training.trainer.samples.step_batches import Draw, NumberedBatches, StepBatches, StreamedBatches
 from axonp2p.training.trainer.task import Task, seed_all
 
 _PLAIN = StepOptions()

@@ -17,7 +17,7 @@ import torch
 
 from axonp2p.errors import TaskMistake
 from axonp2p.training.plan import batch_indices, positions, seed_of_epoch, seed_of_reading
-from axonp2p.training.trainer.batches import Batches
+from axonp2p.training.trainer.samples.batches import Batches
 from axonp2p.training.trainer.task import Task, seed_again
 
 

@@ -9,8 +9,8 @@ import torch
 
 from axonp2p.errors import TaskMistake
 from axonp2p.training.step_options import StepOptions
-from axonp2p.training.trainer.shards import Shards
-from axonp2p.training.trainer.step_batches import OwnChance
+from axonp2p.training.trainer.samples.shards import Shards
+from axonp2p.training.trainer.samples.step_batches import OwnChance
 from axonp2p.training.trainer.task import Task
 
 HEAD = """

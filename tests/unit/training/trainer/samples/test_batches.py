@@ -8,8 +8,8 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from axonp2p.errors import TaskMistake
-from axonp2p.training.trainer.batches import Batches
-from axonp2p.training.trainer.shards import Shards
+from axonp2p.training.trainer.samples.batches import Batches
+from axonp2p.training.trainer.samples.shards import Shards
 from axonp2p.training.trainer.task import Task
 
 
