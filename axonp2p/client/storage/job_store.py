@@ -35,7 +35,6 @@ from axonp2p.errors import AlreadyRunning, NotFound, SettingsError
 from axonp2p.files import locked, write_whole
 from axonp2p.jobs.lifecycle import is_over
 
-
 MOST_LOG_BYTES = 32 * 2**20
 """What a peer may write here in the longest job, whatever it prints. Less than a host lets be copied of one file."""
 LOG_IS_FULL = b"\n[... of this log no more than 32 MiB is kept here ...]\n"
