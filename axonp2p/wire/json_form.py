@@ -20,6 +20,14 @@ def decode_json(data: bytes, kind: type[T]) -> T:
     return value
 
 
+def ready_to_decode(kind: Any) -> None:
+    """Learn now how this type is decoded. To be called where a module with types that several threads decode is loaded.
+
+    msgspec learns it at the first decoding, and two threads that do so at the same moment end the process (0.22.0).
+    """
+    _decoder(kind)
+
+
 @lru_cache(maxsize=128)
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)

@@ -28,7 +28,7 @@ from axonp2p.client.events.owner_events import PeerHandedBack as PeerHandedBack
 from axonp2p.client.events.owner_events import PeerPaused as PeerPaused
 from axonp2p.client.events.owner_events import PeerResumed as PeerResumed
 from axonp2p.jobs.kinds import KINDS, load
-from axonp2p.wire.json_form import decode_json
+from axonp2p.wire.json_form import decode_json, ready_to_decode
 from axonp2p.wire.quantities import Count, Number
 
 
@@ -198,6 +198,8 @@ CommonEvent = (
     | JobCancelled
     | JobEndedBadly
 )
+
+ready_to_decode(CommonEvent)
 
 
 def as_line(event: Event) -> bytes:

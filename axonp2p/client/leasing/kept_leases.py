@@ -18,7 +18,7 @@ from axonp2p.reservation.token import Token
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
-from axonp2p.wire.json_form import decode_json
+from axonp2p.wire.json_form import decode_json, ready_to_decode
 from axonp2p.wire.quantities import Count
 from axonp2p.wire.ranks import MOST_RANKS
 
@@ -40,6 +40,9 @@ class KeptLease(msgspec.Struct, frozen=True, kw_only=True):
         """The row and the promise. Raises `MalformedMessage`."""
         token: Signed[Token] = decode_as(self.token, Signed[Token], Token.LIMIT + ENVELOPE_OVERHEAD)
         return decode_as(self.row, Row, Row.LIMIT), Reservation(self.uuid, token, self.issued_by, self.tracker)
+
+
+ready_to_decode(list[KeptLease])
 
 
 def kept_of(leases: Mapping[int, Lease]) -> list[KeptLease]:

@@ -8,6 +8,7 @@ import msgspec
 
 from axonp2p.client.events.event import Event
 from axonp2p.kinds.run.messages import MOST_COPIES
+from axonp2p.wire.json_form import ready_to_decode
 from axonp2p.wire.quantities import Count, Number, PlainText
 
 ExitCode = Annotated[int, msgspec.Meta(ge=-128, le=255)]
@@ -135,3 +136,5 @@ RunEvent = (
     | OutputsLost
     | JobResults
 )
+
+ready_to_decode(RunEvent)

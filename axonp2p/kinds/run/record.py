@@ -11,6 +11,7 @@ from axonp2p.jobs.spec import JobSpec
 from axonp2p.kinds.run.results import CopyResult
 from axonp2p.kinds.run.section import RunJob
 from axonp2p.ledger.receipt import MOST_AMOUNT, Amount, Work
+from axonp2p.wire.json_form import ready_to_decode
 from axonp2p.wire.quantities import Count
 from axonp2p.wire.ranks import Rank
 
@@ -62,3 +63,6 @@ class RunRecord(JobRecord, frozen=True, kw_only=True):
         """As `JobRecord` has it."""
         assert isinstance(spec, RunJob)
         return {"copies": spec.run.copies}
+
+
+ready_to_decode(RunRecord)

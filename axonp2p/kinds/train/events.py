@@ -8,6 +8,7 @@ import msgspec
 
 from axonp2p.client.events.event import Event
 from axonp2p.kinds.train.check_events import ChecksAwaited, ChecksOff, ChecksUnended, NothingLearnt, WorkChecked
+from axonp2p.wire.json_form import ready_to_decode
 from axonp2p.wire.quantities import Count, Number
 
 
@@ -219,3 +220,5 @@ TrainEvent = (
     | TaskFilesLost
 )
 """All that this kind of job tells beside what every job does."""
+
+ready_to_decode(TrainEvent)

@@ -11,6 +11,7 @@ from axonp2p.jobs.spec import JobSpec
 from axonp2p.kinds.train.events import RoundFinished
 from axonp2p.kinds.train.section import TrainJob
 from axonp2p.verification.claims import RoundDone
+from axonp2p.wire.json_form import ready_to_decode
 from axonp2p.wire.quantities import Count, Number
 from axonp2p.wire.ranks import Rank
 
@@ -67,3 +68,6 @@ class TrainRecord(JobRecord, frozen=True, kw_only=True):
         """As `JobRecord` has it."""
         assert isinstance(spec, TrainJob)
         return {"rounds": spec.train.rounds}
+
+
+ready_to_decode(TrainRecord)

@@ -73,7 +73,7 @@ def test_only_what_the_environment_names_and_the_job_are_bound() -> None:
         ["/home/ann/axon/axonp2p", "/axon/axonp2p"],
         ["/home/ann/jobs/1", "/job"],
     ]
-    assert arguments_of("--symlink", 2) == [["usr/lib", "/lib"], ["/tmp", "/dev/shm"]]
+    assert arguments_of("--symlink", 2) == [["usr/lib", "/lib"], ["/tmp", "/dev/shm"], ["/tmp/out", "/out"]]
     assert {device for device, _ in arguments_of("--dev-bind", 2)} == {
         f"/dev/{name}" for name in ("null", "full", "random", "urandom")
     }
