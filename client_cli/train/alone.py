@@ -22,7 +22,7 @@ MODULE = "axonp2p.kinds.train.alone"
 
 
 @contextmanager
-def alone(folder: Path, arguments: Sequence[str]) -> Iterator[Alone]:
+def alone(folder: Path, arguments: Sequence[str], module: str = MODULE) -> Iterator[Alone]:
     """One such process, never left behind: the block may end, or be interrupted, at any moment."""
     scratch, process = None, None
     try:
@@ -30,7 +30,7 @@ def alone(folder: Path, arguments: Sequence[str]) -> Iterator[Alone]:
             # torch leaves caches in the folder for temporary files, so it gets one that goes with it.
             scratch = tempfile.mkdtemp(prefix="axon-alone-")
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", MODULE, str(folder), *arguments, "--json"],
+                [sys.executable, "-P", "-m", module, str(folder), *arguments, "--json"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -50,13 +50,18 @@ def stays(event: events.Event) -> str:
             return f"goes on after round {event.round} of {event.rounds}{waited}"
         case train_events.StateDamaged():
             return f"warning: the state after round {event.round} is damaged, so the one before is used ({event.file})"
+        case train_events.TrainingStops():
+            return _stops_line(event)
+        case train_events.BestUnknown():
+            given = ", ".join(event.given)
+            return f"warning: no round can be the best: evaluate() gives {given}, and no {event.metric}"
         case train_events.RoundsLost():
             which = (
                 f"round {event.first + 1}"
                 if event.first == event.last
                 else f"rounds {event.first + 1} to {event.last + 1}"
             )
-            return f"warning: {which} must be trained again: no later state is left"
+            return f"warning: {which} {'is' if event.first == event.last else 'are'} lost: no later state is left"
     return ""
 
 
@@ -69,6 +74,14 @@ def end(event: events.Event) -> str:
             because = f": {event.reason}" if event.reason else ""
             return f"left after round {event.round}{because}"
     return ""
+
+
+def _stops_line(event: train_events.TrainingStops) -> str:
+    ends = f"the job ends after round {event.rounds}"
+    if not event.metric:
+        return f"{ends}: its owner stopped it"
+    best = f"after round {event.best_round + 1} it was {metric_text(event.metric, event.best)}"
+    return f"{ends}: for {plural(event.rounds - event.best_round - 1, 'round')} none was better ({best})"
 
 
 def _checked_line(event: check_events.WorkChecked) -> str:

@@ -33,7 +33,17 @@ from axonp2p.errors import (
 )
 from axonp2p.files import check_room, locked, put_in_place, write_whole
 from axonp2p.hosting.caller import HostLine
-from axonp2p.hosting.folder_files import GROWING_LIMIT, MODEL, SMALL_STATE, STATES, Kind, kind_of, rounds_of, to_copy
+from axonp2p.hosting.folder_files import (
+    BEST,
+    GROWING_LIMIT,
+    MODEL,
+    SMALL_STATE,
+    STATES,
+    Kind,
+    kind_of,
+    rounds_of,
+    to_copy,
+)
 from axonp2p.hosting.hosted_folder import bytes_under, seen_on_disk
 from axonp2p.hosting.messages import FolderFile
 from axonp2p.jobs.lifecycle import is_over
@@ -202,10 +212,10 @@ def opened_record(record: bytes, job: str) -> JobRecord | None:
 
 
 def _is_right(arriving: Path, name: str, record: JobRecord | None) -> bool:
-    if name == MODEL:
+    if name in (MODEL, BEST):
         with arriving.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
-        return record is not None and found == record.model_sha256
+        return record is not None and found == (record.model_sha256 if name == MODEL else record.best_sha256)
     rounds, _, state = name.removeprefix(f"{STATES}/").removesuffix(".safetensors").partition("-")
     return Checkpoint(arriving, int(rounds), bytes.fromhex(state)).fits()
 

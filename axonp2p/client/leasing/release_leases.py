@@ -52,7 +52,7 @@ async def _finish(folder: JobFolder, record: JobRecord, key: PrivateKey, dials: 
             folder.leases.unlink(missing_ok=True)
         else:
             await release_leases(folder, record, spec_of(record), key, dials)
-        if record.state in (JobState.FINISHED, JobState.CANCELLED):
+        if record.state is JobState.FINISHED:
             folder.checkpoints(0).remove_all()
 
 

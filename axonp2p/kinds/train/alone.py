@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,15 +39,17 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     arguments = _arguments()
 
-    def body() -> None:
-        try:
-            result = run(arguments)
-        except TaskMistake as mistake:
-            _print({"error": {"doing": mistake.message, "traceback": mistake.cause}}, arguments.json)
-            raise
-        _print(result, arguments.json)
+    raise SystemExit(run_program(lambda: answered(lambda: run(arguments), as_json=arguments.json), debug=False))
 
-    raise SystemExit(run_program(body, debug=False))
+
+def answered(work: Callable[[], dict[str, Any]], *, as_json: bool) -> None:
+    """Print what the work gives, or the task's mistake. Raises what it raises."""
+    try:
+        result = work()
+    except TaskMistake as mistake:
+        _print({"error": {"doing": mistake.message, "traceback": mistake.cause}}, as_json)
+        raise
+    _print(result, as_json)
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:

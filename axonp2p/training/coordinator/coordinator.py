@@ -22,6 +22,7 @@ from axonp2p.training.coordinator.state_keeper import Shelf, StateKeeper
 from axonp2p.training.messages import FileLayout, FromWorkerTraining, Piece, PieceList, StartRound
 from axonp2p.training.round_messages import (
     Action,
+    EndRounds,
     Event,
     GiveUp,
     GoesOn,
@@ -186,6 +187,10 @@ class Coordinator:
     def pause(self) -> None:
         """Let `train` end once the round that runs is accepted."""
         self._pausing = True
+
+    def end_rounds(self) -> None:
+        """The same, as if that round were the last: the job is trained then. Harmless after the last one."""
+        self._inbox.put(EndRounds())
 
     # --- what is done about it ---
 
