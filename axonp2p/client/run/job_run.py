@@ -53,9 +53,11 @@ class JobRun:
 
     async def _live(self) -> Event:
         try:
-            return self._stopped() if self._life.leaving or self._cancelling else await self._life.live()
+            if not (self._life.leaving or self._cancelling or self._finishing):
+                return await self._life.live()
         except asyncio.CancelledError:
-            return await self._life.finish() if self._finishing else self._stopped()
+            pass
+        return await self._life.finish() if self._finishing else self._stopped()
 
     def _commanded(self, command: JobCommand) -> None:
         """Another program of this client says so."""
@@ -91,8 +93,9 @@ class JobRun:
             return
         if self._life.drives or not self._journal.record.kept:
             self._life.stop()
-        elif self._task:
-            self._finishing = True
+            return
+        self._finishing = True
+        if self._task:
             self._task.cancel()
 
     def cancel(self) -> None:
