@@ -74,7 +74,7 @@ def _pretrained(folder: Path, weights: Path, out: Path) -> dict[str, Any]:
     name, part = named[0]  # the outermost
     out.mkdir(parents=True, exist_ok=True)
     with task.code("save_pretrained()"):
-        part.save_pretrained(out)  # type: ignore[operator]
+        part.save_pretrained(out)
     return {"module": name}
 
 
