@@ -36,7 +36,7 @@ async def release_leases(
 
 
 async def finish_killed(store: JobStore, key: PrivateKey, dials: DialPolicy, now: float) -> None:
-    """Give back the slots, and remove the states, of jobs whose programs were killed when all else was done.
+    """Of jobs whose programs were killed when all else was done: give slots back; of finished ones remove the states.
 
     `now` is in Unix seconds: no peer waits for longer than the grace that was asked for, so none is dialled after it.
     """

@@ -20,8 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from axonp2p.console import run_program
-from axonp2p.errors import TaskMistake
+from axonp2p.console import error_json, run_program
+from axonp2p.errors import AxonError, TaskMistake
 from axonp2p.kinds.train.section import TrainJob, train_job
 from axonp2p.training.worker.worker_main import prepare_torch
 
@@ -43,11 +43,15 @@ def main() -> None:
 
 
 def answered(work: Callable[[], dict[str, Any]], *, as_json: bool) -> None:
-    """Print what the work gives, or the task's mistake. Raises what it raises."""
+    """Print what the work gives, or the error that it raises, and raise that."""
     try:
         result = work()
     except TaskMistake as mistake:
         _print({"error": {"doing": mistake.message, "traceback": mistake.cause}}, as_json)
+        raise
+    except AxonError as error:
+        if as_json:
+            print(error_json(error), flush=True)
         raise
     _print(result, as_json)
 
