@@ -57,7 +57,7 @@ class Driver(Protocol):
         """Let `run` end after the unit of work that is under way."""
 
     def stop(self) -> None:
-        """The same, and then the job has finished, with what is done; before `run` begins, after the first unit."""
+        """Let `run` end after the unit of work that is under way, or the first one: the job has finished then."""
 
     def leave(self) -> None:
         """Let `run` end soon, keeping what is done; at once when it begins."""
