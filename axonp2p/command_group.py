@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -17,12 +17,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class LazyGroup(click.Group):
-    """A group whose commands live in `package`, one module each named `command`, in the order of `names`."""
+    """A group whose commands live in `package`, in the order of `names`: each is `command` of the module of its name.
 
-    def __init__(self, *arguments: Any, package: str, names: Sequence[str], **more: Any) -> None:
+    `beside` says which others live in the module of another command, under their own names.
+    """
+
+    def __init__(
+        self, *arguments: Any, package: str, names: Sequence[str], beside: Mapping[str, str] | None = None, **more: Any
+    ) -> None:
         super().__init__(*arguments, **more)
         self._package = package
         self._names = list(names)
+        self._beside = beside or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return self._names
@@ -30,7 +36,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._names:
             return None
-        command: click.Command = importlib.import_module(f"{self._package}.{cmd_name}").command
+        module = importlib.import_module(f"{self._package}.{self._beside.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, cmd_name if cmd_name in self._beside else "command")
         return command
 
     def resolve_command(

@@ -17,6 +17,7 @@ COMMANDS = (
     "submit",
     "resume",
     "pause",
+    "stop",
     "cancel",
     "jobs",
     "status",
@@ -24,6 +25,7 @@ COMMANDS = (
     "report",
     "logs",
     "fetch",
+    "export",
     "peers",
     "credits",
     "doctor",
@@ -34,7 +36,13 @@ COMMANDS = (
 )
 
 
-@click.group(cls=LazyGroup, package="client_cli.commands", names=COMMANDS, name="axon", no_args_is_help=True)
+BESIDE = {"stop": "pause", "export": "fetch"}
+"""Commands of one family are in one module."""
+
+
+@click.group(
+    cls=LazyGroup, package="client_cli.commands", names=COMMANDS, beside=BESIDE, name="axon", no_args_is_help=True
+)
 @click.version_option(package_name="axonp2p", prog_name="axon")
 def cli() -> None:
     """Train PyTorch models, and run commands, on machines that people lend.

@@ -24,6 +24,7 @@ from axonp2p.client.events.events import JobEndedBadly
 from axonp2p.client.hosted.hosted_copy import HostedCopy
 from axonp2p.client.hosted.hosted_mark import remove_mark
 from axonp2p.client.job import Job
+from axonp2p.client.run.finish_kept import finish_kept
 from axonp2p.client.storage.job_commands import JobCommand
 from axonp2p.client.storage.job_record import ErrorRecord, has_record, new_record
 from axonp2p.client.storage.job_store import JobFolder
@@ -93,6 +94,13 @@ def end_as(folder: JobFolder, state: JobState, why: str, peers: int) -> int:
     """Write down how a job on which nobody works any more has ended."""
     now = SystemClock().now()
     begin(folder, peers)
+    if state is JobState.FINISHED:
+        key = load_or_create_key(folder.path.parent.parent / "client.key")
+        try:
+            asyncio.run(finish_kept(folder, key, SystemClock()))
+            return 0
+        except JobFailed:  # nothing of it is kept, or it is over
+            state = JobState.LEFT
     with folder.held():
         folder.mend()
         record = folder.read()
@@ -105,14 +113,17 @@ def end_as(folder: JobFolder, state: JobState, why: str, peers: int) -> int:
         if failed:
             event = JobEndedBadly(job=record.id, code=error.code, message=why, cause="", fix=error.fix)
             folder.add_event(msgspec.structs.replace(event, at=now))
-        if state is JobState.CANCELLED:
-            folder.checkpoints(1).remove_all()
     return 0
 
 
 def words_of(job: Job) -> dict[str, Callable[[], None]]:
     """What each word of its owner's leads to."""
-    return {JobCommand.PAUSE: job.pause, JobCommand.LEAVE: job.leave, JobCommand.CANCEL: job.cancel}
+    return {
+        JobCommand.PAUSE: job.pause,
+        JobCommand.LEAVE: job.leave,
+        JobCommand.STOP: job.stop,
+        JobCommand.CANCEL: job.cancel,
+    }
 
 
 def _obey(words: dict[str, Callable[[], None]]) -> None:
@@ -130,7 +141,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--tracker", dest="trackers", action="append", default=[])
     parser.add_argument("--peers", type=int, default=0)
     parser.add_argument("--most-bytes", type=int, default=2**62)
-    parser.add_argument("--end-as", choices=["left", "cancelled", "failed"], default="")
+    parser.add_argument("--end-as", choices=["left", "finished", "cancelled", "failed"], default="")
     parser.add_argument("--why", default="")
     parser.add_argument("--copy-from", default="")
     parser.add_argument("--host", default="")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, overload
 
 from axonp2p.client.events.events import Event, JobFinished
+from axonp2p.client.hosted.hosted_mark import is_at_work
+from axonp2p.client.no_result import no_result
 from axonp2p.client.storage.event_feed import EventFeed
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder
-from axonp2p.errors import JobFailed, SettingsError
+from axonp2p.errors import SettingsError
 from axonp2p.jobs.kinds import KINDS, load
 from axonp2p.jobs.lifecycle import JobState
 
@@ -27,6 +30,7 @@ class Job:
         pause: Callable[[], None] | None = None,
         leave: Callable[[], None] | None = None,
         cancel: Callable[[], None] | None = None,
+        stop: Callable[[], None] | None = None,
     ) -> None:
         self.id = folder.path.name
         self.folder = folder.path
@@ -35,6 +39,7 @@ class Job:
         self._pause = pause
         self._leave = leave
         self._cancel = cancel
+        self._stop = stop
 
     def __repr__(self) -> str:
         return f"Job({self.id})"
@@ -68,25 +73,39 @@ class Job:
         if self._leave:
             self._leave()
 
+    def stop(self) -> None:
+        """Finish the job early, with what it comes to by the end of the round or the copies that run.
+
+        Does not wait; `wait()` and `fetch()` do. A job on which no program works has finished when this returns, with
+        the newest of what is kept of it; then this raises `JobFailed` where nothing is, or it is over for good.
+        """
+        if self._stop:
+            self._stop()
+
     def cancel(self) -> None:
-        """Stop the job at once, for good. Does not wait."""
+        """Stop the job at once, for good: it cannot be resumed. What is kept of its rounds stays. Does not wait."""
         if self._cancel:
             self._cancel()
 
     @overload
-    def fetch(self, out: None = None) -> Any: ...
+    def fetch(self, out: None = None, *, round: int | str | None = None) -> Any: ...
     @overload
-    def fetch(self, out: str | Path) -> Path: ...
-    def fetch(self, out: str | Path | None = None) -> Any:
+    def fetch(self, out: str | Path, *, round: int | str | None = None) -> Path: ...
+    def fetch(self, out: str | Path | None = None, *, round: int | str | None = None) -> Any:
         """What the job came to; or, into the folder `out`: the files of that, its events and its logs.
 
         Of a training: the weights, a state dict of names to `torch.Tensor`. Of copies of a command: a list of
         `kinds.run.fetched.FetchedCopy`, failed ones too. Of a kind without files: its record. Waits for a job that runs
         here. Raises what the job failed with, or `JobFailed` when it has no result.
+
+        With `round` the weights of a training in any state, at once: "last" or "best" of the rounds whose states are
+        kept, or a number, from 1.
         """
+        if round is not None:
+            return self._fetch_round(str(round), Path(out) if out is not None else None)
         last, record = self.wait(), self.record
         if not isinstance(last, JobFinished) and record.state is not JobState.FINISHED:
-            raise JobFailed(f"{self.id} has no result: it is {record.state}", fix=f"axon resume {self.id}")
+            raise no_result(record, at_work=is_at_work(self._folder))
         kind = KINDS[record.kind]
         if out is None and not kind.result_files:
             return record
@@ -96,8 +115,25 @@ class Job:
             return load(kind.result)(self.folder / kind.result_files[0])
         return self._copy(Path(out), kind.result_files)
 
+    def _fetch_round(self, which: str, out: Path | None) -> Any:
+        record = self.record
+        kind = KINDS[record.kind]
+        if not kind.write_round:
+            raise SettingsError(f"{self.id} is a job of kind {kind.name}, which has no rounds", fix="leave round away")
+        if which not in ("last", "best") and not (which.isascii() and which.isdigit()):
+            raise SettingsError(f"no round is called {which}", fix='say a number from 1 on, "last" or "best"')
+        write, name = load(kind.write_round), kind.result_files[0]
+        if out is None:
+            with tempfile.TemporaryDirectory(prefix="axon-round-") as scratch:
+                write(self._folder, which, Path(scratch, name))
+                return load(kind.result)(Path(scratch, name))
+        self._copy(out, ())
+        write(self._folder, which, out / name)
+        return out
+
     def _copy(self, out: Path, names: tuple[str, ...]) -> Path:
-        others = [file.name for file in (self._folder.events, self._folder.report, self._folder.logs)]
+        folder = self._folder
+        others = [file.name for file in (folder.metrics, folder.events, folder.report, folder.logs)]
         try:
             out.mkdir(parents=True, exist_ok=True)
             for name in (*names, *others):

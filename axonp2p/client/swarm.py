@@ -27,27 +27,31 @@ from axonp2p.client.discovery.table_home import TableHome
 from axonp2p.client.discovery.trackers import nobody_known, which_trackers
 from axonp2p.client.events.events import Event, JobSubmitted
 from axonp2p.client.hosted.hosted_jobs import ClientHostedJobs
-from axonp2p.client.hosted.hosted_mark import HostedMark, write_mark
+from axonp2p.client.hosted.hosted_mark import HostedMark, read_mark, write_mark
 from axonp2p.client.hosted.hosts import hand_over, hand_to_second
 from axonp2p.client.job import Job
 from axonp2p.client.leasing.hiring import Means
+from axonp2p.client.leasing.release_leases import release_leases
 from axonp2p.client.ledger.credit_history import CreditHistory, PendingCredit, ask_history, pending_of, read_key
 from axonp2p.client.ledger.held_evidence import HeldEvidence, ask_evidence
 from axonp2p.client.ledger.own_keys import own_keys
 from axonp2p.client.loop_thread import LoopThread
+from axonp2p.client.no_result import cannot_go_on
 from axonp2p.client.packages.plan import PackagePlan
 from axonp2p.client.packages.wheel_store import WheelStore
 from axonp2p.client.queries import Credits, SeenPeer, Survey, ask_credits, survey_peers
+from axonp2p.client.run.finish_kept import finish_kept
 from axonp2p.client.run.job_packages import resolve_for_peers
 from axonp2p.client.run.job_run import JobRun
 from axonp2p.client.storage.event_feed import EventFeed
+from axonp2p.client.storage.job_commands import JobCommand, say
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import JobRecord, new_record
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.client.storage.kept_bundle import kept_bundle, spec_of
 from axonp2p.client.storage.trust_book import TRUST_FILE, TrustBook
 from axonp2p.clock import SystemClock
-from axonp2p.errors import AlreadyRunning, JobFailed, PackagesWrong, Unreachable
+from axonp2p.errors import AlreadyRunning, PackagesWrong, Unreachable
 from axonp2p.hosting.messages import HostedWish
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import PeerId
@@ -155,7 +159,7 @@ class Swarm:
         def tell(wish: HostedWish) -> Callable[[], None]:
             return lambda: self._loop.call(ClientHostedJobs(means, self._store).tell(folder, wish))
 
-        return Job(folder, feed, pause=tell("pause"), leave=tell("leave"), cancel=tell("cancel"))
+        return Job(folder, feed, pause=tell("pause"), leave=tell("leave"), cancel=tell("cancel"), stop=tell("stop"))
 
     def look_at_host(self, job: str, *, result: bool = False) -> HostedMark:
         """Copy what is new of such a job, once; with `result`, what it came to, when it is over."""
@@ -204,7 +208,7 @@ class Swarm:
             raise AlreadyRunning(f"another program is at work on the job {record.id}")
         mended = folder.mend()
         if record.state in (JobState.FINISHED, JobState.CANCELLED):
-            raise JobFailed(f"{record.id} cannot go on: it is {record.state}", fix="submit its folder again")
+            raise cannot_go_on(record)
         if not is_over(record.state):  # the program that worked on it was killed
             record = msgspec.structs.replace(record, state=JobState.LEFT)
         return self._start(means, folder, record, spec_of(record), mended, wait_s=wait)
@@ -219,7 +223,7 @@ class Swarm:
         if folder.path.name in self._running:
             run, feed = self._running[folder.path.name]
             return self._handle(folder, run, feed)
-        return Job(folder, EventFeed.of(folder.read_events()))
+        return Job(folder, EventFeed.of(folder.read_events()), stop=lambda: self._stop_kept(folder))
 
     def status(self, job: str) -> JobRecord:
         """What is written down of a job."""
@@ -299,6 +303,21 @@ class Swarm:
         kept.keep_bundle([(file.path, file.source) for file in bundle.files], bundle.blob.encoded)
         return kept, record, spec
 
+    def _stop_kept(self, folder: JobFolder) -> None:
+        """Of a job that does not run here."""
+        if read_mark(folder):
+            self.tell_host(folder.path.name, "stop")
+        elif folder.is_held():
+            say(folder.path, JobCommand.STOP)
+        else:
+            record = folder.read()
+            if folder.leases.exists():  # the program that worked on it was killed
+                means = self._get_means(record.named_trackers)
+                dials = means.table.dials
+                self._loop.call(release_leases(folder, record, spec_of(record), means.key, dials))
+            key = load_or_create_key(self.home / "client.key")
+            self._loop.call(finish_kept(folder, key, self._clock))
+
     def _hosted(self) -> ClientHostedJobs:
         return ClientHostedJobs(self._get_means(), self._store)
 
@@ -368,6 +387,7 @@ class Swarm:
             pause=lambda: None if feed.over else self._loop.soon(run.pause),
             leave=lambda: None if feed.over else self._loop.soon(run.leave),
             cancel=lambda: None if feed.over else self._loop.soon(run.cancel),
+            stop=lambda: None if feed.over else self._loop.soon(run.stop),
         )
 
 

@@ -16,7 +16,9 @@ RECORD = "job.json"
 EVENTS = "events.jsonl"
 METRICS = "metrics.csv"
 RESULTS = "results.csv"
+LAYOUT = "model.layout"
 MODEL = "model.safetensors"
+BEST = "best.safetensors"
 LOGS = "logs"
 STATES = "states"
 OUTPUTS = "out"
@@ -39,7 +41,7 @@ class Kind(StrEnum):
     """How a file changes."""
 
     GROWING = "growing"
-    """Lines are added at its end; seldom it is written anew."""
+    """Lines are added at its end; seldom it is written anew, whole, as the layout is."""
     FIXED = "fixed"
     """It is there when it is whole, and does not change."""
     FOLDER = "folder"
@@ -49,9 +51,9 @@ class Kind(StrEnum):
 
 def kind_of(name: str) -> Kind | None:
     """How the file of that name changes; None when no such file travels."""
-    if name in (EVENTS, METRICS, RESULTS) or _LOG.fullmatch(name):
+    if name in (EVENTS, METRICS, RESULTS, LAYOUT) or _LOG.fullmatch(name):
         return Kind.GROWING
-    if name == MODEL or is_state(name) or is_frozen(name):
+    if name in (MODEL, BEST) or is_state(name) or is_frozen(name):
         return Kind.FIXED
     return Kind.FOLDER if _FOLDER.fullmatch(name) else None
 
@@ -110,7 +112,8 @@ def to_copy(
     newest = max((file.name for file in files if is_state(file.name)), default="", key=rounds_of)
 
     def is_wanted(file: FolderFile) -> bool:
-        fits = kind_of(file.name) is Kind.GROWING or (result and (file.name == MODEL) == has_model)
+        of_a_state = is_state(file.name) or is_frozen(file.name)
+        fits = kind_of(file.name) is Kind.GROWING or (result and of_a_state != has_model)
         beforehand = state and not has_model and (file.name == newest or is_frozen(file.name))
         fits = fits or (beforehand and file.size <= largest)
         return fits and here.get(file.name) != file

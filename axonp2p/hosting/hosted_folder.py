@@ -28,8 +28,10 @@ from axonp2p.blobs.manifest import Blob, read_manifest
 from axonp2p.errors import AxonError, LimitReached, Refused
 from axonp2p.files import replacing, write_whole
 from axonp2p.hosting.folder_files import (
+    BEST,
     EVENTS,
     GROWING_LIMIT,
+    LAYOUT,
     LOGS,
     METRICS,
     MODEL,
@@ -189,7 +191,7 @@ class HostedFolder:
 
     def listing(self) -> list[FolderFile]:
         """All files that travel, but job.json."""
-        names = [EVENTS, METRICS, RESULTS, MODEL]
+        names = [EVENTS, METRICS, RESULTS, LAYOUT, MODEL, BEST]
         names += sorted(f"{LOGS}/{path.name}" for path in self.job.glob(f"{LOGS}/*.log"))
         names += sorted(f"{STATES}/{path.name}" for path in self.job.glob(f"{STATES}/*.safetensors"))
         found = []

@@ -21,7 +21,7 @@ FileName = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_FILE_NAM
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**50)]
 Digest = Annotated[bytes, msgspec.Meta(max_length=32)]
 Text = Annotated[str, msgspec.Meta(max_length=2000)]
-HostedWish = Literal["pause", "leave", "cancel", "resume", "fetched"]
+HostedWish = Literal["pause", "leave", "stop", "cancel", "resume", "fetched"]
 HostRole = Literal["host", "copy", "took over"]
 """`copy`: it keeps a copy of what another host has of the job; `took over`: it kept one, and is the host by now."""
 

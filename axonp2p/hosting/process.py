@@ -18,7 +18,7 @@ from axonp2p.hosting.host import Host
 from axonp2p.hosting.hosted_folder import HostedFolder
 
 MODULE = "axonp2p.client.hosted_run"
-EndAs = Literal["left", "cancelled", "failed"]
+EndAs = Literal["left", "finished", "cancelled", "failed"]
 END_WITHIN_S = 60.0
 COPY_WITHIN_S = 600.0
 UNREAD_BYTES = 4096
@@ -75,7 +75,7 @@ class JobProcess:
         return await self._process.wait()
 
     def say(self, word: str) -> None:
-        """`pause`, `leave` or `cancel`; lost when it does not read those that were said before."""
+        """`pause`, `leave`, `stop` or `cancel`; lost when it does not read those that were said before."""
         stdin = self._process.stdin
         if stdin is not None and stdin.transport.get_write_buffer_size() < UNREAD_BYTES:
             stdin.write(f"{word}\n".encode())
@@ -100,7 +100,7 @@ class Process(Protocol):
         ...
 
     def say(self, word: str) -> None:
-        """`pause`, `leave` or `cancel`."""
+        """`pause`, `leave`, `stop` or `cancel`."""
         ...
 
     async def kill(self) -> None:

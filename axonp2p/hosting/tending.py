@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -25,6 +25,8 @@ log = get_logger(__name__)
 
 STARTS_A_SECOND, STARTS_AT_ONCE = 0.1, 5
 """How often a job's owner may have a process started for it, by resuming or ending it: each costs a second or more."""
+_ENDS: Mapping[HostedWish, EndAs] = {"stop": "finished", "cancel": "cancelled"}
+"""As what a job without a process is written down when its owner wants this."""
 SAID_BYTES = 500
 """Of the end of a process's log, for its owner."""
 
@@ -136,8 +138,8 @@ class Tending:
                 self.begin()
         elif self._process:
             self._process.say(wish)
-        elif wish == "cancel" or self.at_work:
-            await self._stop_as("cancelled" if wish == "cancel" else "left", "", charged=True)
+        elif wish in _ENDS or self.at_work:
+            await self._stop_as(_ENDS.get(wish, "left"), "", charged=True)
 
     async def check_host_is_gone(self) -> None:
         """Before a copy takes over: raise `Refused` when there is nothing to go on with, or its host works on it."""

@@ -34,6 +34,12 @@ class JobKind:
     outputs: str = ""
     """Which folders of files its results have, and their bytes in all, from its record and the job's folder
     (`kinds.run.fetched.outputs_of`); empty: its results have none, and what it goes on from are states."""
+    finish: str = ""
+    """Ends a job on which no program works, with what is kept of it (`kinds.train.kept.kept_end.finish`); empty: no job
+    of the kind can be ended early."""
+    write_round: str = ""
+    """Writes the weights of a round that is kept into a file (`kinds.train.kept.kept_rounds.write_round`); empty: there
+    are no rounds."""
     counter: str = ""
     """The field of job.json that counts the units of its work that are done; empty: none does."""
     unit: str = "unit"
@@ -52,8 +58,10 @@ KINDS: dict[str, JobKind] = {
             events="axonp2p.kinds.train.events:TrainEvent",
             driver="axonp2p.kinds.train.driver:TrainDriver",
             worker="axonp2p.training.worker.worker_main",
+            finish="axonp2p.kinds.train.kept.kept_end:finish",
             result="axonp2p.training.trainer.weights:load",
             result_files=("model.safetensors", "metrics.csv", "out"),
+            write_round="axonp2p.kinds.train.kept.kept_rounds:write_round",
             counter="round",
             unit="round",
         ),
@@ -64,6 +72,7 @@ KINDS: dict[str, JobKind] = {
             events="axonp2p.kinds.run.events:RunEvent",
             driver="axonp2p.kinds.run.driver:RunDriver",
             worker="axonp2p.kinds.run.worker",
+            finish="axonp2p.kinds.run.kept_end:finish",
             result="axonp2p.kinds.run.fetched:fetched",
             result_files=("results.csv", "out"),
             outputs="axonp2p.kinds.run.fetched:outputs_of",

@@ -22,7 +22,7 @@ class JobState(StrEnum):
     RUNNING = "running"
     """Its driver works."""
     FINISHED = "finished"
-    """The weights are here."""
+    """The result is here."""
     FAILED = "failed"
     LEFT = "left"
     """Stopped by its owner, to be resumed."""
@@ -30,19 +30,21 @@ class JobState(StrEnum):
 
 
 _OVER_ANY_TIME = frozenset({JobState.FAILED, JobState.LEFT, JobState.CANCELLED})
+_STOPPED = frozenset({JobState.FINISHED})
+"""Its owner stopped it: what is kept of it is its result."""
 
 LEGAL: Mapping[JobState, frozenset[JobState]] = {
     JobState.WAITING: _OVER_ANY_TIME | {JobState.FINDING},
     # At once to sending: enough peers have waited for the job.
-    JobState.FINDING: _OVER_ANY_TIME | {JobState.RESERVING, JobState.SENDING},
+    JobState.FINDING: _OVER_ANY_TIME | _STOPPED | {JobState.RESERVING, JobState.SENDING},
     # Back to finding: chosen peers were busy, and others are looked for.
-    JobState.RESERVING: _OVER_ANY_TIME | {JobState.FINDING, JobState.SENDING},
-    JobState.SENDING: _OVER_ANY_TIME | {JobState.FINDING, JobState.RUNNING},
+    JobState.RESERVING: _OVER_ANY_TIME | _STOPPED | {JobState.FINDING, JobState.SENDING},
+    JobState.SENDING: _OVER_ANY_TIME | _STOPPED | {JobState.FINDING, JobState.RUNNING},
     # Back to finding: too few peers were left.
     JobState.RUNNING: _OVER_ANY_TIME | {JobState.FINISHED, JobState.FINDING},
     # Resumed: it finds its peers anew.
-    JobState.LEFT: frozenset({JobState.FINDING, JobState.CANCELLED}),
-    JobState.FAILED: frozenset({JobState.FINDING, JobState.CANCELLED}),
+    JobState.LEFT: _STOPPED | {JobState.FINDING, JobState.CANCELLED},
+    JobState.FAILED: _STOPPED | {JobState.FINDING, JobState.CANCELLED},
     JobState.FINISHED: frozenset(),
     JobState.CANCELLED: frozenset(),
 }

@@ -62,6 +62,8 @@ class TrainPlan:
     member still holds it."""
     life: int = 0
     """How many coordinators the job had before."""
+    ends_after: int = 0
+    """After so many rounds the job ends, whatever `rounds` says, which `Task.schedule` goes by; 0: after them all."""
 
     @property
     def first_attempt(self) -> int:

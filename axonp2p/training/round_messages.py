@@ -153,6 +153,11 @@ class StateKept:
 
 
 @dataclass(frozen=True)
+class EndRounds:
+    """The client wants no round after the one that runs; where none is accepted yet, none after the first."""
+
+
+@dataclass(frozen=True)
 class StopChecking:
     """The client goes: no check is waited for any longer."""
 
@@ -178,6 +183,7 @@ Event = (
     | MemberJoins
     | LineHeard
     | StateKept
+    | EndRounds
     | StopChecking
     | Tick
 )
@@ -270,6 +276,15 @@ class RoundBegunAnew:
     round: int
     attempt: int
     reason: str
+
+
+@dataclass(frozen=True)
+class EndsEarly:
+    """No other round follows: the job ends after so many as if these were all. Said before the last is accepted."""
+
+    rounds: int
+    wished: bool
+    """Whether the client said so (`EndRounds`); else the rounds themselves did (`RoundsContext.are_enough`)."""
 
 
 @dataclass(frozen=True)
@@ -389,6 +404,7 @@ Action = (
     | JobWaits
     | EnoughAwake
     | RoundBegunAnew
+    | EndsEarly
     | RoundAccepted
     | CheckEnded
     | ChecksImpossible

@@ -15,10 +15,11 @@ from client_cli.options import trackers as trackers_option
 @trackers_option
 @common
 def command(job: str, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
-    """Stop JOB at once and for good: its peers are given back, and the states to go on from are removed.
+    """Stop JOB at once and for good: its peers are given back, and it cannot be resumed.
 
     It works from any terminal of this computer, on a job that runs and on one that was paused or interrupted;
-    and on a job that a tracker carries on. Results of copies that came home stay.
+    and on a job that a tracker carries on. What is kept of its rounds stays in its folder, for axon fetch JOB --round
+    last; so do results of copies that came home. axon stop JOB ends a job with what it came to instead.
     """
     from axonp2p.client.storage.job_commands import JobCommand
     from axonp2p.errors import JobFailed
@@ -35,5 +36,7 @@ def command(job: str, trackers: tuple[str, ...], home: Path | None, as_json: boo
         raise JobFailed(f"{record.id} has finished", fix=context.command("fetch", record.id, "-o", "OUT"))
     if record.state != JobState.CANCELLED:
         record = change(folder, record, JobState.CANCELLED)
-        folder.checkpoints(1).remove_all()
-    context.answer(f"Cancelled {record.id}.", job_data(record, at_work=False))
+    text = f"Cancelled {record.id}."
+    if record.kept:
+        text += f"  What is kept of it stays in {folder.path} until you remove that."
+    context.answer(text, job_data(record, at_work=False))

@@ -1,4 +1,4 @@
-"""`axon pause JOB`."""
+"""`axon pause JOB`, to be resumed, and `axon stop JOB`, which ends it with what it came to."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def command(job: str, now: bool, trackers: tuple[str, ...], home: Path | None, a
     from client_cli.text.job_text import job_data
     from client_cli.text.kind_text import text_of
     from client_cli.watching.hosted import looked_at
-    from client_cli.watching.other_program import stop
+    from client_cli.watching.other_program import stop as stop_working
 
     context = Context.of(home, as_json)
     folder = looked_at(job, context, trackers, steers=True)
     words = text_of(folder.read().kind).words
     if is_at_work(folder):
         context.say(f"{folder.path.name} stops {'now' if now else words.pausing} ...")
-    record, worked = stop(folder, JobCommand.LEAVE if now else JobCommand.PAUSE, context, trackers)
+    record, worked = stop_working(folder, JobCommand.LEAVE if now else JobCommand.PAUSE, context, trackers)
     kept = plural(record.kept, words.unit)
     if record.state == "left":
         text = f"Paused {record.id} after {kept}." if worked else f"No program worked on {record.id}; {kept} are kept."
@@ -43,3 +43,22 @@ def command(job: str, now: bool, trackers: tuple[str, ...], home: Path | None, a
     else:
         text = f"{record.id} is {record.state}."
     context.answer(text, job_data(record, at_work=False))
+
+
+@click.command("stop")
+@click.argument("job")
+@trackers_option
+@common
+def stop(job: str, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
+    """End JOB early, with what it came to: the weights after the round that runs, or the copies that are done.
+
+    The round that runs, or the copies that do, are waited for; then the job has finished as after all of them. A job
+    that no program works on (paused, failed, interrupted) is ended with the newest that is kept of it, without peers.
+    It works from any terminal of this computer, and on a job that a tracker carries on.
+    """
+    from client_cli.context import Context
+    from client_cli.watching.hosted import looked_at
+    from client_cli.watching.stopping import finish_job
+
+    context = Context.of(home, as_json)
+    finish_job(looked_at(job, context, trackers, steers=True), context, trackers)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from axonp2p.client.events.events import JobFinished, JobLeft
 from axonp2p.client.storage.job_record import JobRecord
+from axonp2p.jobs.kinds import KINDS
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.plain_text import plural
 from client_cli.report.kind_report import report_of
@@ -78,12 +79,21 @@ def summary_of(view: View, command: Command) -> JobSummary:
     if record.state is JobState.LEFT:
         return _left(view, command)
     if record.state is JobState.CANCELLED:
-        again = JobBanner("warn", "The job was cancelled", "Nothing of it is kept to go on from.",
-                       command("submit", record.folder), "does it from the beginning.")  # fmt: skip
+        again = _cancelled(view, command)
         return JobSummary("left", "CANCELLED", f"cancelled {view.words.after(record.done, record.units)}", (again,))
     if not view.at_work:
         return _interrupted(view, command)
     return _at_work(view, command)
+
+
+def _cancelled(view: View, command: Command) -> JobBanner:
+    record = view.record
+    if record.kept and KINDS[record.kind].write_round:
+        text = f"It cannot go on. {plural(record.kept, view.words.unit)} {_are(record.kept)} kept."
+        fetch = command("fetch", record.id, "--round", "last", "-o", "OUT")
+        return JobBanner("warn", "The job was cancelled", text, fetch, "brings the weights of the last one.")
+    return JobBanner("warn", "The job was cancelled", "Nothing of it is kept to go on from.",
+                     command("submit", record.folder), "does it from the beginning.")  # fmt: skip
 
 
 def _finished(view: View, command: Command) -> JobSummary:

@@ -66,7 +66,8 @@ def _at_work(record: JobRecord, peers: int) -> str:
 
 
 def _finished(record: JobRecord) -> str:
-    return f"{plural(record.units, 'copy')} done{_failed(record)}"
+    done = f"{record.done:,} of {record.units:,} copies" if record.done < record.units else plural(record.units, "copy")
+    return f"{done} done{_failed(record)}"
 
 
 def _failed(record: JobRecord) -> str:
@@ -91,6 +92,7 @@ TEXT = KindText(
         at_work=_at_work,
         finished=_finished,
         pausing="once the copies that run are over",
+        nothing_yet="no copy is done yet, so there are no results",
         result="results",
         fetching="copies their files, results.csv and logs into a folder.",
     ),

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from axonp2p.client.storage.job_record import JobRecord
+from axonp2p.jobs.kinds import KINDS
 from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.plain_text import bytes_text, columns, plural
 from client_cli.text.kind_text import text_of
@@ -19,7 +20,7 @@ INTERRUPTED = "interrupted"
 def job_data(record: JobRecord, *, at_work: bool) -> dict[str, Any]:
     """The facts of a job. One that no program works on, though it is not over, was interrupted."""
     facts: dict[str, Any] = msgspec.to_builtins(record)
-    facts |= {"kind": record.kind, "done": record.done, "units": record.units}
+    facts |= {"kind": record.kind, "done": record.done, "units": record.units, "kept": record.kept}
     # What the job's next life needs, and nobody else.
     for name in ("ahead", "last", "unpaid", "receipts", "lives", "state_name", "bundle", "named_trackers"):
         facts.pop(name, None)
@@ -95,5 +96,8 @@ def _next(job: dict[str, Any], command: Callable[..., str]) -> str:
     if job["state"] == "finished":
         return f"{text_of(job['kind']).words.result}: {command('fetch', job['id'], '-o', 'OUT')}"
     if job["state"] in ("left", "failed", INTERRUPTED):
-        return f"go on: {command('resume', job['id'])}"
+        stop = f"   or end it with what is kept: {command('stop', job['id'])}" if job["kept"] else ""
+        return f"go on: {command('resume', job['id'])}{stop}"
+    if job["state"] == "cancelled" and job["kept"] and KINDS[job["kind"]].write_round:
+        return f"the last that is kept: {command('fetch', job['id'], '--round', 'last', '-o', 'OUT')}"
     return ""

@@ -71,7 +71,9 @@ class KindWords:
     """What so many peers do: "trains round 4 of 20 on 3 peers"."""
     finished: Callable[[JobRecord], str]
     pausing: str
-    """When it stops after `axon pause`."""
+    """When it stops after `axon pause`, or `axon stop`."""
+    nothing_yet: str
+    """Before the first unit is done, and kept."""
     result: str
     """What `axon fetch` brings: "weights"."""
     fetching: str

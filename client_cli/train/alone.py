@@ -18,11 +18,13 @@ from axonp2p.jobs.task_fixes import task_fix
 from client_cli.child_errors import last_lines
 from client_cli.interrupts import die_with_parent, no_interruption
 
-MODULE = "axonp2p.kinds.train.alone"
+MODULE = "axonp2p.kinds.train.local.alone"
 
 
 @contextmanager
-def alone(folder: Path, arguments: Sequence[str], packages: Sequence[str] = ()) -> Iterator[Alone]:
+def alone(
+    folder: Path, arguments: Sequence[str], packages: Sequence[str] = (), module: str = MODULE
+) -> Iterator[Alone]:
     """One such process, never left behind: the block may end, or be interrupted, at any moment.
 
     It imports from the folders `packages` before all others.
@@ -34,7 +36,7 @@ def alone(folder: Path, arguments: Sequence[str], packages: Sequence[str] = ()) 
             # torch leaves caches in the folder for temporary files, so it gets one that goes with it.
             scratch = tempfile.mkdtemp(prefix="axon-alone-")
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", MODULE, str(folder), *arguments, "--json"],
+                [sys.executable, "-P", "-m", module, str(folder), *arguments, "--json"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

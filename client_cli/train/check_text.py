@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from axonp2p.kinds.train.local.trial_messages import TrialFound
 from axonp2p.kinds.train.section import TrainJob
-from axonp2p.kinds.train.trial_messages import TrialFound
 from axonp2p.ledger.balances import credits_of
 from axonp2p.plain_text import bytes_text, plural
 from axonp2p.training.state_transfer.checkpoint_file import Model

@@ -53,13 +53,18 @@ def stays(event: events.Event) -> str:
             return f"goes on after round {event.round} of {event.rounds}{waited}"
         case train_events.StateDamaged():
             return f"warning: the state after round {event.round} is damaged, so the one before is used ({event.file})"
+        case train_events.TrainingStops():
+            return _stops_line(event)
+        case train_events.BestUnknown():
+            given = ", ".join(event.given)
+            return f"warning: no round can be the best: evaluate() gives {given}, and no {event.metric}"
         case train_events.RoundsLost():
             which = (
                 f"round {event.first + 1}"
                 if event.first == event.last
                 else f"rounds {event.first + 1} to {event.last + 1}"
             )
-            return f"warning: {which} must be trained again: no later state is left"
+            return f"warning: {which} {'is' if event.first == event.last else 'are'} lost: no later state is left"
         case train_events.TaskFilesKept():
             return _files_line(event)
         case train_events.TaskFilesLost():
@@ -95,6 +100,14 @@ def _starting_line(event: train_events.PeersStarting) -> str:
         verb = "builds" if len(event.building) == 1 else "build"
         doing.append(f"{_and(event.building)} still {verb} the task's model")
     return f"after {duration_text(event.seconds)} {'; '.join(doing)}"
+
+
+def _stops_line(event: train_events.TrainingStops) -> str:
+    ends = f"the job ends after round {event.rounds}"
+    if not event.metric:
+        return f"{ends}: its owner stopped it"
+    best = f"after round {event.best_round + 1} it was {metric_text(event.metric, event.best)}"
+    return f"{ends}: for {plural(event.rounds - event.best_round - 1, 'round')} none was better ({best})"
 
 
 def _checked_line(event: check_events.WorkChecked) -> str:

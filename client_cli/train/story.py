@@ -75,6 +75,8 @@ def take(story: TrainStory, event: events.Event) -> None:
                 story.rounds = [one for one in story.rounds if one.round < event.round]
             story.rounds.append(event)
             story.begun = event.at if event.round + 1 < rounds else 0.0
+        case train_events.TrainingStops(rounds=rounds):
+            story.rounds_planned = rounds
         case train_events.StateFound(round=kept) if story.lives:
             story.lives[-1].from_round = kept
         case train_events.RoundsLost(first=kept):

@@ -10,6 +10,8 @@ import msgspec
 from axonp2p.client.events.events import Event, JobFinished
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.jobs.kinds import KINDS
+from axonp2p.kinds.train.kept.best_round import UNLESS_SAID, BestBy
+from axonp2p.kinds.train.record import TrainRecord
 from axonp2p.plain_text import bytes_text, plural
 from client_cli.text.kind_text import Command, KindEnd, KindLines, KindText, KindWords, credits_line, peers_line
 from client_cli.text.render import duration_text, metric_text
@@ -43,6 +45,12 @@ def _at_work(record: JobRecord, peers: int) -> str:
     return f"trains round {record.done + 1} of {record.units} on {plural(peers, 'peer')}"
 
 
+def _finished(record: JobRecord) -> str:
+    assert isinstance(record, TrainRecord)
+    of = f" of {record.rounds}" if record.round < record.rounds else ""
+    return f"{plural(record.round, 'round')}{of} trained"
+
+
 def loss(job: dict[str, Any]) -> str:
     """Of a job's facts."""
     return "-" if job["loss"] is None else f"{job['loss']:.4g}"
@@ -53,11 +61,17 @@ def _metrics(job: dict[str, Any]) -> str:
 
 
 def _facts(job: dict[str, Any]) -> dict[str, str]:
+    best = job["best"] and f"after round {job['best']['rounds']}: {metric_text(_metric(job), job['best']['value'])}"
     return {
         "round": f"{job['round']} of {job['rounds']}",
         "loss": loss(job),
         "held-out": _metrics(job) or "-",
+        "best": best or "-",
     }
+
+
+def _metric(job: dict[str, Any]) -> str:
+    return BestBy.read(job["spec"].get("train", {}).get("best", UNLESS_SAID)).metric
 
 
 def _so_far(job: dict[str, Any]) -> str:
@@ -71,8 +85,9 @@ TEXT = KindText(
         after=lambda done, rounds: f"after round {done} of {rounds}",
         during=lambda done, rounds: f"in round {min(done + 1, rounds)} of {rounds}",
         at_work=_at_work,
-        finished=lambda record: f"{plural(record.units, 'round')} trained",
+        finished=_finished,
         pausing="after this round",
+        nothing_yet="no round is done yet, so there are no weights",
         result="weights",
         fetching="copies weights, metrics and logs into a folder.",
     ),

@@ -1,6 +1,6 @@
 """A job's task, tried here in the sandbox in which a peer would run it: its first steps, as a peer takes them (a door).
 
-What is tried is `kinds.train.trial`, in a process of its own, so that this one never loads torch.
+What is tried is `kinds.train.local.trial`, in a process of its own, so that this one never loads torch.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from axonp2p.errors import JobFailed, LimitReached, PeerMisbehaved, TaskMistake, Unreachable
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.task_fixes import task_fix
+from axonp2p.kinds.train.local.trial_messages import FromTrial, TrialDoing, TrialFound
 from axonp2p.kinds.train.section import TrainJob
-from axonp2p.kinds.train.trial_messages import FromTrial, TrialDoing, TrialFound
 from axonp2p.sandbox.child import SandboxedWorker, WorkerEnd, why_no_sandbox
 from axonp2p.sandbox.messages import Control
 from axonp2p.training.messages import TaskFailed
@@ -26,7 +26,7 @@ from client_cli.train.check_text import TaskTrial
 from client_cli.train.plain_worker import PlainWorker, plain
 from client_cli.worker_here import fresh_copy, limits_of, sandboxed, why_not_here
 
-PROGRAM = "axonp2p.kinds.train.trial_worker"
+PROGRAM = "axonp2p.kinds.train.local.trial_worker"
 ENDING_S = 10.0
 """So long a process may take to end that has closed its channel."""
 

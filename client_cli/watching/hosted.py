@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from axonp2p.hosting.messages import HostedWish
 
 LOOK_S = 0.5
-_WISHES: dict[str, HostedWish] = {"pause": "pause", "leave": "leave", "cancel": "cancel"}
+_WISHES: dict[str, HostedWish] = {"pause": "pause", "leave": "leave", "stop": "stop", "cancel": "cancel"}
 """`JobCommand` as hosts know them."""
 
 
@@ -114,7 +114,7 @@ def stop_at_host(
     job = folder.path.name
     with context.swarm(trackers) as swarm:
         working = swarm.look_at_host(job).at_work
-        if working or wish == "cancel":
+        if working or wish in ("stop", "cancel"):
             swarm.tell_host(job, _WISHES[wish])
         while swarm.look_at_host(job).at_work:
             time.sleep(LOOK_S)

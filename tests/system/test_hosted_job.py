@@ -178,6 +178,33 @@ def test_a_hosted_job_is_steered_from_afar_and_another_taken_back(tmp_path: Path
         _is_taken_back(laptop, write_job(tmp_path / "next", peers=1, rounds=60, pause=0.1), tmp_path)
 
 
+def test_a_hosted_job_is_stopped_from_afar_and_its_weights_come(tmp_path: Path) -> None:
+    source = write_job(tmp_path / "line", peers=1, rounds=1000, pause=0.02, train='\nbest = "max error"\n')
+    with Processes(tmp_path) as processes:
+        processes.start_peers("otter")
+        laptop = Computer(tmp_path / "laptop", processes.tracker)
+        job = laptop.ask("submit", str(source), "--detach")["job"]
+        until(lambda: laptop.ask("status", job)["round"] >= 2, "no round")
+        stopped = laptop.ask("stop", job)
+        assert stopped["state"] == "finished"
+        assert 2 <= stopped["round"] < 1000
+        for words in ((), ("--round", "best")):
+            out = tmp_path / "-".join(["out", *words])
+            assert "model.safetensors" in laptop.ask("fetch", job, "-o", str(out), *words)["files"]
+        finished_well(laptop.folder(job), stopped["round"])
+        kept = laptop.folder(job)
+        assert (tmp_path / "out---round-best" / "model.safetensors").read_bytes() == kept.best.read_bytes()
+
+        other = laptop.ask("submit", str(source), "--detach")["job"]
+        until(lambda: laptop.ask("status", other)["round"] >= 2, "no round")
+        left = laptop.ask("pause", other)
+        assert left["state"] == "left"
+        stopped = laptop.ask("stop", other)  # no process works on it there
+        assert (stopped["state"], stopped["round"]) == ("finished", left["kept_round"])
+        laptop.ask("fetch", other, "-o", str(tmp_path / "other"))
+        finished_well(laptop.folder(other), left["kept_round"])
+
+
 def _is_taken_back(laptop: Computer, source: Path, base: Path) -> None:
     job = laptop.ask("submit", str(source), "--detach")["job"]
     stranger = laptop.at(base / "stranger")

@@ -34,6 +34,7 @@ from axonp2p.errors import (
 from axonp2p.files import check_room, locked, put_in_place, write_whole
 from axonp2p.hosting.caller import HostLine
 from axonp2p.hosting.folder_files import (
+    BEST,
     GROWING_LIMIT,
     MODEL,
     SMALL_STATE,
@@ -214,10 +215,10 @@ def opened_record(record: bytes, job: str) -> JobRecord | None:
 
 
 def _is_right(arriving: Path, name: str, record: JobRecord | None) -> bool:
-    if name == MODEL:
+    if name in (MODEL, BEST):
         with arriving.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
-        return record is not None and found == record.model_sha256
+        return record is not None and found == (record.model_sha256 if name == MODEL else record.best_sha256)
     rounds, _, state = name.removeprefix(f"{STATES}/").removesuffix(".safetensors").partition("-")
     if is_frozen(name):
         return FrozenFile(arriving, bytes.fromhex(state)).fits()

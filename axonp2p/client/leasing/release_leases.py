@@ -36,7 +36,7 @@ async def release_leases(
 
 
 async def finish_killed(store: JobStore, key: PrivateKey, dials: DialPolicy, now: float) -> None:
-    """Give back the slots, and remove the states, of jobs whose programs were killed when all else was done.
+    """Of jobs whose programs were killed when all else was done: give slots back; of finished ones remove the states.
 
     `now` is in Unix seconds: no peer waits for longer than the grace that was asked for, so none is dialled after it.
     """
@@ -52,7 +52,7 @@ async def _finish(folder: JobFolder, record: JobRecord, key: PrivateKey, dials: 
             folder.leases.unlink(missing_ok=True)
         else:
             await release_leases(folder, record, spec_of(record), key, dials)
-        if record.state in (JobState.FINISHED, JobState.CANCELLED):
+        if record.state is JobState.FINISHED:
             folder.checkpoints(0).remove_all()
 
 

@@ -56,8 +56,8 @@ class Driver(Protocol):
     def pause(self) -> None:
         """Let `run` end after the unit of work that is under way."""
 
+    def stop(self) -> None:
+        """Let `run` end after the unit of work that is under way, or the first one: the job has finished then."""
+
     def leave(self) -> None:
         """Let `run` end soon, keeping what is done; at once when it begins."""
-
-    def forget(self) -> None:
-        """The job is cancelled: remove what is kept to go on from."""

@@ -53,6 +53,7 @@ class JobLife:
         """Until then lost lines are waited for before the first round; 0: none was lost."""
         self.leaving = False
         """Whether it was told to leave."""
+        self._stopping = False
 
     def leave(self) -> None:
         """End the work soon, keeping what is accepted; at once when it begins."""
@@ -63,9 +64,17 @@ class JobLife:
         """End the work after the unit that is under way."""
         self._driver.pause()
 
-    def forget(self) -> None:
-        """Have all removed that is kept to go on from."""
-        self._driver.forget()
+    def stop(self) -> None:
+        """End the job after the unit of work that is under way, or the first one, with what is done."""
+        self._stopping = True
+        self._driver.stop()
+
+    async def finish(self) -> Event:
+        """End the job without peers, with what is kept; how it ended. Raises `JobFailed` where nothing is."""
+        book = ReceiptBook(self._means.key, self._journal.record.id, self._journal.record.receipts)
+        finish = load(KINDS[self._spec.kind].finish)
+        last: Event = await asyncio.to_thread(finish, self._journal, book, self._means.clock.now())
+        return last
 
     async def live(self) -> Event:
         """From the search for peers to the last receipt; how it ended. Raises the error that the job fails with."""
@@ -90,6 +99,9 @@ class JobLife:
                 try:
                     await self._begin(crew, staffing, office)
                     while (last := await self._drive(settlement)) is None:
+                        if self._stopping and journal.record.kept:
+                            await settlement.settle()
+                            return await self.finish()
                         await self._fill_again(crew, staffing)
                     return last
                 finally:

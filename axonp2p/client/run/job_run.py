@@ -28,7 +28,7 @@ class JobRun:
         self._journal = journal
         self._life = JobLife(means, journal, spec, bundle, wait_s=wait_s)
         self._task: asyncio.Task[None] | None = None
-        self._cancelling = False
+        self._cancelling = self._finishing = False
 
     async def run(self) -> None:
         """To the end; returns when it is finished, left or cancelled. Raises the error that it failed with."""
@@ -56,9 +56,11 @@ class JobRun:
 
     async def _live(self) -> Event:
         try:
-            return self._stopped() if self._life.leaving or self._cancelling else await self._life.live()
+            if not (self._life.leaving or self._cancelling or self._finishing):
+                return await self._life.live()
         except asyncio.CancelledError:
-            return self._stopped()
+            pass
+        return await self._life.finish() if self._finishing else self._stopped()
 
     def _commanded(self, command: JobCommand) -> None:
         """Another program of this client says so."""
@@ -67,12 +69,14 @@ class JobRun:
                 self.pause()
             case JobCommand.LEAVE:
                 self.leave()
+            case JobCommand.STOP:
+                self.stop()
             case JobCommand.CANCEL:
                 self.cancel()
 
     def leave(self) -> None:
         """Stop soon, keeping the accepted rounds. Without effect once all rounds are trained."""
-        if self._life.leaving or self._cancelling:
+        if self._life.leaving or self._cancelling or self._finishing:
             return
         self._life.leave()
         if self._task and not self._life.drives:
@@ -85,9 +89,21 @@ class JobRun:
         else:
             self.leave()
 
+    def stop(self) -> None:
+        """End it with what it came to after the round that runs, or the first one; at once where peers are looked for
+        and something is kept."""
+        if self._life.leaving or self._cancelling or self._finishing:
+            return
+        if self._life.drives or not self._journal.record.kept:
+            self._life.stop()
+            return
+        self._finishing = True
+        if self._task:
+            self._task.cancel()
+
     def cancel(self) -> None:
-        """Stop now, keeping nothing that is not kept already."""
-        if self._cancelling:
+        """Stop now, for good, keeping nothing that is not kept already."""
+        if self._cancelling or self._finishing:
             return
         self._cancelling = True
         if self._task:
@@ -100,7 +116,6 @@ class JobRun:
         if self._life.leaving and not self._cancelling:
             return self._left()
         self._journal.enter(JobState.CANCELLED)
-        self._life.forget()
         return JobCancelled(job=self._journal.record.id)
 
     def _left(self) -> Event:

@@ -132,7 +132,7 @@ class ArrivingFile:
 
 
 class Checkpoints:
-    """All states of one job (`training.state_keeper.Shelf`). `most` of them are kept, the newest."""
+    """All states of one job (`training.state_keeper.Shelf`). `most` of them are kept, the newest, and the best one."""
 
     def __init__(self, folder: Path, job: str, most: int) -> None:
         self._folder = folder
@@ -172,11 +172,15 @@ class Checkpoints:
         """The one with this name."""
         return next((one for one in self.all() if (one.rounds, one.state) == (rounds, state)), None)
 
-    def forget_before(self, rounds: int, state: bytes) -> None:
-        """This one is good: of those before it only the newest are kept. One that came since is none of them."""
+    def forget_before(self, rounds: int, state: bytes, best: int = 0) -> None:
+        """This one is good: of those before it only the newest are kept, and the one after `best` rounds.
+
+        One that came since is none of them.
+        """
         others = [one for one in self.all() if one.rounds <= rounds and (one.rounds, one.state) != (rounds, state)]
         for one in others[self._most - 1 :]:
-            one.path.unlink(missing_ok=True)
+            if one.rounds != best:
+                one.path.unlink(missing_ok=True)
 
     def put_aside(self, damaged: Checkpoint) -> Path:
         """Rename it, so that nothing goes on from it; where it is now."""

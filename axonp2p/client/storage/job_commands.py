@@ -25,6 +25,8 @@ class JobCommand(StrEnum):
     """End the round that runs, then leave."""
     LEAVE = "leave"
     """Leave now, with what is accepted."""
+    STOP = "stop"
+    """End the round that runs, then finish with what is done."""
     CANCEL = "cancel"
 
 

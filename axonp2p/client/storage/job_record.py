@@ -86,6 +86,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """By peer; of counter-signed receipts."""
     model_sha256: str = ""
     """Of model.safetensors, once it is here; empty for kinds that have none."""
+    best_sha256: str = ""
+    """Of best.safetensors, which is there when the job has finished, unless its last round is the best."""
     receipts: list[NumberedReceipts] = []
     lives: Count = 0
     """How often its driver ran."""

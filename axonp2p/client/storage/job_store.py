@@ -8,10 +8,13 @@
       metrics.csv          a line a round
       report.html          all of it as pictures, written by the `axon` program when it ended
       logs/<peer>.log      what the task printed at each peer
+      model.layout         which tensors the weights have, once all peers have built the model
       model.safetensors    the weights, once it has finished
+      best.safetensors     those of its best round, once it has finished, unless that is the last one
       wheels.json          which packages it brings along, for which platforms
       leases.json          which peers hold slots for it, while it runs
-      states/              weights and outer momentum after the last rounds (`checkpoints`), until it has finished
+      states/              weights and outer momentum after the last rounds and the best one (`checkpoints`), until it
+                           has finished
 
 Every file is written beside its place and moved into it, so that a reader sees the old one or the new one. A round is
 in the books once job.json says so, and its state, its line in metrics.csv and job.json are on the disk by then.
@@ -54,6 +57,8 @@ class JobFolder:
         self.report = path / "report.html"
         self.logs = path / "logs"
         self.model = path / "model.safetensors"
+        self.best = path / "best.safetensors"
+        self.layout = path / "model.layout"
         self.states = path / "states"
         self.leases = path / "leases.json"
         self.wheels = path / "wheels.json"

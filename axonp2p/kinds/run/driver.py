@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from collections import Counter
 
-from axonp2p.client.events.events import Event, JobFinished, JobLeft
+from axonp2p.client.events.events import Event, JobLeft
 from axonp2p.client.ledger.receipts import ReceiptBook
 from axonp2p.client.run.crew import LeasedCrew
 from axonp2p.client.run.driver import JobContext
@@ -28,10 +28,10 @@ from axonp2p.kinds.run.events import (
     CopyBegun,
     CopyRetried,
     IndexFailed,
-    JobResults,
     OutputsKept,
     SpeculativeCopy,
 )
+from axonp2p.kinds.run.kept_end import finished_event, open_results
 from axonp2p.kinds.run.messages import (
     CopyExited,
     CopyStarted,
@@ -75,33 +75,32 @@ class RunDriver:
         self._ends = CopyEnds(self._need.cores)
         self._pay = CopyPay(self._journal)
         self._keeper = ResultKeeper(self._journal, self._section, self._ends, self._pay)
-        self._begun = self._leaving = self._pausing = False
+        self._begun = self._leaving = self._pausing = self._stopping = False
 
     # --- `Driver` ---
 
     def open(self, book: ReceiptBook) -> None:
         """`Driver`."""
-        found = self._keeper.open()
+        found = open_results(self._journal, self._keeper, self._pay, book, self._clock.now())
         section = self._section
         self._copies = CopyScheduler(
             CopiesPlan(section.copies, section.restart, section.attempts, section.together, frozenset(found))
         )
-        self._pay.write_left(book, self._clock.now())
-        failed = sum(result.code != 0 for result in found.values())
-        self._journal.change(lasting=True, results=len(found), failed=failed, unpaid={}, receipts=book.keep())
 
     def pause(self) -> None:
         """`Driver`."""
         self._pausing = True
         self._inbox.put_nowait(None)
 
+    def stop(self) -> None:
+        """`Driver`."""
+        self._stopping = True
+        self.pause()
+
     def leave(self) -> None:
         """`Driver`."""
         self._leaving = True
         self._inbox.put_nowait(None)
-
-    def forget(self) -> None:
-        """`Driver`. What came home stays: it is the client's."""
 
     async def run(self, settlement: JobSettlement) -> Event | None:
         """`Driver`."""
@@ -352,25 +351,16 @@ class RunDriver:
         self._pay.pay(settlement, self._clock.monotonic())
         receipts = await settlement.settle()
         record, folder = self._record, str(self._journal.folder.path)
-        if not self._copies.over:
+        if not self._copies.over and (self._leaving or not self._stopping or not record.results):
             self._journal.enter(JobState.LEFT)
             return JobLeft(job=record.id, folder=folder, round=record.results)
         self._journal.enter(JobState.FINISHED)
         await self._journal.disk.finished()
         failed = await asyncio.to_thread(self._keeper.failed_indices)
-        seconds = self._clock.monotonic() - self._context.began
-        results = JobResults(
-            job=record.id, folder=folder, copies=record.copies, failed=failed, seconds=seconds,
-            credits=record.credits, receipts=receipts,
-        )  # fmt: skip
-        self._journal.tell(results)
-        return JobFinished(
-            job=record.id,
-            folder=folder,
-            rounds=record.results,
-            seconds=seconds,
-            wire_bytes=record.wire_bytes,
-            credits=record.credits,
+        return finished_event(
+            self._journal,
+            failed,
+            seconds=self._clock.monotonic() - self._context.began,
             receipts=receipts,
             peers=list(settlement.crew.present.values()),
             lost=self._journal.names_lost,

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
 
 from axonp2p.client.events.events import Event
 from axonp2p.client.ledger.receipts import ReceiptBook
 from axonp2p.client.run.driver import JobContext
 from axonp2p.client.run.settlement import JobSettlement
-from axonp2p.client.storage.job_record import NumberedReceipts
 from axonp2p.errors import JobFailed
 from axonp2p.kinds.train.checked_work import CheckedWork
 from axonp2p.kinds.train.job_end import KEEP_S, JobEnd
-from axonp2p.kinds.train.record import AheadRound
+from axonp2p.kinds.train.kept.best_round import EarlyStopping
+from axonp2p.kinds.train.kept.model_files import keep_layout
+from axonp2p.kinds.train.progress import summarise
 from axonp2p.kinds.train.round_commits import RoundCommits
 from axonp2p.kinds.train.section import TrainJob
-from axonp2p.kinds.train.settlement import RoundSettlement, work_of
+from axonp2p.kinds.train.settlement import RoundSettlement, paid_ahead
 from axonp2p.kinds.train.task_files import TaskFiles
 from axonp2p.kinds.train.training_events import TrainingEvents
 from axonp2p.kinds.train.training_plan import lines_of, plan_of
 from axonp2p.supervision import keep_up
 from axonp2p.training.coordinator.coordinator import Coordinator
-from axonp2p.training.coordinator.crew import Sight
-from axonp2p.training.round_messages import MemberReady
+from axonp2p.training.coordinator.crew import RoundBegun, Sight
+from axonp2p.training.round_messages import GoesOn, MemberReady
 from axonp2p.training.rounds.machine import Rounds
+from axonp2p.verification.claims import RoundDone
 
 
 class TrainDriver:
@@ -38,27 +41,28 @@ class TrainDriver:
         self._journal = journal
         self._books = RoundCommits(journal, journal.folder.checkpoints(self._spec.train.keep_states))
         self._coordinator: Coordinator | None = None
-        self._leaving = False
+        self._leaving = self._stopping = self._layout_kept = False
 
     def open(self, book: ReceiptBook) -> None:
         """`Driver`."""
-        self._books.open(partial(self._pay, book))
+        self._books.open(partial(paid_ahead, self._books, book, self._context.means.clock.now()))
 
     def pause(self) -> None:
         """`Driver`."""
         if self._coordinator:
             self._coordinator.pause()
 
+    def stop(self) -> None:
+        """`Driver`."""
+        self._stopping = True
+        if self._coordinator:
+            self._coordinator.end_rounds()
+
     def leave(self) -> None:
         """`Driver`."""
         self._leaving = True
         if self._coordinator:
             self._coordinator.leave()
-
-    def forget(self) -> None:
-        """`Driver`."""
-        self._journal.change(kept_round=0, kept_state="")
-        self._journal.disk.do(self._books.checkpoints.remove_all)
 
     async def run(self, settlement: JobSettlement) -> Event | None:
         """`Driver`."""
@@ -67,10 +71,13 @@ class TrainDriver:
         checked = CheckedWork(self._context.means, settlement, self._journal)
         crew.signed = checked.signed
         rounds_settled = RoundSettlement(self._books, settlement, plan, clock, checked)
-        training_events = TrainingEvents(self._journal, crew, rounds_settled.pace, clock)
+        record = self._books.record
+        stopping = EarlyStopping(record.best_by, spec.train.stop_after, spec.train.checkpoint, record.best)
+        training_events = TrainingEvents(self._journal, crew, rounds_settled.pace, clock, stopping)
         files = TaskFiles(self._journal, crew, clock)
 
         def heard(sight: Sight) -> None:
+            self._heard(sight, stopping)
             rounds_settled.heard(sight)
             training_events.show(sight)
             if isinstance(sight, MemberReady):
@@ -83,6 +90,7 @@ class TrainDriver:
             min_peers=spec.need.min_peers,
             lines=lines_of(crew.leases),
             checks=checked.settings(spec),
+            are_enough=partial(_are_enough, stopping),
         )
         coordinator = self._coordinator = Coordinator(
             rounds,
@@ -96,6 +104,8 @@ class TrainDriver:
         )
         coordinator.files = files
         crew.work_for(coordinator)
+        if self._stopping:
+            coordinator.end_rounds()
         if self._leaving:
             coordinator.leave()
         end = JobEnd(self._books, coordinator, settlement, rounds_settled.pace)
@@ -108,6 +118,14 @@ class TrainDriver:
             starting.cancel()
             await asyncio.gather(starting, return_exceptions=True)
             await coordinator.close()
+
+    def _heard(self, sight: Sight, stopping: EarlyStopping) -> None:
+        ahead, coordinator = self._books.record.ahead, self._coordinator
+        if isinstance(sight, GoesOn) and ahead and sight.rounds == ahead.finished.round + 1:
+            stopping.accepted(sight.rounds, ahead.finished.loss, ahead.finished.metrics)
+        if isinstance(sight, RoundBegun) and coordinator and not self._layout_kept:
+            keep_layout(self._journal, coordinator.file_layout, coordinator.model)
+            self._layout_kept = True
 
     async def _to_its_end(
         self, coordinator: Coordinator, settlement: JobSettlement, end: JobEnd, files: TaskFiles
@@ -124,17 +142,14 @@ class TrainDriver:
         await files.fetch_last()
         return await (end.finished(self._context.began, self._context.means.clock) if result.trained else end.left())
 
-    def _pay(self, book: ReceiptBook, ahead: AheadRound) -> list[NumberedReceipts]:
-        """Receipts for a round of the last life of the job."""
-        there = {peer.rank: peer for peer in self._journal.record.peers if not peer.lost}
-        for rank, report in ahead.reports.items():
-            if peer := there.get(rank):
-                book.write(peer.reservation, peer.peer, work_of(report), self._context.means.clock.now())
-        return book.keep()
-
     def _start_state(self) -> bytes:
         record = self._books.record
         kept = self._books.checkpoints.find(record.kept_round, bytes.fromhex(record.kept_state))
         if kept is None:
             raise JobFailed("the state to go on from is not there any more", fix=f"axon resume {record.id}")
         return kept.read()
+
+
+def _are_enough(stopping: EarlyStopping, round: int, reports: Mapping[int, RoundDone]) -> bool:
+    told = summarise({str(rank): report for rank, report in reports.items()})
+    return stopping.accepted(round + 1, told.loss, told.metrics)

@@ -9,7 +9,7 @@ import msgspec
 from axonp2p.client.events.event import Event
 from axonp2p.kinds.train.check_events import ChecksAwaited, ChecksOff, ChecksUnended, NothingLearnt, WorkChecked
 from axonp2p.wire.json_form import ready_to_decode
-from axonp2p.wire.quantities import Count, Number
+from axonp2p.wire.quantities import Count, Number, PlainText
 
 
 class ExchangeChosen(Event, frozen=True):
@@ -152,6 +152,26 @@ class PeerReady(Event, frozen=True):
     """That are trained and take the outer step."""
 
 
+class TrainingStops(Event, frozen=True):
+    """The job ends before its last round, after so many. What they came to is its result, as after all rounds."""
+
+    rounds: Count
+    metric: PlainText = ""
+    """By which none of the last rounds was better than the best; empty: the job's owner stopped it."""
+    best_round: Count = 0
+    """From 0."""
+    best: Number = 0.0
+    """The metric's value after it."""
+
+
+class BestUnknown(Event, frozen=True):
+    """job.toml says by which metric a round is the best, and `evaluate` does not give it: no round is."""
+
+    metric: PlainText
+    given: list[PlainText]
+    """What it gives."""
+
+
 class StateFound(Event, frozen=True):
     """The job goes on from here."""
 
@@ -213,6 +233,8 @@ TrainEvent = (
     | PeerJoined
     | PeerLeftBehind
     | RoundRedone
+    | TrainingStops
+    | BestUnknown
     | StateFound
     | StateDamaged
     | RoundsLost

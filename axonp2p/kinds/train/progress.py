@@ -66,6 +66,10 @@ class JobPace:
         if self._began is None:
             self._began = now
 
+    def ends_after(self, rounds: int) -> None:
+        """No more rounds are to come than so many in all."""
+        self._rounds = rounds
+
     def heard(self, peer: str, progress: Progress, now: float) -> RoundProgress:
         """A member's report from inside a round."""
         self.begun(now)

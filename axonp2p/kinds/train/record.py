@@ -9,6 +9,7 @@ import msgspec
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.jobs.spec import JobSpec
 from axonp2p.kinds.train.events import RoundFinished
+from axonp2p.kinds.train.kept.best_round import UNLESS_SAID, BestBy, BestRound
 from axonp2p.kinds.train.section import TrainJob
 from axonp2p.verification.claims import RoundDone
 from axonp2p.wire.json_form import ready_to_decode
@@ -47,6 +48,12 @@ class TrainRecord(JobRecord, frozen=True, kw_only=True):
     """Accepted, but not in the books."""
     last: RoundFinished | None = None
     """The last round in the books: its line in events.jsonl may be missing after a crash."""
+    best: BestRound | None = None
+    """The best round whose state is kept."""
+    stops_after: Count = 0
+    """The job ends after so many rounds: its owner, or what they came to, said so; 0: after them all."""
+    layout_sha256: str = ""
+    """Of model.layout, once it is here."""
 
     @property
     def done(self) -> int:
@@ -60,8 +67,13 @@ class TrainRecord(JobRecord, frozen=True, kw_only=True):
 
     @property
     def units(self) -> int:
-        """Rounds."""
-        return self.rounds
+        """Rounds, as many as there will be."""
+        return self.stops_after or self.rounds
+
+    @property
+    def best_by(self) -> BestBy:
+        """By what its rounds are compared. Raises `ValueError`."""
+        return BestBy.read(str(self.spec.get("train", {}).get("best", UNLESS_SAID)))
 
     @classmethod
     def counts(cls, spec: JobSpec) -> dict[str, Any]:

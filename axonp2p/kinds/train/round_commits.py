@@ -16,6 +16,7 @@ from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import NumberedReceipts
 from axonp2p.files import DAMAGED
 from axonp2p.kinds.train.events import RoundFinished, RoundsLost, StateDamaged, StateFound
+from axonp2p.kinds.train.kept.best_round import BestRound
 from axonp2p.kinds.train.metrics_file import MetricsFile, row_of
 from axonp2p.kinds.train.record import AheadRound, TrainRecord
 
@@ -48,12 +49,21 @@ class RoundCommits:
         kept: dict[str, object] = {"kept_round": round + 1, "kept_state": state.hex()} if state else {}
         kept["receipts"] = list(receipts)
         ahead = self.record.ahead
-        if ahead is None or ahead.finished.round != round:
-            journal.change(lasting=True, **kept)
-        else:
+        new = ahead is not None and ahead.finished.round == round
+        told = ahead.finished if ahead and new else self.record.last
+        if state and told and told.round == round:
+            kept["best"] = self._best_with(self.record.best, told)
+        if ahead and new:
             self._add(ahead, kept, credits)
+        else:
+            journal.change(lasting=True, **kept)
         if state:
-            journal.disk.do(partial(self.checkpoints.forget_before, round + 1, state))
+            best = self.record.best.rounds if self.record.best else 0
+            journal.disk.do(partial(self.checkpoints.forget_before, round + 1, state, best))
+
+    def _best_with(self, best: BestRound | None, told: RoundFinished) -> BestRound | None:
+        by = self.record.best_by
+        return by.best_of(best, told.round + 1, by.value(told.loss, told.metrics))
 
     def _add(self, ahead: AheadRound, kept: dict[str, object], credits: dict[str, float]) -> None:
         event, journal = ahead.finished, self.journal
@@ -92,20 +102,29 @@ class RoundCommits:
         journal.disk.finish()  # the event of a round that entered the books just now is among those that are read
         self._tell_the_last()
         journal.disk.finish()
+        journal.change(best=self.best_left(good.rounds if good else 0))
+        journal.disk.finish()
         return good
 
     def go_on(self, rounds: int, waiting: list[str]) -> None:
         """The job goes on from the state after so many rounds, which those peers hold."""
         journal = self.journal
-        if (lost := self.record.round) > rounds:
-            journal.disk.do(partial(self.metrics.keep, rounds))
-            journal.change(lasting=True, round=rounds, ahead=None)
-            journal.tell(RoundsLost(first=rounds, last=lost - 1))
-        elif self.record.round == rounds:
+        self.lose_after(rounds)
+        if self.record.round == rounds:
             journal.change(ahead=None)
         journal.round = rounds
         if rounds:
             journal.tell(StateFound(round=rounds, rounds=self.record.rounds, waiting=waiting))
+
+    def lose_after(self, rounds: int) -> None:
+        """What was accepted after so many rounds has no state any more."""
+        if (lost := self.record.round) <= rounds:
+            return
+        last = self._told().get(rounds - 1)
+        so_far: dict[str, object] = {"loss": last.loss, "metrics": last.metrics} if last else {}
+        self.journal.disk.do(partial(self.metrics.keep, rounds))
+        self.journal.change(lasting=True, round=rounds, ahead=None, **so_far)
+        self.journal.tell(RoundsLost(first=rounds, last=lost - 1))
 
     def _newest_good(self) -> Checkpoint | None:
         """Nothing is removed here: the books may be what is wrong."""
@@ -124,6 +143,14 @@ class RoundCommits:
             aside = self.checkpoints.put_aside(one)
             self.journal.tell(StateDamaged(round=one.rounds, file=str(aside)))
         return None
+
+    def best_left(self, rounds: int) -> BestRound | None:
+        """The best of those up to `rounds` whose states are here."""
+        best, told = None, self._told()
+        for one in reversed(self.checkpoints.all()):
+            if one.rounds <= rounds and (event := told.get(one.rounds - 1)):
+                best = self._best_with(best, event)
+        return best
 
     def _told(self) -> dict[int, RoundFinished]:
         """Rounds that were told as done, which none is before it is in the books."""

@@ -11,6 +11,7 @@ from axonp2p.jobs.job_file_keys import Rule as KeyRule
 from axonp2p.jobs.job_file_keys import Wrong, file_name, number, one_of, or_auto, shown, whole, wrong_value, yes_or_no
 from axonp2p.jobs.section import Section
 from axonp2p.jobs.spec import JobSpec, NeedSpec, Word, read_spec
+from axonp2p.kinds.train.kept.best_round import LOSS, UNLESS_SAID, BestBy
 from axonp2p.training.exchange_options import COMPRESSIONS, ExchangeOptions
 from axonp2p.training.step_options import Autocast, StepOptions
 from axonp2p.wire.quantities import Count, Quantity
@@ -39,7 +40,11 @@ class TrainSpec(ExchangeOptions, frozen=True, kw_only=True):
     checkpoint: Count = 1
     """After every so many rounds the client keeps what they led to."""
     keep_states: Count = 2
-    """How many of these states are kept at a time."""
+    """How many of these states are kept at a time, the newest; that of the best round beside them."""
+    best: Word = UNLESS_SAID
+    """Which round is the best: "max" or "min", and the name of a metric."""
+    stop_after: Count = 0
+    """The job ends after so many rounds without a better one; 0: after all rounds."""
 
     @property
     def all_steps(self) -> int:
@@ -76,6 +81,18 @@ def _share_of_checks(value: Any) -> float:
         raise wrong_value(f'expected "auto", "off" or a share, {shown(value)}', '"auto"')
     share: float = number(0.5, "0.05", above_0=True)(value)
     return share
+
+
+def _best(value: Any) -> str:
+    """`"max accuracy"`, `"min loss"`."""
+    try:
+        BestBy.read(value if isinstance(value, str) else "")
+    except ValueError:
+        name = value.split()[-1] if isinstance(value, str) and value.strip() else LOSS
+        less = any(word in name.lower() for word in ("loss", "err", "perplexity", "mae", "mse"))
+        expected = f'expected "max" or "min" and the name of a metric, {shown(value)}'
+        raise wrong_value(expected, f'"{"min" if less else "max"} {name[:60]}"') from None
+    return str(value)
 
 
 def _check_together(spec: TrainJob) -> None:
@@ -124,6 +141,11 @@ _ACCUMULATION = (
 )
 _WORKERS = ("the processes that read samples ahead are called loader-workers here", "loader-workers = 2")
 _PRECISION = ("the type in which loss() computes is called autocast here", 'autocast = "bf16"')
+_PATIENCE = (
+    "it is called stop-after here: after so many rounds without a better one the job ends; `best` says which is better",
+    'stop-after = 10   (with best = "max accuracy", or "min loss")',
+)
+_MONITOR = ("it is called best here: which round is the best, and keeps its state", 'best = "max accuracy"')
 _CLIPPING = ("it is called clip-gradients here: the largest norm of all gradients together", "clip-gradients = 1.0")
 
 
@@ -153,12 +175,16 @@ SECTION = Section(
         "checks": _share_of_checks,
         "checkpoint": _every_round_or(whole(1, 1_000_000, 5)),
         "keep-states": whole(1, 1000, 2),
+        "best": _best,
+        "stop-after": whole(0, 1_000_000, 10),
     },
     above={"task": file_name},
     foreign={
         **dict.fromkeys(("lr", "learning-rate", "optimizer", "optim"), _RATE),
         **dict.fromkeys(("scheduler", "lr-scheduler", "schedule", "warmup", "warm-up", "warmup-steps"), _SCHEDULE),
         **dict.fromkeys(("epochs", "epoch", "num-epochs", "max-epochs", "num-train-epochs"), _EPOCHS),
+        **dict.fromkeys(("patience", "early-stopping", "early-stopping-patience", "early-stop"), _PATIENCE),
+        **dict.fromkeys(("monitor", "metric-for-best-model", "save-best", "load-best-model-at-end"), _MONITOR),
         **dict.fromkeys(("gradient-clip-val", "max-grad-norm", "grad-clip", "clip-grad-norm", "clip-grad"), _CLIPPING),
         **dict.fromkeys(("gradient-accumulation-steps", "accumulate-grad-batches", "accumulation"), _ACCUMULATION),
         **dict.fromkeys(("num-workers", "workers", "dataloader-num-workers"), _WORKERS),

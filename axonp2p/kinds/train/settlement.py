@@ -10,7 +10,9 @@ from functools import partial
 
 import msgspec
 
+from axonp2p.client.ledger.receipts import ReceiptBook
 from axonp2p.client.run.settlement import JobSettlement
+from axonp2p.client.storage.job_record import NumberedReceipts
 from axonp2p.clock import Clock
 from axonp2p.kinds.train.checked_work import CheckedWork
 from axonp2p.kinds.train.events import PeerRound, RoundFinished
@@ -22,6 +24,7 @@ from axonp2p.training.coordinator.crew import RoundBegun, Sight
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
     CheckEnded,
+    EndsEarly,
     EnoughAwake,
     GoesOn,
     HelpedSince,
@@ -56,7 +59,9 @@ class RoundSettlement:
         self._crew = settlement.crew
         self._plan = plan
         self._clock = clock
-        self.pace = JobPace(rounds=plan.rounds, first_round=plan.first_round, steps=plan.steps, now=clock.monotonic())
+        self.pace = JobPace(
+            rounds=plan.ends_after or plan.rounds, first_round=plan.first_round, steps=plan.steps, now=clock.monotonic()
+        )
         self._values = 0
 
     def heard(self, sight: Sight) -> None:
@@ -82,6 +87,9 @@ class RoundSettlement:
                 self._journal.waits_for([self._name(rank) for rank in ranks])
             case EnoughAwake():
                 self._journal.waits_for([])
+            case EndsEarly(rounds=rounds):
+                self.pace.ends_after(rounds)
+                self._journal.change(lasting=True, stops_after=rounds)
             case CheckEnded():
                 self._checked.ended(sight)
             case HelpedSince(flops=flops):
@@ -100,7 +108,7 @@ class RoundSettlement:
         event = RoundFinished(
             at=self._clock.now(),
             round=number,
-            rounds=self._plan.rounds,
+            rounds=self._books.record.units,
             loss=summary.loss,
             metrics=summary.metrics,
             samples=summary.samples,
@@ -126,7 +134,7 @@ class RoundSettlement:
         """The round is done for good: its peers are paid for it."""
         ahead = self._books.record.ahead
         reports = ahead.reports if ahead and ahead.finished.round == number else {}
-        last = number + 1 == self._plan.rounds
+        last = number + 1 == self._books.record.units
         works = {rank: work_of(report) for rank, report in self._checked.to_be_paid(reports, last=last).items()}
         self._settlement.pay(works, partial(self._books.book, number, state))
 
@@ -137,6 +145,15 @@ class RoundSettlement:
 
     def _name(self, rank: int) -> str:
         return self._crew.leases[rank].name
+
+
+def paid_ahead(books: RoundCommits, book: ReceiptBook, now: float, ahead: AheadRound) -> list[NumberedReceipts]:
+    """Write receipts for a round of the last life of the job, which enters the books now; all that are to be kept."""
+    there = {peer.rank: peer for peer in books.record.peers if not peer.lost}
+    for rank, report in ahead.reports.items():
+        if peer := there.get(rank):
+            book.write(peer.reservation, peer.peer, work_of(report), now)
+    return book.keep()
 
 
 def work_of(report: RoundDone) -> Work:

@@ -5,12 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+import msgspec
+
 from axonp2p.client.events.events import PeerHandedBack
 from axonp2p.client.run.crew import LeasedCrew
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.clock import Clock
 from axonp2p.kinds.train.check_events import ChecksAwaited, ChecksOff, ChecksUnended, NothingLearnt
-from axonp2p.kinds.train.events import ExchangeChosen, PeerJoined, PeerLeftBehind, PeerReady, RoundRedone, ValuesLate
+from axonp2p.kinds.train.events import (
+    BestUnknown,
+    ExchangeChosen,
+    PeerJoined,
+    PeerLeftBehind,
+    PeerReady,
+    RoundRedone,
+    TrainingStops,
+    ValuesLate,
+)
+from axonp2p.kinds.train.kept.best_round import LOSS, EarlyStopping
 from axonp2p.kinds.train.progress import JobPace
 from axonp2p.kinds.train.starting import StartingPeers
 from axonp2p.training.coordinator.crew import Sight
@@ -19,6 +31,7 @@ from axonp2p.training.round_messages import (
     ChecksCutShort,
     ChecksImpossible,
     Chosen,
+    EndsEarly,
     MemberDropped,
     MemberJoined,
     MemberLeaves,
@@ -38,11 +51,16 @@ LOOK_S = 1.0
 class TrainingEvents:
     """Of one job's training."""
 
-    def __init__(self, journal: JobJournal, crew: LeasedCrew, pace: JobPace, clock: Clock) -> None:
+    def __init__(
+        self, journal: JobJournal, crew: LeasedCrew, pace: JobPace, clock: Clock, stopping: EarlyStopping
+    ) -> None:
         self._journal = journal
         self._crew = crew
         self._pace = pace
         self._clock = clock
+        self._stopping = stopping
+        self._best_unknown = False
+        """Whether it is told that no round can be the best."""
         self._in_rounds = set(crew.present)
         self._starting = StartingPeers(clock.monotonic())
         self._still: set[str] = set()
@@ -62,6 +80,8 @@ class TrainingEvents:
                 self._accepted(number, reports)
             case RoundBegunAnew(round=number, attempt=attempt, reason=reason):
                 self._journal.tell(RoundRedone(round=number, attempt=attempt, reason=reason))
+            case EndsEarly():
+                self._ends_early(sight)
             case MemberLeaves(rank=rank, reason=reason):
                 number = self._journal.round
                 self._journal.tell(PeerHandedBack(peer=self._name(rank), reason=reason, round=number))
@@ -91,6 +111,14 @@ class TrainingEvents:
             if event := self._starting.due(self._clock.monotonic(), self._crew.present, loaded):
                 self._journal.tell(event)
 
+    def _ends_early(self, ends: EndsEarly) -> None:
+        event, best = TrainingStops(rounds=ends.rounds), self._stopping.best
+        if best and not ends.wished:
+            event = msgspec.structs.replace(
+                event, metric=self._stopping.by.metric, best_round=best.rounds - 1, best=best.value
+            )
+        self._journal.tell(event)
+
     def _chosen(self, number: int, choice: ExchangeChoice) -> None:
         event = ExchangeChosen(
             round=number,
@@ -113,6 +141,11 @@ class TrainingEvents:
         if still.keys() - self._still:
             self._still |= still.keys()
             self._journal.tell(NothingLearnt(round=number, legs=still))
+        given = sorted({name for report in reports.values() for name in report.metrics})
+        metric = self._stopping.by.metric
+        if given and metric not in [*given, LOSS] and not self._best_unknown:
+            self._best_unknown = True
+            self._journal.tell(BestUnknown(metric=metric, given=given))
         if late := {self._name(rank): report.kept_back for rank, report in reports.items() if report.kept_back}:
             self._journal.tell(ValuesLate(round=number, values=late))
 

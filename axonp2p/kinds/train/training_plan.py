@@ -33,6 +33,7 @@ def plan_of(record: TrainRecord, spec: TrainJob) -> TrainPlan:
         keep_every=train.checkpoint,
         later=_later(record),
         life=record.lives - 1,
+        ends_after=record.stops_after,
         rtt_s=max((peer.rtt_s for peer in record.peers if not peer.lost), default=0.0),
     )
 

@@ -25,6 +25,7 @@ from axonp2p.training.coordinator.state_keeper import Shelf, StateKeeper
 from axonp2p.training.messages import AskPieces, FileLayout, FromWorkerTraining, Piece, PieceList, StartRound
 from axonp2p.training.round_messages import (
     Action,
+    EndRounds,
     Event,
     GiveUp,
     GoesOn,
@@ -207,6 +208,10 @@ class Coordinator:
     def pause(self) -> None:
         """Let `train` end once the round that runs is accepted."""
         self._pausing = True
+
+    def end_rounds(self) -> None:
+        """The same, as if that round were the last: the job is trained then. Harmless after the last one."""
+        self._inbox.put(EndRounds())
 
     # --- what is done about it ---
 

@@ -12,6 +12,7 @@ from axonp2p.training.round_messages import (
     ChecksCutShort,
     ChecksImpossible,
     Chosen,
+    EndsEarly,
     EnoughAwake,
     GoesOn,
     HelpedSince,
@@ -63,6 +64,7 @@ Told = (
     | MemberJoined
     | Chosen
     | RoundBegunAnew
+    | EndsEarly
     | JobWaits
     | EnoughAwake
     | RoundBooked
@@ -87,6 +89,6 @@ class TrainingResult:
     """None when no round was accepted here."""
     members: list[int]
     trained: bool = False
-    """Whether these are all rounds."""
+    """Whether no other round follows."""
     left_because: str = ""
     """Why it ended before the last round, when owners took too many machines back."""

@@ -24,6 +24,7 @@ from axonp2p.training.rounds.catching_up import COMES_S
 from axonp2p.training.rounds.commit_rule import CommitRule
 from axonp2p.training.rounds.fault_attribution import FaultAttribution, Mistakes
 from axonp2p.training.rounds.last_checks import LastChecks
+from axonp2p.training.rounds.last_round import AreEnough, LastRound
 from axonp2p.training.rounds.membership import Membership
 from axonp2p.training.rounds.suspects import Pair
 from axonp2p.training.spot_checks.open_checks import Finished
@@ -51,6 +52,8 @@ class RoundsContext:
     say: Callable[[Action], None]
     checks: SpotChecks | None = None
     """None: nothing is done again."""
+    are_enough: AreEnough | None = None
+    """None: all rounds of the plan are trained, unless the client says otherwise."""
 
 
 class Attempts:
@@ -68,7 +71,8 @@ class Attempts:
         self._stuck = False
         self._undecided = ""
         self._model = (0, 0, 0)
-        self._commit_rule = CommitRule(job.plan.keep_every, job.plan.rounds)
+        self._commit_rule = CommitRule(job.plan.keep_every)
+        self.last_round = LastRound(job.plan, job.are_enough, job.say)
         self.last_checks = LastChecks(job.checks, job.membership, job.say)
         self.trained = False
         """Whether all rounds are accepted."""
@@ -81,9 +85,11 @@ class Attempts:
     def begin(self, round: int, state: bytes, model: ModelSize, now: float) -> None:
         """All members hold the state that this round begins with, of a model of this size."""
         self._model = model
+        self.last_round.begins(round)
         if round > self._job.plan.first_round:
             # It is not on the client's disk, or was not when that forgot everything else.
-            for action in self._commit_rule.accepted(round - 1, state):
+            last = self.last_round.is_last(round - 1)
+            for action in self._commit_rule.accepted(round - 1, state, last=last):
                 self._job.say(action)
         self._begin_round(round, state, now)
 
@@ -222,7 +228,7 @@ class Attempts:
 
     def _accept(self, attempt: Attempt, state: bytes, now: float) -> bool:
         attempt.agreed_at = min(attempt.agreed_at, now)
-        last = attempt.round + 1 >= self._job.plan.rounds
+        last = self.last_round.is_last(attempt.round)
         soon = self._membership.catching_up.comes_soon(attempt.state, state) and now < attempt.agreed_at + COMES_S
         if (soon and not last) or self._commit_rule.full:
             return False
@@ -233,8 +239,9 @@ class Attempts:
         finished = self._finished(attempt, reports)
         breaches = self._job.checks.breaches(finished) if self._job.checks else {}
         reports = {rank: report for rank, report in reports.items() if rank not in breaches}
+        self.last_round.accepted(attempt.round, reports)
         self._job.say(RoundAccepted(attempt.round, reports, state))
-        for action in self._commit_rule.accepted(attempt.round, state):
+        for action in self._commit_rule.accepted(attempt.round, state, last=self.last_round.is_last(attempt.round)):
             self._job.say(action)
         self._membership.drop_all({rank: f"it broke the protocol: {reason}" for rank, reason in breaches.items()})
         if self._job.checks:
@@ -266,10 +273,11 @@ class Attempts:
     def _begin_round(self, round: int, state: bytes, now: float) -> None:
         self._job.faults.mistakes = Mistakes()
         self._job.faults.limits.round_accepted()
-        if round >= self._job.plan.rounds:
+        if round >= self.last_round.rounds:
             self.trained = True
             self.last_checks.begin(state, now)
         elif self._membership.all_stay():
+            self.last_round.begins(round)
             self._round_began = now
             self._start(round, self._job.plan.first_attempt, state, now)
 

@@ -11,11 +11,10 @@ from axonp2p.training.round_messages import KeepState, RoundBooked
 
 
 class CommitRule:
-    """Of one job with so many `rounds`. `every` so many rounds a state is kept, and after the last; 0: never."""
+    """Of one job. `every` so many rounds a state is kept, and after the last; 0: never."""
 
-    def __init__(self, every: int, rounds: int) -> None:
+    def __init__(self, every: int) -> None:
         self._every = every
-        self._rounds = rounds
         self._waiting: tuple[int, bytes] | None = None
 
     @property
@@ -23,12 +22,12 @@ class CommitRule:
         """Whether no other round may be accepted now."""
         return self._waiting is not None
 
-    def accepted(self, round: int, state: bytes) -> list[KeepState | RoundBooked]:
-        """A round led to this state. Must not be called while `full`."""
+    def accepted(self, round: int, state: bytes, *, last: bool) -> list[KeepState | RoundBooked]:
+        """A round led to this state; `last`: no other follows. Must not be called while `full`."""
         assert not self.full
         if not self._every:
             return []
-        if (round + 1) % self._every and round + 1 < self._rounds:
+        if (round + 1) % self._every and not last:
             return [RoundBooked(round, None)]
         self._waiting = round, state
         return [KeepState(round, state)]

@@ -19,6 +19,7 @@ from axonp2p.training.deadlines import Patience
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
     Action,
+    EndRounds,
     Event,
     GiveUp,
     Leave,
@@ -40,6 +41,7 @@ from axonp2p.training.round_messages import (
 from axonp2p.training.rounds.attempts import Attempts, RoundsContext
 from axonp2p.training.rounds.catching_up import prepare_order
 from axonp2p.training.rounds.fault_attribution import FaultAttribution
+from axonp2p.training.rounds.last_round import AreEnough
 from axonp2p.training.rounds.membership import Membership
 from axonp2p.training.rounds.phases import AT_REST, Phase, advance
 from axonp2p.training.rounds.startup import Startup
@@ -60,8 +62,12 @@ class Rounds:
         patience: Patience | None = None,
         lines: Mapping[int, Line] | None = None,
         checks: CheckSettings | None = None,
+        are_enough: AreEnough | None = None,
     ) -> None:
-        """`lines` are what the members' owners say of theirs. Without `checks` no work is done again."""
+        """`lines` are what the members' owners say of theirs. Without `checks` no work is done again.
+
+        `are_enough` may end the job before the last round of the plan.
+        """
         if not 1 <= len(members) <= plan.shards:
             raise ValueError(f"{plan.shards} shards cannot be shared among {len(members)} members")
         self.phase = Phase.NEW
@@ -75,7 +81,9 @@ class Rounds:
         self._startup = Startup(plan, self._patience, 0.0)
         fresh = plan.first_round == 0 and plan.life == 0
         self._checks = SpotChecks(checks, steps=plan.steps, batch=plan.batch, from_the_start=fresh) if checks else None
-        job = RoundsContext(plan, self._patience, self._membership, self._faults, self._said.append, self._checks)
+        job = RoundsContext(
+            plan, self._patience, self._membership, self._faults, self._said.append, self._checks, are_enough
+        )
         self._attempts = Attempts(job, self._link_statistics)
 
     @property
@@ -117,6 +125,8 @@ class Rounds:
                 self._membership.let_go(now, self._fetch_s())
                 if not self._membership.taken_back and not self._pauses.job_waits:
                     self._time_has_passed(self._pauses.clock(now))
+            case EndRounds():
+                self._attempts.last_round.wish()
             case StopChecking():
                 self._attempts.last_checks.stop()
             case MemberJoins() if self.phase is Phase.CHECKING:

@@ -20,6 +20,7 @@ from axonp2p.hosting.process import JobProcess, Program, RunOrders
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.transport.address import PinnedAddress
 from tests.fakes import NOW, key_of
+from tests.unit.kinds.train.kept_job import KeptJob
 
 ADA = key_of("ada")
 JOB = "line-7f3a"
@@ -71,6 +72,20 @@ def test_what_is_over_stays_what_it_is(folder: JobFolder) -> None:
         assert folder.read().state == last
     (folder.path / "job.json").unlink()
     begin(folder, peers=0)
+
+
+def test_a_job_that_is_stopped_without_a_process_has_its_weights(tmp_path: Path) -> None:
+    job = KeptJob(tmp_path)
+    job.train(1)
+    job.leave()
+    end_as(job.folder, JobState.FINISHED, "", peers=0)
+    assert job.record.state is JobState.FINISHED
+    assert job.folder.model.exists()
+
+
+def test_a_job_that_is_stopped_before_its_first_round_is_left(folder: JobFolder) -> None:
+    end_as(folder, JobState.FINISHED, "", peers=0)
+    assert folder.read().state is JobState.LEFT
 
 
 @pytest.mark.parametrize("more", [["--end-as", "cancelled"], ["--copy-from", "https://127.0.0.1:1"], []])

@@ -15,9 +15,9 @@ from axonp2p.client.queries import Credits, CreditTotal
 from axonp2p.client.storage.job_record import ErrorRecord, PeerRecord
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import NeedSpec
+from axonp2p.kinds.train.local.trial_messages import TrialFound
 from axonp2p.kinds.train.record import TrainRecord
 from axonp2p.kinds.train.section import TrainJob, TrainSpec
-from axonp2p.kinds.train.trial_messages import TrialFound
 from axonp2p.plain_text import bytes_text
 from client_cli.check_peers import PeersAsked
 from client_cli.demo import demo_report

@@ -1,4 +1,4 @@
-"""`axon pause` and `axon cancel` where no program works on the job, or one does that hears."""
+"""`axon pause`, `axon stop` and `axon cancel` where no program works on the job, or one does that hears."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.train.record import TrainRecord
 from axonp2p.kinds.train.section import TrainJob
 from client_cli.main import cli
+from tests.unit.kinds.train.kept_job import KeptJob
 
 
 def make_job(home: Path, state: JobState, kept: int = 0) -> JobFolder:
@@ -69,6 +70,7 @@ def test_what_has_finished_is_not_cancelled(tmp_path: Path) -> None:
         (["pause", "--now"], JobCommand.LEAVE, JobState.LEFT),
         (["cancel"], JobCommand.CANCEL, JobState.CANCELLED),
         (["pause"], JobCommand.PAUSE, JobState.FINISHED),
+        (["stop"], JobCommand.STOP, JobState.FINISHED),
     ],
 )
 def test_the_program_at_work_hears_it_and_is_waited_for(
@@ -94,3 +96,45 @@ def test_the_program_at_work_hears_it_and_is_waited_for(
     program.join(10)
     assert heard == [wish]
     assert json.loads(said)["state"] == state
+
+
+@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.LEFT, JobState.FAILED])
+def test_a_job_without_a_program_is_ended_with_what_is_kept(tmp_path: Path, state: JobState) -> None:
+    job = KeptJob(tmp_path)
+    for rounds in (1, 2):
+        job.train(rounds)
+    if state is not JobState.RUNNING:
+        job.leave(state)
+    said = axon("stop", "line", home=tmp_path)
+    assert f"Stopped line-1 after 2 rounds.  Weights: axon fetch line-1 -o OUT --home {tmp_path}" in said
+    assert job.record.state is JobState.FINISHED
+    assert job.folder.model.exists()
+    assert "2 rounds of 40 trained" in job.folder.report.read_text()
+    assert "Stopped line-1 after 2 rounds." in axon("stop", "line", home=tmp_path)  # said twice it is no mistake
+
+
+@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.LEFT, JobState.FAILED])
+def test_without_a_round_there_is_nothing_to_stop_with(tmp_path: Path, state: JobState) -> None:
+    make_job(tmp_path, state)
+    with pytest.raises(JobFailed, match="cannot be stopped: no round is done yet") as caught:
+        axon("stop", "line", home=tmp_path)
+    assert f"axon cancel line-1 --home {tmp_path}" in caught.value.fix
+
+
+def test_a_cancelled_job_is_not_stopped_and_says_what_is_kept(tmp_path: Path) -> None:
+    job = KeptJob(tmp_path)
+    job.train(1)
+    assert f"What is kept of it stays in {job.folder.path}" in axon("cancel", "line", home=tmp_path)
+    assert job.kept == [1]
+    with pytest.raises(JobFailed, match="it is cancelled") as caught:
+        axon("stop", "line", home=tmp_path)
+    assert "axon fetch line-1 --round last" in caught.value.fix
+    said = axon("fetch", "line", "--round", "last", "-o", str(tmp_path / "out"), home=tmp_path)
+    assert "model.safetensors" in said
+    assert "the last that is kept: axon fetch line-1 --round last" in axon("status", "line", home=tmp_path)
+
+
+def test_a_round_is_a_number_or_a_name(tmp_path: Path) -> None:
+    for said in ("first", "0", "-1"):
+        done = CliRunner().invoke(cli, ["fetch", "line", "--round", said, "-o", "x", "--home", str(tmp_path)])
+        assert "say a number from 1 on, last or best" in done.output

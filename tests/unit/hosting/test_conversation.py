@@ -167,19 +167,23 @@ async def test_wishes_reach_the_process(hosting: Hosting, bundle: Bundle) -> Non
         await line.tell(JOB, "resume")
         again = await hosting.process(1)
         assert (await line.folder(JOB, b""))[0].at_work
+        await line.tell(JOB, "stop")
         await line.tell(JOB, "cancel")
-        assert again.said == ["cancel"]
+        assert again.said == ["stop", "cancel"]
 
 
-async def test_a_job_without_a_process_can_be_cancelled_too(hosting: Hosting, bundle: Bundle) -> None:
+@pytest.mark.parametrize(("wish", "ends_as"), [("cancel", "cancelled"), ("stop", "finished")])
+async def test_a_job_without_a_process_can_be_ended_too(
+    hosting: Hosting, bundle: Bundle, wish: Literal["cancel", "stop"], ends_as: str
+) -> None:
     await hosting.give(bundle)
     process = await hosting.process()
     process.become(JobState.LEFT)
     process.over.set()
     async with await hosting.line() as line:
         await hosting.nobody_works()
-        await line.tell(JOB, "cancel")
-    assert hosting.stage.ended == [("cancelled", "")]
+        await line.tell(JOB, wish)
+    assert hosting.stage.ended == [(ends_as, "")]
 
 
 async def test_a_process_that_dies_is_started_again(hosting: Hosting, bundle: Bundle) -> None:

@@ -26,7 +26,8 @@ def test_the_files_of_a_job() -> None:
     assert kind_of("events.jsonl") is Kind.GROWING
     assert kind_of("logs/otter.log") is Kind.GROWING
     assert kind_of("results.csv") is Kind.GROWING
-    assert kind_of("model.safetensors") is Kind.FIXED
+    assert kind_of("model.safetensors") is kind_of("best.safetensors") is Kind.FIXED
+    assert kind_of("model.layout") is Kind.GROWING
     assert kind_of(STATE) is Kind.FIXED
     assert kind_of("out/0") is kind_of("out/9999") is Kind.FOLDER
 
@@ -93,6 +94,10 @@ def test_when_it_has_finished_the_weights_come_and_last() -> None:
     here = on_disk(events=60)
     assert names(to_copy(there, here, result=True)) == ["events.jsonl", "model.safetensors"]
     assert to_copy(there, on_disk(events=100, model=800), result=True) == []
+    best = FolderFile(name="best.safetensors", size=800)
+    come = names(to_copy([*there, best], here, result=True))
+    assert come == ["events.jsonl", "best.safetensors", "model.safetensors"]  # with the weights all are here
+    assert names(to_copy([*there, best], here, result=False)) == ["events.jsonl"]
 
 
 def test_without_weights_the_states_come() -> None:

@@ -20,6 +20,7 @@ from axonp2p.training.round_messages import (
     Tell,
     Tick,
 )
+from axonp2p.training.rounds.last_round import AreEnough
 from axonp2p.training.rounds.machine import Rounds
 from axonp2p.training.spot_checks.scheduler import CheckSettings
 from axonp2p.verification.claims import RoundDone
@@ -33,12 +34,19 @@ class Conversation:
     """A round machine, and a clock that only the test moves."""
 
     def __init__(
-        self, members: int = 3, *, rounds: int = 2, min_peers: int = 1, checks: CheckSettings | None = None, **plan: Any
+        self,
+        members: int = 3,
+        *,
+        rounds: int = 2,
+        min_peers: int = 1,
+        checks: CheckSettings | None = None,
+        are_enough: AreEnough | None = None,
+        **plan: Any,
     ) -> None:
         self.now = 0.0
         names = {rank: NAMES[rank] for rank in range(members)}
         job = TrainPlan("digits-1", "task.py", 4, rounds, STEPS, batch=8, seed=1, **plan)
-        self.rounds = Rounds(job, names, min_peers=min_peers, checks=checks)
+        self.rounds = Rounds(job, names, min_peers=min_peers, checks=checks, are_enough=are_enough)
 
     def begin(self) -> list[Action]:
         return self.rounds.begin(self.now)

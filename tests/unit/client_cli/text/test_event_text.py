@@ -154,10 +154,19 @@ def checked(outcome: str, convicted: Sequence[str] = ()) -> check_events.WorkChe
             "warning: metrics.csv was damaged (put aside as jobs/x/metrics.csv.damaged), and is made again from what is"
             " known",
         ),
-        (train_events.RoundsLost(first=3, last=3), "warning: round 4 must be trained again: no later state is left"),
+        (train_events.TrainingStops(rounds=7), "the job ends after round 7: its owner stopped it"),
+        (
+            train_events.TrainingStops(rounds=12, metric="accuracy", best_round=6, best=0.93),
+            "the job ends after round 12: for 5 rounds none was better (after round 7 it was accuracy 93.0 %)",
+        ),
+        (
+            train_events.BestUnknown(metric="accuracy", given=["error", "recall"]),
+            "warning: no round can be the best: evaluate() gives error, recall, and no accuracy",
+        ),
+        (train_events.RoundsLost(first=3, last=3), "warning: round 4 is lost: no later state is left"),
         (
             train_events.RoundsLost(first=3, last=7),
-            "warning: rounds 4 to 8 must be trained again: no later state is left",
+            "warning: rounds 4 to 8 are lost: no later state is left",
         ),
         (MIDWAY, ""),
         (FINISHED_ROUND, ""),

@@ -50,6 +50,16 @@ def test_a_finished_job_has_all_rounds_and_every_peer(tmp_path: Path) -> None:
     assert not story.begun
 
 
+def test_a_job_that_ends_early_has_no_more_rounds_to_come(tmp_path: Path) -> None:
+    job = PaperJob(tmp_path)
+    job.begin(CREW)
+    job.train(5)
+    happened = [*job.folder.read_events(), train_events.TrainingStops(rounds=6)]
+    story = fold(happened)
+    assert story.rounds_planned == 6
+    assert story.said[-1].sentence == "the job ends after round 6: its owner stopped it"
+
+
 def test_a_resumed_job_forgets_rounds_that_were_not_kept(tmp_path: Path) -> None:
     job = PaperJob(tmp_path)
     job.begin(CREW)

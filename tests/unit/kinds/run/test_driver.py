@@ -30,6 +30,7 @@ from axonp2p.kinds.run.events import (
     OutputsLost,
     SpeculativeCopy,
 )
+from axonp2p.kinds.run.kept_end import finish
 from axonp2p.kinds.run.messages import BeginCopy, CopyExited, CopyStarted, EndCopy, NoCopy, ReportCopy, SendOutputs
 from axonp2p.kinds.run.results import CopyResult
 from tests.fakes import key_of, make_offer, make_row
@@ -596,6 +597,46 @@ def test_a_job_that_is_paused_ends_what_runs_and_begins_nothing(loop: VirtualLoo
     again = world.life()
     run(loop, again.live())
     all_done(world, again)
+
+
+def test_a_job_that_is_stopped_has_finished_with_the_copies_that_are_done(loop: VirtualLoop, tmp_path: Path) -> None:
+    world = World(loop, tmp_path, *PEERS)
+    life = world.life()
+    loop.call_later(0.5, life.driver.stop)
+    last = run(loop, life.live())
+    assert isinstance(last, JobFinished)
+    assert (last.rounds, life.record.state) == (4, JobState.FINISHED)
+    assert [(one.copies, one.failed) for one in life.events(JobResults)] == [(4, [])]
+    assert world.paid == world.owed == 4 * COPY_FLOPS
+
+
+def test_a_job_that_is_stopped_before_a_copy_is_done_is_left(loop: VirtualLoop, tmp_path: Path) -> None:
+    world = World(loop, tmp_path, *PEERS)
+    life = world.life()
+    life.driver.stop()
+    assert isinstance(run(loop, life.live()), JobLeft)
+
+
+def test_a_job_that_was_left_is_finished_without_peers(loop: VirtualLoop, tmp_path: Path) -> None:
+    world = World(loop, tmp_path, *PEERS)
+    life = world.life()
+    loop.call_later(0.5, life.driver.pause)
+    run(loop, life.live())
+    alone = world.life()
+    last = finish(alone.journal, alone.book, 1.0)
+    assert (last.rounds, last.peers, alone.record.state) == (4, [], JobState.FINISHED)
+    assert [(one.copies, one.failed) for one in alone.events(JobResults)] == [(4, [])]
+
+
+def test_without_a_result_there_is_nothing_to_finish_with(loop: VirtualLoop, tmp_path: Path) -> None:
+    world = World(loop, tmp_path, *PEERS)
+    life = world.life()
+    life.driver.leave()
+    run(loop, life.live())
+    alone = world.life()
+    with pytest.raises(JobFailed, match="has no result: it is left") as caught:
+        finish(alone.journal, alone.book, 1.0)
+    assert "axon resume" in caught.value.fix
 
 
 def test_a_job_that_is_paused_while_peers_are_asked_what_they_run_begins_nothing(

@@ -17,6 +17,7 @@ from axonp2p.client.storage.disk_work import DiskWork
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.kinds.train.events import RoundFinished
+from axonp2p.kinds.train.kept.best_round import BestBy, EarlyStopping
 from axonp2p.kinds.train.round_commits import RoundCommits
 from axonp2p.kinds.train.settlement import RoundSettlement
 from axonp2p.kinds.train.training_events import TrainingEvents
@@ -89,7 +90,9 @@ class World:
         books = RoundCommits(self.journal, folder.checkpoints(2))
         settled = JobSettlement(self.journal, crew, crew, SimpleNamespace())  # type: ignore[arg-type]
         self.settlement = RoundSettlement(books, settled, plan, clock, checked)
-        self.training_events = None if mute else TrainingEvents(self.journal, crew, self.settlement.pace, clock)
+        stopping = EarlyStopping(BestBy.read("min loss"), 0, 1)
+        told = TrainingEvents(self.journal, crew, self.settlement.pace, clock, stopping)
+        self.training_events = None if mute else told
 
     def hear(self, *sights: Sight) -> None:
         for sight in sights:

@@ -96,7 +96,7 @@ def test_nothing_is_kept_where_nobody_wishes_it():
 
 @given(every=st.integers(1, 5), rounds=st.integers(1, 20), seed=st.integers(0, 1000))
 def test_every_round_is_booked_once_in_order_and_never_two_are_ahead(every: int, rounds: int, seed: int):
-    chance, keeping = random.Random(seed), CommitRule(every, rounds)
+    chance, keeping = random.Random(seed), CommitRule(every)
     booked: list[RoundBooked] = []
     on_the_way: list[KeepState] = []
 
@@ -109,7 +109,8 @@ def test_every_round_is_booked_once_in_order_and_never_two_are_ahead(every: int,
         if on_the_way and (keeping.full and (accepted == rounds or chance.random() < 0.5)):
             note(keeping.kept(on_the_way.pop().state))
         elif accepted < rounds and not keeping.full:
-            note(keeping.accepted(accepted, hashlib.sha256(bytes([accepted])).digest()))
+            state = hashlib.sha256(bytes([accepted])).digest()
+            note(keeping.accepted(accepted, state, last=accepted + 1 == rounds))
             accepted += 1
         assert accepted - len(booked) <= 1
     assert [action.round for action in booked] == list(range(rounds))
@@ -119,7 +120,7 @@ def test_every_round_is_booked_once_in_order_and_never_two_are_ahead(every: int,
 
 
 def test_a_round_is_not_accepted_while_another_one_waits():
-    keeping = CommitRule(1, 3)
-    keeping.accepted(0, SECOND)
+    keeping = CommitRule(1)
+    keeping.accepted(0, SECOND, last=False)
     with pytest.raises(AssertionError):
-        keeping.accepted(1, THIRD)
+        keeping.accepted(1, THIRD, last=False)

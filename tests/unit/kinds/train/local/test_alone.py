@@ -10,7 +10,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from axonp2p.kinds.train import alone
+from axonp2p.kinds.train.local import alone
 
 pytestmark = pytest.mark.slow
 

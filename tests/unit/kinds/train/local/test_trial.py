@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from axonp2p.errors import TaskMistake
+from axonp2p.kinds.train.local.trial import try_task
+from axonp2p.kinds.train.local.trial_messages import TrialFound
 from axonp2p.kinds.train.section import train_job
-from axonp2p.kinds.train.trial import try_task
-from axonp2p.kinds.train.trial_messages import TrialFound
 from axonp2p.training.worker.redo_server import RedoServer
 
 pytestmark = pytest.mark.slow

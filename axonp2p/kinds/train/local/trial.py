@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from axonp2p.kinds.train.local.trial_messages import TrialFound
 from axonp2p.kinds.train.section import TrainJob
-from axonp2p.kinds.train.trial_messages import TrialFound
 from axonp2p.plain_text import plural
 from axonp2p.tensors.coding import EXACT
 from axonp2p.training.messages import ExchangeSettings, Prepare, StartRound

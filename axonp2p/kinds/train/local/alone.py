@@ -1,4 +1,4 @@
-"""A job in one plain process, without Axon around it: `python -m axonp2p.kinds.train.alone DIR [...] --json`.
+"""A job in one plain process, without Axon around it: `python -m axonp2p.kinds.train.local.alone DIR [...] --json`.
 
     --samples N      train on N samples with an ordinary PyTorch loop: what a swarm is compared with
     --weights FILE   evaluate a safetensors file on the whole test split
@@ -14,11 +14,12 @@ import os
 import signal
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from axonp2p.console import run_program
-from axonp2p.errors import TaskMistake
+from axonp2p.console import error_json, run_program
+from axonp2p.errors import AxonError, TaskMistake
 from axonp2p.kinds.train.section import train_job
 from axonp2p.training.worker.out_folder import OutFolder
 from axonp2p.training.worker.worker_main import prepare_torch
@@ -30,15 +31,21 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     arguments = _arguments()
 
-    def body() -> None:
-        try:
-            result = run(arguments)
-        except TaskMistake as mistake:
-            _print({"error": {"doing": mistake.message, "traceback": mistake.cause}}, arguments.json)
-            raise
-        _print(result, arguments.json)
+    raise SystemExit(run_program(lambda: answered(lambda: run(arguments), as_json=arguments.json), debug=False))
 
-    raise SystemExit(run_program(body, debug=False))
+
+def answered(work: Callable[[], dict[str, Any]], *, as_json: bool) -> None:
+    """Print what the work gives, or the error that it raises, and raise that."""
+    try:
+        result = work()
+    except TaskMistake as mistake:
+        _print({"error": {"doing": mistake.message, "traceback": mistake.cause}}, as_json)
+        raise
+    except AxonError as error:
+        if as_json:
+            print(error_json(error), flush=True)
+        raise
+    _print(result, as_json)
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -61,7 +68,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m axonp2p.kinds.train.alone", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m axonp2p.kinds.train.local.alone", description=__doc__)
     parser.add_argument("folder", type=Path)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--samples", type=int)

@@ -1,4 +1,4 @@
-"""The program of a trial: `python -s -P -m axonp2p.kinds.train.trial_worker FD`, in the sandbox of a peer's worker.
+"""The program of a trial: `python -s -P -m axonp2p.kinds.train.local.trial_worker FD`, in a peer's sandbox.
 
 With a second argument, the folder of the bundle, it is a plain process on a computer that cannot build the sandbox. Of
 its limits it has one then: it writes nowhere but below its folder for temporary files.
@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 from axonp2p.errors import MalformedMessage, TaskMistake, Unreachable
+from axonp2p.kinds.train.local.trial_messages import FromTrial, TrialDoing
 from axonp2p.kinds.train.section import train_job
-from axonp2p.kinds.train.trial_messages import FromTrial, TrialDoing
 from axonp2p.sandbox.inside import Inside, serve_daemon
 from axonp2p.sandbox.messages import BundleReady, Control, Start, Started
 from axonp2p.sandbox.walls.landlock import write_only_below
@@ -48,7 +48,7 @@ def serve(inside: Inside, start: Start, bundle: Path) -> None:
     """Load torch, try the task, and say what came of it. Raises what ended the channel, or `MalformedMessage`."""
     prepare_torch(start.cores)
 
-    from axonp2p.kinds.train.trial import try_task
+    from axonp2p.kinds.train.local.trial import try_task
     from axonp2p.training.worker.redo_server import RedoServer
     from axonp2p.training.worker.warm_up import use_threads, warm_up
 

@@ -1,0 +1,92 @@
+"""Weights as other programs read them: `python -m axonp2p.kinds.train.local.export BUNDLE FILE --out OUT [...]`.
+
+    --format torch         a state dict of plain tensors, for `torch.load`. No code of a task runs
+    --format pretrained    a folder for `from_pretrained`, as the model's own `save_pretrained` writes it
+
+A process of its own: the client's never loads torch, and the task's code runs only in here. Prints one JSON object, as
+`alone` does.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from axonp2p.console import run_program
+from axonp2p.disk_errors import not_writable
+from axonp2p.errors import SettingsError
+from axonp2p.files import replacing
+from axonp2p.kinds.train.local.alone import answered
+from axonp2p.kinds.train.section import train_job
+from axonp2p.training.worker.worker_main import prepare_torch
+
+
+def main() -> None:
+    """Write what the command line asks for, and exit as every program of ours does (docs/errors.md)."""
+    arguments = _arguments()
+    raise SystemExit(run_program(lambda: answered(lambda: run(arguments), as_json=arguments.json), debug=False))
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What was written. Raises `TaskMistake`, or `SettingsError` for a file that holds no such weights."""
+    prepare_torch(1)  # before torch is imported
+    out = arguments.out.resolve()
+    try:
+        if arguments.format == "torch":
+            return _torch(arguments.weights, out)
+        return _pretrained(arguments.folder.resolve(), arguments.weights.resolve(), out)
+    except OSError as error:
+        raise not_writable(out, error) from error
+
+
+def _torch(weights: Path, out: Path) -> dict[str, Any]:
+    import safetensors
+    import torch
+
+    from axonp2p.training.trainer.weights import load
+
+    try:
+        tensors = load(weights)
+    except safetensors.SafetensorError as error:
+        raise SettingsError(f"{weights} is no safetensors file: {error}", fix="axon fetch JOB -o OUT") from error
+    with replacing(out) as file:
+        torch.save(tensors, file)
+    return {"tensors": len(tensors)}
+
+
+def _pretrained(folder: Path, weights: Path, out: Path) -> dict[str, Any]:
+    from axonp2p.training.trainer.task import Task
+    from axonp2p.training.trainer.weights import load
+
+    task = Task(folder, train_job(folder).task)
+    model = task.model()
+    try:
+        model.load_state_dict(load(weights))
+    except RuntimeError as error:
+        raise SettingsError(f"{weights} does not hold this task's weights: {error}", fix="axon export JOB") from error
+    named = [(name, part) for name, part in model.named_modules() if callable(getattr(part, "save_pretrained", None))]
+    if not named:
+        raise SettingsError(
+            f"the task's model, a {type(model).__name__}, has no save_pretrained, nor has any module of it",
+            fix="--format torch writes its state dict",
+        )
+    name, part = named[0]  # the outermost
+    out.mkdir(parents=True, exist_ok=True)
+    with task.code("save_pretrained()"):
+        part.save_pretrained(out)
+    return {"module": name}
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m axonp2p.kinds.train.local.export", description=__doc__)
+    parser.add_argument("folder", type=Path, help="the bundle; of no meaning for --format torch")
+    parser.add_argument("weights", type=Path)
+    parser.add_argument("--format", choices=["torch", "pretrained"], required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--json", action="store_true")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
