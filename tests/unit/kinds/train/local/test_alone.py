@@ -14,7 +14,7 @@ from axonp2p.kinds.train.local import alone
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[5]
 DIGITS = ROOT / "examples" / "digits"
 
 

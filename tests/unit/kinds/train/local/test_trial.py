@@ -18,7 +18,7 @@ from axonp2p.training.worker.redo_server import RedoServer
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[5]
 DIGITS = ROOT / "examples" / "digits"
 
 
