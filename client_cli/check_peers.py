@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from axonp2p.errors import AxonError
 from axonp2p.jobs.bundle import Bundle
-from axonp2p.jobs.spec import JobSpec, NeedSpec
+from axonp2p.jobs.spec import JobSpec, NeedSpec, need_of
+from axonp2p.peers.capability import read_need
 from client_cli.context import Context
 from client_cli.text.kind_text import Command
 from client_cli.text.render import pairs
@@ -41,18 +41,19 @@ class PeersAsked:
         return self.found is not None and self.found < self.needed
 
 
-TryHere = Callable[[Path, Any, Bundle, Context, Callable[[], PeersAsked]], CheckAnswer]
-"""Of a folder, its spec and its bundle; asks for peers when it has found no mistake. Raises the mistake."""
+TryHere = Callable[[str, Any, Bundle, Context, Callable[[], PeersAsked]], CheckAnswer]
+"""Of a job as it was named on the command line, its spec and its bundle; asks for peers when it has found no mistake.
+Raises the mistake."""
 
 
-def in_order(folder: str, facts: dict[str, str], asked: PeersAsked, command: Command) -> str:
+def in_order(given: str, facts: dict[str, str], asked: PeersAsked, command: Command) -> str:
     """What people are told of a job without a mistake, with the commands that come next."""
-    steps = [command("submit", folder)]
+    steps = [command("submit", given)]
     if asked.found is None:
         steps.insert(0, command("swarm", "up"))
     told = pairs({name: fact for name, fact in facts.items() if fact}, indent="  ")
     verdict = "has no mistake, but too few peers would take it now" if asked.too_few else "is in order"
-    return "\n".join([f"{folder} {verdict}.", told, "Next:", *(f"  {step}" for step in steps)])
+    return "\n".join([f"{given} {verdict}.", told, "Next:", *(f"  {step}" for step in steps)])
 
 
 def common_data(spec: JobSpec, files: int, bundle_bytes: int, asked: PeersAsked) -> dict[str, Any]:
@@ -68,11 +69,11 @@ def common_data(spec: JobSpec, files: int, bundle_bytes: int, asked: PeersAsked)
     }
 
 
-def ask_peers(folder: Path, need: NeedSpec, context: Context, trackers: Sequence[str]) -> PeersAsked:
+def ask_peers(spec: JobSpec, context: Context, trackers: Sequence[str]) -> PeersAsked:
     """Ask them."""
     try:
         with context.swarm(trackers) as swarm:
-            return PeersAsked(len(swarm.peers(folder)), needed=need.min_peers)
+            return PeersAsked(len(swarm.peers(read_need(need_of(spec)))), needed=spec.need.min_peers)
     except AxonError as error:
         return PeersAsked(None, error.message)
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from client_cli.options import common
+from client_cli.options import overrides as overrides_option
 from client_cli.options import trackers as trackers_option
 
+if TYPE_CHECKING:
+    from axonp2p.jobs.overrides import Override
 
 @click.command("check")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@overrides_option
 @trackers_option
 @common
-def command(folder: Path, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
+def command(
+    folder: Path, overrides: Sequence[Override], trackers: tuple[str, ...], home: Path | None, as_json: bool
+) -> None:
     """Look for mistakes in the job in FOLDER before anything is sent.
 
     Reads job.toml and the files that it names, and asks the trackers, where they can be reached, how many peers would
@@ -24,19 +32,18 @@ def command(folder: Path, trackers: tuple[str, ...], home: Path | None, as_json:
 
     Exit code 8: there is no mistake, but fewer peers would take the job now than it needs to begin.
     """
+    from axonp2p.client.job_draft import drafted
     from axonp2p.errors import NobodyFits
-    from axonp2p.jobs.bundle import collect
     from axonp2p.jobs.kinds import load
-    from axonp2p.jobs.spec import read_spec
     from client_cli.check_peers import ask_peers
     from client_cli.context import Context
     from client_cli.kinds import STORIES
 
     context = Context.of(home, as_json)
-    spec = read_spec(folder)
-    bundle = collect(folder, spec)
-    try_here = load(STORIES[spec.kind].check)
-    answer = try_here(folder, spec, bundle, context, lambda: ask_peers(folder, spec.need, context, trackers))
+    with drafted(folder, overrides) as draft:
+        spec, given = draft.spec, " ".join([str(folder), *(one.said for one in overrides)])
+        try_here = load(STORIES[spec.kind].check)
+        answer = try_here(given, spec, draft.bundle, context, lambda: ask_peers(spec, context, trackers))
     context.answer(answer.text, answer.data)
     if answer.asked.too_few:
         raise SystemExit(NobodyFits.exit_code)

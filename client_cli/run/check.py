@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from axonp2p.errors import JobFailed, Unreachable
 from axonp2p.jobs.bundle import Bundle
@@ -19,7 +18,7 @@ LOG_SHOWN = 1000
 """Characters of what it printed."""
 
 
-def check(folder: Path, spec: RunJob, bundle: Bundle, context: Context, ask: Callable[[], PeersAsked]) -> CheckAnswer:
+def check(given: str, spec: RunJob, bundle: Bundle, context: Context, ask: Callable[[], PeersAsked]) -> CheckAnswer:
     """As `check_peers.TryHere` has it."""
     context.say("runs the first copy here, in the sandbox ...")
     try:
@@ -31,10 +30,10 @@ def check(folder: Path, spec: RunJob, bundle: Bundle, context: Context, ask: Cal
         raise JobFailed(
             f"copy 0 of the command failed here: {why}",
             cause=trial.log[-LOG_SHOWN:].strip(),
-            fix=f"mend {' and '.join(file.path for file in bundle.files[1:2]) or 'the command'} in {folder}",
+            fix=f"mend {' and '.join(file.path for file in bundle.files[1:2]) or 'the command'} in {given}",
         )
     asked = ask()
-    return CheckAnswer(_text(folder, spec, bundle, context, trial, asked), _data(spec, bundle, trial, asked), asked)
+    return CheckAnswer(_text(given, spec, bundle, context, trial, asked), _data(spec, bundle, trial, asked), asked)
 
 
 def trial_text(trial: Trial) -> str:
@@ -47,7 +46,7 @@ def trial_text(trial: Trial) -> str:
     return f"copy 0 ended here with {code_text(trial.code)} after {duration_text(trial.seconds)}{printed}"
 
 
-def _text(folder: Path, spec: RunJob, bundle: Bundle, context: Context, trial: Trial, asked: PeersAsked) -> str:
+def _text(given: str, spec: RunJob, bundle: Bundle, context: Context, trial: Trial, asked: PeersAsked) -> str:
     facts = {
         "command": spec.run.command,
         "copies": f"{spec.run.copies:,}{', all at once' if spec.run.together else ''}",
@@ -55,7 +54,7 @@ def _text(folder: Path, spec: RunJob, bundle: Bundle, context: Context, trial: T
         "tried": trial_text(trial),
         "peers": peers_text(spec.need, asked),
     }
-    return in_order(str(folder), facts, asked, context.command)
+    return in_order(given, facts, asked, context.command)
 
 
 def _data(spec: RunJob, bundle: Bundle, trial: Trial, asked: PeersAsked) -> dict[str, object]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,11 +50,9 @@ def try_first_copy(spec: RunJob, bundle: Bundle, say: Callable[[str], None]) -> 
     with tempfile.TemporaryDirectory(prefix="axon-check-") as scratch:
         job = Path(scratch)
         job.chmod(0o755)  # a worker of root's is another user
+        bundle.copy_to(job)
         for file in bundle.files:
-            target = job / file.path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file.source, target)
-            target.chmod(0o755)
+            (job / file.path).chmod(0o755)
         return asyncio.run(_try(job, spec, say))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,9 +14,11 @@ from client_cli.train.alone import alone
 from client_cli.train.check_text import Checked, as_data, as_text
 
 
-def check(folder: Path, spec: TrainJob, bundle: Bundle, context: Context, ask: Callable[[], PeersAsked]) -> CheckAnswer:
+def check(given: str, spec: TrainJob, bundle: Bundle, context: Context, ask: Callable[[], PeersAsked]) -> CheckAnswer:
     """As `check_peers.TryHere` has it."""
-    with alone(folder, ["--check"]) as checking:
-        task = checking.answer()
+    with tempfile.TemporaryDirectory(prefix="axon-check-") as folder:
+        bundle.copy_to(Path(folder))
+        with alone(Path(folder), ["--check"]) as checking:
+            task = checking.answer()
     checked = Checked(spec, len(bundle.files), bundle.size, task, ask())
-    return CheckAnswer(as_text(str(folder), checked, context.command), as_data(checked), checked.asked)
+    return CheckAnswer(as_text(given, checked, context.command), as_data(checked), checked.asked)

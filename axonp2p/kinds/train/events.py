@@ -25,7 +25,9 @@ class ExchangeChosen(Event, frozen=True):
     density: dict[str, Number]
     """By peer: about which share of its values it sends; the rest follows later."""
     outer_learning_rate: Number
+    """Of the step that all take after an exchange."""
     outer_momentum: Number
+    """Of the same."""
     round_bytes: Count
     """Among the peers in a round, foreseen."""
     dense_bytes: Count
@@ -48,8 +50,10 @@ class RoundProgress(Event, frozen=True):
     fraction: Number
     """How much of this round's local steps the slowest peer has done, 0 to 1."""
     loss: Number
+    """Of the steps so far."""
     samples_per_second: dict[str, Number]
     eta_s: Number | None
+    """To the job's end; None while nobody knows."""
 
 
 class PeerRound(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,9 +64,12 @@ class PeerRound(msgspec.Struct, frozen=True, kw_only=True):
     exchange_seconds: Number
     """In which it could take no local step because of an exchange; the wait for slower peers is part of it."""
     exchanges: Count
+    """How many it took part in."""
     samples: Count
     sent_bytes: Count
+    """To other peers."""
     received_bytes: Count
+    """From other peers."""
     kept_back: Count = 0
     """Values that came too late for the others, and follow later."""
     credits: Number = 0.0
@@ -88,6 +95,7 @@ class RoundFinished(Event, frozen=True):
     credits: Number
     """The whole job's so far."""
     eta_s: Number
+    """To the job's end."""
     round_bytes: Count = 0
     """Among the peers in this round, each byte counted once."""
     dense_bytes: Count = 0
@@ -103,6 +111,7 @@ class RoundRedone(Event, frozen=True):
 
     round: Count
     attempt: Count
+    """The one that begins, from 0."""
     reason: str
 
 
@@ -165,6 +174,7 @@ class RoundsLost(Event, frozen=True):
     first: Count
     """From 0."""
     last: Count
+    """From 0; it is lost too."""
 
 
 TrainEvent = (

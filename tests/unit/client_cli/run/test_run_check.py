@@ -49,7 +49,7 @@ def test_a_command_that_reads_what_lies_at_peers_is_not_tried_here(tmp_path: Pat
     spec = written(tmp_path / "pi", "python work.py --seed {index}")
     spec = msgspec.structs.replace(spec, need=msgspec.structs.replace(spec.need, datasets=["faces"]))
     context = Context(tmp_path, as_json=True)
-    answer = check(tmp_path / "pi", spec, collect(tmp_path / "pi", spec), context, lambda: PeersAsked(2))
+    answer = check("pi", spec, collect(tmp_path / "pi", spec), context, lambda: PeersAsked(2))
     assert "the command was not tried: it reads faces, which lies at peers" in answer.text
     assert "4 wanted, only 2 would take it now: it can start with fewer" in answer.text
     assert answer.data["tried"] is False
@@ -60,10 +60,10 @@ def test_a_command_that_reads_what_lies_at_peers_is_not_tried_here(tmp_path: Pat
 def test_the_template_runs_in_the_sandbox_and_a_command_that_fails_there_is_named(tmp_path: Path) -> None:
     context = Context(tmp_path, as_json=True)
     spec = written(tmp_path / "pi", "python work.py --seed {index}")
-    answer = check(tmp_path / "pi", spec, collect(tmp_path / "pi", spec), context, lambda: PeersAsked(None, "nobody"))
+    answer = check("pi", spec, collect(tmp_path / "pi", spec), context, lambda: PeersAsked(None, "nobody"))
     assert answer.data["code"] == 0
     assert "copy 0 of 8: pi is about 3.1" in answer.data["log"]
     spec = written(tmp_path / "wrong", "python work.py --sead {index}")
     with pytest.raises(JobFailed, match="copy 0 of the command failed here: exit code 2") as raised:
-        check(tmp_path / "wrong", spec, collect(tmp_path / "wrong", spec), context, lambda: PeersAsked(2))
+        check("wrong", spec, collect(tmp_path / "wrong", spec), context, lambda: PeersAsked(2))
     assert "--seed" in raised.value.cause

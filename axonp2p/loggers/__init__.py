@@ -1,0 +1,1 @@
+"""What a training's rounds are for TensorBoard, Weights & Biases and MLflow, by their own libraries, which are extras."""
