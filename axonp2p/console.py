@@ -87,7 +87,7 @@ def error_text(error: AxonError) -> str:
 
 
 def error_json(error: AxonError) -> str:
-    """`{"error": {"code", "message", "cause", "fix", "docs"}}` in one line; of a job's error its `job` and `folder` too."""
+    """`{"error": {"code", "message", "cause", "fix", "docs"}}` in one line; a job's has its `job` and `folder` too."""
     told = {
         "code": error.code,
         "message": error.message,

@@ -9,9 +9,9 @@
             case JobFinished():
                 print("done after", event.seconds, "seconds")
 
-They are frozen msgspec structs; `events.jsonl` of a job's folder has the same fields, with the class's name in snake case
-as `event`. Rounds, steps and indices count from 0 in them (what people read counts from 1); numbers of rounds that are
-done are numbers. docs/events.md has each with its fields. An event that this version does not know may come one day: leave it out.
+They are frozen msgspec structs; `events.jsonl` of a job's folder has the same fields, with the class's name in snake
+case as `event`. Rounds, steps and indices count from 0 in them (what people read counts from 1). docs/events.md has
+each with its fields. An event that this version does not know may come one day: leave it out.
 """
 
 from __future__ import annotations

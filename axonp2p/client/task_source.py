@@ -1,8 +1,8 @@
 """The source of a task's class, found while the program that wrote it runs: in its file, or in a notebook's cells.
 
 Of a script the whole file travels, as it would if it were the `task.py` of a job's folder. Of a notebook the class
-travels with what it names: imports, functions and classes of other cells, and plain values. Nothing is pickled: whatever
-cannot be written as text is refused by its name.
+travels with what it names: imports, functions and classes of other cells, and plain values. Nothing is pickled:
+whatever cannot be written as text is refused by its name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Keys of job.toml that a person gives beside it: `--set train.rounds=5`, `--peers 3`, keywords in Python. Pure.
 
-They are checked as if they stood in the file, and put into the job's own copy of it. So whatever reads that later (a job
-that is resumed, a host, a report) reads what was really asked for.
+They are checked as if they stood in the file, and put into the job's own copy of it. So whatever reads that later (a
+job that is resumed, a host, a report) reads what was really asked for.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The source text of a task that was written in a script or a notebook: what is in it, and what of it can travel. Pure."""
+"""The source text of a task that stands in a script or a notebook: what is in it, and what of it can travel. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def definition(text: str, name: str) -> str:
 
 
 def is_guarded(text: str, line: int) -> bool:
-    """Whether that line stands below `if __name__ == "__main__":`, so that it does not run where the text is imported."""
+    """Whether that line stands below `if __name__ == "__main__":`, and does not run where the text is imported."""
     for node in ast.parse(text).body:
         if isinstance(node, ast.If) and node.lineno < line <= (node.body[-1].end_lineno or 0):
             names = {part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)}

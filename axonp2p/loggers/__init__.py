@@ -1,1 +1,1 @@
-"""What a training's rounds are for TensorBoard, Weights & Biases and MLflow, by their own libraries, which are extras."""
+"""A training's rounds for TensorBoard, Weights & Biases and MLflow, by their own libraries, which are extras."""

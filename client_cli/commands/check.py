@@ -15,6 +15,7 @@ from client_cli.options import trackers as trackers_option
 if TYPE_CHECKING:
     from axonp2p.jobs.overrides import Override
 
+
 @click.command("check")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @overrides_option

@@ -110,7 +110,7 @@ async def hand_over(
     raise kind(
         "no tracker carries the job on",
         cause="; ".join(reasons) or "none is known",
-        fix="name another with --tracker, or submit it without --detach and leave this computer on",
+        fix="name another tracker, or submit it without handing it over, and leave this computer on",
     )
 
 

@@ -71,7 +71,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Module]:
 
 
 @pytest.fixture
-def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ModuleType]]:
+def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ModuleType]:
     """A notebook: each cell a text of its own, which Python's linecache knows, as IPython has it."""
     monkeypatch.chdir(tmp_path)
 
@@ -84,7 +84,7 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
             exec(compile(cell, name, "exec"), vars(module))
         return module
 
-    yield run
+    return run
 
 
 def test_a_folder_is_taken_as_it_is_and_what_is_given_stands_in_its_job_file(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_data_lies_beside_the_script_and_so_do_its_modules(script: Module, tmp_p
     assert set(files_of(module.Line, data=["helpers.py", "*.csv"])) == {
         "job.toml", "train_line.py", "helpers.py", "a.csv"
     }  # fmt: skip
-    with pytest.raises(JobFileWrong, match="this job: 'none.csv': there is no such file"):
+    with pytest.raises(JobFileWrong, match=r"this job: 'none\.csv': there is no such file"):
         files_of(module.Line, data=["helpers.py", "none.csv"])
 
 
@@ -176,8 +176,10 @@ def test_a_script_must_not_submit_itself_at_peers(tmp_path: Path, guard: str) ->
 
 
 CELLS = (
-    "import math\nimport os.path as paths\nfrom json import dumps as dump, JSONDecoder\nSIZES = [2, 1]\nbatch = object()\n",
-    "def twice(x):\n    return math.prod([2, x])\n\n\nclass Base:\n    def loss(self, model, batch):\n        return dump(batch)\n",
+    "import math\nimport os.path as paths\nfrom json import dumps as dump, JSONDecoder\n"
+    "SIZES = [2, 1]\nbatch = object()\n",
+    "def twice(x):\n    return math.prod([2, x])\n\n\n"
+    "class Base:\n    def loss(self, model, batch):\n        return dump(batch)\n",
     "class Mine(Base):\n    decoder = JSONDecoder\n    def model(self):\n        return twice(SIZES[0]), paths.sep\n",
 )
 

@@ -45,7 +45,9 @@ def test_only_what_stands_below_the_guard_is_not_run_at_peers() -> None:
 
 def test_names_that_a_class_needs_from_around_it() -> None:
     assert set(free_names(definition(SCRIPT, "Task"))) == {"SIZE", "WIDTH", "torch", "net"}
-    assert free_names("class T(Base):\n    x = 1\n    def f(self, x):\n        y = x\n        return len(y)\n") == ["Base"]
+    assert free_names("class T(Base):\n    x = 1\n    def f(self, x):\n        y = x\n        return len(y)\n") == [
+        "Base"
+    ]
 
 
 def test_modules_that_a_text_imports() -> None:
@@ -59,7 +61,9 @@ def test_plain_values_are_text(value: Any) -> None:
     assert eval(text) == value
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), range(3), "x" * 200_000, type("I", (int,), {})(3)])
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), object(), range(3), "x" * 200_000, type("I", (int,), {})(3)]
+)
 def test_other_values_are_not(value: Any) -> None:
     assert literal(value) is None
 

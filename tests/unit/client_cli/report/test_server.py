@@ -227,7 +227,9 @@ def test_what_cannot_be_had_beside_a_job_does_not_harm_it(job: PaperJob, tmp_pat
     (tmp_path / "runs").write_text("a file")
     job.folder.report.mkdir()
     said: list[str] = []
-    with beside(job.folder, PageWishes("0.0.0.0:80", (LoggerChoice("tensorboard", tmp_path / "runs"),)), command, said.append) as hear:
+    with beside(
+        job.folder, PageWishes("0.0.0.0:80", (LoggerChoice("tensorboard", tmp_path / "runs"),)), command, said.append
+    ) as hear:
         for event in job.folder.read_events():
             hear(event)
     assert [line.partition(":")[0] for line in said if line[:11] != "TensorBoard"] == ["warning"] * 3
