@@ -50,11 +50,12 @@ from axonp2p.kinds.run.events import OutputsKept as OutputsKept
 from axonp2p.kinds.run.events import OutputsLost as OutputsLost
 from axonp2p.kinds.run.events import ResultsDamaged as ResultsDamaged
 from axonp2p.kinds.run.events import SpeculativeCopy as SpeculativeCopy
-from axonp2p.kinds.train.events import ChecksAwaited as ChecksAwaited
-from axonp2p.kinds.train.events import ChecksOff as ChecksOff
-from axonp2p.kinds.train.events import ChecksUnended as ChecksUnended
+from axonp2p.kinds.train.check_events import ChecksAwaited as ChecksAwaited
+from axonp2p.kinds.train.check_events import ChecksOff as ChecksOff
+from axonp2p.kinds.train.check_events import ChecksUnended as ChecksUnended
+from axonp2p.kinds.train.check_events import NothingLearnt as NothingLearnt
+from axonp2p.kinds.train.check_events import WorkChecked as WorkChecked
 from axonp2p.kinds.train.events import ExchangeChosen as ExchangeChosen
-from axonp2p.kinds.train.events import NothingLearnt as NothingLearnt
 from axonp2p.kinds.train.events import PeerJoined as PeerJoined
 from axonp2p.kinds.train.events import PeerLeftBehind as PeerLeftBehind
 from axonp2p.kinds.train.events import PeerReady as PeerReady
@@ -66,4 +67,3 @@ from axonp2p.kinds.train.events import RoundsLost as RoundsLost
 from axonp2p.kinds.train.events import StateDamaged as StateDamaged
 from axonp2p.kinds.train.events import StateFound as StateFound
 from axonp2p.kinds.train.events import ValuesLate as ValuesLate
-from axonp2p.kinds.train.events import WorkChecked as WorkChecked

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from axonp2p.console import INTERRUPTED_EXIT
 
 
-class Interrupted(SystemExit, KeyboardInterrupt):
+class ProgramInterrupted(SystemExit, KeyboardInterrupt):
     """Ends a program without a traceback, and is a KeyboardInterrupt for whoever waits for one."""
 
 
-def interrupted(jobs: Sequence[str]) -> Interrupted | None:
+def interrupted(jobs: Sequence[str]) -> ProgramInterrupted | None:
     """Say which jobs were left; what to raise instead of a KeyboardInterrupt, None at a prompt or in a notebook."""
     for job in jobs:
         print(f'interrupted: {job} was left; swarm.resume("{job}") goes on with it', file=sys.stderr)
     if not jobs or sys.flags.interactive or hasattr(sys, "ps1"):
         return None
-    return Interrupted(INTERRUPTED_EXIT)
+    return ProgramInterrupted(INTERRUPTED_EXIT)

@@ -26,8 +26,15 @@ class WandbRun:
     def __init__(self, record: JobRecord) -> None:
         """Raises `SettingsError` when W&B does not open it."""
         self._finished = False
-        # The job's lines are ours, and what this computer does meanwhile says nothing of the peers.
-        settings = wandb.Settings(console="off", silent=True, disable_code=True, disable_git=True, x_disable_stats=True)
+        # The job's lines are ours; and what this computer holds and does meanwhile says nothing of the peers.
+        settings = wandb.Settings(
+            console="off",
+            silent=True,
+            disable_code=True,
+            disable_git=True,
+            x_disable_stats=True,
+            x_save_requirements=False,
+        )
         try:
             if wandb.setup().settings.mode == "online" and not wandb.login(prompt=False):
                 raise SettingsError("W&B knows no key of yours", fix=_FIX)

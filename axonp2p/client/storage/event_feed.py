@@ -130,10 +130,11 @@ class EventFeed:
         return self._over.wait(timeout)
 
     def _raise_error(self) -> None:
-        # A new one for every reader: one exception object raised in several threads would mix their tracebacks.
+        # A new one for every reader: one exception object raised in several threads would mix their tracebacks. What
+        # led to it in the loop's thread says nothing to whoever reads it.
         error = self._error
         if isinstance(error, AxonError):
-            raise type(error)(error.message, cause=error.cause, fix=error.fix) from error
+            raise type(error)(error.message, cause=error.cause, fix=error.fix) from None
         if error is not None:
             raise AxonError(f"a mistake in axon itself: {error!r}") from error
 

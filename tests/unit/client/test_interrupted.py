@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from axonp2p.client.interrupted import Interrupted, interrupted
+from axonp2p.client.interrupted import ProgramInterrupted, interrupted
 
 
 def test_a_program_ends_without_a_traceback_and_says_what_it_left(capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,4 +28,4 @@ def test_at_a_prompt_nothing_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
     assert interrupted(["line-1111"]) is None
     with pytest.raises(KeyboardInterrupt):
-        raise Interrupted(130)
+        raise ProgramInterrupted(130)
