@@ -68,9 +68,10 @@ def wandb_records(folder: Path) -> list[Any]:
 
 
 def test_wandb_has_a_run_with_all_rounds(tmp_path: Path) -> None:
-    pytest.importorskip("wandb", reason="no wandb here: pip install 'axonp2p[wandb]'")
+    wandb = pytest.importorskip("wandb", reason="no wandb here: pip install 'axonp2p[wandb]'")
     job = STATES["finished"](tmp_path / "home")
     where = logged(LoggerChoice("wandb"), job.folder.read(), job.folder.read_events())
+    wandb.teardown()  # as at a program's end: its own process has written all
     records = wandb_records(Path(where))
     (run,) = [record.run for record in records if record.WhichOneof("record_type") == "run"][:1]
     assert (run.run_id, run.project) == ("digits-7f3a", "axon")
