@@ -5,6 +5,7 @@ Files that are made for it (a job.toml with other values, a task's text) lie in 
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ from axonp2p.client.task_source import TaskSource, source_of
 from axonp2p.errors import JobFileWrong
 from axonp2p.jobs.bundle import Bundle, collect
 from axonp2p.jobs.overrides import Override, with_overrides
-from axonp2p.jobs.spec import JOB_FILE, JobSpec, parse_spec, read_job_file
+from axonp2p.jobs.spec import JOB_FILE, JOB_FILE_LIMIT, JobSpec, parse_spec, read_job_file
 from axonp2p.jobs.task_text import imported_modules
 
 
@@ -47,6 +48,8 @@ def drafted(job: object, overrides: Sequence[Override] = ()) -> Iterator[JobDraf
         spec = parse_spec(text, f"class {type(job).__name__ if not isinstance(job, type) else job.__name__}", overrides)
     if overrides or made:
         made[JOB_FILE] = with_overrides(text, overrides)
+        if len(made[JOB_FILE].encode()) > JOB_FILE_LIMIT:
+            raise JobFileWrong(f"its job.toml would have more than {JOB_FILE_LIMIT} bytes", fix='data=["images/*"]')
     with tempfile.TemporaryDirectory(prefix="axon-draft-") as scratch:
         bundle = collect(folder, spec, elsewhere=_written(made, Path(scratch)))
         if not called:
@@ -56,7 +59,7 @@ def drafted(job: object, overrides: Sequence[Override] = ()) -> Iterator[JobDraf
 
 def _job_file_of(source: TaskSource) -> str:
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", source.called).strip("-._")[:59] or "task"
-    return f'name = "{name}"\ntask = "{source.file}"\n'
+    return f'name = "{name}"\ntask = {json.dumps(source.file)}\n'
 
 
 def _written(made: dict[str, str], scratch: Path) -> dict[str, Path]:

@@ -19,6 +19,8 @@ from axonp2p.errors import JobFileWrong
 _SHORT = {"peers": ("need", "peers"), "rounds": ("train", "rounds")}
 """Keywords in Python that stand for a key of a section."""
 
+_LONGEST_SHOWN = 100
+
 
 @dataclass(frozen=True)
 class Override:
@@ -33,8 +35,9 @@ class Override:
 
     @property
     def said(self) -> str:
-        """How it was written."""
-        return self.spelling(self.value)
+        """How it was written; of a long one its beginning."""
+        text = self.spelling(self.value)
+        return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
     def fix(self, line: str) -> str:
         """`line`, which mends it in job.toml, written as it was; or `line` itself when it sets another key."""

@@ -175,6 +175,20 @@ def test_a_script_must_not_submit_itself_at_peers(tmp_path: Path, guard: str) ->
         assert 'fix: put what submits the job below: if __name__ == "__main__":' in done.stdout
 
 
+def test_a_job_file_that_no_peer_would_read_is_refused_here(tmp_path: Path) -> None:
+    (tmp_path / "task.py").write_text("class Task: pass\n")
+    (tmp_path / "job.toml").write_text(f'name = "line"  # {"mine" * 16_370}\n')
+    assert set(files_of(tmp_path)) == {"job.toml", "task.py"}
+    with pytest.raises(JobFileWrong, match=r"its job\.toml would have more than 65536 bytes"):
+        files_of(tmp_path, data=["a" * 100])
+
+
+def test_of_a_long_value_the_beginning_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "job.toml").write_text('name = "line"\n')
+    with pytest.raises(JobFileWrong, match=r"^data=\['aaa.{90,100}\.\.\.: expected at most 256 entries"):
+        files_of(tmp_path, data=["a" * 100] * 300)
+
+
 CELLS = (
     "import math\nimport os.path as paths\nfrom json import dumps as dump, JSONDecoder\n"
     "SIZES = [2, 1]\nbatch = object()\n",
