@@ -8,6 +8,7 @@
             print(event)
         weights = job.fetch()
 
+docs/python.md has more of it; `axonp2p.events` has the classes of events.
 Rooms, from the ground up: errors, clock | identity, settings, logs | wire | transport | table, peers, reservation,
 jobs, ledger, sandbox | tensors | training | client. Imports only go down; nothing below tensors imports torch.
 """
@@ -17,7 +18,9 @@ __version__ = "0.1.0"
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from axonp2p import events as events
     from axonp2p.client.swarm import Swarm as Swarm
+    from axonp2p.loggers.opening import open_logger as open_logger
     from axonp2p.training.trainer.weights import load_weights as load_weights
 
 
@@ -31,4 +34,12 @@ def __getattr__(name: str) -> Any:
         from axonp2p.training.trainer.weights import load_weights
 
         return load_weights
+    if name == "open_logger":
+        from axonp2p.loggers.opening import open_logger
+
+        return open_logger
+    if name == "events":
+        import importlib
+
+        return importlib.import_module("axonp2p.events")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -86,5 +86,5 @@ def run_group(group: click.Group, name: str) -> int:
             raise KeyboardInterrupt from None
 
     arguments = sys.argv[1:]
-    as_json = "--json" in arguments or "--json-logs" in arguments
+    as_json = not {"--json", "--json-events", "--json-logs"}.isdisjoint(arguments)
     return run_program(body, debug="--debug" in arguments, as_json=as_json)

@@ -87,13 +87,14 @@ def error_text(error: AxonError) -> str:
 
 
 def error_json(error: AxonError) -> str:
-    """`{"error": {"code", "message", "cause", "fix", "docs"}}` in one line."""
+    """`{"error": {"code", "message", "cause", "fix", "docs"}}` in one line; a job's has its `job` and `folder` too."""
     told = {
         "code": error.code,
         "message": error.message,
         "cause": error.cause,
         "fix": error.fix,
         "docs": DOCS,
+        **error.facts,
     }
     return json.dumps({"error": told})
 

@@ -7,6 +7,8 @@ Foreign exceptions are translated where they enter; past that door only this fam
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 
@@ -21,6 +23,8 @@ class AxonError(Exception):
         self.message = message
         self.cause = cause
         self.fix = fix
+        self.facts: Mapping[str, str] = MappingProxyType({})
+        """What programs read beside it, by name, such as the `job` that failed."""
 
     def __str__(self) -> str:
         """All three, a line each: what a notebook or a traceback shows of it."""

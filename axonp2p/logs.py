@@ -1,6 +1,8 @@
 """Logs: one event a line with key=value pairs, for people on a terminal and as JSON for machines.
 
-One logger a module (`log = get_logger(__name__)`), few lines, short peer names, never a secret.
+One logger a module (`log = get_logger(__name__)`), few lines, short peer names, never a secret. They are loggers of the
+standard library, below `axonp2p`: a program of ours shows them (`configure_logs`); in a person's own program they are
+silent until that sets logging up for itself.
 """
 
 from __future__ import annotations
@@ -27,11 +29,36 @@ _SHARED: list[structlog.typing.Processor] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
 ]
+logging.getLogger("axonp2p").addHandler(logging.NullHandler())
+
+
+class _Line(dict[str, object]):
+    """What one call says: a mapping for our own formatters, and text for anybody else's."""
+
+    def __str__(self) -> str:
+        more = (f"{name}={value!r}" for name, value in self.items() if name not in ("event", "level", "exc_info"))
+        return " ".join([str(self.get("event", "")), *more])
+
+
+def _as_line(_: object, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    return cast(structlog.typing.EventDict, _Line(event))
 
 
 def get_logger(name: str) -> structlog.stdlib.BoundLogger:
-    """The logger of one module."""
-    return cast(structlog.stdlib.BoundLogger, structlog.get_logger(name))
+    """The logger of one module. structlog's own settings are left to whoever else uses it in the same program."""
+    return cast(
+        structlog.stdlib.BoundLogger,
+        structlog.wrap_logger(
+            logging.getLogger(name),
+            processors=[
+                structlog.stdlib.filter_by_level,
+                *_SHARED,
+                _as_line,
+                structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+            ],
+            wrapper_class=structlog.stdlib.BoundLogger,
+        ),
+    )
 
 
 def configure_logs(*, level: str = "info", as_json: bool = False, file: Path | None = None) -> None:
@@ -39,15 +66,6 @@ def configure_logs(*, level: str = "info", as_json: bool = False, file: Path | N
 
     Called once, by a program's main. The file is begun anew when it is full; `OLD_FILES` full ones are kept beside it.
     """
-    structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            *_SHARED,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        wrapper_class=structlog.stdlib.BoundLogger,
-    )
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
     handlers[0].setFormatter(_formatter(as_json, "%H:%M:%S", colours=sys.stderr.isatty()))
     if file is not None:

@@ -63,7 +63,8 @@ class PeersAsked:
 class JobHere:
     """A job that is checked."""
 
-    folder: Path
+    given: str
+    """As it was named on the command line."""
     spec: Any
     """Of its kind."""
     bundle: Bundle
@@ -77,9 +78,9 @@ TryHere = Callable[[JobHere], CheckAnswer]
 """Looks for mistakes, by trying the job here, and asks for peers. Raises the mistake."""
 
 
-def in_order(folder: str, facts: dict[str, str], asked: PeersAsked, command: Command, *, tried: bool) -> str:
+def in_order(given: str, facts: dict[str, str], asked: PeersAsked, command: Command, *, tried: bool) -> str:
     """What people are told of a job without a mistake, with the commands that come next."""
-    steps = [command("submit", folder)]
+    steps = [command("submit", given)]
     if asked.found is None:
         steps.insert(0, command("swarm", "up"))
     if asked.too_few:
@@ -88,7 +89,7 @@ def in_order(folder: str, facts: dict[str, str], asked: PeersAsked, command: Com
     verdict = "is in order" if tried else "has no mistake that can be found here"
     if asked.too_few:
         verdict = "has no mistake, but too few peers would take it now"
-    return "\n".join([f"{folder} {verdict}.", told, "Next:", *(f"  {step}" for step in steps)])
+    return "\n".join([f"{given} {verdict}.", told, "Next:", *(f"  {step}" for step in steps)])
 
 
 def common_data(spec: JobSpec, files: int, bundle_bytes: int, asked: PeersAsked, not_tried: str) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def ask_peers(folder: Path, spec: JobSpec, context: Context, trackers: Sequence[
         with context.swarm(trackers) as swarm:
             fitting = swarm.survey(need).peers
             others = swarm.survey(Need(kind=need.kind, also_taken=True)).peers
-            plan = swarm.packages(folder) if spec.packages.wanted else None
+            plan = swarm.packages(folder, spec) if spec.packages.wanted else None
     except (PackagesWrong, IndexUnreachable):
         raise
     except AxonError as error:

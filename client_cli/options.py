@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
+
+if TYPE_CHECKING:
+    from axonp2p.loggers.values import LoggerChoice
 
 from axonp2p.command_group import Duration, json_and_debug
 
@@ -46,6 +50,25 @@ def wait(command: F) -> F:
     )(command)
 
 
+def _read_words(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> list[Any]:
+    from axonp2p.jobs.overrides import set_words
+
+    return set_words(words)
+
+
+def overrides(command: F) -> F:
+    """`--set SECTION.KEY=VALUE`, as often as wanted."""
+    return click.option(
+        "--set",
+        "overrides",
+        metavar="SECTION.KEY=VALUE",
+        multiple=True,
+        callback=_read_words,
+        help="A key of job.toml with another value, such as train.rounds=5, need.memory='2 GB' or name=sweep-1; "
+        "may be given more than once.",
+    )(command)
+
+
 def page(command: F) -> F:
     """`--page HOST:PORT`."""
     return click.option(
@@ -57,20 +80,45 @@ def page(command: F) -> F:
     )(command)
 
 
-def _with_its_library(_: click.Context, __: click.Parameter, folder: Path | None) -> Path | None:
-    if folder:
-        from client_cli.report.tensorboard import require_tensorboard
-
-        require_tensorboard()
-    return folder
-
-
-def tensorboard(command: F) -> F:
-    """`--tensorboard DIR`."""
+def json_events(command: F) -> F:
+    """`--json-events`."""
     return click.option(
+        "--json-events",
+        is_flag=True,
+        help="Print each event as a JSON object in a line of its own, as it happens: the first has the job's id and "
+        "folder, the last one says how it ended.",
+    )(command)
+
+
+def loggers(command: F) -> F:
+    """`--log NAME`, as often as wanted, and `--tensorboard DIR`; the command is given both as `loggers`."""
+
+    @click.option(
+        "--log",
+        "names",
+        type=click.Choice(["tensorboard", "wandb", "mlflow"]),
+        multiple=True,
+        help="Also tell this logger of each round, by its own library; needs axonp2p[tensorboard], axonp2p[wandb] or "
+        "axonp2p[mlflow]. May be given more than once.",
+    )
+    @click.option(
         "--tensorboard",
         metavar="DIR",
         type=click.Path(path_type=Path, file_okay=False),
-        callback=_with_its_library,
-        help="Also write event files for TensorBoard, into DIR/JOB; needs axonp2p[tensorboard].",
-    )(command)
+        help="As --log tensorboard, with its files in DIR/JOB instead of runs/JOB.",
+    )
+    @wraps(command)
+    def with_choices(*given: Any, names: tuple[str, ...], tensorboard: Path | None, **others: Any) -> Any:
+        choices: list[LoggerChoice] = []
+        if names or tensorboard:
+            from axonp2p.loggers.opening import require
+            from axonp2p.loggers.values import LoggerChoice
+
+            other = [name for name in dict.fromkeys(names) if name != "tensorboard" or not tensorboard]
+            choices = [LoggerChoice(name) for name in other]
+            choices += [LoggerChoice("tensorboard", tensorboard)] if tensorboard else []
+            for choice in choices:
+                require(choice.name)
+        return command(*given, loggers=tuple(choices), **others)
+
+    return cast(F, with_choices)

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,7 +33,6 @@ def logs_as_they_were() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
-    structlog.reset_defaults()
     root.handlers[:] = handlers
     root.setLevel(level)
 

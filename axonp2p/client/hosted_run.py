@@ -36,7 +36,7 @@ from axonp2p.hosting.caller import HostLine
 from axonp2p.hosting.host import Host
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.jobs.lifecycle import JobState, is_over
-from axonp2p.jobs.spec import read_spec, with_peers
+from axonp2p.jobs.spec import read_spec
 from axonp2p.logs import configure_logs
 from axonp2p.transport.address import PinnedAddress
 
@@ -52,19 +52,19 @@ def main() -> int:
     configure_logs(level="warning")
     os.nice(NICE)
     if told.end_as:
-        return run_program(lambda: end_as(folder, JobState(told.end_as), told.why, told.peers), debug=False)
+        return run_program(lambda: end_as(folder, JobState(told.end_as), told.why), debug=False)
     resource.setrlimit(resource.RLIMIT_FSIZE, (told.most_bytes, told.most_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if told.copy_from:
         threading.Thread(target=_obey, args=[{}], name="words", daemon=True).start()
         host = Host(PinnedAddress.parse(told.copy_from), told.host)
         return run_program(lambda: asyncio.run(copy_once(folder, told.home, host, told.most_bytes)), debug=False)
-    return run_program(lambda: carry_on(folder, told.home, told.trackers, told.peers), debug=False)
+    return run_program(lambda: carry_on(folder, told.home, told.trackers), debug=False)
 
 
-def carry_on(folder: JobFolder, home: Path, trackers: list[str], peers: int) -> int:
+def carry_on(folder: JobFolder, home: Path, trackers: list[str]) -> int:
     """The whole of a life. Raises what kept the job from beginning."""
-    begin(folder, peers)
+    begin(folder)
     remove_mark(folder)  # of the host that it was copied from
     with Swarm(trackers, home=home, hosted=True) as swarm:
         job = swarm.resume(folder.path.name)
@@ -82,18 +82,17 @@ async def copy_once(folder: JobFolder, home: Path, host: Host, most_bytes: int) 
         folder.checkpoints(1).remove_all()
 
 
-def begin(folder: JobFolder, peers: int) -> None:
+def begin(folder: JobFolder) -> None:
     """Write the record of a job of which there is only the bundle. Raises `JobFileWrong`."""
     if not has_record(folder.record_file):
         spec = read_spec(folder.bundle)
-        spec = with_peers(spec, peers) if peers else spec
         folder.write(new_record(folder.path.name, spec, spec.name, SystemClock().now()), lasting=True)
 
 
-def end_as(folder: JobFolder, state: JobState, why: str, peers: int) -> int:
+def end_as(folder: JobFolder, state: JobState, why: str) -> int:
     """Write down how a job on which nobody works any more has ended."""
     now = SystemClock().now()
-    begin(folder, peers)
+    begin(folder)
     if state is JobState.FINISHED:
         key = load_or_create_key(folder.path.parent.parent / "client.key")
         try:
@@ -139,7 +138,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("home", type=Path)
     parser.add_argument("job")
     parser.add_argument("--tracker", dest="trackers", action="append", default=[])
-    parser.add_argument("--peers", type=int, default=0)
     parser.add_argument("--most-bytes", type=int, default=2**62)
     parser.add_argument("--end-as", choices=["left", "finished", "cancelled", "failed"], default="")
     parser.add_argument("--why", default="")

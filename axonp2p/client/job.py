@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, overload
 
 from axonp2p.client.events.events import Event, JobFinished
 from axonp2p.client.hosted.hosted_mark import is_at_work
 from axonp2p.client.no_result import no_result
-from axonp2p.client.storage.event_feed import EventFeed
+from axonp2p.client.storage.event_feed import EventFeed, JobEvents
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import SettingsError
@@ -49,12 +49,12 @@ class Job:
         """What is written down of it: state, peers, credits, and what its kind adds."""
         return self._folder.read()
 
-    def events(self) -> Iterator[Event]:
-        """All that happens, from submit on, until the job is finished, left or cancelled. Blocks in between.
+    def events(self) -> JobEvents:
+        """All that happens, from submit on, until the job is finished, left or cancelled: for `for` and `async for`.
 
-        Raises the `AxonError` that the job failed with.
+        Reading raises the `AxonError` that the job failed with. `axonp2p.events` has the classes.
         """
-        return self._feed.read()
+        return JobEvents(self._feed)
 
     def wait(self, timeout: float | None = None) -> Event | None:
         """The last event (`JobFinished`, `JobLeft`, `JobCancelled`); None after `timeout` seconds without one.
@@ -144,6 +144,6 @@ class Job:
                     shutil.copyfile(source, out / name)
         except OSError as error:
             raise SettingsError(
-                f"cannot write to {out}: {error.strerror or error}", fix="choose another folder with -o OUT"
+                f"cannot write to {out}: {error.strerror or error}", fix="choose another folder"
             ) from error
         return out

@@ -17,6 +17,7 @@ import concurrent.futures
 import secrets
 import shutil
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -29,7 +30,9 @@ from axonp2p.client.events.events import Event, JobSubmitted
 from axonp2p.client.hosted.hosted_jobs import ClientHostedJobs
 from axonp2p.client.hosted.hosted_mark import HostedMark, read_mark, write_mark
 from axonp2p.client.hosted.hosts import hand_over, hand_to_second
+from axonp2p.client.interrupted import interrupted
 from axonp2p.client.job import Job
+from axonp2p.client.job_draft import drafted
 from axonp2p.client.leasing.hiring import Means
 from axonp2p.client.leasing.release_leases import release_leases
 from axonp2p.client.ledger.credit_history import CreditHistory, PendingCredit, ask_history, pending_of, read_key
@@ -55,14 +58,16 @@ from axonp2p.errors import AlreadyRunning, PackagesWrong, Unreachable
 from axonp2p.hosting.messages import HostedWish
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.jobs.bundle import collect
 from axonp2p.jobs.lifecycle import JobState, is_over
-from axonp2p.jobs.spec import JobSpec, need_of, read_spec, with_peers
+from axonp2p.jobs.overrides import Override, keywords
+from axonp2p.jobs.spec import JobSpec, need_of, read_spec
 from axonp2p.peers.capability import Need, read_need
 from axonp2p.settings import home_folder, read_settings
 
 LEAVE_S = 60.0
 """How long jobs that run may take to be left when the swarm is closed."""
+LET_GO_S = 20.0
+"""How long it may take to give their slots back when even that is interrupted."""
 
 
 class Swarm:
@@ -93,55 +98,89 @@ class Swarm:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        left = [job for job, (_, feed) in self._running.items() if not feed.over]
+        by_hand = isinstance(error, KeyboardInterrupt)
+        try:
+            self.close()
+        except KeyboardInterrupt:
+            by_hand = True
+            self.close()  # harmless, unless the other one had not begun yet
+        if by_hand and (instead := interrupted(left)):
+            raise instead from None
 
     def close(self) -> None:
-        """Leave the jobs that run, and end the loop. Harmless when it is called twice."""
+        """Leave the jobs that run, and end the loop. Harmless when it is called twice.
+
+        Interrupted (a second Ctrl-C), it gives the slots of these jobs back at once, and waits for nothing else.
+        """
         for following in self._following:
             following.cancel()
-        waiting = [(run, feed) for run, feed in self._running.values() if not feed.over]
-        for run, _ in waiting:
-            self._loop.soon(run.leave)
+        at_work = [(run, feed) for run, feed in self._running.values() if not feed.over]
         try:
-            for _, feed in waiting:
-                feed.wait_quietly(LEAVE_S)
-            if self._table_home:
-                self._loop.call(self._table_home.close())
+            self._end(at_work, JobRun.leave, LEAVE_S)
+        except KeyboardInterrupt:
+            self._end(at_work, JobRun.let_go, LET_GO_S)
+            raise
         finally:
-            self._means = self._table_home = None
-            self._loop.stop()
-            self._running.clear()
+            home, self._means, self._table_home = self._table_home, None, None
+            try:
+                if home:
+                    self._loop.call(home.close())
+            finally:
+                self._loop.stop()
+                self._running.clear()
+
+    def _end(self, runs: Sequence[tuple[JobRun, EventFeed]], how: Callable[[JobRun], None], within_s: float) -> None:
+        until = self._clock.monotonic() + within_s
+        for run, _ in runs:
+            self._loop.soon(partial(how, run))
+        for _, feed in runs:
+            feed.wait_quietly(max(0.0, until - self._clock.monotonic()))
 
     # --- jobs ---
 
-    def submit(self, folder: str | Path, peers: int | None = None, *, wait: float = 0.0) -> Job:
-        """Start the job that `folder` describes; `peers` overrides how many it wants.
+    def submit(
+        self,
+        job: object,
+        peers: int | None = None,
+        *,
+        overrides: Sequence[Override] = (),
+        wait: float = 0.0,
+        **settings: Any,
+    ) -> Job:
+        """Start a job: that of a folder (text or path), or of a task's class or object, whose source is sent.
+
+        `settings` are keys of job.toml, and win over what the folder's says: `rounds=5`, `name="sweep"`,
+        `data=["digits.csv.gz"]`, `need={"memory": "2 GB"}`, `train={"steps": 20}`. `peers` is short for
+        `need={"peers": ...}`; `overrides` are those of a command line.
 
         Where too few peers are free it waits for them, for `wait` seconds at most, and holds none meanwhile.
-        Returns once the folder is read and copied. What happens then comes from `job.events()`.
+        Returns once the files are read and copied. What happens then comes from `job.events()`.
         """
         means = self._get_means()
-        kept, record, spec = self._write_down(folder, peers)
+        kept, record, spec = self._write_down(job, [*overrides, *keywords({"peers": peers, **settings})])
         return self._start(means, kept, record, spec, wait_s=wait)
 
-    def hand_over(self, folder: str | Path, peers: int | None = None) -> Job:
+    def hand_over(
+        self, job: object, peers: int | None = None, *, overrides: Sequence[Override] = (), **settings: Any
+    ) -> Job:
         """The same, but a tracker carries the job on, and this computer may be switched off once this returns.
 
         A second tracker keeps a copy, where there is one that may.
         `attach` follows it, here or on another computer with the same key. Raises `Refused` or `TrackerUnreachable`
         when no tracker takes it; what was written down is gone then.
         """
-        _check_not_hosted(read_spec(Path(folder).expanduser().absolute()))
         means = self._get_means()
-        kept, record, spec = self._write_down(folder, peers)
+        kept, record, spec = self._write_down(job, [*overrides, *keywords({"peers": peers, **settings})])
         try:
+            _check_not_hosted(spec)
             bundle = kept_bundle(kept, record, spec)
-            mark = self._loop.call(hand_over(means, record.id, bundle, peers or 0))
+            mark = self._loop.call(hand_over(means, record.id, bundle))
         except BaseException:
             shutil.rmtree(kept.path)
             raise
         write_mark(kept, mark)
-        write_mark(kept, self._loop.call(hand_to_second(means, record.id, bundle, peers or 0, mark)))
+        write_mark(kept, self._loop.call(hand_to_second(means, record.id, bundle, mark)))
         return Job(kept, EventFeed.of([]))
 
     def attach(self, job: str, *, silent: Callable[[Unreachable], None] = lambda error: None) -> Job:
@@ -188,13 +227,13 @@ class Swarm:
         """Copy what is new of all jobs that the known trackers carry on; which trackers could not be asked, and why."""
         return self._loop.call(self._hosted().find_all())
 
-    def packages(self, folder: str | Path) -> PackagePlan:
-        """What the job in `folder` would bring along for the peers that the table shows now; the wheels are here then.
+    def packages(self, folder: str | Path, spec: JobSpec | None = None) -> PackagePlan:
+        """What the job in `folder`, or this one with its files there, would bring along for the peers that the table shows now; the wheels are here then.
 
         Raises `PackagesWrong` for what cannot be had as wheels, or not be sent, and `IndexUnreachable`.
         """
         source, store = Path(folder).expanduser().absolute(), WheelStore(self.home / "wheels")
-        return self._loop.call(resolve_for_peers(self._get_means(), read_spec(source), source, store))
+        return self._loop.call(resolve_for_peers(self._get_means(), spec or read_spec(source), source, store))
 
     def resume(self, job: str, *, wait: float = 0.0) -> Job:
         """Go on with a job that was left, failed or interrupted, from its kept rounds, with other peers.
@@ -292,15 +331,15 @@ class Swarm:
     def _peer_names(self) -> dict[PeerId, str]:
         return {peer.peer: peer.name for record in self._store.records() for peer in record.peers}
 
-    def _write_down(self, folder: str | Path, peers: int | None) -> tuple[JobFolder, JobRecord, JobSpec]:
-        source = Path(folder).expanduser().absolute()
-        spec = read_spec(source)
-        if peers is not None:
-            spec = with_peers(spec, peers)
-        bundle = collect(source, spec)
-        record = new_record(self._fresh_id(spec.name), spec, str(source), self._clock.now(), bundle.blob.name)
-        kept = self._store.create(record)
-        kept.keep_bundle([(file.path, file.source) for file in bundle.files], bundle.blob.encoded)
+    def _write_down(self, job: object, overrides: Sequence[Override]) -> tuple[JobFolder, JobRecord, JobSpec]:
+        with drafted(job, overrides) as draft:
+            spec, files = draft.spec, draft.bundle.files
+            name = self._fresh_id(spec.name)
+            # Of a class no other folder has the files: whoever wants to submit it again names the copy.
+            folder = draft.folder or str(self._store.place_of(name).bundle)
+            record = new_record(name, spec, folder, self._clock.now(), draft.bundle.blob.name)
+            kept = self._store.create(record)
+            kept.keep_bundle([(file.path, file.source) for file in files], draft.bundle.blob.encoded)
         return kept, record, spec
 
     def _stop_kept(self, folder: JobFolder) -> None:

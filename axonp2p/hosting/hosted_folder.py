@@ -50,7 +50,7 @@ from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.plain_text import bytes_text
 from axonp2p.wire.frame import PAYLOAD_LIMIT
 from axonp2p.wire.json_form import decode_json
-from axonp2p.wire.quantities import Count, Line, UnixMoment
+from axonp2p.wire.quantities import Line, UnixMoment
 
 KEPT_FREE_BYTES = 256 * 2**20
 """No job gets the last of the host's disk, whatever the limits say."""
@@ -67,8 +67,6 @@ class HostedRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The IP address (or IPv6 household) that it came from."""
     blob: Line
     """The bundle's name, as hexadecimal digits."""
-    peers: Count
-    """How many, instead of what job.toml says; 0: as it says."""
     began: UnixMoment
     arrived: bool = False
     over_since: UnixMoment = 0.0

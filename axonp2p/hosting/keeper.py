@@ -103,7 +103,7 @@ class Keeper:
             known = self._jobs.get((owner, asked.job))
             if known is not None:
                 record = known.record
-                if (record.blob, record.peers, record.copies) != (asked.blob.hex(), asked.peers, asked.copies):
+                if (record.blob, record.copies) != (asked.blob.hex(), asked.copies):
                     raise Refused(f"this host holds another job {asked.job} of yours", fix="submit it again")
                 return known
             admit_bundle(blob, self.limits.disk_bytes)
@@ -115,7 +115,6 @@ class Keeper:
                 owner=owner,
                 source=source,
                 blob=asked.blob.hex(),
-                peers=asked.peers,
                 began=self.clock.now(),
                 reader=PrivateKey(asked.key).peer_id,
                 copies=asked.copies,
@@ -197,4 +196,4 @@ class Keeper:
         return Tending(folder, record, self.clock, self._orders, self._program, self._ends, self.copies)
 
     def _orders(self, record: HostedRecord) -> RunOrders:
-        return RunOrders(record.job, record.peers, self.limits.disk_bytes, self.trackers())
+        return RunOrders(record.job, self.limits.disk_bytes, self.trackers())

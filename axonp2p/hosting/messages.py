@@ -49,8 +49,6 @@ class HostJob(Message, tag=True, frozen=True):
     """The bundle's name: SHA-256 of the payload."""
     key: Annotated[bytes, msgspec.Meta(min_length=KEY_BYTES, max_length=KEY_BYTES)]
     """The secret half of the job's own key. The client's own is not among what travels."""
-    peers: Annotated[int, msgspec.Meta(ge=0, le=64)] = 0
-    """How many peers, instead of what the job's file says; 0: as it says."""
     copies: PeerIdOrNone = ""
     """Do not begin: keep a copy of what the host with this key has of the job, until its owner says `resume`."""
 

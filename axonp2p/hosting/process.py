@@ -30,7 +30,6 @@ class RunOrders:
     """What the process is told on its command line."""
 
     job: str
-    peers: int
     most_bytes: int
     """Of any one file that it writes."""
     trackers: Sequence[str]
@@ -38,7 +37,7 @@ class RunOrders:
     def words(self, folder: HostedFolder) -> list[str]:
         """The command line."""
         told = [word for tracker in self.trackers for word in ("--tracker", tracker)]
-        limits = ["--peers", str(self.peers), "--most-bytes", str(self.most_bytes)]
+        limits = ["--most-bytes", str(self.most_bytes)]
         return [sys.executable, "-P", "-m", MODULE, str(folder.home), self.job, *limits, *told]
 
 

@@ -33,7 +33,7 @@ from axonp2p.hosting.messages import (
 )
 from axonp2p.hosting.tending import Tending
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.jobs.spec import read_spec, with_peers
+from axonp2p.jobs.spec import read_spec
 from axonp2p.transport.http.http_replies import reply
 from axonp2p.transport.sessions.session import Session
 
@@ -148,11 +148,8 @@ class HostServer:
 
     async def _check(self, tending: Tending) -> None:
         """Raise `Refused`, and forget it, when what came is no job."""
-        record = tending.record
         try:
-            spec = await asyncio.to_thread(read_spec, tending.folder.bundle)
-            if record.peers:
-                with_peers(spec, record.peers)
+            await asyncio.to_thread(read_spec, tending.folder.bundle)
         except JobFileWrong as error:
             await self._keeper.forget(tending, "it is no job")
             raise Refused(f"that is no job: {error.message}") from error

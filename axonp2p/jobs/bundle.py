@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
 from axonp2p.blobs.manifest import MOST_FILES, Blob, BlobFile, Manifest
 from axonp2p.blobs.pieces import PieceHasher
-from axonp2p.errors import JobFileWrong, MalformedMessage, MessageTooLarge
+from axonp2p.errors import JobFileWrong, MalformedMessage, MessageTooLarge, SettingsError
 from axonp2p.jobs.file_names import WHEELS_FOLDER, why_bad_together
 from axonp2p.jobs.spec import JOB_FILE, JobSpec, section_of
 from axonp2p.plain_text import bytes_text
@@ -60,11 +63,24 @@ class Bundle:
             raise JobFileWrong(f"{source} changed while it was sent", fix="submit again")
         return piece
 
+    def copy_to(self, folder: Path) -> None:
+        """Write all its files there. Raises `SettingsError`."""
+        try:
+            for file in self.files:
+                target = folder / file.path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file.source, target)
+        except OSError as error:
+            raise SettingsError(f"cannot write to {folder}: {error.strerror or error}") from error
 
-def collect(folder: Path, spec: JobSpec, *, limit: int = BUNDLE_LIMIT) -> Bundle:
+
+def collect(
+    folder: Path, spec: JobSpec, *, elsewhere: Mapping[str, Path] = MappingProxyType({}), limit: int = BUNDLE_LIMIT
+) -> Bundle:
     """Find and hash the files that `spec` names in `folder`; it reads them all, so not on the event loop.
 
-    Raises `JobFileWrong` when one is missing, unreadable, outside the folder, or all are above `limit` bytes.
+    `elsewhere`: by their names in the bundle, files that are made for it, and do not lie in the folder. Raises
+    `JobFileWrong` when one is missing, unreadable, outside the folder, or all are above `limit` bytes.
     """
     named = [
         JOB_FILE,
@@ -73,7 +89,7 @@ def collect(folder: Path, spec: JobSpec, *, limit: int = BUNDLE_LIMIT) -> Bundle
         *(path for entry in spec.data for path in _matches(folder, entry)),
     ]
     paths = list(dict.fromkeys(named))
-    job_file = folder / JOB_FILE
+    job_file = _job_file(folder)
     if reason := why_bad_together(paths):
         raise JobFileWrong(f"{job_file}: a file cannot be sent: {reason}", fix="give it another name")
     if any(path.startswith(f"{WHEELS_FOLDER}/") for path in paths):
@@ -84,7 +100,7 @@ def collect(folder: Path, spec: JobSpec, *, limit: int = BUNDLE_LIMIT) -> Bundle
         raise JobFileWrong(
             f"{job_file}: {len(paths)} files; a job may have at most {MOST_FILES}", fix="pack the data into fewer files"
         )
-    sources = {path: _inside(folder, path) for path in paths}
+    sources = {path: elsewhere.get(path) or _inside(folder, path) for path in paths}
     size = sum(source.stat().st_size for source in sources.values())
     if size > limit:
         raise JobFileWrong(
@@ -94,6 +110,11 @@ def collect(folder: Path, spec: JobSpec, *, limit: int = BUNDLE_LIMIT) -> Bundle
     return Bundle([hashed_file(path, source) for path, source in sources.items()])
 
 
+def _job_file(folder: Path) -> str:
+    """Where a person looks for a mistake: a job that was not submitted as a folder has no file of its own."""
+    return str(folder / JOB_FILE) if (folder / JOB_FILE).exists() else "this job"
+
+
 def _matches(folder: Path, entry: str) -> list[str]:
     """The files that an entry of `data` means: one by its name, or all that fit a pattern and are not hidden."""
     if not any(sign in entry for sign in "*?[") or (folder / entry).exists():
@@ -101,10 +122,10 @@ def _matches(folder: Path, entry: str) -> list[str]:
     try:
         found = [path.relative_to(folder) for path in folder.glob(entry) if path.is_file()]
     except (ValueError, NotImplementedError) as error:
-        raise JobFileWrong(f"{folder / JOB_FILE}: data: {entry!r} is not a pattern of file names: {error}") from error
+        raise JobFileWrong(f"{_job_file(folder)}: data: {entry!r} is not a pattern of file names: {error}") from error
     plain = sorted(path.as_posix() for path in found if not any(part.startswith(".") for part in path.parts))
     if not plain:
-        raise JobFileWrong(f"{folder / JOB_FILE}: data: no file of {folder} fits {entry!r}")
+        raise JobFileWrong(f"{_job_file(folder)}: data: no file of {folder} fits {entry!r}")
     return plain
 
 
@@ -128,7 +149,7 @@ def _inside(folder: Path, path: str) -> Path:
     elif not source.is_file():
         problem = "it is not a plain file"
     if problem:
-        raise JobFileWrong(f"{folder / JOB_FILE}: {path!r}: {problem}", fix=fix)
+        raise JobFileWrong(f"{_job_file(folder)}: {path!r}: {problem}", fix=fix)
     return source
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -25,6 +25,7 @@ from axonp2p.jobs.job_file_keys import (
 )
 from axonp2p.jobs.job_file_lines import line_of
 from axonp2p.jobs.kinds import KINDS, UNLESS_SAID, load
+from axonp2p.jobs.overrides import Override, put_into
 from axonp2p.jobs.packages_of_peers import never_travels
 from axonp2p.jobs.section import Section
 from axonp2p.wire.quantities import Count, Quantity
@@ -101,6 +102,11 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_spec(folder: Path) -> JobSpec:
     """The job that `folder` describes. Raises `JobFileWrong`."""
+    return parse_spec(read_job_file(folder), folder / JOB_FILE)
+
+
+def read_job_file(folder: Path) -> str:
+    """The text of its job.toml. Raises `JobFileWrong` when there is none that could be read."""
     path = folder / JOB_FILE
     try:
         with path.open("rb") as stream:
@@ -112,15 +118,17 @@ def read_spec(folder: Path) -> JobSpec:
     if len(content) > JOB_FILE_LIMIT:
         raise JobFileWrong(f"{path} has more than {JOB_FILE_LIMIT} bytes", fix="data belongs in files of its own")
     try:
-        text = content.decode()
+        return content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise JobFileWrong(f"{path}, line {line}: not UTF-8 text", fix="save the file as UTF-8") from error
-    return parse_spec(text, path)
 
 
-def parse_spec(text: str, path: Path | str) -> JobSpec:
-    """The job in the text of a job.toml; `path` is for messages. Raises `JobFileWrong` for the first mistake."""
+def parse_spec(text: str, path: Path | str, overrides: Sequence[Override] = ()) -> JobSpec:
+    """The job in the text of a job.toml, with what was given beside it; `path` is for messages.
+
+    Raises `JobFileWrong` for the first mistake, by its line or by the override that made it.
+    """
     if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
         raise JobFileWrong(f"{path}: a line with more than {_MOST_DOTS} dots", fix="docs/jobs.md shows a job.toml")
     try:
@@ -131,12 +139,20 @@ def parse_spec(text: str, path: Path | str) -> JobSpec:
         reason = re.sub(r" \(at .*\)", "", str(error))
         raise JobFileWrong(f"{path}, line {where}: not TOML: {reason}", fix="docs/jobs.md shows a job.toml") from error
     try:
-        spec = _read(plain)
+        return _read(put_into(plain, overrides))
     except Wrong as wrong:
-        line_number = line_of(text, wrong.section, wrong.key)
-        where_text = f", line {line_number}" if line_number else ""
-        raise JobFileWrong(f"{path}{where_text}: {wrong.key}: {wrong.problem}", fix=wrong.fix) from None
-    return spec
+        raise _told(wrong, text, path, overrides) from None
+
+
+def _told(wrong: Wrong, text: str, path: Path | str, overrides: Sequence[Override]) -> JobFileWrong:
+    """The same, naming where it stands."""
+    for one in reversed(overrides):
+        if (wrong.section, wrong.key) in ((one.section, one.key), ("", one.section)):
+            return JobFileWrong(f"{one.said}: {wrong.problem}", fix=one.fix(wrong.fix))
+    line_number = line_of(text, wrong.section, wrong.key)
+    where_text = f", line {line_number}" if line_number else ""
+    cause = f"job.toml was read with {', '.join(one.said for one in overrides)}" if overrides else ""
+    return JobFileWrong(f"{path}{where_text}: {wrong.key}: {wrong.problem}", cause=cause, fix=wrong.fix)
 
 
 def _read(plain: dict[str, Any]) -> JobSpec:
@@ -190,20 +206,6 @@ def _check_plain(section: str, key: str, value: Any) -> None:
         ]
     if level:
         raise Wrong(section, key, f"expected at most {_DEEPEST} levels within each other", f"{key} = []")
-
-
-def with_peers(spec: JobSpec, peers: int) -> JobSpec:
-    """`spec` for another number of peers, as a person chose it on the command line. Raises `JobFileWrong`."""
-    try:
-        checked = _checked(COMMON, "need", {"peers": peers})["peers"]
-    except Wrong as wrong:
-        raise JobFileWrong(f"peers: {wrong.problem}", fix="--peers N") from None
-    if checked < spec.need.min_peers:
-        raise JobFileWrong(
-            f"peers is {peers}, fewer than min-peers, which is {spec.need.min_peers}",
-            fix=f"--peers {spec.need.min_peers}, or lower min-peers in {JOB_FILE}",
-        )
-    return msgspec.structs.replace(spec, need=msgspec.structs.replace(spec.need, peers=checked))
 
 
 def need_of(spec: JobSpec) -> dict[str, Any]:

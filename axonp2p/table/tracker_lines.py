@@ -149,11 +149,11 @@ def why_none(failures: Sequence[tuple[HttpCaller, AxonError]]) -> AxonError:
         if isinstance(error, Refused) and not isinstance(error, Busy):
             return error
     if not failures:
-        return TrackerUnreachable("no tracker to ask", fix="name one with --tracker https://HOST:PORT#FINGERPRINT")
+        return TrackerUnreachable("no tracker to ask", fix="name one, as https://HOST:PORT#FINGERPRINT")
     return TrackerUnreachable(
         "no tracker answers" if len(failures) > 1 else "the tracker does not answer",
         cause="; ".join(reason_of(line, error) for line, error in failures),
-        fix="check that it runs (there: axon-tracker run), or name another with --tracker",
+        fix="check that it runs (there: axon-tracker run), or name another one",
     )
 
 

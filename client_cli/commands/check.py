@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from client_cli.options import common
+from client_cli.options import overrides as overrides_option
 from client_cli.options import trackers as trackers_option
+
+if TYPE_CHECKING:
+    from axonp2p.jobs.overrides import Override
 
 
 @click.command("check")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@overrides_option
 @trackers_option
 @common
-def command(folder: Path, trackers: tuple[str, ...], home: Path | None, as_json: bool) -> None:
+def command(
+    folder: Path, overrides: Sequence[Override], trackers: tuple[str, ...], home: Path | None, as_json: bool
+) -> None:
     """Look for mistakes in the job in FOLDER before anything is sent.
 
     Copies the files that would be sent into a fresh folder, and tries the job there in the sandbox in which peers run
@@ -28,30 +37,30 @@ def command(folder: Path, trackers: tuple[str, ...], home: Path | None, as_json:
 
     Exit code 8: there is no mistake, but fewer peers would take the job now than it needs to begin.
     """
+    from axonp2p.client.job_draft import drafted
     from axonp2p.errors import NobodyFits
-    from axonp2p.jobs.bundle import collect
     from axonp2p.jobs.kinds import load
-    from axonp2p.jobs.spec import read_spec
     from client_cli.check_peers import JobHere, PeersAsked, ask_peers, with_packages
     from client_cli.context import Context
     from client_cli.kinds import STORIES
     from client_cli.meanwhile import Meanwhile
 
     context = Context.of(home, as_json)
-    spec = read_spec(folder)
     with Meanwhile(context.say) as meanwhile:
         meanwhile.begin("reading the files of the bundle")
-        bundle, packages = collect(folder, spec), ""
-        if spec.packages.wanted:
-            meanwhile.begin("bringing the packages here (pip)")
-            bundle, packages = with_packages(folder, spec, bundle, context)
+        with drafted(folder, overrides) as draft:
+            spec, bundle, packages = draft.spec, draft.bundle, ""
+            if spec.packages.wanted:
+                meanwhile.begin("bringing the packages here (pip)")
+                bundle, packages = with_packages(folder, spec, bundle, context)
 
-        def ask() -> PeersAsked:
-            meanwhile.begin("asking the trackers who would take the job")
-            return ask_peers(folder, spec, context, trackers, packages)
+            def ask() -> PeersAsked:
+                meanwhile.begin("asking the trackers who would take the job")
+                return ask_peers(folder, spec, context, trackers, packages)
 
-        try_here = load(STORIES[spec.kind].check)
-        answer = try_here(JobHere(folder, spec, bundle, context, meanwhile, ask))
+            given = " ".join([str(folder), *(one.said for one in overrides)])
+            try_here = load(STORIES[spec.kind].check)
+            answer = try_here(JobHere(given, spec, bundle, context, meanwhile, ask))
     context.answer(answer.text, answer.data)
     if answer.asked.too_few:
         raise SystemExit(NobodyFits.exit_code)

@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from client_cli.options import common
-from client_cli.options import tensorboard as tensorboard_option
+from client_cli.options import loggers as loggers_option
+
+if TYPE_CHECKING:
+    from axonp2p.loggers.values import LoggerChoice
 
 
 @click.command("report")
 @click.argument("job")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="The file, instead of the job's folder.")
-@tensorboard_option
+@loggers_option
 @common
-def command(job: str, out: Path | None, tensorboard: Path | None, home: Path | None, as_json: bool) -> None:
+def command(job: str, out: Path | None, loggers: tuple[LoggerChoice, ...], home: Path | None, as_json: bool) -> None:
     """Write the report of JOB: one file with all pictures and numbers, which opens without a network.
 
     A job that axon submit or axon resume worked on has one already; this writes it again.
     """
+    from axonp2p.loggers.opening import logged
     from client_cli.context import Context
     from client_cli.report.files import write_report
-    from client_cli.report.tensorboard import TensorBoardFiles
 
     context = Context.of(home, as_json)
     folder = context.jobs().find(job)
     path = write_report(folder, context.command, out)
     lines, data = [f"report   {path}"], {"job": folder.path.name, "report": str(path)}
-    if tensorboard:
-        run = TensorBoardFiles.write(tensorboard, folder.path.name, folder.read_events())
-        lines.append(f"for TensorBoard   {run}")
-        data["tensorboard"] = str(run)
+    for choice in loggers:
+        data[choice.name] = logged(choice, folder.read(), folder.read_events())
+        lines.append(f"for {choice.library.title}   {data[choice.name]}")
     context.answer("\n".join(lines), data)

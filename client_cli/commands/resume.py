@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from client_cli.options import common
+from client_cli.options import json_events as json_events_option
+from client_cli.options import loggers as loggers_option
 from client_cli.options import page as page_option
-from client_cli.options import tensorboard as tensorboard_option
 from client_cli.options import trackers as trackers_option
 from client_cli.options import wait as wait_option
+
+if TYPE_CHECKING:
+    from axonp2p.loggers.values import LoggerChoice
 
 
 @click.command("resume")
@@ -19,7 +24,8 @@ from client_cli.options import wait as wait_option
 @wait_option
 @trackers_option
 @page_option
-@tensorboard_option
+@loggers_option
+@json_events_option
 @common
 def command(
     job: str,
@@ -27,7 +33,8 @@ def command(
     wait: float,
     trackers: tuple[str, ...],
     page: str,
-    tensorboard: Path | None,
+    loggers: tuple[LoggerChoice, ...],
+    json_events: bool,
     home: Path | None,
     as_json: bool,
 ) -> int:
@@ -41,7 +48,7 @@ def command(
     from client_cli.watching.following import follow
     from client_cli.watching.hosted import is_hosted, resume_at_host
 
-    context = Context.of(home, as_json)
+    context = Context.of(home, as_json or json_events)
     hosted = is_hosted(job, context, trackers)
     if hosted and not here:
         if wait:
@@ -49,4 +56,4 @@ def command(
         return resume_at_host(job, context, trackers)
     with context.swarm(trackers) as swarm:
         going_on = swarm.take_back(job) if hosted else swarm.resume(job, wait=wait)
-        return follow(going_on, context, PageWishes(page, tensorboard))
+        return follow(going_on, context, PageWishes(page, loggers), json_events=json_events)

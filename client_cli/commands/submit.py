@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from client_cli.options import common
+from client_cli.options import json_events as json_events_option
+from client_cli.options import loggers as loggers_option
+from client_cli.options import overrides as overrides_option
 from client_cli.options import page as page_option
-from client_cli.options import tensorboard as tensorboard_option
 from client_cli.options import trackers as trackers_option
 from client_cli.options import wait as wait_option
+
+if TYPE_CHECKING:
+    from axonp2p.jobs.overrides import Override
+    from axonp2p.loggers.values import LoggerChoice
 
 
 @click.command("submit")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--peers", type=click.IntRange(1, 64), help="How many peers, instead of what job.toml says.")
+@overrides_option
 @click.option("--detach", is_flag=True, help="A tracker carries the job on: this computer may be switched off.")
 @wait_option
 @trackers_option
 @page_option
-@tensorboard_option
+@loggers_option
+@json_events_option
 @common
 def command(
     folder: Path,
     peers: int | None,
+    overrides: Sequence[Override],
     detach: bool,
     wait: float,
     trackers: tuple[str, ...],
     page: str,
-    tensorboard: Path | None,
+    loggers: tuple[LoggerChoice, ...],
+    json_events: bool,
     home: Path | None,
     as_json: bool,
 ) -> int:
@@ -46,17 +58,21 @@ def command(
     With --detach this ends once a tracker has the job: axon watch shows it, here or on another computer with the same
     key, and axon fetch brings what came of it.
     """
-    if detach and tensorboard:
-        raise click.UsageError("--tensorboard goes with axon report for a job that is handed over")
+    if detach and loggers:
+        raise click.UsageError("--log and --tensorboard go with axon report for a job that is handed over")
+    if detach and json_events:
+        raise click.UsageError("axon watch JOB --json prints the events of a job that is handed over")
     if detach and wait:
         raise click.UsageError("a job that is handed over waits as long as wait under [need] in job.toml says")
+    from axonp2p.jobs.overrides import peers_option
     from client_cli.context import Context
     from client_cli.report.beside import PageWishes
     from client_cli.watching.following import follow
     from client_cli.watching.hosted import handed_over
 
-    context = Context.of(home, as_json)
+    context, given = Context.of(home, as_json or json_events), [*overrides, *peers_option(peers)]
     with context.swarm(trackers) as swarm:
         if detach:
-            return handed_over(swarm.hand_over(folder, peers=peers), context)
-        return follow(swarm.submit(folder, peers=peers, wait=wait), context, PageWishes(page, tensorboard))
+            return handed_over(swarm.hand_over(folder, overrides=given), context)
+        job = swarm.submit(folder, overrides=given, wait=wait)
+        return follow(job, context, PageWishes(page, loggers), json_events=json_events)

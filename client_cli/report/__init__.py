@@ -4,5 +4,5 @@ Both are made of the job's folder alone, so they say the same. `folding` makes a
 what each peer did when; `chart` and `..._picture` draw (SVG as text), `tables` holds the numbers behind the pictures,
 `job_summary` says how the job stands and what to do about it, `document` puts the whole page together. These decide;
 `folder_view` reads the folder, `server` and `serving` show the page on loopback, `files` writes the report, and
-`beside` does both while this program works on a job. `tensorboard` writes event files.
+`beside` does both while this program works on a job, and tells loggers.
 """

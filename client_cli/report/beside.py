@@ -1,4 +1,4 @@
-"""What goes on beside a job that this program works on: its page, TensorBoard's files, and the report at its end.
+"""What goes on beside a job that this program works on: its page, loggers, and the report at its end.
 
 None of it may harm the job: what cannot be had is said in a line, and the job goes on.
 """
@@ -8,23 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from axonp2p.client.events.events import Event
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import AxonError
+from axonp2p.loggers.opening import EventLogger, opened
+from axonp2p.loggers.values import LoggerChoice
 from client_cli.report.files import write_report
 from client_cli.report.server import served
-from client_cli.report.tensorboard import TensorBoardFiles
 from client_cli.text.kind_text import Command
 
 
 @dataclass(frozen=True)
 class PageWishes:
-    """`page`: HOST:PORT, or empty for none; `tensorboard`: the folder for its files."""
+    """`page`: HOST:PORT, or empty for none; `loggers`: which of them are told of each round."""
 
     page: str = ""
-    tensorboard: Path | None = None
+    loggers: tuple[LoggerChoice, ...] = ()
 
 
 @contextmanager
@@ -38,10 +38,11 @@ def beside(
                 say(f"page     {stack.enter_context(served(folder, command, wishes.page, ours=True))}")
             except AxonError as error:
                 say(f"warning: no page: {error.in_a_line}")
-        hearing = _Hearing(wishes, folder.path.name, say)
+        hearing = _Hearing(wishes.loggers, folder, say)
         try:
             yield hearing.hear
         finally:
+            hearing.close()
             try:
                 say(f"report   {write_report(folder, command, ours=True)}")
             except AxonError as error:
@@ -51,17 +52,30 @@ def beside(
 
 
 class _Hearing:
-    """Writes TensorBoard's files until that fails."""
+    """Tells each logger until it fails."""
 
-    def __init__(self, wishes: PageWishes, job: str, say: Callable[[str], None]) -> None:
-        self._files = TensorBoardFiles(wishes.tensorboard, job) if wishes.tensorboard else None
+    def __init__(self, choices: tuple[LoggerChoice, ...], folder: JobFolder, say: Callable[[str], None]) -> None:
+        self._loggers: dict[str, EventLogger] = {}
         self._say = say
+        for choice in choices:
+            title = choice.library.title
+            try:
+                self._loggers[title] = opened(choice, folder.read())
+                say(f"{title}   {self._loggers[title].where}")
+            except AxonError as error:
+                say(f"warning: nothing for {title}: {error.in_a_line}\nfix: {error.fix}")
 
     def hear(self, event: Event) -> None:
-        if self._files is None:
-            return
-        try:
-            self._files.add(event)
-        except AxonError as error:
-            self._files = None
-            self._say(f"warning: nothing more for TensorBoard: {error.in_a_line}")
+        for title, logger in list(self._loggers.items()):
+            try:
+                logger.add(event)
+            except AxonError as error:
+                del self._loggers[title]
+                self._say(f"warning: nothing more for {title}: {error.in_a_line}")
+
+    def close(self) -> None:
+        for title, logger in self._loggers.items():
+            try:
+                logger.close()
+            except AxonError as error:
+                self._say(f"warning: {title}: {error.in_a_line}")

@@ -25,7 +25,7 @@ def check(job: JobHere) -> CheckAnswer:
         raise JobFailed(
             f"copy 0 of the command failed here: {why}",
             cause=trial.log[-LOG_SHOWN:].strip(),
-            fix=f"mend {' and '.join(file.path for file in job.bundle.files[1:2]) or 'the command'} in {job.folder}",
+            fix=f"mend {' and '.join(file.path for file in job.bundle.files[1:2]) or 'the command'} in {job.given}",
         )
     asked = job.ask()
     return CheckAnswer(_text(job, trial, asked), _data(job, trial, asked), asked)
@@ -50,7 +50,7 @@ def _text(job: JobHere, trial: Trial, asked: PeersAsked) -> str:
         "tried": trial_text(trial),
         **common_facts(job.spec.need, asked),
     }
-    return in_order(str(job.folder), facts, asked, job.context.command, tried=not trial.not_tried)
+    return in_order(job.given, facts, asked, job.context.command, tried=not trial.not_tried)
 
 
 def _data(job: JobHere, trial: Trial, asked: PeersAsked) -> dict[str, object]:

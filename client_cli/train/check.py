@@ -22,7 +22,7 @@ def check(job: JobHere) -> CheckAnswer:
     if trial.found:
         _check_best(job.spec, trial.found.metrics)
     checked = Checked(job.spec, len(job.bundle.files), job.bundle.size, trial, asked or job.ask())
-    return CheckAnswer(as_text(str(job.folder), checked, job.context.command), as_data(checked), checked.asked)
+    return CheckAnswer(as_text(job.given, checked, job.context.command), as_data(checked), checked.asked)
 
 
 def _check_best(spec: TrainJob, metrics: Collection[str]) -> None:

@@ -21,7 +21,7 @@ from client_cli.context import Context, on_terminal
 from client_cli.interrupts import TERMINATED_EXIT, Terminated
 from client_cli.report.beside import PageWishes, beside
 from client_cli.text.kind_text import text_of
-from client_cli.watching.progress import EventDisplay, progress_on
+from client_cli.watching.progress import EventDisplay, JsonLines, progress_on
 
 if TYPE_CHECKING:
     from axonp2p.client.job import Job
@@ -61,15 +61,28 @@ class EventQueue:
             self._events.put(error)
 
 
-def follow(job: Job, context: Context, wishes: PageWishes) -> int:
-    """Show `job` until it is over; gives the exit code. Raises the job's error, and why it finished with no success."""
+def follow(job: Job, context: Context, wishes: PageWishes, *, json_events: bool = False) -> int:
+    """Show `job` until it is over; gives the exit code. Raises the job's error, and why it finished with no success.
+
+    `json_events`: each event is printed as a line of JSON, and how the job ended is the last of them.
+    """
+    try:
+        return _follow(job, context, wishes, json_events)
+    except AxonError as error:
+        error.facts = {"job": job.id, "folder": str(job.folder)}
+        raise
+
+
+def _follow(job: Job, context: Context, wishes: PageWishes, json_events: bool) -> int:
     coming = EventQueue(job)
     # Nobody would be told the page's address where a program reads the answer.
     wishes = replace(wishes, page="" if context.as_json else wishes.page)
     kind = job.record.kind
     text = text_of(kind)
+    display = JsonLines(sys.stdout) if json_events else progress_on(None if context.as_json else sys.stdout, kind)
+    answer: Callable[[str, dict[str, Any]], None] = (lambda text, data: None) if json_events else context.answer
     with (
-        progress_on(None if context.as_json else sys.stdout, kind) as progress,
+        display as progress,
         beside(JobFolder(job.folder), wishes, context.command, progress.say) as hear,
     ):
         code = _until_over(job, coming, progress, hear, may_ask=on_terminal() and not context.as_json)
@@ -77,7 +90,7 @@ def follow(job: Job, context: Context, wishes: PageWishes) -> int:
         case JobFinished() as event:
             told = JobFolder(job.folder).read_events()
             lines = [text.end.summary(event, told), "Next:", f"  {context.command('fetch', job.id, '-o', 'OUT')}"]
-            context.answer("\n".join(lines), _data(text.end.data(event, told), "finished"))
+            answer("\n".join(lines), _data(text.end.data(event, told), "finished"))
             if failure := text.end.failure(event, told, context.command):
                 raise failure
             return 0
@@ -85,11 +98,11 @@ def follow(job: Job, context: Context, wishes: PageWishes) -> int:
             why = f"{event.reason}\nToo few peers are left. " if event.reason else ""
             kept = f"{why}Left {job.id} after {plural(event.round, text.words.unit)}."
             data = _data(msgspec.to_builtins(event), "left")
-            context.answer(f"{kept}  Go on with: {context.command('resume', job.id)}", data)
+            answer(f"{kept}  Go on with: {context.command('resume', job.id)}", data)
             if event.reason:
                 return NobodyFits.exit_code
         case JobCancelled() as event:
-            context.answer(f"Cancelled {job.id}.", _data(msgspec.to_builtins(event), "cancelled"))
+            answer(f"Cancelled {job.id}.", _data(msgspec.to_builtins(event), "cancelled"))
     return code
 
 

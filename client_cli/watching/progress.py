@@ -1,6 +1,6 @@
-"""A job's progress on the screen: one bar on a terminal (`bar.py`), plain lines elsewhere, nothing for a program.
+"""A job's progress: one bar on a terminal (`bar.py`), plain lines elsewhere; for a program nothing, or lines of JSON.
 
-All show the same events; what each of them says is decided in `event_text`.
+All show the same events; what each of them says to people is decided in `event_text`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol, TextIO
 
-from axonp2p.client.events.events import Event
+from axonp2p.client.events.events import Event, as_line
 from axonp2p.console import printable
 from client_cli.text.event_text import line_without_bar
 
@@ -53,6 +53,28 @@ class PlainLines:
     def say(self, line: str) -> None:
         if self._stream is not None:
             print(printable(line), file=self._stream, flush=True)
+
+    def paused(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+class JsonLines:
+    """Each event as one JSON object in a line of its own, and nothing else."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __enter__(self) -> JsonLines:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return
+
+    def show(self, event: Event) -> None:
+        print(as_line(event).decode(), file=self._stream, flush=True)
+
+    def say(self, line: str) -> None:
+        return
 
     def paused(self) -> AbstractContextManager[None]:
         return nullcontext()

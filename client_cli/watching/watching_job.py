@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from axonp2p.client.events.events import Event, JobFinished, as_line
+from axonp2p.client.events.events import Event, JobFinished
 from axonp2p.client.storage.event_tail import EventTail
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import JobFailed
@@ -18,7 +18,7 @@ from client_cli.report.job_summary import View, summary_of
 from client_cli.report.server import served
 from client_cli.text.event_text import end_line
 from client_cli.text.kind_text import text_of
-from client_cli.watching.progress import progress_on
+from client_cli.watching.progress import JsonLines, progress_on
 
 LOOK_S = 0.3
 LAST_EVENT_S = 3.0
@@ -36,7 +36,8 @@ def watch(
     view, tail = FolderView(folder, ours=False), EventTail(folder)
     kind = folder.read().kind
     text, failure, told = text_of(kind), None, list[Event]()
-    with progress_on(None if context.as_json else sys.stdout, kind) as progress, ExitStack() as stack:
+    display = JsonLines(sys.stdout) if context.as_json else progress_on(sys.stdout, kind)
+    with display as progress, ExitStack() as stack:
         if page and not context.as_json:
             address = stack.enter_context(served(folder, context.command, page, ours=False))
             progress.say(f"page     {address}")
@@ -52,7 +53,7 @@ def watch(
                 if isinstance(event, JobFinished):
                     failure = text.end.failure(event, told, context.command)
                 if context.as_json:
-                    print(as_line(event).decode(), flush=True)
+                    progress.show(event)
                 elif isinstance(event, JobFinished):
                     progress.say(text.end.summary(event, told))
                 else:

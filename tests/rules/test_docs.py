@@ -8,12 +8,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import click
 import msgspec
 import pytest
 
-from axonp2p import settings
+from axonp2p import events, settings
+from axonp2p.client.events.events import any_event
 from axonp2p.errors import error_classes
 from axonp2p.table.dht.records.compact import CompactRow
 from axonp2p.wire.codec import PROTOCOL_VERSION
@@ -41,7 +43,7 @@ def commands(program: str) -> Iterator[tuple[str, click.Command]]:
             yield name, command
 
 
-@pytest.mark.parametrize("script", ["write_messages_page", "write_commands_page"])
+@pytest.mark.parametrize("script", ["write_messages_page", "write_commands_page", "write_events_page"])
 def test_written_pages_are_what_the_code_says(script: str) -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "scripts" / script, "--check"], capture_output=True, text=True, timeout=60
@@ -86,6 +88,15 @@ def _family() -> list[type]:
         found.append(kind)
         waiting.extend(kind.__subclasses__())
     return found
+
+
+def test_every_event_has_a_public_name_and_no_other_name_is_public() -> None:
+    page = (DOCS / "events.md").read_text()
+    told = {kind.__name__ for kind in get_args(any_event())}
+    public = {name for name, kind in vars(events).items() if isinstance(kind, type)}
+    assert public == told | {"Event", "PeerRound"}
+    for name in public - {"Event"}:
+        assert f"\n### {name}" in page, name
 
 
 def test_every_fault_is_in_the_table_of_faults() -> None:

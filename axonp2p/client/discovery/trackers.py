@@ -60,7 +60,8 @@ def nobody_known(home: Path) -> SettingsError:
         "no tracker is known",
         cause=f"none was given, neither {home / 'config.toml'} nor a local swarm in {home} names one, and neither an"
         " earlier run nor the local network knows a peer",
-        fix="--tracker https://HOST:PORT#FINGERPRINT, or start a swarm on this computer: axon swarm up",
+        fix="--tracker https://HOST:PORT#FINGERPRINT (in Python: Swarm(trackers=[...])), or start a swarm on this"
+        " computer: axon swarm up",
     )
 
 

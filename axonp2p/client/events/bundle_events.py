@@ -54,6 +54,7 @@ class PieceWrong(Event, frozen=True):
     told_by: str
     """Who found them by the piece's hash."""
     piece: Count
+    """Its number in the bundle, from 0."""
 
 
 class PeerHelped(Event, frozen=True):

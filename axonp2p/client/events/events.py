@@ -38,9 +38,13 @@ class JobSubmitted(Event, frozen=True):
     job: str
     folder: str
     peers: Count
+    """How many the job wants."""
     rounds: Count
+    """How many units of work: rounds, copies."""
     bundle_bytes: Count
+    """Of all files that are sent."""
     resumed_from_round: Count = 0
+    """How many units are done and kept; 0 for a job that begins."""
 
 
 class PeersFound(Event, frozen=True):
@@ -53,13 +57,16 @@ class PeersFound(Event, frozen=True):
     fitting: Count
     """Those among them that meet the need."""
     looked_at: Count
+    """How many of those are measured next."""
 
 
 class RttMeasured(Event, frozen=True):
     """Round-trip times of the candidates, before anything was acquired."""
 
     seconds: dict[str, Number]
+    """By peer."""
     too_far: list[str]
+    """Peers farther away than `max-rtt`."""
     unreachable: dict[str, str]
     """With the reason."""
     estimated: dict[str, Number] = {}
@@ -72,6 +79,7 @@ class Reserved(Event, frozen=True):
     """A token was signed for these peers."""
 
     reservation: str
+    """Its id."""
     issuer: str
     """`tracker HOST:PORT`, or `peer NAME` when the peer signed it for itself."""
     peers: list[str]
@@ -105,6 +113,7 @@ class PeerLost(Event, frozen=True):
 
     peer: str
     round: Count
+    """The unit of work that was under way, from 0."""
     reason: str
     left: Count
     """How many peers go on."""
@@ -114,7 +123,9 @@ class ReceiptsMissing(Event, frozen=True):
     """Receipts that a peer did not counter-sign, or that a tracker has not taken: their credit is not in the ledger."""
 
     unsigned: Count
+    """How many no peer has signed."""
     not_taken: Count
+    """How many no tracker has taken."""
     reason: str
 
 
@@ -129,6 +140,7 @@ class JobFinished(Event, frozen=True):
     seconds: Number
     """From submit (or resume) to now."""
     wire_bytes: Count
+    """Of the whole job: between client and peers, and among peers."""
     credits: dict[str, Number]
     """By peer."""
     receipts: Count
@@ -136,9 +148,11 @@ class JobFinished(Event, frozen=True):
     peers: list[str]
     """Those that were there at the end."""
     lost: list[str]
+    """Those that left before it."""
     loss: Number = 0.0
     """Of a training, as are `metrics`, `samples` and `first_step_s`."""
     metrics: dict[str, Number] = {}
+    """Held-out, of the last round."""
     samples: Count = 0
     first_step_s: Number = 0.0
     """From submit to the first sign of training."""

@@ -10,6 +10,7 @@ class FileDamaged(Event, frozen=True):
     """A file of the job's folder was damaged, or not there: it is put aside, and made again from what is known else."""
 
     name: str
+    """Of the file."""
     file: str
     """Where the damaged one lies now; empty when there was none."""
 
@@ -18,7 +19,9 @@ class PeersAwaited(Event, frozen=True):
     """Too few peers are there for the job to go on; it keeps what it has, and looks for others."""
 
     there: Count
+    """How many are there."""
     needed: Count
+    """How many the job needs at least."""
     seconds: Number
     """For how long it does so."""
     reason: str

@@ -88,15 +88,15 @@ def carried(found: Iterable[FoundJob]) -> list[FoundJob]:
 
 
 async def hand_over(
-    means: Means, job: str, bundle: Bundle, peers: int, sent: Callable[[int], None] = lambda size: None
+    means: Means, job: str, bundle: Bundle, sent: Callable[[int], None] = lambda size: None
 ) -> HostedMark:
     """Give the job to the first tracker that takes it, those with room before the others; where it is now.
 
-    `peers`: instead of what the job's file says; 0: as it says. `sent` hears of each piece. Raises `Refused` or
-    `TrackerUnreachable` naming why each tracker did not take it, and `JobFileWrong` when a file has changed.
+    `sent` hears of each piece. Raises `Refused` or `TrackerUnreachable` naming why each tracker did not take it, and
+    `JobFileWrong` when a file has changed.
     """
     offers, reasons = await _offers(means)
-    asked = HostJob(job=job, blob=bundle.blob.name, key=job_key(means.key, job).seed, peers=peers)
+    asked = HostJob(job=job, blob=bundle.blob.name, key=job_key(means.key, job).seed)
     for host, _ in sorted(offers, key=lambda found: not found[1].free):
         try:
             await _give(means, host, asked, bundle, sent)
@@ -110,18 +110,18 @@ async def hand_over(
     raise kind(
         "no tracker carries the job on",
         cause="; ".join(reasons) or "none is known",
-        fix="name another with --tracker, or submit it without --detach and leave this computer on",
+        fix="name another tracker, or submit it without handing it over, and leave this computer on",
     )
 
 
-async def hand_to_second(means: Means, job: str, bundle: Bundle, peers: int, mark: HostedMark) -> HostedMark:
+async def hand_to_second(means: Means, job: str, bundle: Bundle, mark: HostedMark) -> HostedMark:
     """Have the next tracker that can keep a copy of the job at the host of `mark`; who does, or why nobody.
 
     It gets the bundle and the job's key too, and reads at the host with that.
     """
     offers, reasons = await _offers(means)
     key = job_key(means.key, job).seed
-    asked = HostJob(job=job, blob=bundle.blob.name, key=key, peers=peers, copies=mark.host)
+    asked = HostJob(job=job, blob=bundle.blob.name, key=key, copies=mark.host)
     for other, _ in sorted(offers, key=lambda found: not found[1].free):
         if other.peer == mark.host:
             continue

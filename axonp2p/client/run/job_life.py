@@ -49,6 +49,8 @@ class JobLife:
         self._driver: Driver = load(KINDS[spec.kind].driver)(context)
         self.drives = False
         """Whether there is work that can be paused or left in good order."""
+        self.ends = False
+        """Whether all peers are given their slots back by now."""
         self._first_round_by = 0.0
         """Until then lost lines are waited for before the first round; 0: none was lost."""
         self.leaving = False
@@ -105,6 +107,7 @@ class JobLife:
                         await self._fill_again(crew, staffing)
                     return last
                 finally:
+                    self.ends = True
                     await crew.release_all()
 
     async def _begin(self, crew: LeasedCrew, staffing: Staffing, office: ReceiptOffice) -> None:

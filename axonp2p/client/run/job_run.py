@@ -82,6 +82,12 @@ class JobRun:
         if self._task and not self._life.drives:
             self._task.cancel()
 
+    def let_go(self) -> None:
+        """Leave, and wait for nothing any more but that the peers have their slots back."""
+        self.leave()
+        if self._task and self._life.drives and not self._life.ends:
+            self._task.cancel()
+
     def pause(self) -> None:
         """Stop after the round that runs, keeping it too."""
         if self._life.drives and not self._life.leaving:

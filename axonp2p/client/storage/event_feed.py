@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from typing import Protocol
 
 from axonp2p.client.events.event import Event
 from axonp2p.errors import AxonError
@@ -13,13 +16,39 @@ WAITING_PROGRESS = 100
 """With more unread events than this, a reader is told of no more steps inside a round."""
 
 
+class _Reader(Protocol):
+    """Holds what one reader has not read yet; None is the end."""
+
+    def put(self, event: Event | None) -> None: ...
+
+    def qsize(self) -> int: ...
+
+
+class _LoopReader:
+    """One that is read in an event loop, which goes on meanwhile."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._unread: asyncio.Queue[Event | None] = asyncio.Queue()
+
+    def put(self, event: Event | None) -> None:
+        with suppress(RuntimeError):  # the loop is closed, so nobody reads any more
+            self._loop.call_soon_threadsafe(self._unread.put_nowait, event)
+
+    def qsize(self) -> int:
+        return self._unread.qsize()
+
+    async def get(self) -> Event | None:
+        return await self._unread.get()
+
+
 class EventFeed:
     """Everything that happened in one life of a job. Safe for any number of threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._history: list[Event] = []
-        self._readers: list[queue.SimpleQueue[Event | None]] = []
+        self._readers: list[_Reader] = []
         self._over = threading.Event()
         self._error: BaseException | None = None
 
@@ -56,6 +85,26 @@ class EventFeed:
     def read(self) -> Iterator[Event]:
         """All events, past and to come, until the end. Blocks in between; raises the error at the end."""
         reader: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._begin(reader)
+        try:
+            while (event := reader.get()) is not None:
+                yield event
+        finally:
+            self._leave(reader)
+        self._raise_error()
+
+    async def read_in_loop(self) -> AsyncIterator[Event]:
+        """The same in a running event loop, without holding it up."""
+        reader = _LoopReader()
+        self._begin(reader)
+        try:
+            while (event := await reader.get()) is not None:
+                yield event
+        finally:
+            self._leave(reader)
+        self._raise_error()
+
+    def _begin(self, reader: _Reader) -> None:
         with self._lock:
             for event in self._history:
                 reader.put(event)
@@ -63,14 +112,11 @@ class EventFeed:
                 reader.put(None)
             else:
                 self._readers.append(reader)
-        try:
-            while (event_or_end := reader.get()) is not None:
-                yield event_or_end
-        finally:
-            with self._lock:
-                if reader in self._readers:
-                    self._readers.remove(reader)
-        self._raise_error()
+
+    def _leave(self, reader: _Reader) -> None:
+        with self._lock:
+            if reader in self._readers:
+                self._readers.remove(reader)
 
     def wait(self, timeout: float | None = None) -> Event | None:
         """The last event, once there are no more; None when that took longer than `timeout` seconds."""
@@ -84,9 +130,25 @@ class EventFeed:
         return self._over.wait(timeout)
 
     def _raise_error(self) -> None:
-        # A new one for every reader: one exception object raised in several threads would mix their tracebacks.
+        # A new one for every reader: one exception object raised in several threads would mix their tracebacks. What
+        # led to it in the loop's thread says nothing to whoever reads it.
         error = self._error
         if isinstance(error, AxonError):
-            raise type(error)(error.message, cause=error.cause, fix=error.fix) from error
+            raise type(error)(error.message, cause=error.cause, fix=error.fix) from None
         if error is not None:
             raise AxonError(f"a mistake in axon itself: {error!r}") from error
+
+
+class JobEvents:
+    """All that happens to a job, from its first event on, as often as it is read: with `for`, or with `async for`."""
+
+    def __init__(self, feed: EventFeed) -> None:
+        self._feed = feed
+
+    def __iter__(self) -> Iterator[Event]:
+        """Blocks between two events. Raises the `AxonError` that the job failed with."""
+        return self._feed.read()
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        """The same in a running event loop, which goes on between two events."""
+        return self._feed.read_in_loop()

@@ -51,6 +51,7 @@ class CopyEnded(Event, frozen=True):
     peer: PlainText
     code: ExitCode
     seconds: Number
+    """From its begin to its end."""
     cpu_seconds: Number = 0.0
     """By the worker's word."""
     most_memory: Count = 0
@@ -104,6 +105,7 @@ class OutputsLost(Event, frozen=True):
     """Results whose files are not on this disk do not count any more."""
 
     indices: Annotated[list[Count], msgspec.Meta(max_length=MOST_COPIES)]
+    """They run again."""
     done: Count
     """How many indices have their result."""
 

@@ -14,6 +14,7 @@ class WorkChecked(Event, frozen=True):
     """Some local steps of a peer were done again by others, from what it had committed to."""
 
     peer: str
+    """Whose work."""
     by: list[str]
     """In the order in which they were asked."""
     round: Count
@@ -23,6 +24,7 @@ class WorkChecked(Event, frozen=True):
     last: Count
     """After how many they end."""
     outcome: CheckOutcome
+    """docs/trust.md says what each means."""
     distance: Number
     """Of what it said from where the first one was led, as a share of the movement; 0: equal to the bit."""
     step: Number
@@ -37,12 +39,14 @@ class ChecksAwaited(Event, frozen=True):
     """All rounds are trained; checks of the last one are waited for before it is paid for."""
 
     checks: Count
+    """How many."""
 
 
 class ChecksUnended(Event, frozen=True):
     """The job ended although some checks had not."""
 
     checks: Count
+    """How many."""
     reason: str
 
 

@@ -26,7 +26,9 @@ class ExchangeChosen(Event, frozen=True):
     density: dict[str, Number]
     """By peer: about which share of its values it sends; the rest follows later."""
     outer_learning_rate: Number
+    """Of the step that all take after an exchange."""
     outer_momentum: Number
+    """Of the same."""
     round_bytes: Count
     """Among the peers in a round, foreseen."""
     dense_bytes: Count
@@ -49,8 +51,10 @@ class RoundProgress(Event, frozen=True):
     fraction: Number
     """How much of this round's local steps the slowest peer has done, 0 to 1."""
     loss: Number
+    """Of the steps so far."""
     samples_per_second: dict[str, Number]
     eta_s: Number | None
+    """To the job's end; None while nobody knows."""
 
 
 class PeerRound(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,9 +65,12 @@ class PeerRound(msgspec.Struct, frozen=True, kw_only=True):
     exchange_seconds: Number
     """In which it could take no local step because of an exchange; the wait for slower peers is part of it."""
     exchanges: Count
+    """How many it took part in."""
     samples: Count
     sent_bytes: Count
+    """To other peers."""
     received_bytes: Count
+    """From other peers."""
     kept_back: Count = 0
     """Values that came too late for the others, and follow later."""
     credits: Number = 0.0
@@ -89,6 +96,7 @@ class RoundFinished(Event, frozen=True):
     credits: Number
     """The whole job's so far."""
     eta_s: Number
+    """To the job's end."""
     round_bytes: Count = 0
     """Among the peers in this round, each byte counted once."""
     dense_bytes: Count = 0
@@ -104,6 +112,7 @@ class RoundRedone(Event, frozen=True):
 
     round: Count
     attempt: Count
+    """The one that begins, from 0."""
     reason: str
 
 
@@ -197,6 +206,7 @@ class RoundsLost(Event, frozen=True):
     first: Count
     """From 0."""
     last: Count
+    """From 0; it is lost too."""
 
 
 class TaskFilesKept(Event, frozen=True):

@@ -39,23 +39,23 @@ def folder(tmp_path: Path) -> JobFolder:
 
 
 def test_the_record_is_made_of_the_bundle_alone_and_once(folder: JobFolder) -> None:
-    begin(folder, peers=2)
+    begin(folder)
     record = folder.read()
     assert (record.id, record.name, record.state) == (JOB, "line", JobState.WAITING)
-    assert (record.rounds, record.peers_wanted, record.spec["need"]["peers"]) == (7, 2, 2)
+    assert (record.rounds, record.peers_wanted, record.spec["need"]["peers"]) == (7, 3, 3)
     (folder.bundle / "job.toml").write_text("nonsense")
-    begin(folder, peers=2)
+    begin(folder)
     assert folder.read() == record
 
 
 def test_a_bundle_that_is_no_job_is_told(folder: JobFolder) -> None:
     (folder.bundle / "job.toml").write_text("nonsense")
     with pytest.raises(JobFileWrong):
-        begin(folder, peers=0)
+        begin(folder)
 
 
 def test_a_job_that_was_given_up_says_why(folder: JobFolder) -> None:
-    end_as(folder, JobState.FAILED, "it died five times", peers=0)
+    end_as(folder, JobState.FAILED, "it died five times")
     record = folder.read()
     assert record.state is JobState.FAILED
     assert record.error is not None
@@ -67,11 +67,11 @@ def test_a_job_that_was_given_up_says_why(folder: JobFolder) -> None:
 
 def test_what_is_over_stays_what_it_is(folder: JobFolder) -> None:
     for first, then, last in (("left", "failed", "left"), ("left", "cancelled", "cancelled")):
-        end_as(folder, JobState(first), "", peers=0)
-        end_as(folder, JobState(then), "", peers=0)
+        end_as(folder, JobState(first), "")
+        end_as(folder, JobState(then), "")
         assert folder.read().state == last
     (folder.path / "job.json").unlink()
-    begin(folder, peers=0)
+    begin(folder)
 
 
 def test_a_job_that_is_stopped_without_a_process_has_its_weights(tmp_path: Path) -> None:
@@ -106,10 +106,10 @@ def test_whatever_is_done_for_a_client_the_host_s_own_work_comes_first(
 async def test_the_real_process_writes_it_down(tmp_path: Path) -> None:
     hosted = HostedFolder(tmp_path, ADA.peer_id, JOB)
     blob = Blob(Manifest(files=[BlobFile(path="task.py", size=0, hashes=b"")]))
-    hosted.make(HostedRecord(job=JOB, owner=ADA.peer_id, source="here", blob="", peers=0, began=NOW), blob, ADA.seed)
+    hosted.make(HostedRecord(job=JOB, owner=ADA.peer_id, source="here", blob="", began=NOW), blob, ADA.seed)
     hosted.bundle.rmdir()
     write_bundle(hosted.bundle)
-    orders = RunOrders(JOB, 0, 2**20, [])
+    orders = RunOrders(JOB, 2**20, [])
     assert await Program().end_as(hosted, orders, "failed", "no luck"), hosted.log.read_text()
     progress = hosted.progress()
     assert progress is not None
@@ -119,9 +119,9 @@ async def test_the_real_process_writes_it_down(tmp_path: Path) -> None:
 async def test_a_copy_from_a_host_that_is_away_is_told_in_the_log_and_is_no_harm(tmp_path: Path) -> None:
     hosted = HostedFolder(tmp_path, ADA.peer_id, JOB)
     blob = Blob(Manifest(files=[BlobFile(path="task.py", size=0, hashes=b"")]))
-    hosted.make(HostedRecord(job=JOB, owner=ADA.peer_id, source="here", blob="", peers=0, began=NOW), blob, ADA.seed)
+    hosted.make(HostedRecord(job=JOB, owner=ADA.peer_id, source="here", blob="", began=NOW), blob, ADA.seed)
     host = Host(PinnedAddress("127.0.0.1", 1, b"a" * 32), key_of("host").peer_id)
-    assert not await Program().copy(hosted, RunOrders(JOB, 0, 2**20, []), host)
+    assert not await Program().copy(hosted, RunOrders(JOB, 2**20, []), host)
     assert "127.0.0.1:1" in hosted.log.read_text()
     assert hosted.progress() is None
 
@@ -130,10 +130,10 @@ async def test_a_process_without_a_tracker_says_so_and_ends(tmp_path: Path, monk
     monkeypatch.setenv("AXON_CLIENT_LAN", "false")
     hosted = HostedFolder(tmp_path, ADA.peer_id, JOB)
     blob = Blob(Manifest(files=[BlobFile(path="task.py", size=0, hashes=b"")]))
-    hosted.make(HostedRecord(job=JOB, owner=ADA.peer_id, source="here", blob="", peers=0, began=NOW), blob, ADA.seed)
+    hosted.make(HostedRecord(job=JOB, owner=ADA.peer_id, source="here", blob="", began=NOW), blob, ADA.seed)
     hosted.bundle.rmdir()
     write_bundle(hosted.bundle)
-    process = await JobProcess.start(hosted, RunOrders(JOB, 0, 2**20, []))
+    process = await JobProcess.start(hosted, RunOrders(JOB, 2**20, []))
     try:
         assert await process.wait() == 9
     finally:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from axonp2p.errors import JobFileWrong
 from axonp2p.jobs.job_file_keys import COMMON
-from axonp2p.jobs.spec import NeedSpec, need_in_words, need_of, parse_spec, read_spec, with_peers
+from axonp2p.jobs.spec import NeedSpec, need_in_words, need_of, parse_spec, read_spec
 from axonp2p.kinds.train.section import SECTION, TrainJob, TrainSpec
 from axonp2p.peers.capability import Need, read_need
 from axonp2p.reservation.token import LONGEST_S
@@ -327,15 +327,6 @@ def test_a_wrong_word_is_named(word: str, message: str) -> None:
         need_in_words([word])
     assert message in caught.value.message
     assert caught.value.fix
-
-
-def test_another_number_of_peers_is_checked_like_the_file() -> None:
-    spec = parse_spec(FULL, "job.toml")
-    assert with_peers(spec, 3).need.peers == 3
-    with pytest.raises(JobFileWrong, match="fewer than min-peers"):
-        with_peers(spec, 1)
-    with pytest.raises(JobFileWrong, match="expected 1 to 64"):
-        with_peers(spec, 100)
 
 
 def test_a_folder_without_a_job_file(tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
 import pytest
 
 from axonp2p.client.events.events import Event, JobCancelled, PeerLost
-from axonp2p.client.storage.event_feed import WAITING_PROGRESS, EventFeed
+from axonp2p.client.storage.event_feed import WAITING_PROGRESS, EventFeed, JobEvents
 from axonp2p.errors import AxonError, TaskMistake
 from axonp2p.kinds.train.events import RoundProgress
 
@@ -87,3 +88,41 @@ def test_a_reader_that_sleeps_is_not_drowned_in_progress() -> None:
     rest = list(events)
     assert len(rest) == WAITING_PROGRESS + 1
     assert rest[-1] == LAST
+
+
+async def test_a_running_loop_goes_on_between_two_events() -> None:
+    feed = EventFeed()
+    feed.put(LOST)
+    heard: list[Event] = []
+    begun = asyncio.Event()
+
+    async def read() -> None:
+        async for event in JobEvents(feed):
+            heard.append(event)
+            begun.set()
+
+    reading = asyncio.create_task(read())
+    await begun.wait()
+    writer = threading.Thread(target=lambda: (feed.put(progress(0.5)), feed.put(LAST), feed.end(None)))
+    writer.start()
+    await reading
+    writer.join()
+    assert heard == [LOST, progress(0.5), LAST]
+    assert list(JobEvents(feed)) == [event async for event in JobEvents(feed)] == [LOST, LAST]
+
+
+async def test_a_loop_is_told_the_error_too() -> None:
+    feed = EventFeed()
+    feed.end(TaskMistake("otter: loss()", cause="Traceback", fix="mend it"))
+    with pytest.raises(TaskMistake, match="otter"):
+        await anext(aiter(JobEvents(feed)))
+
+
+def test_a_reader_whose_loop_is_closed_holds_nobody_up() -> None:
+    feed = EventFeed()
+    feed.put(LOST)
+    events = feed.read_in_loop()
+    assert asyncio.run(anext(events)) == LOST  # type: ignore[arg-type]
+    feed.put(LAST)
+    feed.end(None)
+    assert feed.wait() == LAST

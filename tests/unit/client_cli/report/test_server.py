@@ -13,6 +13,7 @@ import pytest
 from axonp2p.client.events.events import PeerResumed
 from axonp2p.client.storage.event_tail import EventTail
 from axonp2p.errors import JobFailed, PortTaken, SettingsError
+from axonp2p.loggers.values import LoggerChoice
 from client_cli.report import server
 from client_cli.report.beside import PageWishes, beside
 from client_cli.report.document import Made
@@ -200,13 +201,13 @@ def test_whether_somebody_works_on_it_is_asked_of_the_lock(job: PaperJob) -> Non
 
 def test_however_a_job_ends_there_is_a_report(job: PaperJob, tmp_path: Path) -> None:
     said: list[str] = []
-    wishes = PageWishes(page="127.0.0.1:0", tensorboard=tmp_path / "runs")
+    wishes = PageWishes("127.0.0.1:0", (LoggerChoice("tensorboard", tmp_path / "runs"),))
     with pytest.raises(JobFailed), beside(job.folder, wishes, command, said.append) as hear:  # noqa: PT012
         for event in job.folder.read_events():
             hear(event)
         job.fail("AX-102", "no peer is left", "all were killed", "axon resume digits-7f3a")
         raise JobFailed("no peer is left")  # as `follow` does
-    assert [line.split()[0] for line in said] == ["page", "report"]
+    assert [line.split()[0] for line in said] == ["page", "TensorBoard", "report"]
     report = job.folder.report.read_text()
     assert "FAILED" in report
     assert "all were killed" in report
@@ -226,7 +227,9 @@ def test_what_cannot_be_had_beside_a_job_does_not_harm_it(job: PaperJob, tmp_pat
     (tmp_path / "runs").write_text("a file")
     job.folder.report.mkdir()
     said: list[str] = []
-    with beside(job.folder, PageWishes("0.0.0.0:80", tmp_path / "runs"), command, said.append) as hear:
+    with beside(
+        job.folder, PageWishes("0.0.0.0:80", (LoggerChoice("tensorboard", tmp_path / "runs"),)), command, said.append
+    ) as hear:
         for event in job.folder.read_events():
             hear(event)
-    assert [line.partition(":")[0] for line in said] == ["warning"] * 3
+    assert [line.partition(":")[0] for line in said if line[:11] != "TensorBoard"] == ["warning"] * 3

@@ -1,9 +1,20 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import click
 import pytest
 
-from client_cli.watching.following import wish_of
+from axonp2p.client.events.events import as_line
+from axonp2p.client.job import Job
+from axonp2p.client.storage.event_feed import EventFeed
+from axonp2p.console import error_json
+from axonp2p.errors import TaskMistake
+from client_cli.context import Context
+from client_cli.report.beside import PageWishes
+from client_cli.watching.following import follow, wish_of
+from tests.laboratory.paper_job import STATES
 
 
 @pytest.mark.parametrize(
@@ -17,3 +28,26 @@ def test_a_wish_may_be_said_by_its_beginning(typed: str, wish: str) -> None:
 def test_anything_else_is_asked_again(typed: str) -> None:
     with pytest.raises(click.BadParameter):
         wish_of(typed)
+
+
+def test_for_programs_each_event_is_a_line_and_nothing_else_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = STATES["finished"](tmp_path).folder
+    job, context = Job(folder, EventFeed.of(folder.read_events())), Context(tmp_path, as_json=True)
+    assert follow(job, context, PageWishes(), json_events=True) == 0
+    told = capsys.readouterr()
+    assert told.out.encode().splitlines() == [as_line(event) for event in folder.read_events()]
+    first, last = (json.loads(told.out.splitlines()[at]) for at in (0, -1))
+    assert (first["event"], first["job"], last["event"]) == ("job_submitted", job.id, "job_finished")
+    assert told.err == ""
+
+
+@pytest.mark.parametrize("json_events", [False, True])
+def test_an_error_says_which_job_failed_and_where_it_lies(tmp_path: Path, json_events: bool) -> None:
+    folder, feed = STATES["running"](tmp_path).folder, EventFeed()
+    feed.end(TaskMistake("otter: loss()", fix="mend task.py"))
+    with pytest.raises(TaskMistake) as caught:
+        follow(Job(folder, feed), Context(tmp_path, as_json=True), PageWishes(), json_events=json_events)
+    told = json.loads(error_json(caught.value))["error"]
+    assert (told["code"], told["job"], told["folder"]) == ("AX-102", folder.path.name, str(folder.path))

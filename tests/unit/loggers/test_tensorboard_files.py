@@ -12,9 +12,10 @@ from click.testing import CliRunner
 
 from axonp2p.errors import SettingsError
 from axonp2p.kinds.train.events import RoundFinished
+from axonp2p.loggers import opening
+from axonp2p.loggers.opening import logged
+from axonp2p.loggers.values import LoggerChoice, values_of
 from client_cli.commands.report import command
-from client_cli.report import tensorboard
-from client_cli.report.tensorboard import TensorBoardFiles, values_of
 from tests.laboratory.paper_job import NOON, STATES
 
 pytest.importorskip("tensorboard", reason="no tensorboard here: pip install 'axonp2p[tensorboard]'")
@@ -37,7 +38,7 @@ def rounds_in(file: Path) -> Read:
 def test_a_job_is_a_folder_and_each_of_its_lives_a_file(tmp_path: Path) -> None:
     job = STATES["resumed"](tmp_path / "home")
     happened = job.folder.read_events()
-    run = TensorBoardFiles.write(tmp_path / "runs", "digits-7f3a", happened)
+    run = Path(logged(LoggerChoice("tensorboard", tmp_path / "runs"), job.folder.read(), happened))
     assert run == tmp_path / "runs" / "digits-7f3a"
     first, second = sorted(run.iterdir())
     assert first.name == f"events.out.tfevents.{int(NOON)}.axon"
@@ -52,21 +53,22 @@ def test_a_job_is_a_folder_and_each_of_its_lives_a_file(tmp_path: Path) -> None:
 
 
 def test_a_number_beyond_32_bits_is_infinite(tmp_path: Path) -> None:
-    happened = STATES["left"](tmp_path / "home").folder.read_events()
-    last = [event for event in happened if isinstance(event, RoundFinished)][-1]
+    job = STATES["left"](tmp_path / "home")
+    last = [event for event in job.folder.read_events() if isinstance(event, RoundFinished)][-1]
     last = msgspec.structs.replace(last, loss=1e300)
-    run = TensorBoardFiles.write(tmp_path / "runs", "digits-7f3a", [last])
+    run = Path(logged(LoggerChoice("tensorboard", tmp_path / "runs"), job.folder.read(), [last]))
     assert rounds_in(next(run.iterdir()))[0][2]["loss/train"] == float("inf")
 
 
 def test_a_folder_that_takes_nothing_is_named(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("a file")
+    job = STATES["left"](tmp_path / "home")
     with pytest.raises(SettingsError, match="cannot write to"):
-        TensorBoardFiles.write(tmp_path / "runs", "digits-7f3a", STATES["left"](tmp_path / "home").folder.read_events())
+        logged(LoggerChoice("tensorboard", tmp_path / "runs"), job.folder.read(), job.folder.read_events())
 
 
 def test_without_the_library_the_command_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tensorboard, "find_spec", lambda name: None)
+    monkeypatch.setattr(opening, "find_spec", lambda name: None)
     refused = CliRunner().invoke(command, ["digits", "--tensorboard", "runs"]).exception
     assert isinstance(refused, SettingsError)
     assert refused.fix == "pip install 'axonp2p[tensorboard]'"

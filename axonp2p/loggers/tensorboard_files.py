@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
-from importlib.util import find_spec
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from axonp2p.client.events.events import Event, JobSubmitted
 from axonp2p.errors import SettingsError
 from axonp2p.kinds.train.events import RoundFinished
-
-
-def require_tensorboard() -> None:
-    """Raises `SettingsError` where the library that writes event files is missing."""
-    if find_spec("tensorboard") is None:
-        raise SettingsError(
-            "no event files can be written for TensorBoard",
-            cause="the library tensorboard is not installed",
-            fix="pip install 'axonp2p[tensorboard]'",
-        )
+from axonp2p.loggers.values import values_of
 
 
 class TensorBoardFiles:
@@ -30,13 +19,10 @@ class TensorBoardFiles:
         self._folder = folder / job
         self._file: Path | None = None
 
-    @classmethod
-    def write(cls, folder: Path, job: str, events: Iterable[Event]) -> Path:
-        """All at once; gives the job's folder. Raises `SettingsError`."""
-        files = cls(folder, job)
-        for event in events:
-            files.add(event)
-        return files._folder
+    @property
+    def where(self) -> str:
+        """The job's folder."""
+        return str(self._folder)
 
     def add(self, event: Event) -> None:
         """What has just happened. Raises `SettingsError`."""
@@ -49,26 +35,11 @@ class TensorBoardFiles:
                 _append(self._file, event.at, step=event.round + 1, summary={"value": _scalars(values_of(event))})
         except OSError as error:
             raise SettingsError(
-                f"cannot write to {self._folder}: {error.strerror or error}", fix="choose another --tensorboard DIR"
+                f"cannot write to {self._folder}: {error.strerror or error}", fix="choose another folder for it"
             ) from error
 
-
-def values_of(event: RoundFinished) -> dict[str, float]:
-    """What one round says, by tag."""
-    speeds = {f"samples_per_second/{_tag(name)}": speed for name, speed in event.samples_per_second.items()}
-    return {
-        "loss/train": event.loss,
-        **{f"held_out/{_tag(name)}": value for name, value in event.metrics.items()},
-        "round/seconds": event.seconds,
-        "round/samples": float(event.samples),
-        "round/peers": float(len(event.samples_per_second)),
-        "round/bytes": float(event.round_bytes),
-        "round/dense_bytes": float(event.dense_bytes),
-        "round/exchange_seconds": event.exchange_seconds,
-        "job/credits": event.credits,
-        "job/wire_bytes": float(event.wire_bytes),
-        **speeds,
-    }
+    def close(self) -> None:
+        """Nothing is open between two events."""
 
 
 def _scalars(values: Mapping[str, float]) -> list[dict[str, Any]]:
@@ -82,8 +53,3 @@ def _append(path: Path, at: float, **fields: Any) -> None:
 
     with path.open("ab") as file:
         RecordWriter(file).write(Record(wall_time=at, **fields).SerializeToString())
-
-
-def _tag(name: str) -> str:
-    """A stranger's name as a part of a tag: TensorBoard groups by slashes."""
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:64]

@@ -1,0 +1,82 @@
+"""What a logger is told of a job: its settings once, and the numbers of each round. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from axonp2p.kinds.train.events import RoundFinished
+
+LONGEST_PARAMETER = 250
+"""Characters of a setting's value."""
+
+
+@dataclass(frozen=True)
+class LoggerLibrary:
+    """One that a job can be logged with."""
+
+    title: str
+    """As people know it."""
+    module: str
+    """What is imported of it."""
+    extra: str
+    """What brings it: `axonp2p[extra]`."""
+
+
+LIBRARIES = {
+    "tensorboard": LoggerLibrary("TensorBoard", "tensorboard", "tensorboard"),
+    "wandb": LoggerLibrary("W&B", "wandb", "wandb"),
+    "mlflow": LoggerLibrary("MLflow", "mlflow", "mlflow"),
+}
+"""By the name that `--log` and `open_logger` take."""
+
+
+@dataclass(frozen=True)
+class LoggerChoice:
+    """One of them, as a person asked for it."""
+
+    name: str
+    folder: Path = Path("runs")
+    """Of TensorBoard's files; the others have settings of their own for where they write."""
+
+    @property
+    def library(self) -> LoggerLibrary:
+        """Which it is."""
+        return LIBRARIES[self.name]
+
+
+def values_of(event: RoundFinished) -> dict[str, float]:
+    """What one round says, by name."""
+    speeds = {f"samples_per_second/{_part(name)}": speed for name, speed in event.samples_per_second.items()}
+    return {
+        "loss/train": event.loss,
+        **{f"held_out/{_part(name)}": value for name, value in event.metrics.items()},
+        "round/seconds": event.seconds,
+        "round/samples": float(event.samples),
+        "round/peers": float(len(event.samples_per_second)),
+        "round/bytes": float(event.round_bytes),
+        "round/dense_bytes": float(event.dense_bytes),
+        "round/exchange_seconds": event.exchange_seconds,
+        "job/credits": event.credits,
+        "job/wire_bytes": float(event.wire_bytes),
+        **speeds,
+    }
+
+
+def parameters_of(spec: Mapping[str, Any]) -> dict[str, str]:
+    """The settings of a job as job.json has them, as text by names such as `train.rounds`."""
+    found: dict[str, str] = {}
+    for name, value in spec.items():
+        if isinstance(value, Mapping):
+            found |= {f"{name}.{key}": inner for key, inner in parameters_of(value).items()}
+        else:
+            found[name] = str(value)[:LONGEST_PARAMETER]
+    return found
+
+
+def _part(name: str) -> str:
+    """A stranger's name as a part of ours: loggers group by slashes."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:64]
