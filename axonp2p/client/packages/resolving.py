@@ -54,7 +54,7 @@ def resolve(wanted: WheelSet, spec: PackagesSpec, folder: Path, store: WheelStor
             ) from error
         store.trim({wheel.sha256 for wheel in wheels})
     _check_size(wheels, found)
-    return WheelSet(platform=wanted.platform, given=only_used(wanted.given, used, spec), wheels=wheels)
+    return WheelSet(platform=wanted.platform, given=only_used(wanted.given, used, spec.install), wheels=wheels)
 
 
 def _by_pip(target: Platform, given: Mapping[str, str], spec: PackagesSpec, place: Path) -> set[str]:
