@@ -177,6 +177,8 @@ from sklearn.cluster import KMeans
 """
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_scikit_learn_comes_from_the_index_once(swarm: axonp2p.Swarm, tmp_path: Path) -> None:
     """The real one, with scipy and joblib: 45 MB that no peer has."""
     groups = "len(KMeans(2, n_init=1).fit(inputs.numpy()).cluster_centers_)"

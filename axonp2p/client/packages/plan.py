@@ -11,7 +11,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from axonp2p.jobs.packages_of_peers import OF_THE_PEER
-from axonp2p.jobs.spec import PackagesSpec
 from axonp2p.peers.capability import Capability, meets_requirement
 from axonp2p.wheels.bundled import MOST_WHEELS, BundledWheel
 from axonp2p.wheels.platforms import OLDEST_GLIBC, Platform, read_platform
@@ -139,7 +138,7 @@ def _given(packages: Sequence[dict[str, str]]) -> dict[str, str]:
     return given
 
 
-def only_used(given: dict[str, str], used: Iterable[str], spec: PackagesSpec) -> dict[str, str]:
+def only_used(given: dict[str, str], used: Iterable[str], install: Sequence[str]) -> dict[str, str]:
     """Of the packages of the peers those that the wheels, or job.toml, name: only these have to be what they were."""
-    named = {canonicalize_name(Requirement(text).name) for text in spec.install}
+    named = {canonicalize_name(Requirement(text).name) for text in install}
     return {name: version for name, version in given.items() if name in used or name in named}

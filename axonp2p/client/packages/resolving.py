@@ -25,7 +25,7 @@ from axonp2p.jobs.packages_of_peers import OF_THE_PEER, never_travels
 from axonp2p.jobs.spec import PackagesSpec
 from axonp2p.peers.capability import meets_requirement
 from axonp2p.plain_text import bytes_text
-from axonp2p.wheels.bundled import MOST_UNPACKED_BYTES, check_together, named
+from axonp2p.wheels.bundled import LONGEST_FILE_NAME, MOST_UNPACKED_BYTES, check_together, named
 from axonp2p.wheels.platforms import Platform, own_platform, read_platform
 
 
@@ -54,7 +54,7 @@ def resolve(wanted: WheelSet, spec: PackagesSpec, folder: Path, store: WheelStor
             ) from error
         store.trim({wheel.sha256 for wheel in wheels})
     _check_size(wheels, found)
-    return WheelSet(platform=wanted.platform, given=only_used(wanted.given, used, spec), wheels=wheels)
+    return WheelSet(platform=wanted.platform, given=only_used(wanted.given, used, spec.install), wheels=wheels)
 
 
 def _by_pip(target: Platform, given: Mapping[str, str], spec: PackagesSpec, place: Path) -> set[str]:
@@ -128,6 +128,9 @@ def _check(found: Mapping[str, WheelMetadata], target: Platform, given: set[str]
 
 
 def _check_size(wheels: list[PlannedWheel], found: Mapping[str, WheelMetadata]) -> None:
+    for wheel in wheels:
+        if len(wheel.file) > LONGEST_FILE_NAME:
+            raise PackagesWrong(f"the name of {wheel.file} is too long to travel", fix="bring another version of it")
     largest = max(wheels, key=lambda one: one.size, default=None)
     fix = f"bring fewer: the largest is {largest.file}, {bytes_text(largest.size)}" if largest else ""
     try:

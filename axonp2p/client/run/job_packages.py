@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from axonp2p.blobs.manifest import MOST_FILES
 from axonp2p.client.events.events import PackagesResolved
 from axonp2p.client.leasing.hiring import Means
 from axonp2p.client.leasing.lease import Lease
@@ -23,7 +24,7 @@ from axonp2p.client.packages.wheel_store import WheelStore
 from axonp2p.client.run.sending import Sending
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.disk_errors import not_writable
-from axonp2p.errors import AxonError, MalformedMessage
+from axonp2p.errors import AxonError, JobFileWrong, MalformedMessage
 from axonp2p.files import write_whole
 from axonp2p.jobs.bundle import Bundle, hashed_file
 from axonp2p.jobs.packages_of_peers import OF_THE_PEER
@@ -168,5 +169,10 @@ async def _offers(means: Means, spec: JobSpec) -> list[Capability]:
 
 def with_wheels(bundle: Bundle, wheels: WheelSet, store: WheelStore) -> Bundle:
     """The bundle with these wheels beside its files; it reads them all. Raises `JobFileWrong`."""
+    if len(bundle.files) + len(wheels.wheels) > MOST_FILES:
+        raise JobFileWrong(
+            f"{len(bundle.files)} files and {len(wheels.wheels)} wheels; a job may have {MOST_FILES} together",
+            fix="pack the data into fewer files",
+        )
     more = [hashed_file(wheel.bundled.path, store.path(wheel)) for wheel in wheels.wheels]
     return Bundle([*bundle.files, *more])

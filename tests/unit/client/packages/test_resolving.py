@@ -14,6 +14,7 @@ from axonp2p.client.packages.resolving import resolve
 from axonp2p.client.packages.wheel_store import WheelStore
 from axonp2p.errors import IndexUnreachable, PackagesWrong
 from axonp2p.jobs.spec import PackagesSpec
+from axonp2p.wheels import bundled
 from axonp2p.wheels.platforms import own_platform, read_platform
 from tests.laboratory.wheel_files import write_wheel
 
@@ -150,3 +151,14 @@ def test_what_pip_says_is_told_with_what_mends_it(complaint: str, kind: type[Pac
     assert isinstance(error, kind)
     assert says in error.message
     assert error.fix
+
+
+def test_packages_over_a_limit_are_told_with_the_largest(
+    index: Path, store: WheelStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_wheel(index, {"gull.bin": bytes(range(256)) * 8})
+    write_wheel(index, {"tern.py": b""}, name="tern")
+    monkeypatch.setattr(bundled, "MOST_WHEELS", 1)
+    with pytest.raises(PackagesWrong, match="too many or too large: 2 wheels; a job may bring 1") as told:
+        resolved(store, "gull", "tern")
+    assert "the largest is gull-1.0-py3-none-any.whl" in told.value.fix
