@@ -228,7 +228,7 @@ class Swarm:
         return self._loop.call(self._hosted().find_all())
 
     def packages(self, folder: str | Path, spec: JobSpec | None = None) -> PackagePlan:
-        """What the job in `folder`, or this one with its files there, would bring along for the peers that the table shows now; the wheels are here then.
+        """What the job in `folder`, or `spec` with its files there, would bring along for the peers of the table now.
 
         Raises `PackagesWrong` for what cannot be had as wheels, or not be sent, and `IndexUnreachable`.
         """

@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from axonp2p.jobs.output_messages import OutputFile, OutputPart, OutputsSent
 from axonp2p.training.coordinator.member_events import member_event
-from axonp2p.training.messages import FromWorkerTraining, Piece, PieceList
+from axonp2p.training.messages import AskPieces, FromWorkerTraining, Piece, PieceList
 from axonp2p.training.round_messages import Action, Event, MemberDropped, SendStartState, SetMembers, Tell, Tick
 from axonp2p.training.rounds.machine import Rounds
 from axonp2p.training.rounds.phases import AT_REST
@@ -64,7 +65,10 @@ class Desk:
         """A member's worker said something."""
         parts = split_frame(frame)
         message: FromWorkerTraining = decode(parts.header, FromWorkerTraining, HEADER_LIMIT)
-        if not isinstance(message, Piece | PieceList) and rank not in self.gone:
+        if (
+            not isinstance(message, Piece | PieceList | AskPieces | OutputFile | OutputPart | OutputsSent)
+            and rank not in self.gone
+        ):
             self.happened(member_event(rank, message, bytes(parts.payload), signed=True))
 
     def happened(self, event: Event) -> None:

@@ -16,7 +16,16 @@ import torch
 from torch import Tensor
 
 from axonp2p.tensors.layout import Layout
-from axonp2p.training.messages import BetweenMembers, FilePart, Prepare, StartRound, ToWorkerTraining
+from axonp2p.training.messages import (
+    AskFiles,
+    BetweenMembers,
+    FilePart,
+    Piece,
+    PieceList,
+    Prepare,
+    StartRound,
+    ToWorkerTraining,
+)
 from axonp2p.training.trainer.outer_optimizer import State, first_state
 from axonp2p.training.trainer.trainer_orders import (
     Abandon,
@@ -233,7 +242,7 @@ class Peer:
             self._orders.append(frame)
         elif isinstance(order, FilePart):
             self._carry_out(self.member.hear_file(order, parts.payload, self._agenda.now))
-        else:
+        elif not isinstance(order, AskFiles | Piece | PieceList):
             self._carry_out(self.member.ordered(order, self._agenda.now))
 
     def _loaded(self, order: Prepare) -> None:

@@ -75,6 +75,8 @@ class Values:
         origin, args = typing.get_origin(hint), typing.get_args(hint)
         if inspect.isclass(hint) and hint in self.made:
             return self.made[hint](self)
+        if hint is None:  # what a function gives that gives nothing
+            return None
         if origin is Annotated or hint in (int, float, str, bytes, bool, type(None)):
             return self._plain(hint, name)
         if origin is Signed:

@@ -12,6 +12,7 @@ class PackagesResolved(Event, frozen=True):
     """The packages that the job brings along are here, as wheels for one platform of its peers."""
 
     platform: str
+    """Python's minor version and the platform, as wheels have it."""
     wheels: list[str]
     """Name and version of each."""
     bytes: Count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import IO
 
 import safetensors
 import torch
@@ -35,3 +36,8 @@ def load_weights(file: str | Path) -> Weights:
         raise ValueError(
             f"{file} is no safetensors file ({error}): safetensors.torch.save_file(model.state_dict(), name) writes one"
         ) from None
+
+
+def write_pickled(weights: Weights, file: IO[bytes]) -> None:
+    """Write a state dict of plain tensors as `torch.load` reads it, with `weights_only` too."""
+    torch.save(weights, file)

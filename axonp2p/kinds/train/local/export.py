@@ -42,16 +42,15 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _torch(weights: Path, out: Path) -> dict[str, Any]:
     import safetensors
-    import torch
 
-    from axonp2p.training.trainer.weights import load
+    from axonp2p.training.trainer.weights import load, write_pickled
 
     try:
         tensors = load(weights)
     except safetensors.SafetensorError as error:
         raise SettingsError(f"{weights} is no safetensors file: {error}", fix="axon fetch JOB -o OUT") from error
     with replacing(out) as file:
-        torch.save(tensors, file)
+        write_pickled(tensors, file)
     return {"tensors": len(tensors)}
 
 
