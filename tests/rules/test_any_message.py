@@ -36,6 +36,7 @@ NOT_CALLED = {
     "axonp2p.training.tuning.costs.exchange_s": "ours: facts of one job, made together",
     "axonp2p.training.tuning.costs.exchange_bytes": "ours: facts of one job, made together",
     "axonp2p.training.state_transfer.model_layout.pack_layout": "ours: a worker tells of its own model",
+    "axonp2p.client.packages.plan.has_all": "ours: the requirements of a job file, which were read as such",
     "axonp2p.wire.frame.pack_frame": "ours: what it packs was made here",
     "axonp2p.wire.frame.frame_head": "ours: what it packs was made here",
 }

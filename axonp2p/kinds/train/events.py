@@ -177,6 +177,7 @@ class BestUnknown(Event, frozen=True):
     """job.toml says by which metric a round is the best, and `evaluate` does not give it: no round is."""
 
     metric: PlainText
+    """That of `best` in job.toml."""
     given: list[PlainText]
     """What it gives."""
 
@@ -226,6 +227,7 @@ class TaskFilesLost(Event, frozen=True):
     """From now on no files of the task come home: this computer's disk does not take them."""
 
     reason: str
+    """What the disk said."""
 
 
 TrainEvent = (

@@ -41,14 +41,12 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _torch(weights: Path, out: Path) -> dict[str, Any]:
-    import safetensors
-
-    from axonp2p.training.trainer.weights import load, write_pickled
+    from axonp2p.training.trainer.weights import load_weights, write_pickled
 
     try:
-        tensors = load(weights)
-    except safetensors.SafetensorError as error:
-        raise SettingsError(f"{weights} is no safetensors file: {error}", fix="axon fetch JOB -o OUT") from error
+        tensors = load_weights(weights.absolute())
+    except ValueError as error:
+        raise SettingsError(f"{weights} is no safetensors file", fix="axon fetch JOB -o OUT") from error
     with replacing(out) as file:
         write_pickled(tensors, file)
     return {"tensors": len(tensors)}

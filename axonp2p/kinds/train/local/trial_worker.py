@@ -49,11 +49,14 @@ def serve(inside: Inside, start: Start, bundle: Path) -> None:
     prepare_torch(start.cores)
 
     from axonp2p.kinds.train.local.trial import try_task
+    from axonp2p.training.worker.out_folder import OutFolder
     from axonp2p.training.worker.redo_server import RedoServer
     from axonp2p.training.worker.warm_up import use_threads, warm_up
 
     warm_up()
-    server = RedoServer(start.cores) if sys.platform == "linux" else None
+    out = OutFolder(Path(tempfile.gettempdir()))
+    out.make()
+    server = RedoServer(start.cores, out) if sys.platform == "linux" else None
     use_threads(start.cores)
     inside.send(Started())
     message, _ = inside.receive()
