@@ -18,8 +18,8 @@ from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.train.best_round import BestRound
 from axonp2p.kinds.train.events import RoundsLost, StateDamaged, TrainingStops
 from axonp2p.kinds.train.kept_end import finish
-from axonp2p.kinds.train.kept_rounds import write_round
 from axonp2p.kinds.train.metrics_file import MetricsFile
+from axonp2p.kinds.train.model_files import write_round
 from tests.fakes import NOW, key_of
 from tests.unit.kinds.train.kept_job import JOB, KeptJob
 
