@@ -54,6 +54,7 @@ def save_pretrained(task: Task, weights: Path, out: Path) -> str:
             f"the task's model, a {type(model).__name__}, has no save_pretrained, nor has any module of it",
             fix="--format torch writes its state dict",
         )
+    name: str
     name, part = named[0]  # the outermost
     out.mkdir(parents=True, exist_ok=True)
     with task.code("save_pretrained()"):
