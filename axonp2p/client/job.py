@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -120,8 +121,8 @@ class Job:
         kind = KINDS[record.kind]
         if not kind.write_round:
             raise SettingsError(f"{self.id} is a job of kind {kind.name}, which has no rounds", fix="leave round away")
-        if which not in ("last", "best") and not (which.isascii() and which.isdigit()):
-            raise SettingsError(f"no round is called {which}", fix='say a number from 1 on, "last" or "best"')
+        if which not in ("last", "best") and not re.fullmatch(r"[0-9]{1,9}", which):
+            raise SettingsError(f"no round is called {which[:40]}", fix='say a number from 1 on, "last" or "best"')
         write, name = load(kind.write_round), kind.result_files[0]
         if out is None:
             with tempfile.TemporaryDirectory(prefix="axon-round-") as scratch:

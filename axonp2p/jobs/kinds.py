@@ -38,7 +38,7 @@ class JobKind:
     """Ends a job on which no program works, with what is kept of it (`kinds.train.kept.kept_end.finish`); empty: no job
     of the kind can be ended early."""
     write_round: str = ""
-    """Writes the weights of a round that is kept into a file (`kinds.train.kept.kept_rounds.write_round`); empty: there
+    """Writes the weights of a round that is kept into a file (`kinds.train.kept.model_files.write_round`); empty: there
     are no rounds."""
     counter: str = ""
     """The field of job.json that counts the units of its work that are done; empty: none does."""
@@ -61,7 +61,7 @@ KINDS: dict[str, JobKind] = {
             finish="axonp2p.kinds.train.kept.kept_end:finish",
             result="axonp2p.training.trainer.weights:load",
             result_files=("model.safetensors", "metrics.csv", "out"),
-            write_round="axonp2p.kinds.train.kept.kept_rounds:write_round",
+            write_round="axonp2p.kinds.train.kept.model_files:write_round",
             counter="round",
             unit="round",
         ),

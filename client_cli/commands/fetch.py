@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ from client_cli.options import trackers as trackers_option
 
 
 def _round(_: click.Context, __: click.Parameter, said: str | None) -> str | None:
-    if said is None or said in ("last", "best") or (said.isascii() and said.isdigit() and int(said) > 0):
+    if said is None or said in ("last", "best") or re.fullmatch(r"[1-9][0-9]{0,8}", said):
         return said
     raise click.BadParameter("say a number from 1 on, last or best")
 

@@ -1,14 +1,20 @@
-"""Trained weights from a file into tensors: safetensors only, which cannot hold code."""
+"""Trained weights from a file, safetensors only, which cannot hold code; and into forms that other programs read."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import IO
+from typing import TYPE_CHECKING
 
 import safetensors
 import torch
 from safetensors.torch import load_file
+
+from axonp2p.errors import SettingsError
+from axonp2p.files import replacing
+
+if TYPE_CHECKING:
+    from axonp2p.training.trainer.task import Task
 
 Weights = dict[str, torch.Tensor]
 
@@ -38,6 +44,39 @@ def load_weights(file: str | Path) -> Weights:
         ) from None
 
 
-def write_pickled(weights: Weights, file: IO[bytes]) -> None:
-    """Write a state dict of plain tensors as `torch.load` reads it, with `weights_only` too."""
-    torch.save(weights, file)
+def save_plain(weights: Path, out: Path) -> int:
+    """Write them as a state dict for `torch.load`; how many tensors it has.
+
+    Raises `SettingsError` for a file that is none, `OSError` of the disk.
+    """
+    try:
+        tensors = load(weights)
+    except safetensors.SafetensorError as error:
+        raise SettingsError(f"{weights} is no safetensors file: {error}", fix="axon fetch JOB -o OUT") from error
+    with replacing(out) as file:
+        torch.save(tensors, file)
+    return len(tensors)
+
+
+def save_pretrained(task: Task, weights: Path, out: Path) -> str:
+    """Have the task's model write them into a folder, for `from_pretrained`; which module of it did, empty for itself.
+
+    Raises `TaskMistake`, `SettingsError` where it cannot, or these are not its weights, `OSError` of the disk.
+    """
+    model = task.model()
+    try:
+        model.load_state_dict(load(weights))
+    except RuntimeError as error:
+        raise SettingsError(f"{weights} does not hold this task's weights: {error}", fix="axon export JOB") from error
+    named = [(name, part) for name, part in model.named_modules() if callable(getattr(part, "save_pretrained", None))]
+    if not named:
+        raise SettingsError(
+            f"the task's model, a {type(model).__name__}, has no save_pretrained, nor has any module of it",
+            fix="--format torch writes its state dict",
+        )
+    name: str
+    name, part = named[0]  # the outermost
+    out.mkdir(parents=True, exist_ok=True)
+    with task.code("save_pretrained()"):
+        part.save_pretrained(out)
+    return name

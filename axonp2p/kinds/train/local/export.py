@@ -15,8 +15,6 @@ from typing import Any
 
 from axonp2p.console import run_program
 from axonp2p.disk_errors import not_writable
-from axonp2p.errors import SettingsError
-from axonp2p.files import replacing
 from axonp2p.kinds.train.local.alone import answered
 from axonp2p.kinds.train.section import train_job
 from axonp2p.training.worker.worker_main import prepare_torch
@@ -31,48 +29,18 @@ def main() -> None:
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """What was written. Raises `TaskMistake`, or `SettingsError` for a file that holds no such weights."""
     prepare_torch(1)  # before torch is imported
-    out = arguments.out.resolve()
+
+    from axonp2p.training.trainer.task import Task
+    from axonp2p.training.trainer.weights import save_plain, save_pretrained
+
+    weights, out = arguments.weights.resolve(), arguments.out.resolve()
     try:
         if arguments.format == "torch":
-            return _torch(arguments.weights, out)
-        return _pretrained(arguments.folder.resolve(), arguments.weights.resolve(), out)
+            return {"tensors": save_plain(weights, out)}
+        folder = arguments.folder.resolve()
+        return {"module": save_pretrained(Task(folder, train_job(folder).task), weights, out)}
     except OSError as error:
         raise not_writable(out, error) from error
-
-
-def _torch(weights: Path, out: Path) -> dict[str, Any]:
-    from axonp2p.training.trainer.weights import load_weights, write_pickled
-
-    try:
-        tensors = load_weights(weights.absolute())
-    except ValueError as error:
-        raise SettingsError(f"{weights} is no safetensors file", fix="axon fetch JOB -o OUT") from error
-    with replacing(out) as file:
-        write_pickled(tensors, file)
-    return {"tensors": len(tensors)}
-
-
-def _pretrained(folder: Path, weights: Path, out: Path) -> dict[str, Any]:
-    from axonp2p.training.trainer.task import Task
-    from axonp2p.training.trainer.weights import load
-
-    task = Task(folder, train_job(folder).task)
-    model = task.model()
-    try:
-        model.load_state_dict(load(weights))
-    except RuntimeError as error:
-        raise SettingsError(f"{weights} does not hold this task's weights: {error}", fix="axon export JOB") from error
-    named = [(name, part) for name, part in model.named_modules() if callable(getattr(part, "save_pretrained", None))]
-    if not named:
-        raise SettingsError(
-            f"the task's model, a {type(model).__name__}, has no save_pretrained, nor has any module of it",
-            fix="--format torch writes its state dict",
-        )
-    name, part = named[0]  # the outermost
-    out.mkdir(parents=True, exist_ok=True)
-    with task.code("save_pretrained()"):
-        part.save_pretrained(out)
-    return {"module": name}
 
 
 def _arguments() -> argparse.Namespace:

@@ -18,7 +18,7 @@ from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.train.events import RoundsLost, StateDamaged, TrainingStops
 from axonp2p.kinds.train.kept.best_round import BestRound
 from axonp2p.kinds.train.kept.kept_end import finish
-from axonp2p.kinds.train.kept.kept_rounds import write_round
+from axonp2p.kinds.train.kept.model_files import write_round
 from axonp2p.kinds.train.metrics_file import MetricsFile
 from tests.fakes import NOW, key_of
 from tests.unit.kinds.train.kept_job import JOB, KeptJob

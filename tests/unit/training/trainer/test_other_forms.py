@@ -9,7 +9,8 @@ import safetensors.torch
 import torch
 
 from axonp2p.errors import SettingsError, TaskMistake
-from axonp2p.kinds.train.local.export import _pretrained, _torch
+from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.weights import save_plain, save_pretrained
 
 WRAPPED = """
 import torch
@@ -50,7 +51,7 @@ def weights(folder: Path, *names: str) -> Path:
 
 def test_a_state_dict_of_plain_tensors_is_read_without_code(tmp_path: Path) -> None:
     source = weights(tmp_path, "weight", "bias")
-    assert _torch(source, tmp_path / "line.pt") == {"tensors": 2}
+    assert save_plain(source, tmp_path / "line.pt") == 2
     found = torch.load(tmp_path / "line.pt", weights_only=True)
     assert {name: value.tolist() for name, value in found.items()} == {
         name: value.tolist() for name, value in safetensors.torch.load_file(source).items()
@@ -61,7 +62,7 @@ def test_a_state_dict_of_plain_tensors_is_read_without_code(tmp_path: Path) -> N
 def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
     (tmp_path / "odd").write_bytes(b"x" * 100)
     with pytest.raises(SettingsError, match="odd is no safetensors file"):
-        _torch(tmp_path / "odd", tmp_path / "line.pt")
+        save_plain(tmp_path / "odd", tmp_path / "line.pt")
     assert not (tmp_path / "line.pt").exists()
 
 
@@ -71,7 +72,7 @@ def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
 )
 def test_a_model_saves_itself_with_its_weights(tmp_path: Path, model: str, names: list[str], module: str) -> None:
     folder, source = job(tmp_path / "job", model), weights(tmp_path, *names)
-    assert _pretrained(folder, source, tmp_path / "out") == {"module": module}
+    assert save_pretrained(Task(folder, "task.py"), source, tmp_path / "out") == module
     saved = torch.load(tmp_path / "out" / "weights.bin", weights_only=True)
     assert saved["weight"].tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
     assert (tmp_path / "out" / "config.json").exists()
@@ -80,14 +81,14 @@ def test_a_model_saves_itself_with_its_weights(tmp_path: Path, model: str, names
 def test_a_model_that_cannot_save_itself_says_so(tmp_path: Path) -> None:
     folder, source = job(tmp_path / "job", "nn.Linear(3, 2)"), weights(tmp_path, "weight", "bias")
     with pytest.raises(SettingsError, match="a Linear, has no save_pretrained") as caught:
-        _pretrained(folder, source, tmp_path / "out")
+        save_pretrained(Task(folder, "task.py"), source, tmp_path / "out")
     assert "--format torch" in caught.value.fix
 
 
 def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
     folder, source = job(tmp_path / "job", "Saved(3, 2)"), weights(tmp_path, "other.weight")
     with pytest.raises(SettingsError, match="does not hold this task's weights"):
-        _pretrained(folder, source, tmp_path / "out")
+        save_pretrained(Task(folder, "task.py"), source, tmp_path / "out")
 
 
 def test_what_goes_wrong_in_the_model_s_own_code_is_its_mistake(tmp_path: Path) -> None:
@@ -95,4 +96,4 @@ def test_what_goes_wrong_in_the_model_s_own_code_is_its_mistake(tmp_path: Path) 
     task = folder / "task.py"
     task.write_text(task.read_text().replace('"{}")', '"{}" + 1)'))
     with pytest.raises(TaskMistake, match=r"save_pretrained\(\)"):
-        _pretrained(folder, source, tmp_path / "out")
+        save_pretrained(Task(folder, "task.py"), source, tmp_path / "out")
