@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 
+_DISK = "/tmp and /out hold a quarter of the job's memory, at most 256 MB: write less, or ask for more memory"  # noqa: S108
 _FIXES = (
     (
         r"ModuleNotFoundError: No module named '(?P<name>[\w.]{1,60})'",
         'a file of your own goes into data (data = ["{name}.py"]); a package into [need] (packages = ["{name}"])'
         " and, for axon check, into the Python of axon (pip install {name})",
+    ),
+    (
+        r"FileNotFoundError: .*'/out(?:/.*)?'",
+        "make its folder first, with mkdir(parents=True, exist_ok=True); and write"
+        ' Path(os.environ["AXON_OUT"]) for /out, which axon check has too',
     ),
     (
         r"FileNotFoundError: .*",
@@ -21,8 +27,9 @@ _FIXES = (
     ),
     (
         r"OSError: .*Read-only file system.*",
-        "the job's folder is read-only at peers: write below /tmp, which goes when the job ends",
+        "the job's folder is read-only at peers: write into /out what is to come home, and the rest below /tmp",
     ),
+    (r"(?:OSError: .*No space left on device.*|RuntimeError: .*(?:PytorchStreamWriter|unexpected pos).*)", _DISK),
     (
         r"The loss became \S+ in round .*",
         "a smaller learning rate in optimizer(), a warm-up in schedule(), or clip-gradients = 1.0 under [train]",
@@ -33,7 +40,7 @@ _FIXES = (
     ),
 )
 _LIMITS = {
-    "disk": "/tmp and /out hold a quarter of the job's memory, at most 256 MB: write less, or ask for more memory",  # noqa: S108
+    "disk": _DISK,
     "output": "print less: of each peer's log 1 MiB is kept",
     "processes": "start fewer processes and threads: num_workers of a DataLoader, say",
     "cores": "start fewer busy threads, or ask for more cores under [need] in job.toml",
