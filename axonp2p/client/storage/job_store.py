@@ -8,6 +8,7 @@
       metrics.csv          a line a round
       report.html          all of it as pictures, written by the `axon` program when it ended
       logs/<peer>.log      what the task printed at each peer
+      out/<peer>/          what the task of a training wrote into /out there
       model.safetensors    the weights, once it has finished
       leases.json          which peers hold slots for it, while it runs
       states/              weights and outer momentum after the last rounds (`checkpoints`), until it has finished
