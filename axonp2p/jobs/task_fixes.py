@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import re
 
-_READ_ONLY = "the job's folder is read-only: write below tempfile.gettempdir(), whose files go when the process ends"
+_READ_ONLY = (
+    "the job's folder is read-only: write into AXON_OUT what is to come home, and the rest below tempfile.gettempdir(),"
+    " whose files go when the process ends"
+)
+_DISK = "/tmp and /out hold a quarter of the job's memory, at most 256 MB: write less, or ask for more memory"  # noqa: S108
 _FIXES = (
     (
         r"ModuleNotFoundError: No module named '(?P<name>[\w.]{1,60})'",
         'a file of your own goes into data (data = ["{name}.py"]); a package into [packages] (install = ["{package}"]):'
         " so it comes to peers, and to axon check",
+    ),
+    (
+        r"FileNotFoundError: .*'/out(?:/.*)?'",
+        "make its folder first, with mkdir(parents=True, exist_ok=True); and write"
+        ' Path(os.environ["AXON_OUT"]) for /out, which axon check has too',
     ),
     (
         r"FileNotFoundError: .*",
@@ -27,6 +36,7 @@ _FIXES = (
         r".*(?:Torch not compiled with CUDA enabled|Found no NVIDIA driver|No CUDA GPUs are available).*",
         'torch has no GPU there: device = "cuda" if torch.cuda.is_available() else "cpu"',
     ),
+    (r"(?:OSError: .*No space left on device.*|RuntimeError: .*(?:PytorchStreamWriter|unexpected pos).*)", _DISK),
     (
         r"The loss became \S+ in round .*",
         "a smaller learning rate in optimizer(), a warm-up in schedule(), or clip-gradients = 1.0 under [train]",
@@ -37,7 +47,7 @@ _FIXES = (
     ),
 )
 _LIMITS = {
-    "disk": "/tmp and /out hold a quarter of the job's memory, at most 256 MB: write less, or ask for more memory",  # noqa: S108
+    "disk": _DISK,
     "output": "print less: of each peer's log 1 MiB is kept",
     "processes": "start fewer processes and threads: num_workers of a DataLoader, say",
     "cores": "start fewer busy threads, or ask for more cores under [need] in job.toml",

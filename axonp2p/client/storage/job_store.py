@@ -8,6 +8,7 @@
       metrics.csv          a line a round
       report.html          all of it as pictures, written by the `axon` program when it ended
       logs/<peer>.log      what the task printed at each peer
+      out/<peer>/          what the task of a training wrote into /out there
       model.layout         which tensors the weights have, once all peers have built the model
       model.safetensors    the weights, once it has finished
       best.safetensors     those of its best round, once it has finished, unless that is the last one

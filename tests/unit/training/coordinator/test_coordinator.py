@@ -14,8 +14,9 @@ import msgspec
 import pytest
 
 from axonp2p.blobs.pieces import book_of
-from axonp2p.errors import JobFailed, SettingsError, TaskMistake
+from axonp2p.errors import JobFailed, PeerMisbehaved, SettingsError, TaskMistake
 from axonp2p.jobs.messages import HandBack, WorkerPaused, WorkerResumed
+from axonp2p.jobs.output_messages import OutputMessage, OutputPart
 from axonp2p.training.coordinator.coordinator import Coordinator
 from axonp2p.training.coordinator.crew import RoundBegun, TrainingResult
 from axonp2p.training.coordinator.inbox import MOST_WAITING
@@ -192,6 +193,31 @@ async def test_rubbish_costs_a_member_its_place() -> None:
     assert (await crew.train()).members == [0]
     (dropped,) = (sight for sight in crew.seen if isinstance(sight, MemberDropped))
     assert "broke the protocol" in dropped.reason
+
+
+async def test_files_go_to_who_keeps_them_and_one_that_does_not_fit_costs_a_member_its_place() -> None:
+    crew = Crew(members=2, rounds=1)
+    kept: list[tuple[int, OutputMessage, bytes]] = []
+
+    class Keeper:
+        async def heard(self, rank: int, message: OutputMessage, payload: memoryview) -> None:
+            if rank == 1:
+                raise PeerMisbehaved("the peer sent a part of a file that does not fit")
+            kept.append((rank, message, bytes(payload)))
+
+    part = OutputPart(request=1, number=0, offset=0)
+
+    def instead(rank: int, told: Any) -> Message | None:
+        if isinstance(told, Prepare):
+            crew._tasks.append(asyncio.create_task(crew.say(rank, part, b"bytes")))
+        return None
+
+    crew.instead = instead
+    crew.coordinator.files = Keeper()
+    assert (await crew.train()).members == [0]
+    assert kept == [(0, part, b"bytes")]
+    (dropped,) = (sight for sight in crew.seen if isinstance(sight, MemberDropped))
+    assert "does not fit" in dropped.reason
 
 
 async def test_a_flood_of_words_costs_a_member_its_place_and_progress_is_only_dropped() -> None:
