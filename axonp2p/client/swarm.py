@@ -103,7 +103,7 @@ class Swarm:
         try:
             self.close()
         except KeyboardInterrupt:
-            by_hand = True
+            by_hand = by_hand or error is None  # a mistake that ended the block is what is told
             self.close()  # harmless, unless the other one had not begun yet
         if by_hand and (instead := interrupted(left)):
             raise instead from None

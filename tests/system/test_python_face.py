@@ -132,6 +132,9 @@ def test_what_is_set_holds_for_a_job_that_a_tracker_carries_on(processes: Proces
     tracker = ["--tracker", processes.tracker]
     person.run("check", "line", "--set", "train.rounds=0", *tracker, code=9)
     handed = person.ask("submit", "line", "--detach", "--set", "train.rounds=2", "--peers", "1", *tracker)
+    told = person.run("watch", handed["job"], "--json", *tracker).stdout.splitlines()
+    assert json.loads(told[0])["rounds"] == 2
+    assert json.loads(told[-1])["event"] == "job_finished"
     person.run("fetch", handed["job"], "-o", "out", *tracker)
     with (tmp_path / "out" / "metrics.csv").open() as file:
         assert [line["round"] for line in csv.DictReader(file)] == ["1", "2"]
