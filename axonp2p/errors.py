@@ -88,6 +88,12 @@ class PackagesWrong(JobFileWrong):
     code = "AX-903"
 
 
+class VersionsClash(PackagesWrong):
+    """No versions go together."""
+
+    code = "AX-904"
+
+
 class LogDamaged(SettingsError):
     """The log in a tracker's database is not what its own hashes and heads say; `message` names the entry."""
 

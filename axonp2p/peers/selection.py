@@ -136,7 +136,7 @@ class Shortlist:
     def nobody_fits(self, *, hired: int, needed: int) -> NobodyFits:
         """The error that says with numbers why there are too few."""
         seen = f"seen {self.seen} peer{'' if self.seen == 1 else 's'}"
-        reasons = ", ".join(counted(count, reason) for reason, count in self._reasons.most_common())
+        reasons = ", ".join(f"{reason} ({count})" for reason, count in self._reasons.most_common())
         return NobodyFits(
             f"this job needs {needed} peer{'' if needed == 1 else 's'} and can have {hired}",
             cause=f"{seen}: {reasons}" if reasons else f"{seen}; no other peer fits",

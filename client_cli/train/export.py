@@ -42,7 +42,7 @@ def export_plain(weights: Path, out: Path, form: str) -> None:
         raise SettingsError(f"there is no file {weights}", fix="axon fetch JOB -o OUT")
     out.parent.mkdir(parents=True, exist_ok=True)
     if form == "torch":
-        with alone(weights.parent, [str(weights), "--format", form, "--out", str(out)], MODULE) as exporting:
+        with alone(weights.parent, [str(weights), "--format", form, "--out", str(out)], module=MODULE) as exporting:
             exporting.answer()
         return
     try:
@@ -62,5 +62,5 @@ def export_pretrained(folder: JobFolder, weights: Path, out: Path) -> str:
         fix = "on the computer that submitted it, or --format torch"
         raise SettingsError(f"the task of {record.id} is not on this computer", fix=fix)
     kept_bundle(folder, record, spec_of(record))
-    with alone(folder.bundle, [str(weights), "--format", "pretrained", "--out", str(out)], MODULE) as exporting:
+    with alone(folder.bundle, [str(weights), "--format", "pretrained", "--out", str(out)], module=MODULE) as exporting:
         return str(exporting.answer()["module"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 from pathlib import Path
@@ -77,7 +78,8 @@ def test_lora_sends_its_adapters_only_and_gives_the_whole_model(tmp_path: Path) 
             for event in job.events():
                 if isinstance(event, RoundFinished):
                     rounds.append(event)
-                    sizes |= {file.stat().st_size for file in job.folder.glob("states/0*.safetensors")}
+                    with contextlib.suppress(FileNotFoundError):  # an older one may go just now
+                        sizes |= {file.stat().st_size for file in job.folder.glob("states/0*.safetensors")}
             weights = job.fetch()
     base = load(EXAMPLES / "lora" / "base.safetensors")
     assert rounds[-1].metrics["accuracy"] > 0.6  # untrained it reads one turned digit in ten

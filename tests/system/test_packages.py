@@ -140,7 +140,7 @@ def test_check_says_what_would_be_sent(processes: Processes, index: Path, tmp_pa
     told = json.loads(done.stdout)
     assert done.returncode == 0, told
     assert told["packages"].startswith("2 wheels, 602 KB for cp3")
-    assert (told["peers_found"], told["without_packages"]) == (2, {})
+    assert (told["peers_found"], told["peers_refusing"]) == (2, {})
     assert told["code"] in (0, None)  # None: on a busy machine it still ran
     if told["code"] == 0:
         assert "kee-ow 7 /job/.wheels/" in told["log"]

@@ -101,7 +101,7 @@ def _line_of(word: str, file: Path) -> int:
 
 
 def test_the_bundle_is_the_working_directory_of_every_step_and_of_those_that_are_done_again(person: Person) -> None:
-    person.write_job("opens", rounds="2", data='["count.txt"]', seed="0\nchecks = 0.5")
+    person.write_job("opens", rounds="12", data='["count.txt"]', seed="0\nchecks = 0.5")
     folder = person.folder / "opens"
     (folder / "count.txt").write_text("2000")
     task = folder / "task.py"

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from axonp2p.errors import AxonError, IndexUnreachable, PackagesWrong
+from axonp2p.errors import AxonError, IndexUnreachable, PackagesWrong, VersionsClash
 from axonp2p.wheels.platforms import Platform
 
 LONGEST_S = 1800.0
@@ -23,10 +23,6 @@ _NO_LINE = re.compile(
 _NOT_FOUND = re.compile(r"No matching distribution found for (\S[^\n]*)")
 _FROM_VERSIONS = re.compile(r"Could not find a version that satisfies the requirement [^\n]*\(from versions: ([^)]*)\)")
 _CONFLICT = re.compile(r"The conflict is caused by:\n((?: {4}[^\n]*\n)+)")
-
-
-class VersionsClash(PackagesWrong):
-    """No versions go together."""
 
 
 def download(target: Platform, folder: Path, words: Sequence[str]) -> None:

@@ -16,11 +16,11 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from axonp2p.client.packages.lock_file import locked_wheels, read_lock
-from axonp2p.client.packages.pip_download import VersionsClash, download
+from axonp2p.client.packages.pip_download import download
 from axonp2p.client.packages.plan import PlannedWheel, WheelSet, only_used
 from axonp2p.client.packages.wheel_metadata import WheelMetadata, read_metadata, write_stand_in
 from axonp2p.client.packages.wheel_store import WheelStore
-from axonp2p.errors import AxonError, PackagesWrong
+from axonp2p.errors import AxonError, PackagesWrong, VersionsClash
 from axonp2p.jobs.packages_of_peers import OF_THE_PEER, never_travels
 from axonp2p.jobs.spec import PackagesSpec
 from axonp2p.peers.capability import meets_requirement

@@ -78,13 +78,13 @@ def test_a_job_that_is_stopped_without_a_process_has_its_weights(tmp_path: Path)
     job = KeptJob(tmp_path)
     job.train(1)
     job.leave()
-    end_as(job.folder, JobState.FINISHED, "", peers=0)
+    end_as(job.folder, JobState.FINISHED, "")
     assert job.record.state is JobState.FINISHED
     assert job.folder.model.exists()
 
 
 def test_a_job_that_is_stopped_before_its_first_round_is_left(folder: JobFolder) -> None:
-    end_as(folder, JobState.FINISHED, "", peers=0)
+    end_as(folder, JobState.FINISHED, "")
     assert folder.read().state is JobState.LEFT
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from axonp2p.client.packages import wheel_store
-from axonp2p.client.packages.pip_download import VersionsClash, explained
+from axonp2p.client.packages.pip_download import explained
 from axonp2p.client.packages.plan import WheelSet
 from axonp2p.client.packages.resolving import resolve
 from axonp2p.client.packages.wheel_store import WheelStore
-from axonp2p.errors import IndexUnreachable, PackagesWrong
+from axonp2p.errors import IndexUnreachable, PackagesWrong, VersionsClash
 from axonp2p.jobs.spec import PackagesSpec
 from axonp2p.wheels import bundled
 from axonp2p.wheels.platforms import own_platform, read_platform

@@ -34,7 +34,7 @@ def written(folder: Path, command: str) -> RunJob:
 def checked(home: Path, name: str, spec: RunJob, asked: PeersAsked) -> CheckAnswer:
     folder, context = home / name, Context(home, as_json=True)
     with Meanwhile(context.say) as meanwhile:
-        return check(JobHere(folder, spec, collect(folder, spec), context, meanwhile, lambda: asked))
+        return check(JobHere(name, spec, collect(folder, spec), context, meanwhile, lambda: asked))
 
 
 @pytest.mark.parametrize(

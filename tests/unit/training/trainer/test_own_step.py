@@ -101,7 +101,6 @@ def test_a_plain_loop_takes_the_same_steps(tmp_path):
     (tmp_path / "task.py").write_text(GAN)
     run = PlainRun(Task(tmp_path, "task.py"), 4, 1)
     assert run.train(40)["samples"] == 40
-    assert run.check(8, 10)["train_samples"] == 16
 
 
 @pytest.mark.parametrize(
