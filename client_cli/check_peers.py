@@ -171,9 +171,13 @@ def tally(
 
 def common_facts(need: NeedSpec, asked: PeersAsked) -> dict[str, str]:
     """What people are told of peers."""
-    refusing = ", ".join(counted(count, reason) for reason, count in asked.refusing.most_common())
     gpu = gpu_text(need, asked)
-    return {"packages": asked.packages, "peers": peers_text(need, asked), "not taken by": refusing, "gpu": gpu}
+    return {
+        "packages": asked.packages,
+        "peers": peers_text(need, asked),
+        "not taken by": counted(asked.refusing),
+        "gpu": gpu,
+    }
 
 
 def peers_text(need: NeedSpec, asked: PeersAsked) -> str:

@@ -136,7 +136,7 @@ class Shortlist:
     def nobody_fits(self, *, hired: int, needed: int) -> NobodyFits:
         """The error that says with numbers why there are too few."""
         seen = f"seen {self.seen} peer{'' if self.seen == 1 else 's'}"
-        reasons = ", ".join(f"{reason} ({count})" for reason, count in self._reasons.most_common())
+        reasons = counted(self._reasons)
         return NobodyFits(
             f"this job needs {needed} peer{'' if needed == 1 else 's'} and can have {hired}",
             cause=f"{seen}: {reasons}" if reasons else f"{seen}; no other peer fits",
@@ -147,16 +147,11 @@ class Shortlist:
 NO_GPU = "has no GPU"
 """How the reason begins where a need asks for one (`capability.why_not`)."""
 WITHOUT_GPU = "without gpu-memory under [need] the job goes to peers that compute on their processors"
-_OF_MANY = {"has": "have", "does": "do"}
-_VERBS = ("lacks", "lends", "sends", "receives", "computes", "runs")
 
 
-def counted(count: int, reason: str) -> str:
-    """How many peers say no for one reason: (3, "lacks numpy") -> "3 lack numpy"."""
-    first, space, rest = reason.partition(" ")
-    if count > 1 and (first in _OF_MANY or first in _VERBS):
-        first = _OF_MANY.get(first, first.removesuffix("s"))
-    return f"{count} {first}{space}{rest}"
+def counted(reasons: Counter[str]) -> str:
+    """How many peers say no for which reason: "lacks numpy (3), every slot is taken (1)"."""
+    return ", ".join(f"{reason} ({count})" for reason, count in reasons.most_common())
 
 
 def _fix(reasons: Counter[str], seen: int) -> str:

@@ -117,8 +117,8 @@ def test_the_bundle_is_the_working_directory_of_every_step_and_of_those_that_are
 @pytest.mark.parametrize(
     ("key", "value", "why", "tried"),
     [
-        ("gpu-memory", '"8 GB"', "2 have no GPU with 8192 MiB", True),
-        ("packages", '["no-such-package-9"]', "2 lack no-such-package-9", False),
+        ("gpu-memory", '"8 GB"', "has no GPU with 8192 MiB (2)", True),
+        ("packages", '["no-such-package-9"]', "lacks no-such-package-9 (2)", False),
         ("memory", '"900 GB"', "of the 921600 MiB memory needed", True),
     ],
 )

@@ -44,10 +44,13 @@ def test_who_was_convicted_is_not_hired_and_who_is_new_to_the_tracker_does_not_f
 @pytest.mark.parametrize(
     ("refusing", "said"),
     [
-        ({"lacks numpy": 3}, "3 lack numpy"),
-        ({"lends 1 of the 2 cores needed": 1}, "1 lends 1 of the 2 cores needed"),
-        ({"has no data called faces": 2, "does not take run jobs": 2}, "2 have no data called faces, 2 do not take"),
-        ({"every slot is taken": 2}, "2 every slot is taken"),
+        ({"lacks numpy": 3}, "lacks numpy (3)"),
+        ({"lends 1 of the 2 cores needed": 1}, "lends 1 of the 2 cores needed (1)"),
+        (
+            {"has no data called faces": 2, "does not take run jobs": 2},
+            "has no data called faces (2), does not take run jobs (2)",
+        ),
+        ({"every slot is taken": 2}, "every slot is taken (2)"),
     ],
 )
 def test_why_others_do_not_take_it(refusing: dict[str, int], said: str) -> None:
@@ -58,7 +61,7 @@ def test_a_gpu_that_nobody_lends_is_said_plainly() -> None:
     asked = tally(NeedSpec(gpu_memory=8192), Need(gpu_memory_mb=8192), [], [OTTER, seen("newt")])
     facts = common_facts(NeedSpec(gpu_memory=8192), asked)
     assert facts["gpu"].startswith("no peer that was seen lends one with 8192 MiB: without gpu-memory")
-    assert facts["not taken by"] == "2 have no GPU with 8192 MiB"
+    assert facts["not taken by"] == "has no GPU with 8192 MiB (2)"
     assert not common_facts(NeedSpec(), asked)["gpu"]
 
 
