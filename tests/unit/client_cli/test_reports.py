@@ -158,7 +158,7 @@ def test_a_task_that_cannot_be_tried_here_may_go_to_those_who_have_what_it_needs
     assert text.startswith("x has no mistake that can be found here.")
     assert lacks in text
     assert "4 wanted, only 2 would take it now (otter, lynx): it can start with fewer" in text
-    assert "1 lacks transformers>=4.40" in text
+    assert "lacks transformers>=4.40 (1)" in text
     assert check_text.as_data(checked)["tried"] is False
     assert "parameters" not in check_text.as_data(checked)
 
