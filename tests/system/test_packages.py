@@ -166,7 +166,7 @@ def test_peers_whose_owners_take_no_packages_are_named(
             job = swarm.submit(run_job(tmp_path / "job"))
             with pytest.raises(NobodyFits, match="needs 2 peers and can have 0") as told:
                 list(job.events())
-    assert "1 takes no packages" in told.value.cause
+    assert "takes no packages (1)" in told.value.cause
     assert "jobs.md#packages" in told.value.fix
 
 
