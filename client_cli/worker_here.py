@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib.metadata
 import shlex
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -47,11 +46,9 @@ def fresh_copy(bundle: Bundle) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="axon-check-") as scratch:
         folder = Path(scratch)
         folder.chmod(0o755)  # a worker of root's is another user
+        bundle.copy_to(folder)
         for file in bundle.files:
-            target = folder / file.path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file.source, target)
-            target.chmod(0o555)
+            (folder / file.path).chmod(0o555)
         unpack_wheels(bundle, folder)
         yield folder
 

@@ -238,11 +238,16 @@ def _trained(model: nn.Module, optimizers: Sequence[optim.Optimizer]) -> Iterabl
     return [parameter for parameter in own if id(parameter) in given] or own
 
 
-def _by_rows(model: nn.Module, optimizers: Sequence[optim.Optimizer]) -> Iterable[Tensor]:
-    """Parameters with sparse gradients: of tables that were made so, and those of an optimiser that takes no others."""
+def sparse_tables(model: nn.Module) -> Iterable[Tensor]:
+    """The weights of tables that were made with sparse gradients."""
     for module in model.modules():
         if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.sparse:
             yield module.weight
+
+
+def _by_rows(model: nn.Module, optimizers: Sequence[optim.Optimizer]) -> Iterable[Tensor]:
+    """Parameters with sparse gradients: of tables that were made so, and those of an optimiser that takes no others."""
+    yield from sparse_tables(model)
     for one in optimizers:
         if isinstance(one, optim.SparseAdam):
             yield from (parameter for group in one.param_groups for parameter in group["params"])

@@ -22,14 +22,8 @@ MODULE = "axonp2p.kinds.train.local.alone"
 
 
 @contextmanager
-def alone(
-    folder: Path, arguments: Sequence[str], packages: Sequence[str] = (), module: str = MODULE
-) -> Iterator[Alone]:
-    """One such process, never left behind: the block may end, or be interrupted, at any moment.
-
-    It imports from the folders `packages` before all others.
-    """
-    python_path = [*packages, *filter(None, [os.environ.get("PYTHONPATH")])]
+def alone(folder: Path, arguments: Sequence[str], module: str = MODULE) -> Iterator[Alone]:
+    """One such process, never left behind: the block may end, or be interrupted, at any moment."""
     scratch, process = None, None
     try:
         with no_interruption():
@@ -41,12 +35,7 @@ def alone(
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 # As in the sandbox, which has no compiler: what a task compiles runs as it is.
-                env={
-                    **os.environ,
-                    "TMPDIR": scratch,
-                    "TORCH_COMPILE_DISABLE": "1",
-                    "PYTHONPATH": os.pathsep.join(python_path),
-                },
+                env={**os.environ, "TMPDIR": scratch, "TORCH_COMPILE_DISABLE": "1"},
                 start_new_session=True,
                 preexec_fn=die_with_parent,
             )

@@ -14,13 +14,12 @@ from axonp2p.wheels.unpacker import NoWheel, ToldFiles, unpack
 from axonp2p.wheels.wheel_writer import WheelWriter
 
 
-def unpack_wheels(bundle: Bundle, into: Path) -> list[str]:
-    """Unpack the wheels of the bundle below the folder `into`, as they lie in a sandbox; where their modules are.
+def unpack_wheels(bundle: Bundle, into: Path) -> None:
+    """Unpack the wheels of the bundle below the folder `into`, as they lie in a sandbox.
 
     Raises `PackagesWrong` for what peers would not take either. Blocks.
     """
     sources = {file.path: file.source for file in bundle.files}
-    folders = []
     for wheel in wheels_among(bundle.blob.files):
         folder = into / wheel.unpacked
         folder.mkdir(parents=True)
@@ -35,5 +34,3 @@ def unpack_wheels(bundle: Bundle, into: Path) -> list[str]:
             raise PackagesWrong(error.message, fix="bring another version of it") from error
         finally:
             writer.close()
-        folders.append(str(folder))
-    return folders

@@ -11,7 +11,7 @@ from axonp2p.disk_errors import not_writable
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.jobs.file_names import why_bad_together
 from axonp2p.jobs.output_files import fits
-from axonp2p.jobs.output_messages import OutputBounds, OutputFile, OutputPart, OutputsSent
+from axonp2p.jobs.output_messages import OutputBounds, OutputFile, OutputMessage, OutputPart, OutputsSent
 
 
 class ArrivingFiles:
@@ -57,10 +57,24 @@ class ArrivingFiles:
         """Of the file that comes."""
         self._hasher = hashlib.sha256()
 
-    def part(self, message: OutputPart, payload: bytes | memoryview) -> None:
-        """The next bytes of a file."""
+    def take(self, message: OutputMessage, payload: bytes | memoryview = b"") -> None:
+        """What the peer sends."""
         if message.request != self.request:
             return
+        match message:
+            case OutputPart():
+                self._part_came(message, payload)
+            case OutputFile():
+                self._file_came(message)
+            case OutputsSent():
+                self._all_came(message)
+
+    def drop_part(self) -> None:
+        """Forget the file that has not come to its end."""
+        self._part.unlink(missing_ok=True)
+
+    def _part_came(self, message: OutputPart, payload: bytes | memoryview) -> None:
+        """The next bytes of a file."""
         self._expect(message.number)
         if message.offset != self._size or not payload or self.complete:
             raise PeerMisbehaved("the peer sent a part of a file that does not fit")
@@ -75,10 +89,8 @@ class ArrivingFiles:
         self._size += len(payload)
         self._came += len(payload)
 
-    def file(self, message: OutputFile) -> None:
+    def _file_came(self, message: OutputFile) -> None:
         """A file is complete: it has the hash that it should have, and a name that a file may have."""
-        if message.request != self.request:
-            return
         self._expect(message.number)
         if self.complete or (message.size, message.sha256) != (self._size, self._hasher.digest()):
             raise PeerMisbehaved("the peer sent a file that does not have the hash or size that it says")
@@ -96,18 +108,12 @@ class ArrivingFiles:
             self.left_out += 1
         self._begin(message.number + 1)
 
-    def sent(self, message: OutputsSent) -> None:
+    def _all_came(self, message: OutputsSent) -> None:
         """There are no more."""
-        if message.request != self.request:
-            return
         if message.files != len(self.hashes):
             raise PeerMisbehaved(f"the peer says that it sent {message.files} files, and {len(self.hashes)} came")
         self.left_out += message.left_out
         self.complete = True
-
-    def drop_part(self) -> None:
-        """Forget the file that has not come to its end."""
-        self._part.unlink(missing_ok=True)
 
     def _has_room(self, path: str, size: int) -> bool:
         """Beside what an earlier request brought."""

@@ -11,7 +11,7 @@ from functools import partial
 from axonp2p.client.run.settlement import JobSettlement
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.errors import SettingsError
-from axonp2p.jobs.output_messages import OutputFile, OutputPart, OutputsSent
+from axonp2p.jobs.output_messages import OutputMessage, OutputsSent
 from axonp2p.kinds.run.copy_actions import KeepResult
 from axonp2p.kinds.run.copy_ends import CopyEnds, why_bad
 from axonp2p.kinds.run.copy_pay import CopyPay
@@ -79,25 +79,17 @@ class ResultKeeper:
         make = partial(ArrivingOutputs, self._out, result.index, self._requests, outputs)
         self._arriving[rank] = await asyncio.to_thread(make)
         if not outputs:
-            self._arriving[rank].sent(OutputsSent(request=self._requests, files=0))
+            self._arriving[rank].take(OutputsSent(request=self._requests, files=0))
             return None
         return SendOutputs(index=result.index, attempt=result.attempt, request=self._requests, outputs=list(outputs))
 
-    async def heard(
-        self, rank: int, message: OutputPart | OutputFile | OutputsSent, payload: bytes | memoryview
-    ) -> bool:
+    async def heard(self, rank: int, message: OutputMessage, payload: bytes | memoryview) -> bool:
         """Whether it is about files that were on their way. Raises `PeerMisbehaved` for what does not fit."""
         arriving = self._arriving.get(rank)
         if arriving is None:
             return False
         try:
-            match message:
-                case OutputPart():
-                    await asyncio.to_thread(arriving.part, message, payload)
-                case OutputFile():
-                    await asyncio.to_thread(arriving.file, message)
-                case OutputsSent():
-                    arriving.sent(message)
+            await asyncio.to_thread(arriving.take, message, payload)
         except SettingsError:
             if self._arriving.get(rank) is not arriving:
                 return False  # its folder was taken away meanwhile

@@ -13,7 +13,7 @@ from axonp2p.clock import Clock
 from axonp2p.disk_errors import not_writable
 from axonp2p.errors import SettingsError
 from axonp2p.jobs.output_files import EVERY_FILE
-from axonp2p.jobs.output_messages import OutputFile, OutputMessage, OutputPart, OutputsSent
+from axonp2p.jobs.output_messages import OutputFile, OutputMessage
 from axonp2p.kinds.train.events import TaskFilesKept, TaskFilesLost
 from axonp2p.kinds.train.file_requests import FileRequests
 from axonp2p.training.messages import TASK_FILES
@@ -80,18 +80,15 @@ class TaskFiles:
             return
         self._moved = self._clock.monotonic()
         try:
-            match message:
-                case OutputPart():
-                    await asyncio.to_thread(arriving.part, message, payload)
-                case OutputFile():
-                    await asyncio.to_thread(arriving.file, message)
-                    self._requests.came(rank, message.path, message.sha256)
-                    self._there[self._crew.leases[rank].name] = dict(arriving.there)
-                case OutputsSent():
-                    arriving.sent(message)
-                    self._over(rank, arriving)
+            await asyncio.to_thread(arriving.take, message, payload)
         except SettingsError as error:
             self._break(error)
+            return
+        if isinstance(message, OutputFile):
+            self._requests.came(rank, message.path, message.sha256)
+            self._there[self._crew.leases[rank].name] = dict(arriving.there)
+        if arriving.complete and self._arriving.get(rank) is arriving:
+            self._over(rank, arriving)
 
     @property
     def _there_to_ask(self) -> set[int]:

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count, shape_wrapper
 
+from axonp2p.tensors import flat
+
 _MOST_SHAPES = 64
 LOOKUP_FLOPS = 16
 """For each value that is looked up in a table: it is read and written, and so is its gradient, and a core does about
@@ -75,11 +77,7 @@ class _Counting(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def least_of(model: nn.Module) -> int:
     """Operations that any step of this model counts for. Of a table with sparse gradients only lookups count."""
-    sparse = {
-        id(module.weight)
-        for module in model.modules()
-        if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.sparse
-    }
+    sparse = set(map(id, flat.sparse_tables(model)))
     trained = [one for one in model.parameters() if one.requires_grad and id(one) not in sparse]
     return LEAST_FLOPS * sum(one.numel() for one in trained)
 

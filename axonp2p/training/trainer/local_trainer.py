@@ -139,6 +139,7 @@ class LocalTrainer:
         self._start = start
         self._enter(start.round, start.steps, start.shards)
         seed_all(seed_for(self._seed, start.round, start.shards))
+        self._inner_step.begin_segment()
 
     @property
     def why_no_marks(self) -> str:

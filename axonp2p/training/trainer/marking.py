@@ -53,7 +53,7 @@ class Marking:
 
     def __init__(self, optimizers: InnerOptimizers, layout: Layout, seed: int) -> None:
         self._optimizers = optimizers
-        self._settings = _settings_of(optimizers)
+        self._settings = _settings_in(optimizers.state_dict())
         # Whole numbers come last, and are left out: beside 2**62 no sum of weights keeps its digits.
         self._compared, self._seed = layout.bounds["wide integers"].start, seed
         self._sketcher: Sketcher | None = None
@@ -70,10 +70,11 @@ class Marking:
         """Where the steps are now; None when this optimiser is not one that can be committed to."""
         if self.why_not:
             return None
-        if _settings_of(self._optimizers) != self._settings:
+        said = self._optimizers.state_dict()
+        if _settings_in(said) != self._settings:
             self.why_not = "the optimiser changes its own settings"
             return None
-        memory: Memory = self._optimizers.state_dict()["state"]
+        memory: Memory = said["state"]
         try:
             with torch.no_grad():
                 data, norms = to_bytes(weights, factors, memory)
@@ -97,11 +98,6 @@ class Marking:
         )
 
 
-def _settings_of(optimizers: InnerOptimizers) -> Any:
+def _settings_in(said: dict[str, Any]) -> Any:
     """As they are told apart: by what they look like, since some may be tensors."""
-    return [{name: repr(value) for name, value in group.items()} for group in _groups(optimizers)]
-
-
-def _groups(optimizers: InnerOptimizers) -> list[dict[str, Any]]:
-    groups: list[dict[str, Any]] = optimizers.state_dict()["param_groups"]
-    return groups
+    return [{name: repr(value) for name, value in group.items()} for group in said["param_groups"]]

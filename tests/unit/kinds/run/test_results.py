@@ -22,11 +22,11 @@ def arriving(out: Path, *patterns: str, index: int = 3) -> ArrivingOutputs:
 def send(outputs: ArrivingOutputs, number: int, path: str, *parts: bytes, **wrong: Any) -> None:
     offset = 0
     for part in parts:
-        outputs.part(OutputPart(request=REQUEST, number=number, offset=offset), part)
+        outputs.take(OutputPart(request=REQUEST, number=number, offset=offset), part)
         offset += len(part)
     content = b"".join(parts)
     said = {"size": len(content), "sha256": hashlib.sha256(content).digest()} | wrong
-    outputs.file(OutputFile(request=REQUEST, number=number, path=path, **said))
+    outputs.take(OutputFile(request=REQUEST, number=number, path=path, **said))
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
@@ -40,7 +40,7 @@ def test_files_are_put_in_their_place_when_all_are_here(tmp_path: Path) -> None:
     send(outputs, 1, "deep/er/b.bin", b"three")
     send(outputs, 2, "empty")
     assert not (out / "3").exists()
-    outputs.sent(OutputsSent(request=REQUEST, files=3, left_out=1))
+    outputs.take(OutputsSent(request=REQUEST, files=3, left_out=1))
     assert (outputs.complete, outputs.files, outputs.bytes, outputs.left_out) == (True, 3, 11, 1)
     outputs.put()
     assert files_in(out) == {"3/a.json": b"onetwo", "3/deep/er/b.bin": b"three", "3/empty": b""}
@@ -49,7 +49,7 @@ def test_files_are_put_in_their_place_when_all_are_here(tmp_path: Path) -> None:
 
 def test_a_copy_without_files_has_an_empty_folder(tmp_path: Path) -> None:
     outputs = arriving(tmp_path / "out")
-    outputs.sent(OutputsSent(request=REQUEST, files=0))
+    outputs.take(OutputsSent(request=REQUEST, files=0))
     outputs.put()
     assert list((tmp_path / "out").iterdir()) == [tmp_path / "out" / "3"]
 
@@ -63,16 +63,16 @@ def test_what_a_crash_left_never_counts(tmp_path: Path) -> None:
     assert [path.name for path in out.iterdir()] == ["3"]
     outputs = arriving(out)
     send(outputs, 0, "new", b"1")
-    outputs.sent(OutputsSent(request=REQUEST, files=1))
+    outputs.take(OutputsSent(request=REQUEST, files=1))
     outputs.put()
     assert files_in(out) == {"3/new": b"1"}
 
 
 def test_what_an_earlier_request_had_on_its_way_is_passed_over(tmp_path: Path) -> None:
     outputs = arriving(tmp_path)
-    outputs.part(OutputPart(request=4, number=9, offset=77), b"old")
-    outputs.file(OutputFile(request=4, number=9, path="../x", size=3, sha256=bytes(32)))
-    outputs.sent(OutputsSent(request=4, files=9))
+    outputs.take(OutputPart(request=4, number=9, offset=77), b"old")
+    outputs.take(OutputFile(request=4, number=9, path="../x", size=3, sha256=bytes(32)))
+    outputs.take(OutputsSent(request=4, files=9))
     assert not outputs.complete
     outputs.drop()
     assert list(tmp_path.iterdir()) == []
@@ -80,10 +80,10 @@ def test_what_an_earlier_request_had_on_its_way_is_passed_over(tmp_path: Path) -
 
 def test_a_file_that_its_peer_could_not_read_to_the_end_is_left_out(tmp_path: Path) -> None:
     outputs = arriving(tmp_path)
-    outputs.part(OutputPart(request=REQUEST, number=0, offset=0), b"half")
+    outputs.take(OutputPart(request=REQUEST, number=0, offset=0), b"half")
     send(outputs, 1, "whole", b"1")
-    outputs.part(OutputPart(request=REQUEST, number=2, offset=0), b"half")
-    outputs.sent(OutputsSent(request=REQUEST, files=1, left_out=2))
+    outputs.take(OutputPart(request=REQUEST, number=2, offset=0), b"half")
+    outputs.take(OutputsSent(request=REQUEST, files=1, left_out=2))
     outputs.put()
     assert files_in(tmp_path) == {"3/whole": b"1"}
 
@@ -120,19 +120,19 @@ def test_parts_out_of_order_or_empty_are_not_taken(tmp_path: Path) -> None:
     outputs = arriving(tmp_path)
     for number, offset, payload in ((0, 1, b"x"), (0, 0, b"")):
         with pytest.raises(PeerMisbehaved, match="does not fit"):
-            outputs.part(OutputPart(request=REQUEST, number=number, offset=offset), payload)
+            outputs.take(OutputPart(request=REQUEST, number=number, offset=offset), payload)
     send(outputs, 0, "a", b"x")
     with pytest.raises(PeerMisbehaved, match="out of order"):
-        outputs.part(OutputPart(request=REQUEST, number=0, offset=1), b"x")
+        outputs.take(OutputPart(request=REQUEST, number=0, offset=1), b"x")
     with pytest.raises(PeerMisbehaved, match="says that it sent 2 files, and 1 came"):
-        outputs.sent(OutputsSent(request=REQUEST, files=2))
+        outputs.take(OutputsSent(request=REQUEST, files=2))
 
 
 def test_after_the_end_nothing_more_comes(tmp_path: Path) -> None:
     outputs = arriving(tmp_path)
-    outputs.sent(OutputsSent(request=REQUEST, files=0))
+    outputs.take(OutputsSent(request=REQUEST, files=0))
     with pytest.raises(PeerMisbehaved):
-        outputs.part(OutputPart(request=REQUEST, number=0, offset=0), b"x")
+        outputs.take(OutputPart(request=REQUEST, number=0, offset=0), b"x")
     with pytest.raises(PeerMisbehaved):
         send(outputs, 0, "empty")
 

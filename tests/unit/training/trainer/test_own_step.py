@@ -186,3 +186,15 @@ def test_a_loss_scale_that_is_too_large_is_halved_and_forgotten_at_the_next_mark
     assert torch.allclose(taken.difference, plain.difference, rtol=0.1, atol=0.05)
     made._inner_step.begin_segment()
     assert made._inner_step._loss_scale == 2**16
+
+
+def test_a_round_without_marks_begins_with_the_first_loss_scale_however_often_it_is_begun(tmp_path):
+    steep = PLAIN.replace("SCALE = 1.0", "SCALE = 40.0").replace("lr=0.05", "lr=0.001")
+    made, order = trainer(tmp_path, steep, autocast="fp16"), start_round(0, bytes(32), [0], rank=0, steps=STEPS)
+    scales = []
+    for _ in range(2):
+        made.begin(order)
+        scales.append(made._inner_step._loss_scale)
+        made.leg(made.first_state().weights, lambda *_: LegVerdict.GO_ON)
+        assert made._inner_step._loss_scale < 2**16
+    assert scales == [2**16, 2**16]
