@@ -67,6 +67,8 @@ class PeerSettings(_Section, frozen=True):
     """How many jobs at a time."""
     kinds: list[str] = []
     """Which kinds of job may run here, such as "train"; empty: all."""
+    priority: str = "idle"
+    """When jobs have their turn beside other programs: "idle" (when none wants one), "low" or "normal"."""
     wheels: str = "any"
     """Which packages jobs may bring along: "any", "listed" (in wheels.txt in the home), or "none"."""
     wheels_mb: int = 2048

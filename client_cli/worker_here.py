@@ -91,7 +91,7 @@ def limits_of(spec: JobSpec) -> Limits:
         memory_mb=need.memory,
         scratch_mb=scratch_within(need.memory),
         executes=KINDS[spec.kind].executes,
-        lowest=False,
+        priority="normal",
     )
 
 

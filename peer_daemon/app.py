@@ -53,7 +53,7 @@ from peer_daemon.execution.running_leases import RunningLeases
 from peer_daemon.lending.hardware import look_at_machine
 from peer_daemon.lending.lease_file import interrupted_leases, keep_leases
 from peer_daemon.lending.leases import Leases
-from peer_daemon.lending.lend_settings import limits_to_lend
+from peer_daemon.lending.lend_settings import limits_to_lend, priority_of
 from peer_daemon.lending.lending import Lending
 from peer_daemon.lending.offer import capability_of, name_of
 from peer_daemon.lending.own_tokens import OwnTokens
@@ -208,6 +208,7 @@ class Peer:
             line=LineWatch(upload, download),
             kept=KeptBundles(self._home / "jobs", settings.disk_mb * 2**20),
             wheels=open_wheels(self._home, settings),
+            priority=priority_of(settings),
             datasets=datasets,
         )
         self._running_leases = RunningLeases()

@@ -15,11 +15,13 @@ import pytest
 def pytest_configure(config: pytest.Config) -> None:
     """Where several files are tested at once, no test starves what another one lets train in a sandbox.
 
-    Workers come after all else on a machine: beside tests that compute they would hardly get to start. Nor do two that
-    compute keep each other's threads spinning (measured: 125 seconds for what takes 20 alone). And a shell that starts
-    tests in the background has them ignore Ctrl-C, which all programs that they start would inherit.
+    Workers come after all else on a machine, as long as their owner does not say otherwise: beside tests that compute,
+    or any other busy program, they would hardly get to start. Nor do two that compute keep each other's threads
+    spinning (measured: 125 seconds for what takes 20 alone). And a shell that starts tests in the background has them
+    ignore Ctrl-C, which all programs that they start would inherit.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.setdefault("AXON_PEER_PRIORITY", "low")
     if hasattr(config, "workerinput"):
         os.environ["OMP_NUM_THREADS"] = "1"  # torch is imported later
         os.setsid()

@@ -267,8 +267,7 @@ async def start_worker(
 
 
 def _settle(group: WorkerGroup | None, limits: Limits, first: InitProcess) -> None:
-    if limits.lowest:
-        first.lower()
+    first.lower(limits.priority)
     if group is not None:
         group.take(first.pid)
     if group is None or not group.holds_cores:

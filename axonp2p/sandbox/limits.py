@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import resource
 from dataclasses import dataclass
+from typing import Literal
 
 from axonp2p.sandbox.messages import Start
 
 MIB = 1024 * 1024
 SCRATCH_MB = 256
 """The most that a job's /tmp may hold, in MiB: it lies in memory, so at most a quarter of the job's memory too."""
+
+
+Priority = Literal["idle", "low", "normal"]
+"""When a job has its turn: when no other program wants one, a tenth as often as others, or as often."""
+NICE: dict[Priority, int] = {"idle": 19, "low": 10, "normal": 0}
 
 
 def scratch_within(*mebibytes: int) -> int:
@@ -41,8 +47,8 @@ class Limits:
     """How much of stdout and stderr is kept: half from the start, half from the end."""
     executes: bool = False
     """Whether programs of /job may be executed. What the worker wrote itself never is."""
-    lowest: bool = True
-    """Whether everything else on the machine goes first. Of a trial no: who began it waits for it."""
+    priority: Priority = "idle"
+    """Its place among the other programs of this machine."""
 
     def start(self) -> Start:
         """The message by which the worker learns the limits to lay on itself."""

@@ -9,6 +9,7 @@ from axonp2p.findings import Check, FindingState, failed, ok
 from axonp2p.jobs.kinds import KINDS
 from axonp2p.plain_text import plural
 from axonp2p.sandbox.attacks.attack import Tried
+from axonp2p.sandbox.limits import Priority
 from axonp2p.transport.clock_check import clock_checks
 from peer_daemon.doctor.facts import ContainFacts, MachineFacts, PeerFacts, PortFacts, TrackerFacts
 from peer_daemon.lending.lent_kinds import allowed_kinds, why_not_held
@@ -16,6 +17,11 @@ from peer_daemon.page.words import mebibytes
 
 LITTLE_MEMORY_MB = 2048
 _LANDLOCK = "a kernel from 5.13 on, with landlock among lsm= at boot"
+_TURNS: dict[Priority, str] = {
+    "idle": "jobs run when no other program wants to (SCHED_IDLE, nice 19, idle I/O)",
+    "low": "jobs have a turn a tenth as often as your programs (nice 10)",
+    "normal": "jobs have their turns as your programs have, since the settings say so",
+}
 _DO_NOT_LEND = "do not lend this machine: axon-peer pause; axon-peer doctor --verbose shows more; please report it"
 
 
@@ -81,7 +87,7 @@ def _contain(contain: ContainFacts, verbose: bool) -> Iterable[Check]:
             FindingState.FAIL, "priority", text, "let this user lower its own priority (sched_setscheduler, ionice)"
         )
     else:
-        yield ok("priority", "jobs run when no other program wants to (SCHED_IDLE, nice 19, idle I/O)")
+        yield ok("priority", _TURNS[contain.priority])
     if contain.attempts:
         yield from _wall(contain.attempts, verbose)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from axonp2p.sandbox.attacks.attack import Tried
+from axonp2p.sandbox.limits import Priority
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,8 @@ class ContainFacts:
     seccomp: Trouble
     landlock: int
     """Its version; 0 where the kernel has none."""
+    priority: Priority
+    """Of jobs, as the owner chose."""
     no_idle: str
     """Why a process cannot be put behind everything else; empty where it can."""
     attempts: Sequence[Tried] = ()

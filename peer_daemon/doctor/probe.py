@@ -19,9 +19,10 @@ from axonp2p.errors import AxonError, KeyFileUnsafe, NoDaemon, SandboxMissing, S
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.sandbox.attacks.run import try_the_wall
 from axonp2p.sandbox.child import why_no_sandbox
+from axonp2p.sandbox.limits import Priority
 from axonp2p.sandbox.walls import landlock
 from axonp2p.sandbox.walls.seccomp import filter_program
-from axonp2p.sandbox.watch import priority
+from axonp2p.sandbox.watch.priority import lower
 from axonp2p.sandbox.watch.worker_group import what_holds
 from axonp2p.settings import PeerSettings, read_settings
 from axonp2p.table.health import ask_health
@@ -41,7 +42,7 @@ from peer_daemon.idle.idle_settings import IdleSettings
 from peer_daemon.idle.read_idle_settings import idle_settings_of
 from peer_daemon.idle.sensors import Sensors, Told
 from peer_daemon.lending.hardware import look as look_at_machine
-from peer_daemon.lending.lend_settings import limits_to_lend
+from peer_daemon.lending.lend_settings import limits_to_lend, priority_of
 
 LIBRARIES = ("torch", "numpy", "safetensors", "aiohttp", "kademlia")
 TRACKER_WITHIN_S = 8.0
@@ -57,7 +58,7 @@ async def probe(home: Path, clock: Clock) -> PeerFacts:
     ports = await _ports(home, settings)
     # Last and alone: what else is looked at shall not disturb the attempts.
     told = await trackers
-    return PeerFacts(machine, await _contain(), senses, ports, told)
+    return PeerFacts(machine, await _contain(priority_of(settings)), senses, ports, told)
 
 
 def _settings(home: Path) -> tuple[PeerSettings, Trouble]:
@@ -109,7 +110,7 @@ def _senses(home: Path) -> list[Told]:
         sensors.stop()
 
 
-async def _contain() -> ContainFacts:
+async def _contain(priority: Priority) -> ContainFacts:
     no_sandbox = await asyncio.to_thread(why_no_sandbox)
     seccomp = Trouble()
     try:
@@ -121,16 +122,17 @@ async def _contain() -> ContainFacts:
         holds=what_holds(),
         seccomp=seccomp,
         landlock=landlock.version(),
-        no_idle=await asyncio.to_thread(_why_not_idle),
+        priority=priority,
+        no_idle=await asyncio.to_thread(_why_not, priority),
         attempts=[] if no_sandbox else await try_the_wall(),
     )
 
 
-def _why_not_idle() -> str:
-    """Lower a child as a worker is lowered."""
+def _why_not(priority: Priority) -> str:
+    """Lower a child as a worker is lowered; why that cannot be."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
         try:
-            priority.lower(child.pid)
+            lower(child.pid, priority)
         except OSError as error:
             return error.strerror or str(error)
         finally:

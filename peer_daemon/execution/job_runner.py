@@ -75,7 +75,7 @@ class JobRunner:
         """Set when nothing is left of it, and the client was told."""
         self._link_shaper = link_shaper
         self._context = context
-        self._limits = limits_of(lease)
+        self._limits = limits_of(lease, context.priority)
         log_mb = -(-self._limits.log_bytes // _MIB)
         bundle_mb = max(0, lease.disk_mb - self._limits.scratch_mb - log_mb)
         self._bundle = BundleWriter(

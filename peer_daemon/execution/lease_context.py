@@ -12,7 +12,7 @@ from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.kinds import KINDS
 from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.child import Usage, WorkerEnd, start_worker
-from axonp2p.sandbox.limits import Limits, scratch_within
+from axonp2p.sandbox.limits import Limits, Priority, scratch_within
 from axonp2p.transport.dial_policy import DialPolicy
 from axonp2p.transport.flow.rate_limit import RateLimit
 from peer_daemon.bundles.kept_bundles import KeptBundles
@@ -30,11 +30,13 @@ HOUSEHOLDS = 10.0
 """So many times as many for all households together."""
 
 
-def limits_of(lease: LentSlot) -> Limits:
+def limits_of(lease: LentSlot, priority: Priority) -> Limits:
     """What the sandbox allows under `lease`."""
     scratch_mb = scratch_within(lease.disk_mb, lease.memory_mb)
     executes = KINDS[lease.kind].executes
-    return Limits(cores=lease.cores, memory_mb=lease.memory_mb, scratch_mb=scratch_mb, executes=executes)
+    return Limits(
+        cores=lease.cores, memory_mb=lease.memory_mb, scratch_mb=scratch_mb, executes=executes, priority=priority
+    )
 
 
 class RunningWorker(Protocol):
@@ -87,5 +89,7 @@ class LeaseContext:
     receipts: RateLimit = field(default_factory=lambda: RateLimit(RECEIPTS_A_SECOND, RECEIPTS_AT_ONCE))
     """How many receipts are signed, by household; the empty name is all."""
     start_worker: StartWorker = start_worker
+    priority: Priority = "idle"
+    """Of their workers, as the owner chose."""
     datasets: Mapping[str, Path] = field(default_factory=dict)
     """Folders that the owner offers, by name."""

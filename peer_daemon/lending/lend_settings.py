@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import math
 
+import msgspec
+
 from axonp2p.errors import SettingsError
+from axonp2p.sandbox.limits import Priority
 from axonp2p.settings import PeerSettings
 from peer_daemon.lending.offer import LendingLimits
 
 LEAST_MBIT = 0.1
 """A slower line would be taken for a dead one."""
+
+
+def priority_of(settings: PeerSettings) -> Priority:
+    """When jobs have their turn. Raises `SettingsError`."""
+    try:
+        return msgspec.convert(settings.priority, Priority)
+    except msgspec.ValidationError:
+        wrong = f'priority = "{settings.priority[:40]}": one of "idle", "low", "normal"'
+        raise SettingsError(wrong, fix='priority = "idle"') from None
 
 
 def limits_to_lend(settings: PeerSettings) -> LendingLimits:
@@ -26,6 +38,7 @@ def limits_to_lend(settings: PeerSettings) -> LendingLimits:
         settings.wheels if settings.wheels_mb else "none",
     )
     limits.check()
+    priority_of(settings)
     if settings.wheels_mb < 0:
         raise SettingsError(f"wheels-mb = {settings.wheels_mb}: at least 0", fix="wheels-mb = 2048")
     for name, limit in (

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from axonp2p.sandbox.limits import MIB, Limits, kernel_task_limit
+from axonp2p.sandbox.limits import MIB, Limits, Priority, kernel_task_limit
 
 WANTED = ("memory", "pids", "cpu", "io")
 DAEMON = "axon-daemon"
@@ -64,12 +64,17 @@ def settings(limits: Limits, there: Collection[str]) -> dict[str, str]:
         "cpu.max": f"{limits.cores * _PERIOD_US} {_PERIOD_US}",
         "cpu.cfs_period_us": str(_PERIOD_US),  # the old kind, which takes them in this order
         "cpu.cfs_quota_us": str(limits.cores * _PERIOD_US),
-        **(_behind_all_others(there) if limits.lowest else {}),
+        **_share(limits.priority, there),
     }
     return {name: value for name, value in wanted.items() if name in there}
 
 
-def _behind_all_others(there: Collection[str]) -> dict[str, str]:
+def _share(priority: Priority, there: Collection[str]) -> dict[str, str]:
+    if priority == "normal":
+        return {}
+    if priority == "low":
+        # Of 100, and in the old kind of 1024.
+        return {"cpu.weight": "10", "cpu.shares": "102", "io.weight": "default 10"}
     # An idle group has no weight that could be set.
     # The old kind weighs as much as a lowered session does (`priority`): idle groups starve on a busy machine.
     idle = "cpu.idle" in there and "cpu.shares" not in there

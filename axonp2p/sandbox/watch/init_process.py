@@ -8,6 +8,7 @@ import os
 import signal
 from functools import partial
 
+from axonp2p.sandbox.limits import Priority
 from axonp2p.sandbox.watch.priority import hasten_the_end, lower
 from axonp2p.sandbox.watch.process_tree import birth, descendants, read, signal_process
 
@@ -25,12 +26,12 @@ class InitProcess:
         # A pidfd and not the number, which the kernel may give to another process.
         self._descriptor = os.pidfd_open(pid)
 
-    def lower(self) -> None:
-        """Everything else on the machine goes first, and is spared when memory runs out.
+    def lower(self, priority: Priority) -> None:
+        """Give it this priority; everything else on the machine is spared when memory runs out.
 
         To be called before the sandbox has other processes: all that it starts inherit it. Raises `OSError`.
         """
-        lower(self.pid)
+        lower(self.pid, priority)
 
     def kill(self) -> None:
         """End all processes of the sandbox; from any thread.

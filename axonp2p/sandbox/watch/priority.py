@@ -1,7 +1,8 @@
 """Keeps a job behind everything else on the machine, until it is to end.
 
 Its processes run when no other wants to (SCHED_IDLE), read and write files after all others (idle I/O), and are the
-first to go when memory runs out. Only root may take this back again; in particular the job may not.
+first to go when memory runs out. Only root may take this back again; in particular the job may not. An owner may choose
+a higher priority: where other programs never pause, such as another volunteer project, an idle job has no turn at all.
 
 A priority orders processes within one session only where Linux groups processes by session (autogroup; on in most
 distributions): a single job would get as much of a core as all of the owner's terminal. So the group is lowered as
@@ -19,20 +20,23 @@ from pathlib import Path
 
 import psutil
 
+from axonp2p.sandbox.limits import NICE, Priority
 from axonp2p.sandbox.watch.process_tree import threads_of
 
-LOWEST = 19
+_CLASSES = (os.SCHED_IDLE, os.SCHED_BATCH)
+_IO = {"idle": (psutil.IOPRIO_CLASS_IDLE,), "low": (psutil.IOPRIO_CLASS_BE, 7)}
 _PROCESS_MRELEASE = 448
 """Number of the system call, the same on all processors that have it; since Linux 5.15."""
 _system_call = ctypes.CDLL(None).syscall
 
 
-def lower(pid: int) -> None:
-    """Put a process, and all that it will start, behind everything else. Raises `OSError`."""
-    os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
-    os.setpriority(os.PRIO_PROCESS, pid, LOWEST)
-    # A scheduler of files that knows no such class ignores it.
-    psutil.Process(pid).ionice(psutil.IOPRIO_CLASS_IDLE)
+def lower(pid: int, priority: Priority = "idle") -> None:
+    """Give a process, and all that it will start, this priority. Raises `OSError`."""
+    os.sched_setscheduler(pid, os.SCHED_IDLE if priority == "idle" else os.SCHED_BATCH, os.sched_param(0))
+    # A scheduler of files that knows no such classes ignores them.
+    if priority != "normal":
+        os.setpriority(os.PRIO_PROCESS, pid, NICE[priority])
+        psutil.Process(pid).ionice(*_IO[priority])
     Path(f"/proc/{pid}/oom_score_adj").write_text("1000", encoding="ascii")
 
 
@@ -49,13 +53,13 @@ def hasten_the_end(pid: int, descriptor: int) -> None:
         os.setpriority(os.PRIO_PROCESS, pid, -20)
 
 
-def lower_sessions(pids: Iterable[int]) -> None:
-    """Lower the session of each process that is not at the lowest yet. Does nothing where there are no groups."""
+def lower_sessions(pids: Iterable[int], nice: int) -> None:
+    """Give the session of each process this niceness. Does nothing where there are no groups."""
     for pid in pids:
         file = Path(f"/proc/{pid}/autogroup")
         try:
-            if not file.read_text().endswith(f" nice {LOWEST}\n"):
-                file.write_text(str(LOWEST))
+            if not file.read_text().endswith(f" nice {nice}\n"):
+                file.write_text(str(nice))
         except OSError:
             continue  # no such thing here, or it ended; or a change came within the last tenth of a second: next time
 
@@ -72,14 +76,14 @@ def hold_to(processors: frozenset[int], pids: Iterable[int]) -> None:
 
 
 def processors_taken(allowed: Collection[int], own: Collection[int] = ()) -> Counter[int]:
-    """How many idle-priority processes, those of `own` left out, are held on each of the `allowed` processors.
+    """How many processes of a worker's class, those of `own` left out, are held on each of the `allowed` processors.
 
     These are the workers of all daemons on this machine, as far as /proc shows them.
     """
     taken: Counter[int] = Counter()
     for pid in set(psutil.pids()).difference(own):
         with contextlib.suppress(OSError):  # it ended meanwhile
-            if os.sched_getscheduler(pid) == os.SCHED_IDLE:
+            if os.sched_getscheduler(pid) in _CLASSES:
                 held = os.sched_getaffinity(pid)
                 taken.update(held if not held.issuperset(allowed) else ())
     return taken

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from axonp2p.sandbox.limits import MIB, Limits, task_limit
+from axonp2p.sandbox.limits import MIB, NICE, Limits, task_limit
 from axonp2p.sandbox.watch.freezer import Freezer
 from axonp2p.sandbox.watch.init_process import InitProcess
 from axonp2p.sandbox.watch.priority import hold_to, lower_sessions
@@ -198,8 +198,8 @@ class Watch:
 
     def _keep(self, pids: list[int]) -> None:
         self.freezer.keep()
-        if self._limits.lowest and not self._first.killed:
-            lower_sessions(pids)
+        if self._limits.priority != "normal" and not self._first.killed:
+            lower_sessions(pids, NICE[self._limits.priority])
         if self._held_to is not None:
             hold_to(self._held_to, pids)
 

@@ -32,7 +32,9 @@ MACHINE = MachineFacts(
     memory_mb=16_000,
     cores=4,
 )
-CONTAIN = ContainFacts(no_sandbox="", holds="held", seccomp=Trouble(), landlock=6, no_idle="", attempts=[HELD, HELD])
+CONTAIN = ContainFacts(
+    no_sandbox="", holds="held", seccomp=Trouble(), landlock=6, priority="idle", no_idle="", attempts=[HELD, HELD]
+)
 FACTS = PeerFacts(
     machine=MACHINE,
     contain=CONTAIN,
@@ -50,6 +52,11 @@ def found(part: str = "", *, verbose: bool = False, **changes: Any) -> list[Chec
 
 def wrong(checks: list[Check]) -> list[Check]:
     return [check for check in checks if check.state is not FindingState.OK]
+
+
+def test_what_the_priority_of_jobs_means_is_said() -> None:
+    for priority, words in (("idle", "no other program wants to"), ("low", "a tenth as often"), ("normal", "settings")):
+        assert words in report_text(found("contain", priority=priority))
 
 
 def test_a_sound_machine_has_nothing_wrong() -> None:

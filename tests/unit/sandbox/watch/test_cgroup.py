@@ -81,8 +81,12 @@ def test_an_older_kernel_gets_the_least_weight_instead_of_idleness() -> None:
 
 def test_a_group_without_controllers_has_nothing_to_set() -> None:
     assert settings(LIMITS, {"cgroup.procs", "cgroup.freeze", "cpu.stat"}) == {}
-    waited_for = settings(replace(LIMITS, lowest=False), FILES)
-    assert settings(LIMITS, FILES).keys() - waited_for.keys() == {"cpu.idle", "io.weight"}
+
+
+def test_a_priority_that_an_owner_chose_is_a_share_beside_other_programs() -> None:
+    ordinary, low = (settings(replace(LIMITS, priority=one), FILES) for one in ("normal", "low"))
+    assert settings(LIMITS, FILES).keys() - ordinary.keys() == {"cpu.idle", "io.weight"}
+    assert {name: low[name] for name in low.keys() - ordinary.keys()} == {"cpu.weight": "10", "io.weight": "default 10"}
 
 
 def test_the_owner_is_told_which_of_the_two_holds() -> None:
