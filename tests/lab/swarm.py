@@ -33,7 +33,7 @@ class LabSwarm:
         self._ground = ground
         self._folder = folder
         self._lent = ["--cores", "1", "--memory", str(memory_mb)]
-        self._processes = Processes(folder, first_tracker="")
+        self._processes = Processes(folder, first_tracker="", warm=False)
         self._clients: list[subprocess.Popen[str]] = []
 
     def __enter__(self) -> LabSwarm:

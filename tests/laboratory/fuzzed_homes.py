@@ -75,7 +75,7 @@ def _changed(chance: random.Random, plain: object) -> object:
 def axon(world: World, found: Found, words: list[str], home: Path, why: str, within_s: float = 3 * HANG_S) -> str:
     """Run one command of `axon`; what it said."""
     found.inputs += 1
-    code, said = world.axon.run([*words, "--home", str(home)], within_s)
+    code, said = world.axon([*words, "--home", str(home)], within_s)
     shown = f"axon {' '.join(words)} ({why}): {said[-1500:]}"
     if code is None:
         found.hangs += 1
@@ -91,7 +91,7 @@ def host_a_job(world: World) -> None:
     if not home.exists():
         folder = write_job(world.base / "hosted line", peers=1, rounds=2)
         words = ["submit", str(folder), "--detach", "--tracker", world.processes.tracker, "--home", str(home)]
-        world.axon.run(words, 6 * HANG_S)
+        world.axon(words, 6 * HANG_S)
 
 
 async def feed_client_homes(world: World, found: Found) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
-from collections.abc import Awaitable, Callable
+import subprocess
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,10 @@ from typing import Any
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.transport.address import PinnedAddress
 from axonp2p.wire.codec import encode
-from tests.laboratory.forked_axon import ForkedAxon
+from tests.laboratory.fork_server import fork_server
 from tests.laboratory.message_values import CannotBuild, Values
 from tests.laboratory.mutations import mutated
-from tests.system.processes import Processes
+from tests.system.processes import QUIET, Processes
 
 HANG_S = 10.0
 TROUBLE = re.compile(r"Traceback|a mistake of ours|exception was never retrieved|AX-001")
@@ -48,11 +50,18 @@ class World:
     chance: random.Random
     processes: Processes
     values: Values
-    axon: ForkedAxon
     peer_address: PinnedAddress | None = None
     peer_id: PeerId = ""
     tracker_id: PeerId = ""
     udp_ports: list[int] = field(default_factory=list)
+
+    def axon(self, words: Sequence[str], within_s: float) -> tuple[int | None, str]:
+        """Run a command of `axon`: its exit code (None: it had to be ended), and what it said."""
+        try:
+            done = fork_server().run("client_cli.main", words, within_s, {**os.environ, **QUIET})
+        except subprocess.TimeoutExpired as late:
+            return None, f"{late.stdout}{late.stderr}"
+        return done.returncode, done.stdout + done.stderr
 
     @property
     def tracker(self) -> PinnedAddress:

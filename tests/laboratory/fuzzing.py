@@ -39,7 +39,6 @@ from axonp2p.transport.sessions.dialer import dial
 from axonp2p.transport.tunnel.messages import FromRegistered
 from axonp2p.transport.ways import BareWhereabouts
 from axonp2p.wire.envelope import Signed
-from tests.laboratory.forked_axon import ForkedAxon
 from tests.laboratory.fuzzed_answers import feed_answers
 from tests.laboratory.fuzzed_homes import break_a_file, feed_client_homes, host_a_job
 from tests.laboratory.fuzzed_leases import feed_true_leases
@@ -270,8 +269,8 @@ NEEDS_TO_BE_ALONE = ("answers",)
 def fuzz(base: Path, doors: list[str], seconds: float, seed: int) -> list[Found]:
     """Feed each of these doors for its share of so many seconds."""
     chance = random.Random(seed)
-    with Processes(base) as processes, ForkedAxon(base / "axon.out") as axon:
-        world = World(base, chance, processes, Values(chance, now=time.time()), axon)
+    with Processes(base) as processes:
+        world = World(base, chance, processes, Values(chance, now=time.time()))
         if set(doors) - {"tracker", "sessions", "channel"}:
             processes.start_peers("peer", inside=("env", "AXON_PEER_RELAY=true"))
             _find_peer(world)

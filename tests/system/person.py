@@ -11,6 +11,8 @@ from typing import Any
 
 import psutil
 
+from tests.laboratory.fork_server import fork_server
+
 AXON = str(Path(sys.executable).parent / "axon")
 
 
@@ -23,9 +25,7 @@ class Person:
         self.environment = {**os.environ, "AXON_HOME": str(self.home), "COLUMNS": "100"}
 
     def run(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [AXON, *words], capture_output=True, text=True, timeout=200, env=self.environment, cwd=self.folder
-        )
+        done = fork_server().run("client_cli.main", words, 200, self.environment, self.folder)
         assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
 

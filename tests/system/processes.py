@@ -9,6 +9,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.laboratory.fork_server import ForkedProgram, fork_server
+
 START_S = 120
 _LENT = ["--cores", "1", "--memory", "1200"]
 
@@ -26,11 +28,15 @@ QUIET = {
 class Processes:
     """Trackers and peers by name. Use it in a `with`: nothing that it started outlives it."""
 
-    def __init__(self, base: Path, first_tracker: str = "tracker") -> None:
-        """`first_tracker` is started at once; an empty name starts none."""
+    def __init__(self, base: Path, first_tracker: str = "tracker", *, warm: bool = True) -> None:
+        """`first_tracker` is started at once; an empty name starts none.
+
+        `warm`: programs are forked from one that has loaded them. Not where their memory or start is measured.
+        """
+        self._warm = warm
         self._base = base
         self._first = first_tracker
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._running: dict[str, subprocess.Popen[bytes] | ForkedProgram] = {}
         self.trackers: dict[str, str] = {}
         """Their addresses, by name; that of one which was killed stays."""
 
@@ -121,7 +127,7 @@ class Processes:
         self._running[name].terminate()
         self._running[name].wait(30)
 
-    def process(self, name: str) -> subprocess.Popen[bytes]:
+    def process(self, name: str) -> subprocess.Popen[bytes] | ForkedProgram:
         """One of them, to look at or to signal."""
         return self._running[name]
 
@@ -130,10 +136,14 @@ class Processes:
         return (self._base / f"{name}.out").read_text(errors="replace")
 
     def _start(self, name: str, module: str, arguments: list[str], inside: Sequence[str]) -> None:
+        environment = {**QUIET, **os.environ}
         with (self._base / f"{name}.out").open("ab") as out:
+            if self._warm and not inside:
+                self._running[name] = fork_server().start(module, arguments, out, env=environment)
+                return
             command = [*inside, sys.executable, "-m", module, *arguments]
             self._running[name] = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env={**QUIET, **os.environ}
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment
             )
 
     def _wait(self, name: str, sign: Path) -> None:

@@ -27,6 +27,7 @@ from axonp2p.kinds.train.events import RoundFinished, StateFound
 from axonp2p.kinds.train.record import TrainRecord
 from axonp2p.sandbox.child import why_no_sandbox
 from tests.lab.swarm import NOT_ON_THE_LAN
+from tests.laboratory.fork_server import fork_server
 from tests.system.network import Network, why_not
 from tests.system.processes import Processes
 from tests.system.small_job import write_job
@@ -55,14 +56,20 @@ class Computer:
         options = ["--home", str(self.home), "--tracker", self._tracker, *self._second]
         return [*self._inside, sys.executable, "-m", "client_cli.main", *words, *options]
 
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = self.command(*words)
+        if self._inside:
+            return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        return fork_server().run("client_cli.main", command[3:], 120)
+
     def ask(self, *words: str) -> dict[str, Any]:
-        done = subprocess.run(self.command(*words, "--json"), capture_output=True, text=True, timeout=120)
+        done = self.run(*words, "--json")
         assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer
 
     def fails(self, *words: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(self.command(*words), capture_output=True, text=True, timeout=120)
+        done = self.run(*words)
         assert done.returncode != 0
         return done
 
@@ -86,7 +93,7 @@ def until(what: Callable[[], object], why: str) -> None:
     began = time.monotonic()
     while not what():
         assert time.monotonic() - began < PATIENCE_S, why
-        time.sleep(1)  # each look is a program of its own, which takes from the workers
+        time.sleep(0.5)  # each look is a program of its own, which takes from the workers
 
 
 def processes_of(hosted: Path) -> list[psutil.Process]:
@@ -291,7 +298,7 @@ def test_copies_of_a_command_go_on_without_their_client_and_come_home_from_the_h
         until(lambda: other.ask("status", job)["done"] > paused["done"], "it does not go on")
         (process,) = processes_of(hosted)
         process.kill()  # and is started again
-        following = subprocess.run(other.command("logs", job, "-f"), capture_output=True, text=True, timeout=120)
+        following = other.run("logs", job, "-f")
         assert (following.returncode, "11" in following.stdout.splitlines()) == (0, True), following.stderr
         with other.watch(job) as watching:
             assert watching.stdout is not None

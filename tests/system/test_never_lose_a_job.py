@@ -8,7 +8,7 @@ import random
 import re
 import signal
 import subprocess
-import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +25,7 @@ from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.train.events import PeerLeftBehind, RoundFinished, RoundsLost, StateFound, ValuesLate
 from axonp2p.kinds.train.metrics_file import MetricsFile
 from axonp2p.sandbox.child import why_no_sandbox
+from tests.laboratory.fork_server import ForkedProgram, fork_server
 from tests.system.processes import Processes
 from tests.system.small_job import TASK, write_job
 
@@ -71,24 +72,21 @@ class Client:
         options = ["--home", str(self.home)]
         if words[0] in ("submit", "resume"):
             options += ["--tracker", self._tracker]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "client_cli.main", *words, *options],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        if in_training:
-            self._until_it_trains(process)
-        try:
-            self.said = process.communicate(timeout=120 if kill_after is None else kill_after)[0]
-        except subprocess.TimeoutExpired:
-            process.kill()
-            self.said = process.communicate()[0]
-            assert kill_after is not None, self.said
-        return process.returncode
+        with tempfile.TemporaryFile("w+") as out:
+            process = fork_server().start("client_cli.main", [*words, *options], out)
+            if in_training:
+                self._until_it_trains(process)
+            try:
+                return process.wait(120 if kill_after is None else kill_after)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                assert kill_after is not None, self.said
+                return process.wait()
+            finally:
+                out.seek(0)
+                self.said = out.read()
 
-    def _until_it_trains(self, process: subprocess.Popen[str]) -> None:
+    def _until_it_trains(self, process: ForkedProgram) -> None:
         job = self.job()
         before, began = (job.read().round if job else 0), time.monotonic()
         while process.poll() is None and (job is None or job.read().round <= before):
@@ -97,15 +95,10 @@ class Client:
             job = self.job()
 
     @contextmanager
-    def running(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    def running(self, *words: str) -> Iterator[ForkedProgram]:
         options = ["--home", str(self.home), "--tracker", self._tracker]
         with (self.home.parent / "client.out").open("ab") as out:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "client_cli.main", *words, *options],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-            )
+            process = fork_server().start("client_cli.main", [*words, *options], out)
         try:
             yield process
         finally:

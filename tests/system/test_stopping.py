@@ -22,6 +22,7 @@ from axonp2p.errors import JobFailed
 from axonp2p.jobs.lifecycle import JobState
 from axonp2p.kinds.train.events import RoundFinished, TrainingStops
 from axonp2p.sandbox.child import why_no_sandbox
+from tests.laboratory.fork_server import fork_server
 from tests.system.processes import Processes
 from tests.system.small_job import write_job
 
@@ -71,8 +72,7 @@ def error_of(weights: dict[str, torch.Tensor]) -> Any:
 
 
 def axon(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "client_cli.main", *words, "--home", str(home)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    return fork_server().run("client_cli.main", [*words, "--home", str(home)], PATIENCE_S)
 
 
 def test_a_job_that_is_stopped_ends_with_the_weights_of_its_last_round(swarm: axonp2p.Swarm, tmp_path: Path) -> None:
