@@ -246,7 +246,7 @@ class JobRunner:
 
     async def _bundle_is_there(self, worker: RunningWorker) -> None:
         """Raises what `WheelCache.place` does."""
-        lease = UnpackingFor(self._unpacked, self.suspension.also)
+        lease = UnpackingFor(self._unpacked, self.suspension.also, self._context.priority)
         telling = asyncio.create_task(self._blobs.keep_told())
         try:
             await self._context.wheels.place(self._bundle.wheels, self._bundle.bundle, lease)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from axonp2p.errors import PeerMisbehaved, Unreachable
 from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.child import SandboxedWorker, WorkerEnd, start_worker
-from axonp2p.sandbox.limits import Limits
+from axonp2p.sandbox.limits import Limits, Priority
 from axonp2p.sandbox.messages import Control
 from axonp2p.wheels.messages import FromUnpacker
 from axonp2p.wheels.wheel_writer import WheelWriter
@@ -35,7 +35,7 @@ LIMITS = Limits(
     wall_seconds=900,
     log_bytes=64 * 1024,
 )
-"""Far more than the largest wheel takes. Where others keep the machine busy, it stands behind them."""
+"""Far more than the largest wheel takes."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class UnpackingFor:
     """Hears of bytes as they come."""
     beside: Callable[[SandboxedWorker], AbstractAsyncContextManager[None]] = lambda worker: nullcontext()
     """Around the life of the sandbox: it stands still when the lease's own does."""
+    priority: Priority = "idle"
 
 
 async def unpack_wheel(folder: Path, title: str, into: Path, most_bytes: int, lease: UnpackingFor) -> int:
@@ -53,11 +54,12 @@ async def unpack_wheel(folder: Path, title: str, into: Path, most_bytes: int, le
 
     Raises `PeerMisbehaved` for a wheel that is none, `LimitReached` for one that is too large, `SandboxMissing`.
     """
-    worker = await start_worker(folder, LIMITS, program=PROGRAM)
+    limits = replace(LIMITS, priority=lease.priority)
+    worker = await start_worker(folder, limits, program=PROGRAM)
     writer = WheelWriter(title, into, most_bytes)
     try:
         async with lease.beside(worker):
-            await worker.channel.send(LIMITS.start())
+            await worker.channel.send(limits.start())
             await _hear(worker.channel, writer, lease.came)
     except Unreachable as error:
         end = await _end_of(worker)
