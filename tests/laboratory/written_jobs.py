@@ -219,6 +219,15 @@ class Task(Points):
     def data(self, split, shard, shards):
         return DataLoader(TensorDataset(*points(split, shard, shards)), batch_size=4, shuffle=True, num_workers=2)
 """),
+    _job("test-data-in-a-loader", """
+class Task(Points):
+    def data(self, split, shard, shards):
+        data = TensorDataset(*points(split, shard, shards))
+        return data if split == "train" else DataLoader(data, batch_size=64)
+    def evaluate(self, model, data):
+        seen = [(model(x).argmax(1) == y).float() for x, y in data]
+        return {"accuracy": torch.cat(seen).mean()}
+""", metric="accuracy"),
     _job("stream-that-ends", """
 class Lines(IterableDataset):
     def __init__(self, shard, shards, split): self.found = points(split, shard, shards)

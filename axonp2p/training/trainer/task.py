@@ -41,6 +41,8 @@ class Task:
         self._in_loss, self._in_step = self.code("loss()"), self.code("step()")
         self._loader_collate: Callable[[list[Any]], Any] | None = None
         """Of the first DataLoader that `data()` gave."""
+        self._test_loaders: dict[int, tuple[Any, DataLoader[Any]]] = {}
+        """Those that it gave for test data, with the dataset, by the identity of that."""
 
     def code(self, doing: str) -> TaskCode:
         """A block whose exceptions are the task's mistake."""
@@ -62,7 +64,11 @@ class Task:
         with self.code(doing):
             dataset = self._user.data(split, shard, shards)
         if isinstance(dataset, DataLoader):
-            dataset = self._taken_apart(dataset)
+            loader, dataset = dataset, self._taken_apart(dataset)
+            if split == "test":
+                if isinstance(dataset, IterableDataset):
+                    dataset = self._read_to_its_end(dataset, doing)
+                self._test_loaders[id(dataset)] = dataset, loader
         if dataset is None and split == "test":
             return None
         if isinstance(dataset, IterableDataset):
@@ -203,7 +209,7 @@ class Task:
     def evaluate(self, model: nn.Module, dataset: Any) -> dict[str, float]:
         """The task's own metrics on a dataset."""
         with self.code("evaluate()"):
-            metrics = self._user.evaluate(model, dataset)
+            metrics = self._user.evaluate(model, self._as_given(dataset))
             if not isinstance(metrics, Mapping):
                 raise mistake_in(
                     "evaluate()", f"it returned {_kind(metrics)}; it must return a dict of numbers by name"
@@ -214,6 +220,15 @@ class Task:
                 "evaluate()", f"at most {_MOST_METRICS} metrics, with names of {_LONGEST_METRIC} characters"
             )
         return found
+
+    def _as_given(self, dataset: Any) -> Any:
+        """A test dataset, in batches where the task gave a DataLoader: in this process, and in order."""
+        if id(dataset) not in self._test_loaders:
+            return dataset
+        _, loader = self._test_loaders[id(dataset)]
+        if loader.batch_size is None and loader.batch_sampler is not None:
+            return DataLoader(dataset, batch_sampler=loader.batch_sampler, collate_fn=loader.collate_fn)
+        return DataLoader(dataset, batch_size=loader.batch_size, collate_fn=loader.collate_fn)
 
 
 def seed_all(seed: int) -> None:
