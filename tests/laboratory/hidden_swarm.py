@@ -76,11 +76,11 @@ class HiddenSwarm:
         """What the client's book of trust says of all keys."""
         return TrustBook(self._base / "client" / TRUST_FILE).all()
 
-    def run(self, task: str) -> Seen:
-        """A job of this task."""
+    def run(self, task: str, peers: int = len(PEERS)) -> Seen:
+        """A job of this task, on so many of the peers."""
         self._jobs += 1
         job = write_job(
-            self._base / f"job{self._jobs}", peers=len(PEERS), rounds=ROUNDS, train=_OFTEN,
+            self._base / f"job{self._jobs}", peers=peers, rounds=ROUNDS, train=_OFTEN,
             task=task.replace("FILES", "/tmp/state"),
         )  # fmt: skip
         seen, before, finished = Seen(), self.known, False
