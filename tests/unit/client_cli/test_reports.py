@@ -94,7 +94,7 @@ def test_next_commands_of_a_kept_swarm_lead_to_it() -> None:
 
 FOUND = TrialFound(
     parameters=4482, coded=4482, values=4490, exact=8, train_samples=2000, test_samples=500, flops_per_sample=1e6,
-    step_s=0.02, metrics={"accuracy": 0.5}, unchecked="", not_loaded="",
+    frozen_bytes=0, step_s=0.02, metrics={"accuracy": 0.5}, unchecked="", not_loaded="",
 )  # fmt: skip
 CHECKED = check_text.Checked(
     TrainJob(name="x", need=NeedSpec(peers=4, min_peers=2), train=TrainSpec(rounds=10, steps=10, batch=10)),
