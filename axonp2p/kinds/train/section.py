@@ -8,7 +8,18 @@ from typing import Any
 from axonp2p.errors import JobFileWrong
 from axonp2p.jobs.aggregation import AGGREGATIONS, Rule
 from axonp2p.jobs.job_file_keys import Rule as KeyRule
-from axonp2p.jobs.job_file_keys import Wrong, file_name, measured, number, one_of, or_auto, shown, whole, wrong_value, yes_or_no
+from axonp2p.jobs.job_file_keys import (
+    Wrong,
+    file_name,
+    measured,
+    number,
+    one_of,
+    or_auto,
+    shown,
+    whole,
+    wrong_value,
+    yes_or_no,
+)
 from axonp2p.jobs.section import Section
 from axonp2p.jobs.spec import JobSpec, NeedSpec, Word, read_spec
 from axonp2p.kinds.train.kept.best_round import LOSS, UNLESS_SAID, BestBy

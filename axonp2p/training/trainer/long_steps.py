@@ -52,7 +52,7 @@ class LongSteps:
 
     def _run(self, thread: threading.Thread) -> None:
         while thread.is_alive() and not self._over.wait(_LOOK_S):
-            frames = sys._current_frames()  # noqa: SLF001  the only way to another thread's stack
+            frames = sys._current_frames()
             if said := self.due(frames.get(thread.ident or 0), self._clock()):
                 print(said, file=sys.stderr, flush=True)
 

@@ -18,7 +18,9 @@ OFFER = Capability(
 )
 
 
-def seen(name: str, trust: str = "new", rtt_s: float | None = 0.01, other_version: str = "", **offer: object) -> SeenPeer:
+def seen(
+    name: str, trust: str = "new", rtt_s: float | None = 0.01, other_version: str = "", **offer: object
+) -> SeenPeer:
     offered = msgspec.structs.replace(OFFER, **offer)
     return SeenPeer(name, name, (), offered, rtt_s, trust=trust, other_version=other_version)
 

@@ -127,6 +127,15 @@ def test_a_check_says_why_work_could_not_be_checked() -> None:
     assert check_text.as_data(checked)["unchecked"] == "the task fails"
 
 
+def test_a_check_says_what_is_frozen_and_travels_once() -> None:
+    assert "frozen" not in check_text.as_text("x", CHECKED, spelled)
+    found = msgspec.structs.replace(FOUND, frozen_bytes=58_800_000)
+    checked = dataclasses.replace(CHECKED, trial=check_text.TaskTrial(found))
+    said = "frozen      58.8 MB of the model: once to this computer, and each peer has them of model()"
+    assert said in check_text.as_text("x", checked, spelled)
+    assert check_text.as_data(checked)["frozen_bytes"] == 58_800_000
+
+
 def test_a_check_estimates_the_work_from_the_step_it_counted() -> None:
     assert CHECKED.flops(FOUND) == 4 * 10 * 10 * 10 * 10**6
     data = json.loads(json.dumps(check_text.as_data(CHECKED)))

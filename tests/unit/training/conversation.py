@@ -48,9 +48,7 @@ class Conversation:
         self.now = 0.0
         names = {rank: NAMES[rank] for rank in range(members)}
         job = TrainPlan("digits-1", "task.py", 4, rounds, STEPS, batch=8, seed=1, **plan)
-        self.rounds = Rounds(
-            job, names, min_peers=min_peers, checks=checks, are_enough=are_enough, patience=patience
-        )
+        self.rounds = Rounds(job, names, min_peers=min_peers, checks=checks, are_enough=are_enough, patience=patience)
 
     def begin(self) -> list[Action]:
         return self.rounds.begin(self.now)

@@ -67,12 +67,12 @@ def test_after_ctrl_c_the_job_is_told_what_was_wished(
 def interrupted_once(then: Callable[[EventQueue], Event]) -> Callable[[EventQueue], Event]:
     presses = [KeyboardInterrupt()]
 
-    def __next__(self: EventQueue) -> Event:
+    def interrupted(self: EventQueue) -> Event:
         if presses:
             raise presses.pop()
         return then(self)
 
-    return __next__
+    return interrupted
 
 
 def test_for_programs_each_event_is_a_line_and_nothing_else_is_printed(
