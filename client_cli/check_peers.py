@@ -13,7 +13,7 @@ from axonp2p.errors import AxonError, IndexUnreachable, PackagesWrong
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.spec import JobSpec, NeedSpec, need_of
 from axonp2p.peers.capability import Capability, Need, read_need, why_not
-from axonp2p.peers.selection import NO_GPU, WITHOUT_GPU, counted
+from axonp2p.peers.selection import NO_GPU, WITHOUT_GPU, counted, why_too_far
 from axonp2p.plain_text import bytes_text, plural
 from client_cli.context import Context
 from client_cli.meanwhile import Meanwhile
@@ -117,7 +117,7 @@ def ask_peers(folder: Path, spec: JobSpec, context: Context, trackers: Sequence[
     need = read_need(need_of(spec))
     try:
         with context.swarm(trackers) as swarm:
-            fitting = swarm.survey(need).peers
+            fitting = swarm.survey(need, measure=True).peers
             others = swarm.survey(Need(kind=need.kind, also_taken=True)).peers
             plan = swarm.packages(folder, spec) if spec.packages.wanted else None
     except (PackagesWrong, IndexUnreachable):
@@ -129,17 +129,16 @@ def ask_peers(folder: Path, spec: JobSpec, context: Context, trackers: Sequence[
     return replace(tally(spec.need, need, fitting, others, plan.why_not), packages=packages_text(plan.sets))
 
 
-def with_packages(folder: Path, spec: JobSpec, bundle: Bundle, context: Context) -> tuple[Bundle, str]:
+def with_packages(folder: Path, spec: JobSpec, bundle: Bundle, home: Path) -> tuple[Bundle, str]:
     """The bundle with the packages that it takes to try the job here, and these in words. Raises as `ask_peers`."""
     from axonp2p.client.packages.wheel_store import WheelStore
     from axonp2p.client.run.job_packages import resolve_for_here, with_wheels
 
-    context.say("brings the packages here (pip) ...")
-    store = WheelStore(context.home / "wheels")
+    store = WheelStore(home / "wheels")
     wheels = resolve_for_here(spec, folder, store)
     if wheels is None:
         return bundle, "not for this computer: peers run Linux"
-    return with_wheels(bundle, wheels, store), packages_text([wheels])
+    return with_wheels(bundle, wheels.wheels, store), packages_text([wheels])
 
 
 def packages_text(sets: Sequence[WheelSet]) -> str:
@@ -156,15 +155,22 @@ def tally(
 ) -> PeersAsked:
     """Which of the peers that trackers show would take the job: those that they name for its need, and all.
 
-    `also`: why one that meets the need cannot take the job all the same.
+    Those of `fitting` were measured. `also`: why one that meets the need cannot take the job all the same.
     """
-    reasons = [_CONVICTED if peer.trust == "convicted" else also(peer.offer) for peer in fitting]
+    max_rtt_s = spec.max_rtt / 1000
+
+    def why_passed_over(peer: SeenPeer) -> str:
+        convicted = _CONVICTED if peer.trust == "convicted" else ""
+        return convicted or peer.other_version or why_too_far(peer.rtt_s, max_rtt_s) or also(peer.offer)
+
+    reasons = [why_passed_over(peer) for peer in fitting]
     takers = [peer for peer, reason in zip(fitting, reasons, strict=True) if not reason]
     refusing = Counter(filter(None, reasons))
     named = {peer.peer for peer in fitting}
     for peer in others:
         if peer.peer not in named:
-            refusing[why_not(peer.offer, need) or "not known for long enough (uptime)"] += 1
+            reason = peer.other_version or why_not(peer.offer, need)
+            refusing[reason or "not known for long enough (uptime)"] += 1
     names = tuple(peer.name for peer in takers[:MOST_NAMES])
     return PeersAsked(len(takers), needed=spec.min_peers, names=names, refusing=+refusing)
 

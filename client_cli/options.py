@@ -98,8 +98,8 @@ def loggers(command: F) -> F:
         "names",
         type=click.Choice(["tensorboard", "wandb", "mlflow"]),
         multiple=True,
-        help="Also tell this logger of each round, by its own library; needs axonp2p[tensorboard], axonp2p[wandb] or "
-        "axonp2p[mlflow]. May be given more than once.",
+        help="Also tell this logger of each round or copy, by its own library; needs axonp2p[tensorboard], "
+        "axonp2p[wandb] or axonp2p[mlflow]. May be given more than once.",
     )
     @click.option(
         "--tensorboard",

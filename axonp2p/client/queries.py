@@ -20,7 +20,7 @@ from axonp2p.ledger.receipt import MOST_BALANCES, Balances
 from axonp2p.peers.capability import Capability, Need, as_map, read_capability, why_not
 from axonp2p.peers.coordinates import Position, guess_between
 from axonp2p.peers.rtt import PingTarget, measure
-from axonp2p.peers.selection import Distance
+from axonp2p.peers.selection import Distance, other_version
 from axonp2p.table.records import LONGEST_LIFE_S, MOST_ROWS, Row
 from axonp2p.table.shared_table import SharedTable
 from axonp2p.table.sightings import SeenRow, SourceAnswer
@@ -66,6 +66,8 @@ class SeenPeer:
     """What this client's own checks have found of its work: `new`, `3 of 10`, `12 passed`, `convicted`."""
     relay: str = ""
     """The relay through which it was measured; empty when it was called directly, or not at all."""
+    other_version: str = ""
+    """Why a job of the kind that was asked for passes it over: its messages are not ours. Empty when they are."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,7 @@ async def survey_peers(
         dataclasses.replace(
             _seen_peer(seen, offer, distances.get(seen.row.peer), here, clock.now()),
             trust=known_of(seen.row.peer, known).in_words,
+            other_version=other_version(seen.row.schema, need.kind),
         )
         for seen in sight.rows
         if (offer := _offer(seen.row)) and not why_not(offer, need)

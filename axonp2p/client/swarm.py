@@ -44,7 +44,7 @@ from axonp2p.client.packages.plan import PackagePlan
 from axonp2p.client.packages.wheel_store import WheelStore
 from axonp2p.client.queries import Credits, SeenPeer, Survey, ask_credits, survey_peers
 from axonp2p.client.run.finish_kept import finish_kept
-from axonp2p.client.run.job_packages import resolve_for_peers
+from axonp2p.client.run.job_packages import resolve_for_peers, was_brought, with_plan
 from axonp2p.client.run.job_run import JobRun
 from axonp2p.client.storage.event_feed import EventFeed
 from axonp2p.client.storage.job_commands import JobCommand, say
@@ -173,8 +173,9 @@ class Swarm:
         means = self._get_means()
         kept, record, spec = self._write_down(job, [*overrides, *keywords({"peers": peers, **settings})])
         try:
-            _check_not_hosted(spec)
             bundle = kept_bundle(kept, record, spec)
+            if spec.packages.wanted:
+                bundle = self._loop.call(with_plan(means, spec, kept, bundle))
             mark = self._loop.call(hand_over(means, record.id, bundle))
         except BaseException:
             shutil.rmtree(kept.path)
@@ -393,8 +394,11 @@ class Swarm:
         *,
         wait_s: float = 0.0,
     ) -> Job:
-        if self._hosted_here:
-            _check_not_hosted(spec)
+        if self._hosted_here and spec.packages.wanted and not was_brought(folder):
+            raise PackagesWrong(
+                "the job was handed over without its packages, and a host runs no pip for a stranger",
+                fix="hand it over again with this version of Axon",
+            )
         bundle = kept_bundle(folder, record, spec)
         feed = EventFeed()
         record = msgspec.structs.replace(record, named_trackers=self._named)
@@ -441,13 +445,3 @@ async def ended_in(feed: EventFeed, work: Coroutine[Any, Any, None]) -> None:
             raise
     finally:
         feed.end(error)
-
-
-def _check_not_hosted(spec: JobSpec) -> None:
-    """A host runs no pip for a stranger: what it names could lead anywhere in the host's network."""
-    if spec.packages.wanted:
-        raise PackagesWrong(
-            "a job with [packages] cannot be handed over to a tracker yet",
-            cause="its packages are resolved on the computer that submits it, for the peers that come",
-            fix="submit it without --detach and leave this computer on",
-        )

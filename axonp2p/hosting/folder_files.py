@@ -34,7 +34,7 @@ SMALL_STATE = 64 * 2**20
 _LOG = re.compile(rf"{LOGS}/[A-Za-z0-9_-][A-Za-z0-9._-]{{0,63}}\.log", re.ASCII)
 _STATE = re.compile(rf"{STATES}/[0-9]{{6,9}}-[0-9a-f]{{64}}\.safetensors", re.ASCII)
 _FROZEN = re.compile(rf"{STATES}/frozen-[0-9a-f]{{64}}\.safetensors", re.ASCII)
-_FOLDER = re.compile(rf"{OUTPUTS}/(0|[1-9][0-9]{{0,8}})", re.ASCII)
+_FOLDER = re.compile(rf"{OUTPUTS}/[A-Za-z0-9_-][A-Za-z0-9._-]{{0,63}}", re.ASCII)
 
 
 class Kind(StrEnum):
@@ -45,8 +45,8 @@ class Kind(StrEnum):
     FIXED = "fixed"
     """It is there when it is whole, and does not change."""
     FOLDER = "folder"
-    """So is this one: the files of one result, which travel as one (`packed_folder`). No listing has it: there may be
-    thousands, and who asks knows from the results which there are."""
+    """So is this one: the files of one result, or what a program left at one peer, which travel as one
+    (`packed_folder`). No listing has it: there may be thousands, and who asks knows from results and events which."""
 
 
 def kind_of(name: str) -> Kind | None:

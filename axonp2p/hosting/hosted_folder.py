@@ -201,7 +201,7 @@ class HostedFolder:
     def part(self, name: str, offset: int, before: bytes) -> tuple[int, bytes]:
         """Bytes of that file or folder from `offset` on; from 0 on when those before it do not hash to `before`.
 
-        Raises `Refused` when there is no such file.
+        Of a folder that is not there it is nothing. Raises `Refused` when there is no such file.
         """
         kind = kind_of(name)
         if kind is None:
@@ -209,7 +209,8 @@ class HostedFolder:
         most = GROWING_LIMIT if kind is Kind.GROWING else 2**62
         try:
             if kind is Kind.FOLDER:
-                return offset, read_packed(self.job / name, offset, PAYLOAD_LIMIT)
+                there = (self.job / name).is_dir()  # a refusal would end the session, and others are asked for on it
+                return offset, read_packed(self.job / name, offset, PAYLOAD_LIMIT) if there else b""
             with os.fdopen(os.open(self.job / name, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
                 if before and kind is Kind.GROWING and not _begins_with(file.read(min(offset, most)), offset, before):
                     offset = 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -33,6 +33,16 @@ class PackedFile(msgspec.Struct, frozen=True, array_like=True):
     size: Annotated[int, msgspec.Meta(ge=0, le=2**50)]
 
 
+class PackedHead(NamedTuple):
+    """What the line says."""
+
+    files: list[PackedFile]
+    begins: int
+    """Where their bytes do: how long the line is."""
+    ends: int
+    """How long it is with them."""
+
+
 def read_packed(folder: Path, offset: int, most: int) -> bytes:
     """At most so many bytes of it from there on, none at its end. Raises `OSError`, also where there is no folder."""
     found = _files_in(folder)
@@ -48,8 +58,8 @@ def read_packed(folder: Path, offset: int, most: int) -> bytes:
     return content
 
 
-def read_head(packed: Path, size: int) -> tuple[list[PackedFile], int] | None:
-    """The files of a packed folder with so many bytes in them, and where those begin; None: the line is not here yet.
+def read_head(packed: Path, size: int, *, or_less: bool = False) -> PackedHead | None:
+    """The files of a packed folder with so many bytes in them (`or_less`: at most); None: the line is not here yet.
 
     Raises `MalformedMessage` for what names other files than may lie in a folder, or other sizes.
     """
@@ -65,20 +75,21 @@ def read_head(packed: Path, size: int) -> tuple[list[PackedFile], int] | None:
         raise MalformedMessage(f"the files of a result are not named as they should be: {error}") from error
     if reason := why_bad_together(file.path for file in found):
         raise MalformedMessage(f"a result has a file that cannot be written: {reason}")
-    if (told := sum(file.size for file in found)) != size:
+    told = sum(file.size for file in found)
+    if told > size or (told < size and not or_less):
         raise MalformedMessage(f"a result of {size} bytes has files of {told} bytes")
-    return found, len(head) + 1
+    return PackedHead(found, len(head) + 1, len(head) + 1 + told)
 
 
-def unpack(packed: Path, into: Path, size: int) -> None:
+def unpack(packed: Path, into: Path, size: int, *, or_less: bool = False) -> None:
     """Write the files into a new folder; all is on the disk when it returns. Raises as `read_head`, and `OSError`."""
-    head = read_head(packed, size)
-    if head is None or packed.stat().st_size != head[1] + size:
+    head = read_head(packed, size, or_less=or_less)
+    if head is None or packed.stat().st_size != head.ends:
         raise MalformedMessage(f"a result of {size} bytes came with another number of bytes")
     into.mkdir(parents=True)
     with packed.open("rb") as source:
-        source.seek(head[1])
-        for file in head[0]:
+        source.seek(head.begins)
+        for file in head.files:
             target = into / file.path
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("xb") as written:

@@ -34,6 +34,9 @@ class JobKind:
     outputs: str = ""
     """Which folders of files its results have, and their bytes in all, from its record and the job's folder
     (`kinds.run.fetched.outputs_of`); empty: its results have none, and what it goes on from are states."""
+    left_files: str = ""
+    """Which folders of files its programs left at peers, and the most bytes of each, from the same
+    (`kinds.train.left_files.folders`): these may change until nothing works on the job. Empty: there are none."""
     finish: str = ""
     """Ends a job on which no program works, with what is kept of it (`kinds.train.kept.kept_end.finish`); empty: no job
     of the kind can be ended early."""
@@ -61,6 +64,7 @@ KINDS: dict[str, JobKind] = {
             finish="axonp2p.kinds.train.kept.kept_end:finish",
             result="axonp2p.training.trainer.weights:load",
             result_files=("model.safetensors", "metrics.csv", "out"),
+            left_files="axonp2p.kinds.train.left_files:folders",
             write_round="axonp2p.kinds.train.kept.model_files:write_round",
             counter="round",
             unit="round",

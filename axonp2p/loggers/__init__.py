@@ -1,1 +1,1 @@
-"""A training's rounds for TensorBoard, Weights & Biases and MLflow, by their own libraries, which are extras."""
+"""Rounds of a training, or copies of a command, for TensorBoard, W&B and MLflow, by their own libraries: extras."""

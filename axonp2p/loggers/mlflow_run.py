@@ -1,4 +1,4 @@
-"""A job's rounds for MLflow: a run a job, which a job that is resumed goes on with. Needs `axonp2p[mlflow]`.
+"""A job's rounds or copies for MLflow: a run a job, which a job that is resumed goes on with. Needs `axonp2p[mlflow]`.
 
 Its own settings decide where that goes: `MLFLOW_TRACKING_URI`, `MLFLOW_EXPERIMENT_NAME`.
 """
@@ -14,8 +14,7 @@ from mlflow.tracking import MlflowClient
 from axonp2p.client.events.events import Event, JobFinished, JobLeft
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.errors import SettingsError
-from axonp2p.kinds.train.events import RoundFinished
-from axonp2p.loggers.values import parameters_of, values_of
+from axonp2p.loggers.values import LoggedSteps, parameters_of
 
 EXPERIMENT = "axon"
 JOB_TAG = "axon.job"
@@ -27,6 +26,7 @@ class MlflowRun:
     def __init__(self, record: JobRecord) -> None:
         """Raises `SettingsError` when MLflow does not open it."""
         self._end = "FAILED"
+        self._steps = LoggedSteps()
         try:
             self._client = MlflowClient()
             self._run = self._found(record.id) or self._new(record)
@@ -42,9 +42,9 @@ class MlflowRun:
 
     def add(self, event: Event) -> None:
         """What has just happened. Raises `SettingsError`."""
-        if isinstance(event, RoundFinished):
-            moment = round(event.at * 1000)
-            told = [Metric(name, value, moment, event.round + 1) for name, value in values_of(event).items()]
+        if step := self._steps.of(event):
+            moment = round(step.at * 1000)
+            told = [Metric(name, value, moment, step.step) for name, value in step.values.items()]
             try:
                 self._client.log_batch(self._run, metrics=told)
             except (MlflowException, OSError) as error:

@@ -13,7 +13,7 @@ from axonp2p.client.job import Job
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.errors import SettingsError
 from axonp2p.jobs.kinds import KINDS
-from axonp2p.loggers.values import LIBRARIES, LoggerChoice
+from axonp2p.loggers.values import LIBRARIES, LoggedSteps, LoggerChoice
 
 
 class EventLogger(Protocol):
@@ -63,8 +63,9 @@ def require(name: str) -> None:
 
 def opened(choice: LoggerChoice, record: JobRecord) -> EventLogger:
     """Begin to log that job, or go on with it. Raises `SettingsError`."""
-    if KINDS[record.kind].unit != "round":
-        raise SettingsError(f"{record.id} has no rounds, and loggers take the rounds of a training", fix="leave it out")
+    if KINDS[record.kind].unit not in LoggedSteps.UNITS:
+        known = "loggers take the rounds of a training, or the copies of a command"
+        raise SettingsError(f"{record.id} is a job of kind {record.kind}, and {known}", fix="leave it out")
     if choice.name == "wandb":
         from axonp2p.loggers.wandb_run import WandbRun
 

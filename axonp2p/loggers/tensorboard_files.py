@@ -1,4 +1,7 @@
-"""A job's rounds for TensorBoard: a folder a job, a file a life of it, a step a round. Needs `axonp2p[tensorboard]`."""
+"""A job's rounds or copies for TensorBoard: a folder a job, a file a life of it.
+
+Needs `axonp2p[tensorboard]`.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,7 @@ from typing import Any
 
 from axonp2p.client.events.events import Event, JobSubmitted
 from axonp2p.errors import SettingsError
-from axonp2p.kinds.train.events import RoundFinished
-from axonp2p.loggers.values import values_of
+from axonp2p.loggers.values import LoggedSteps
 
 
 class TensorBoardFiles:
@@ -18,6 +20,7 @@ class TensorBoardFiles:
     def __init__(self, folder: Path, job: str) -> None:
         self._folder = folder / job
         self._file: Path | None = None
+        self._steps = LoggedSteps()
 
     @property
     def where(self) -> str:
@@ -26,13 +29,14 @@ class TensorBoardFiles:
 
     def add(self, event: Event) -> None:
         """What has just happened. Raises `SettingsError`."""
+        step = self._steps.of(event)
         try:
-            if isinstance(event, JobSubmitted) or (self._file is None and isinstance(event, RoundFinished)):
+            if isinstance(event, JobSubmitted) or (self._file is None and step):
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._file = self._folder / f"events.out.tfevents.{int(event.at):010d}.axon"
                 _append(self._file, event.at, file_version="brain.Event:2")
-            if isinstance(event, RoundFinished) and self._file:
-                _append(self._file, event.at, step=event.round + 1, summary={"value": _scalars(values_of(event))})
+            if step and self._file:
+                _append(self._file, step.at, step=step.step, summary={"value": _scalars(step.values)})
         except OSError as error:
             raise SettingsError(
                 f"cannot write to {self._folder}: {error.strerror or error}", fix="choose another folder for it"

@@ -1,4 +1,4 @@
-"""What a logger is told of a job: its settings once, and the numbers of each round. Pure."""
+"""What a logger is told of a job: its settings once, and the numbers of each round, or of each copy. Pure."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from axonp2p.client.events.event import Event
+from axonp2p.kinds.run.events import CopyEnded, IndexFailed, OutputsKept
 from axonp2p.kinds.train.events import RoundFinished
 
 LONGEST_PARAMETER = 250
@@ -46,6 +48,53 @@ class LoggerChoice:
     def library(self) -> LoggerLibrary:
         """Which it is."""
         return LIBRARIES[self.name]
+
+
+@dataclass(frozen=True)
+class LoggedStep:
+    """One step of a logger's curves: a round; of copies of a command one more that has its result."""
+
+    step: int
+    """From 1."""
+    at: float
+    """Unix seconds."""
+    values: dict[str, float]
+
+
+class LoggedSteps:
+    """From the events of one job, in their order, to its steps."""
+
+    UNITS = frozenset({"round", "copy"})
+    """What jobs count that have any (`JobKind.unit`)."""
+
+    def __init__(self) -> None:
+        self._ended: dict[int, CopyEnded] = {}
+        """By index: how the copy went that ended last."""
+
+    def of(self, event: Event) -> LoggedStep | None:
+        """The step that this event is; None for most."""
+        match event:
+            case RoundFinished():
+                return LoggedStep(event.round + 1, event.at, values_of(event))
+            case CopyEnded() if not event.unneeded:
+                self._ended[event.index] = event
+            case OutputsKept():
+                return self._copy(event, {"copy/files": float(event.files), "copy/bytes": float(event.bytes)})
+            case IndexFailed():
+                return self._copy(event, {})
+        return None
+
+    def _copy(self, event: OutputsKept | IndexFailed, files: Mapping[str, float]) -> LoggedStep:
+        ended = self._ended.pop(event.index, None)  # None: it ended in an earlier life of the job
+        went = {
+            "copy/exit_code": float(ended.code),
+            "copy/seconds": ended.seconds,
+            "copy/cpu_seconds": ended.cpu_seconds,
+            "copy/most_memory": float(ended.most_memory),
+            "copy/attempts": float(ended.attempt + 1),
+        } if ended else {}  # fmt: skip
+        whose = {"copy/index": float(event.index), "copy/failed": float(isinstance(event, IndexFailed))}
+        return LoggedStep(event.done, event.at, {**whose, **went, **files, "job/done": float(event.done)})
 
 
 def values_of(event: RoundFinished) -> dict[str, float]:

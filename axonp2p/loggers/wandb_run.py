@@ -1,6 +1,6 @@
-"""A job's rounds for Weights & Biases: a run a job, which a job that is resumed goes on with. Needs `axonp2p[wandb]`.
+"""A job's rounds or copies for Weights & Biases: a run a job, which a job that is resumed goes on with.
 
-Its own settings decide where that goes: `WANDB_MODE=offline`, `WANDB_PROJECT`, `WANDB_ENTITY`, `wandb login`.
+Needs `axonp2p[wandb]`. Its own settings decide where that goes: `WANDB_MODE=offline`, `WANDB_PROJECT`, `WANDB_ENTITY`, `wandb login`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import wandb
 from axonp2p.client.events.events import Event, JobFinished
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.errors import SettingsError
-from axonp2p.kinds.train.events import RoundFinished
-from axonp2p.loggers.values import parameters_of, values_of
+from axonp2p.loggers.values import LoggedSteps, parameters_of
 
 PROJECT = "axon"
 _FIX = "wandb login, or WANDB_MODE=offline and wandb sync later"
@@ -26,6 +25,7 @@ class WandbRun:
     def __init__(self, record: JobRecord) -> None:
         """Raises `SettingsError` when W&B does not open it."""
         self._finished = False
+        self._steps = LoggedSteps()
         # The job's lines are ours; and what this computer holds and does meanwhile says nothing of the peers.
         settings = wandb.Settings(
             console="off",
@@ -56,9 +56,9 @@ class WandbRun:
 
     def add(self, event: Event) -> None:
         """What has just happened. Raises `SettingsError`."""
-        if isinstance(event, RoundFinished):
+        if step := self._steps.of(event):
             try:
-                self._run.log(values_of(event), step=event.round + 1)
+                self._run.log(step.values, step=step.step)
             except (wandb.Error, OSError) as error:
                 raise SettingsError("W&B takes nothing more", cause=str(error)) from error
         self._finished |= isinstance(event, JobFinished)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from axonp2p.errors import NobodyFits
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.peers.capability import EVERY_SLOT_TAKEN, Capability, Need, why_not
+from axonp2p.wire.schema import IN_ROWS, SCHEMAS, row_differs
 
 MOST_CANDIDATES = 200
 
@@ -58,7 +59,22 @@ def nearest_first(candidates: Iterable[Candidate], estimates: Mapping[PeerId, fl
 
 
 OTHER_VERSION = "runs another version of Axon"
-"""Why a peer whose messages are not ours is not hired."""
+"""How the reason begins why a peer whose messages are not ours is not hired."""
+UNREACHABLE = "unreachable"
+
+
+def other_version(theirs: str, kind: str) -> str:
+    """Why a peer with this hash in its row is not hired for jobs of that kind; empty where its messages are ours."""
+    if not row_differs(theirs, kind):
+        return ""
+    return f"{OTHER_VERSION} (its messages are {theirs or 'older than their own hash'}, ours {SCHEMAS[IN_ROWS]})"
+
+
+def why_too_far(distance_s: float | None, max_rtt_s: float) -> str:
+    """Why a peer at this distance is not hired; empty when it is near enough. None: it did not answer."""
+    if distance_s is None:
+        return UNREACHABLE
+    return f"too far (max-rtt {max_rtt_s * 1000:g} ms)" if distance_s > max_rtt_s else ""
 
 
 class Shortlist:
@@ -101,14 +117,12 @@ class Shortlist:
         """Put those that are near enough on the list, nearest first; gives back those that are too far."""
         too_far = []
         for candidate in candidates:
-            distance = distances[candidate.peer]
-            if distance.seconds is None:
-                self._reasons["unreachable"] += 1
-            elif distance.seconds > self._max_rtt_s:
-                self._reasons[f"too far (max-rtt {self._max_rtt_s * 1000:g} ms)"] += 1
-                too_far.append(candidate)
-            else:
-                self._waiting.append((distance.seconds, candidate))
+            seconds = distances[candidate.peer].seconds
+            if reason := why_too_far(seconds, self._max_rtt_s):
+                self._reasons[reason] += 1
+                too_far += [candidate] if seconds is not None else []
+            elif seconds is not None:
+                self._waiting.append((seconds, candidate))
         # At the same distance the faster peer comes first; the id only makes the order certain.
         self._waiting.sort(key=lambda entry: (entry[0], -entry[1].offer.gflops, entry[1].peer))
         return too_far

@@ -38,7 +38,7 @@ class Patience:
     start_s: float = 300.0
     """For a member to load the task and build the model, and again for a state to be passed on."""
     first_round_s: float = 3600.0
-    """For every member's first steps."""
+    """For every member's first steps, with `data()` before them: `step-timeout` under `[train]`."""
 
 
 def late_after(times: Collection[float]) -> float:

@@ -52,7 +52,7 @@ def command(
             spec, bundle, packages = draft.spec, draft.bundle, ""
             if spec.packages.wanted:
                 meanwhile.begin("bringing the packages here (pip)")
-                bundle, packages = with_packages(folder, spec, bundle, context)
+                bundle, packages = with_packages(folder, spec, bundle, context.home)
 
             def ask() -> PeersAsked:
                 meanwhile.begin("asking the trackers who would take the job")

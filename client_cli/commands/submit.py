@@ -47,8 +47,9 @@ def command(
 ) -> int:
     """Do the job in FOLDER on the swarm (a training, or copies of one command), and follow it to its end.
 
-    Ctrl-C asks whether to leave the job (axon resume goes on with it), to cancel it, or to go on; where nobody can be
-    asked it is left. Its page shows it meanwhile (not with --json); its report is written when it ends.
+    Ctrl-C asks whether to leave the job (axon resume goes on with it), to stop it (it ends after the round or the
+    copies that run, with what it came to), to cancel it, or to go on; where nobody can be asked it is left. Its page
+    shows it meanwhile (not with --json); its report is written when it ends.
 
     With --wait a job for which too few peers are free waits for them: it says what it waits for, and holds no peer
     meanwhile. Ctrl-C leaves it, to be resumed.

@@ -91,6 +91,7 @@ def as_data(checked: Checked) -> dict[str, Any]:
         "step_seconds": found.step_s,
         "round_bytes": checked.exchange(found).bytes_a_round,
         "state_bytes": _state_bytes(found),
+        "frozen_bytes": found.frozen_bytes,
     }
 
 
@@ -119,6 +120,7 @@ def _found_facts(checked: Checked, found: TrialFound) -> dict[str, str]:
         f" a step took {_step_text(found.step_s)} here",
         "exchange": _exchange_text(checked, found),
         "state": f"{bytes_text(_state_bytes(found))} to this computer {_how_often(checked.spec.train.checkpoint)}",
+        "frozen": _frozen_text(found),
         "unchecked": found.unchecked,
         "not loaded": found.not_loaded,
     }
@@ -134,6 +136,13 @@ def _exchange_text(checked: Checked, found: TrialFound) -> str:
         f"about {bytes_text(choice.bytes_a_round)} a round among the peers: {plural(choice.bits, 'bit')} a value"
         f" {often}, until their lines are measured"
     )
+
+
+def _frozen_text(found: TrialFound) -> str:
+    """What of the model is in no exchange and in no state; empty where all of it is."""
+    if not found.frozen_bytes:
+        return ""
+    return f"{bytes_text(found.frozen_bytes)} of the model: once to this computer, and each peer has them of model()"
 
 
 def _how_often(checkpoint: int) -> str:

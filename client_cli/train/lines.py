@@ -99,7 +99,12 @@ def _starting_line(event: train_events.PeersStarting) -> str:
     if event.building:
         verb = "builds" if len(event.building) == 1 else "build"
         doing.append(f"{_and(event.building)} still {verb} the task's model")
-    return f"after {duration_text(event.seconds)} {'; '.join(doing)}"
+    told = [f"after {duration_text(event.seconds)} {'; '.join(doing)}"] if doing else []
+    if event.stepping:
+        verb = "is" if len(event.stepping) == 1 else "are"
+        since = f"{_and(event.stepping)} {verb} in data() or the first step for {duration_text(event.step_seconds)}"
+        told.append(f"{since} (axon logs JOB names the line)")
+    return "; ".join(told)
 
 
 def _stops_line(event: train_events.TrainingStops) -> str:

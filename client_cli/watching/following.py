@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from axonp2p.client.events.events import Event, JobCancelled, JobFinished, JobLe
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.console import INTERRUPTED_EXIT
 from axonp2p.errors import AxonError, NobodyFits
+from axonp2p.jobs.kinds import KINDS
 from axonp2p.plain_text import plural
 from client_cli.context import Context, on_terminal
 from client_cli.interrupts import TERMINATED_EXIT, Terminated
@@ -98,7 +99,10 @@ def _follow(job: Job, context: Context, wishes: PageWishes, json_events: bool) -
             why = f"{event.reason}\nToo few peers are left. " if event.reason else ""
             kept = f"{why}Left {job.id} after {plural(event.round, text.words.unit)}."
             data = _data(msgspec.to_builtins(event), "left")
-            answer(f"{kept}  Go on with: {context.command('resume', job.id)}", data)
+            end_it = ""
+            if KINDS[kind].finish and event.round:
+                end_it = f"\nEnd it with its {text.words.result} so far: {context.command('stop', job.id)}"
+            answer(f"{kept}  Go on with: {context.command('resume', job.id)}{end_it}", data)
             if event.reason:
                 return NobodyFits.exit_code
         case JobCancelled() as event:
@@ -122,29 +126,40 @@ def _until_over(
                 wish = _ask(job) if may_ask else "leave"
         except Terminated:
             wish, code = "leave", TERMINATED_EXIT
-        if wish == "leave":
-            job.leave()
-        elif wish == "cancel":
-            job.cancel()
+        match wish:
+            case "leave":
+                job.leave()
+            case "stop":
+                job.stop()
+            case "cancel":
+                job.cancel()
 
 
 def _ask(job: Job) -> str:
     """What Ctrl-C on a terminal was meant to say; the job goes on meanwhile."""
-    question = f"\n{job.id} goes on. Leave it, to be resumed; cancel it; or go on? (leave, cancel, on)"
+    kind = job.record.kind
+    words, ways = text_of(kind).words, ways_of(kind)
+    stop = f"stop it {words.pausing}, with its {words.result}; " if "stop" in ways else ""
+    question = f"\n{job.id} goes on. Leave it, to be resumed; {stop}cancel it; or go on? ({', '.join(ways)})"
     try:
-        answer: str = click.prompt(question, value_proc=wish_of, default="leave")
+        answer: str = click.prompt(question, value_proc=lambda text: wish_of(text, ways), default="leave")
     except (click.Abort, Terminated):
         return "leave"
     return answer
 
 
-def wish_of(text: str) -> str:
-    """One of the three words, or the beginning of one."""
+def ways_of(kind: str) -> tuple[str, ...]:
+    """What may be said then of a job of that kind: only some kinds can be ended early."""
+    return ("leave", "stop", "cancel", "on") if KINDS[kind].finish else ("leave", "cancel", "on")
+
+
+def wish_of(text: str, ways: Sequence[str]) -> str:
+    """One of these words, or the beginning of one."""
     begun = text.strip().lower()
-    for word in ("leave", "cancel", "on"):
+    for word in ways:
         if begun and word.startswith(begun):
             return word
-    raise click.BadParameter("say leave, cancel or on")
+    raise click.BadParameter(f"say {', '.join(ways[:-1])} or {ways[-1]}")
 
 
 def _data(event: dict[str, Any], state: str) -> dict[str, Any]:

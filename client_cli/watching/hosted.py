@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from axonp2p.client.discovery.trackers import which_trackers
-from axonp2p.client.hosted.hosted_mark import read_mark
+from axonp2p.client.hosted.hosted_mark import has_all, read_mark
 from axonp2p.client.hosted.how_far import after_text, has_result
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder
@@ -39,7 +39,7 @@ def looked_at(
     asks `steers` the job. Raises `NotFound`.
     """
     here = _here(job, context)
-    if here is not None and (read_mark(here) is None or (result and has_result(here))):
+    if here is not None and (read_mark(here) is None or (result and has_all(here))):
         return here
     if here is None and not _may_be_elsewhere(context, trackers):
         return context.jobs().find(job)  # raises

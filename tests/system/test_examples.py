@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from torch import Tensor
 
 import axonp2p
 from axonp2p.errors import IndexUnreachable
@@ -15,6 +17,7 @@ from axonp2p.kinds.train.events import RoundFinished
 from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.training.trainer.weights import load
 from tests.system.processes import Processes
+from tests.system.small_job import write_job
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
@@ -50,23 +53,84 @@ def test_text_learns_what_source_code_looks_like(tmp_path: Path) -> None:
     assert 900_000 < sum(tensor.numel() for tensor in weights.values()) < 1_200_000
 
 
+@pytest.fixture(scope="module")
+def two_peers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    with Processes(tmp_path_factory.mktemp("processes")) as processes:
+        processes.start_peers("otter", "heron")
+        yield processes
+
+
+def trained(processes: Processes, folder: Path, home: Path) -> tuple[list[RoundFinished], dict[str, Tensor]]:
+    """Its rounds, and the weights. The packages come from the index; without one the test is skipped."""
+    with axonp2p.Swarm(trackers=[processes.tracker], home=home) as swarm:
+        job = swarm.submit(folder)
+        try:
+            seen = list(job.events())
+        except IndexUnreachable as error:
+            pytest.skip(error.message)
+        return [event for event in seen if isinstance(event, RoundFinished)], job.fetch()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_transformers_come_along_with_the_job(tmp_path: Path) -> None:
+def test_transformers_come_along_with_the_job(two_peers: Processes, tmp_path: Path) -> None:
     folder = shortened(EXAMPLES / "transformers", tmp_path / "job", peers=2, rounds=2, steps=5, batch=4)
-    with Processes(tmp_path) as processes:
-        processes.start_peers("otter", "heron")
-        with axonp2p.Swarm(trackers=[processes.tracker], home=tmp_path / "client") as swarm:
-            job = swarm.submit(folder)
-            try:
-                seen = list(job.events())
-            except IndexUnreachable as error:
-                pytest.skip(error.message)
-            weights = job.fetch()
-    losses = [event.metrics["loss"] for event in seen if isinstance(event, RoundFinished)]
+    rounds, weights = trained(two_peers, folder, tmp_path / "client")
+    losses = [event.metrics["loss"] for event in rounds]
     assert len(losses) == 2
     assert losses[1] < losses[0] < 5.6
     assert 400_000 < sum(tensor.numel() for tensor in weights.values()) < 500_000
+
+
+LIGHTNING = """
+import lightning as L
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+
+import axonp2p.tasks
+
+
+class Line(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 1)
+
+    def training_step(self, batch, batch_idx):
+        inputs, wanted = batch
+        loss = nn.functional.mse_loss(self.net(inputs), wanted)
+        self.log("train_loss", loss)
+        return loss
+
+    def validation_step(self, batch, batch_idx):
+        self.log("val_loss", self.training_step(batch, batch_idx))
+
+    def configure_optimizers(self):
+        optimizer = torch.optim.SGD(self.parameters(), lr=0.1)
+        return {"optimizer": optimizer, "lr_scheduler": {
+            "scheduler": torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.5, 10), "interval": "step"}}
+
+
+def data(split, shard, shards):
+    generator = torch.Generator().manual_seed(1 if split == "train" else 2)
+    inputs = torch.randn(400, 4, generator=generator)[shard::shards]
+    return TensorDataset(inputs, inputs @ torch.tensor([[1.0], [-2.0], [0.5], [3.0]]))
+
+
+Task = axonp2p.tasks.from_lightning(Line, data=data)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_lightning_comes_along_with_the_job(two_peers: Processes, tmp_path: Path) -> None:
+    folder = write_job(tmp_path / "job", peers=2, least=2, rounds=3, task=LIGHTNING)
+    text = (folder / "job.toml").read_text().replace('"800 MB"', '"1200 MB"')
+    (folder / "job.toml").write_text(f'{text}[packages]\ninstall = ["lightning"]\n')
+    rounds, weights = trained(two_peers, folder, tmp_path / "client")
+    losses = [event.metrics["val_loss"] for event in rounds]
+    assert losses[-1] < losses[0] / 2
+    assert sorted(weights) == ["net.bias", "net.weight"]
 
 
 def test_lora_sends_its_adapters_only_and_gives_the_whole_model(tmp_path: Path) -> None:

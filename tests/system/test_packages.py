@@ -130,6 +130,20 @@ def test_a_task_imports_what_its_job_brings(swarm: axonp2p.Swarm, index: Path, t
     assert "kee-ow" in "".join(log.read_text() for log in logs.iterdir())
 
 
+def test_a_job_that_a_tracker_carries_on_takes_its_packages_along(
+    swarm: axonp2p.Swarm, index: Path, tmp_path: Path
+) -> None:
+    """The tracker's process runs without pip's settings of this test: it could resolve none of these."""
+    gull(index)
+    job = swarm.hand_over(run_job(tmp_path / "job"))
+    seen = list(swarm.attach(job.id).events())
+    assert isinstance(seen[-1], JobFinished)
+    printed = "".join(log.read_text() for log in (job.folder / "logs").iterdir())
+    assert printed.count("kee-ow 7 /job/.wheels/") == 2
+    (said,) = [event for event in seen if isinstance(event, PackagesResolved)]
+    assert said.wheels == ["feathers 1.0", "gull 1.0"]
+
+
 def test_check_says_what_would_be_sent(processes: Processes, index: Path, tmp_path: Path) -> None:
     gull(index)
     folder, home = run_job(tmp_path / "job"), str(tmp_path / "client")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from axonp2p.client.hosted.hosted_mark import HostedMark, looked_at
+from axonp2p.client.hosted.hosted_mark import HostedMark, looked_at, read_mark
 from axonp2p.client.hosted.outputs_copy import OutputsCopy
 from axonp2p.client.storage.checkpoints import Checkpoint, FrozenFile
 from axonp2p.client.storage.job_record import JobRecord, decode_record
@@ -61,7 +61,7 @@ log = get_logger(__name__)
 
 class HostedCopy:
     """One job's. `result`: once it is over, its weights are copied too, or the states to go on from; or all files of
-    its results.
+    its results; and what its programs left at peers.
 
     While it runs its newest state is copied as well, unless it is large, and not more often than every `STATE_EVERY_S`.
     With `most_bytes` the folder takes no more than that; a state of any size is copied that has room, and so are files
@@ -112,9 +112,18 @@ class HostedCopy:
                 await self._fetch(file, there)
         if there is not None and (self._most_bytes is not None or (self._result and not state.at_work)):
             await OutputsCopy(folder, self._line, self._most_bytes).copy(there)
+        left_files_of = await self._copy_left(there) if there is not None and not state.at_work else None
         if there is not None and not (state.at_work and is_over(there.state)):
             folder.write(self._with_what_is_known_here(there), lasting=not state.at_work)
-        return looked_at(folder, self._line.host, state, there, self._clock.now())
+        return looked_at(folder, self._line.host, state, there, self._clock.now(), left_files_of)
+
+    async def _copy_left(self, there: JobRecord) -> float | None:
+        """What programs of a job left at peers, on which nothing works any more, once; which record's that is."""
+        mark = read_mark(self._folder)
+        if not self._result or (mark is not None and mark.left_files_of == there.updated):
+            return None
+        await OutputsCopy(self._folder, self._line, self._most_bytes).copy_left(there)
+        return there.updated
 
     def _with_room(self, wanted: list[FolderFile]) -> list[FolderFile]:
         """Those for which there is room: without the large ones, where these have none."""

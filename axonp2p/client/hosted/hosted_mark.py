@@ -6,7 +6,7 @@ import shutil
 
 import msgspec
 
-from axonp2p.client.hosted.how_far import kept_there
+from axonp2p.client.hosted.how_far import has_result, kept_there, left_folders
 from axonp2p.client.storage.job_record import JobRecord
 from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.disk_errors import fix_of, not_writable
@@ -61,6 +61,8 @@ class HostedMark(msgspec.Struct, frozen=True, kw_only=True):
     """Why none does, as it was when the job was handed over."""
     former: OtherHost | None = None
     """The one that the job was taken from, because it did not answer: to be told when it does."""
+    left_files_of: UnixMoment = 0.0
+    """When the record was written (`JobRecord.updated`) of which the files are here that the job's programs left."""
 
     @property
     def place(self) -> Host:
@@ -90,7 +92,14 @@ def write_mark(folder: JobFolder, mark: HostedMark) -> None:
         raise not_writable(folder.path, error) from error
 
 
-def looked_at(folder: JobFolder, host: Host, told: FolderState, record: JobRecord | None, now: float) -> HostedMark:
+def looked_at(
+    folder: JobFolder,
+    host: Host,
+    told: FolderState,
+    record: JobRecord | None,
+    now: float,
+    left_files_of: float | None = None,
+) -> HostedMark:
     """Write down what a host told of the job just now, the one that carries it on or the one with the copy."""
     known, kept = read_mark(folder), kept_there(told.files, record)
     if known and known.standby and known.standby.host == host.peer:
@@ -106,8 +115,18 @@ def looked_at(folder: JobFolder, host: Host, told: FolderState, record: JobRecor
             role=told.role,
             kept=kept,
         )
+    if left_files_of is not None:
+        mark = msgspec.structs.replace(mark, left_files_of=left_files_of)
     write_mark(folder, mark)
     return mark
+
+
+def has_all(folder: JobFolder) -> bool:
+    """Whether the result of a hosted job is here, and with it what the job's programs left at peers."""
+    if not has_result(folder):
+        return False
+    record, mark = folder.read(), read_mark(folder)
+    return not left_folders(folder, record) or (mark is not None and mark.left_files_of == record.updated)
 
 
 def remove_mark(folder: JobFolder) -> None:

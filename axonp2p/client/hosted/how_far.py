@@ -26,7 +26,7 @@ def lacking_outputs(folder: JobFolder, record: JobRecord) -> dict[str, int]:
 
 
 def has_result(folder: JobFolder) -> bool:
-    """Whether all that the job came to is here."""
+    """Whether its result is here."""
     try:
         record = folder.read()
         files = KINDS[record.kind].result_files[:1]
@@ -34,6 +34,12 @@ def has_result(folder: JobFolder) -> bool:
         return there and not lacking_outputs(folder, record)
     except SettingsError:
         return False
+
+
+def left_folders(folder: JobFolder, record: JobRecord) -> dict[str, int]:
+    """The folders with files that its programs left at peers, each with its most bytes, here or not."""
+    left_files = KINDS[record.kind].left_files
+    return load(left_files)(record, folder.path) if left_files else {}
 
 
 def kept_here(folder: JobFolder) -> int | None:

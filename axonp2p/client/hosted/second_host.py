@@ -11,8 +11,8 @@ import asyncio
 import msgspec
 
 from axonp2p.client.hosted.hosted_copy import HostedCopy, opened_record
-from axonp2p.client.hosted.hosted_mark import HostedMark, OtherHost, read_mark, write_mark
-from axonp2p.client.hosted.how_far import after_text, has_result, kept_here, kept_there
+from axonp2p.client.hosted.hosted_mark import HostedMark, OtherHost, has_all, read_mark, write_mark
+from axonp2p.client.hosted.how_far import after_text, kept_here, kept_there
 from axonp2p.client.leasing.hiring import Means
 from axonp2p.client.storage.job_record import has_record
 from axonp2p.client.storage.job_store import JobFolder
@@ -62,7 +62,7 @@ async def look_at_copy(means: Means, folder: JobFolder, *, take: bool = True, re
             there = opened_record(told, folder.path.name)
             kept = kept_there(state.files, there)
             is_newer = (kept or 0) > (kept_here(folder) or 0)
-            is_done = there is not None and there.state is JobState.FINISHED and not has_result(folder)
+            is_done = there is not None and there.state is JobState.FINISHED and not has_all(folder)
             if take and (is_newer or is_done or not has_record(folder.record_file)):
                 await HostedCopy(folder, line, means.clock, result=result).look()
     except SettingsError:

@@ -23,12 +23,13 @@ from axonp2p.peers.coordinates import Position, guess_between
 from axonp2p.peers.rtt import PingTarget, measure
 from axonp2p.peers.selection import (
     MOST_CANDIDATES,
-    OTHER_VERSION,
+    UNREACHABLE,
     Candidate,
     Distance,
     Shortlist,
     how_many_to_ask,
     nearest_first,
+    other_version,
 )
 from axonp2p.reservation.token import LONGEST_S
 from axonp2p.table.health import wrong_clock_among
@@ -36,7 +37,7 @@ from axonp2p.table.records import Row
 from axonp2p.table.reporting import Reporter
 from axonp2p.table.shared_table import SharedTable
 from axonp2p.table.sightings import SeenRow, Sight
-from axonp2p.wire.schema import IN_ROWS, SCHEMAS, row_differs
+from axonp2p.wire.schema import row_differs
 
 LOOKS = 3
 """How often at most the table is asked for one job."""
@@ -188,20 +189,19 @@ class Hiring:
         self._shortlist.add_unseen(len(false), "convicted of false work, in an earlier job of yours")
         silent = sight.silent.keys() - self._silent - self._seen.keys()
         self._silent |= silent
-        self._shortlist.add_unseen(len(silent), "unreachable")
+        self._shortlist.add_unseen(len(silent), UNREACHABLE)
         self._count_other_versions([seen.row for seen in sight.rows])
         known = [candidate for seen in sight.rows if (candidate := self._candidate(seen))]
         self._unmeasured += self._shortlist.worth_measuring(known)
         return sight
 
     def _count_other_versions(self, rows: list[Row]) -> None:
-        others = {row.peer: row.schema for row in rows if row_differs(row.schema, self._request.need.kind)}
+        kind = self._request.need.kind
+        others = {row.peer: reason for row in rows if (reason := other_version(row.schema, kind))}
         new = others.keys() - self._other_version
         self._other_version |= new
-        theirs = Counter(others[peer] for peer in new).most_common(1)
-        if theirs:
-            differ = f"its messages are {theirs[0][0] or 'older than their own hash'}, ours {SCHEMAS[IN_ROWS]}"
-            self._shortlist.add_unseen(len(new), f"{OTHER_VERSION} ({differ})")
+        for reason, count in Counter(others[peer] for peer in new).items():
+            self._shortlist.add_unseen(count, reason)
 
     async def _look_at_the_others(self) -> None:
         """For the error: what do those lack that the table did not even show?"""

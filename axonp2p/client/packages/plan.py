@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 from axonp2p.jobs.packages_of_peers import OF_THE_PEER
 from axonp2p.peers.capability import Capability, meets_requirement
-from axonp2p.wheels.bundled import MOST_WHEELS, BundledWheel
+from axonp2p.wheels.bundled import LONGEST_FILE_NAME, MOST_WHEELS, BundledWheel
 from axonp2p.wheels.platforms import OLDEST_GLIBC, Platform, read_platform
 from axonp2p.wire.quantities import Count
 
@@ -20,13 +20,15 @@ MOST_PLATFORMS = 3
 """Platforms for which the packages of one job are resolved."""
 
 ShortText = Annotated[str, msgspec.Meta(max_length=200)]
+PLAN_FILE = "plan.json"
+"""The plan beside the wheels of a bundle that goes to a host: a wheels.json by another name."""
 
 
 class PlannedWheel(msgspec.Struct, frozen=True, kw_only=True):
-    """One wheel, in wheels.json."""
+    """One wheel, in wheels.json. At a host another computer wrote it, and its names lead to files."""
 
-    file: ShortText
-    sha256: ShortText
+    file: Annotated[str, msgspec.Meta(pattern=rf"^[^/\x00]{{1,{LONGEST_FILE_NAME}}}\.whl\Z")]
+    sha256: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
     size: Count
 
     @property

@@ -2,12 +2,15 @@
 
 Peers of one platform pass the same pieces on to each other, so a job has as many bundles as its peers have platforms:
 one, as a rule. What was resolved stands in wheels.json, so every life of a job brings the same.
+
+A host runs no pip for a stranger, since what a job names could lead anywhere in the host's network. So the wheels of
+a job that is handed over travel to its host in the bundle, with the plan beside them, and lie there as in a store.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -18,15 +21,17 @@ from axonp2p.blobs.manifest import MOST_FILES
 from axonp2p.client.events.events import PackagesResolved
 from axonp2p.client.leasing.hiring import Means
 from axonp2p.client.leasing.lease import Lease
-from axonp2p.client.packages.plan import PackagePlan, WheelSet, sets_to_resolve
+from axonp2p.client.packages.plan import PLAN_FILE, PackagePlan, PlannedWheel, WheelSet, sets_to_resolve
 from axonp2p.client.packages.resolving import resolve
 from axonp2p.client.packages.wheel_store import WheelStore
 from axonp2p.client.run.sending import Sending
 from axonp2p.client.storage.job_journal import JobJournal
+from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.disk_errors import not_writable
-from axonp2p.errors import AxonError, JobFileWrong, MalformedMessage
+from axonp2p.errors import AxonError, JobFileWrong, MalformedMessage, PackagesWrong
 from axonp2p.files import write_whole
 from axonp2p.jobs.bundle import Bundle, hashed_file
+from axonp2p.jobs.file_names import WHEELS_FOLDER
 from axonp2p.jobs.packages_of_peers import OF_THE_PEER
 from axonp2p.jobs.spec import JobSpec, need_of
 from axonp2p.peers.capability import Capability, read_capability
@@ -45,7 +50,8 @@ class JobPackages:
         self._journal = journal
         self._spec = spec
         self._bundle = bundle
-        self._store = WheelStore(journal.folder.path.parent.parent / "wheels")
+        self._brought = was_brought(journal.folder)
+        self._store = WheelStore(journal.folder.bundle / WHEELS_FOLDER) if self._brought else own_store(journal.folder)
         self._plan = PackagePlan()
         self._sendings: dict[str, Sending] = {}
         """By platform; the empty one: for peers that lack no package."""
@@ -65,6 +71,10 @@ class JobPackages:
         if not self._spec.packages.wanted:
             return
         kept = await asyncio.to_thread(self._kept)
+        if kept is None and self._brought:
+            raise PackagesWrong(
+                "the packages that the job was handed over with are not whole here", fix="hand the job over again"
+            )
         self._plan = kept or await self._resolved()
         for one in kept.sets if kept else []:
             self._tell(one, 0.0)
@@ -91,24 +101,19 @@ class JobPackages:
         return self._sendings[key]
 
     def _with(self, wheels: WheelSet) -> Bundle:
-        return with_wheels(self._bundle, wheels, self._store)
+        return with_wheels(self._bundle, wheels.wheels, self._store)
 
     def _kept(self) -> PackagePlan | None:
-        """What an earlier life of the job resolved, if all of it is still here."""
+        """What an earlier life of the job, or who handed it over, resolved, if all of it is still here."""
+        folder = self._journal.folder
         try:
-            plan = decode_json(self._journal.folder.wheels.read_bytes(), PackagePlan)
+            plan = decode_json((brought_plan(folder) if self._brought else folder.wheels).read_bytes(), PackagePlan)
         except (OSError, msgspec.DecodeError):
             return None
         return plan if all(self._store.has(wheel) for one in plan.sets for wheel in one.wheels) else None
 
     async def _resolved(self) -> PackagePlan:
-        folder = self._journal.folder
-        plan = await resolve_for_peers(self._means, self._spec, folder.bundle, self._store, self._tell)
-        try:
-            await asyncio.to_thread(write_whole, folder.wheels, msgspec.json.encode(plan))
-        except OSError as error:
-            raise not_writable(folder.path, error) from error
-        return plan
+        return await _resolve_and_keep(self._means, self._spec, self._journal.folder, self._store, self._tell)
 
     def _tell(self, found: WheelSet, seconds: float) -> None:
         self._journal.tell(
@@ -120,6 +125,50 @@ class JobPackages:
                 seconds=seconds,
             )
         )
+
+
+def own_store(folder: JobFolder) -> WheelStore:
+    """The wheels of the home in which the job's folder lies."""
+    return WheelStore(folder.path.parent.parent / "wheels")
+
+
+def brought_plan(folder: JobFolder) -> Path:
+    """Where the plan of a job lies that was handed over to this host with its packages."""
+    return folder.bundle / WHEELS_FOLDER / PLAN_FILE
+
+
+def was_brought(folder: JobFolder) -> bool:
+    """Whether it was; the bundle of a job that was submitted here has no such file."""
+    return brought_plan(folder).is_file()
+
+
+async def with_plan(means: Means, spec: JobSpec, folder: JobFolder, bundle: Bundle) -> Bundle:
+    """The bundle for a host: the packages of the job beside its files, for the platforms of the peers that are there.
+
+    They are kept for this computer too, to which the job may come back. Raises as `resolve_for_peers`, `JobFileWrong`,
+    and `SettingsError` of a full disk.
+    """
+    store = own_store(folder)
+    plan = await _resolve_and_keep(means, spec, folder, store)
+    wheels = {wheel.sha256: wheel for one in plan.sets for wheel in one.wheels}
+    whole = await asyncio.to_thread(with_wheels, bundle, [*wheels.values()], store)
+    plan_file = await asyncio.to_thread(hashed_file, f"{WHEELS_FOLDER}/{PLAN_FILE}", folder.wheels)
+    return Bundle([*whole.files, plan_file])
+
+
+async def _resolve_and_keep(
+    means: Means,
+    spec: JobSpec,
+    folder: JobFolder,
+    store: WheelStore,
+    told: Callable[[WheelSet, float], None] = lambda found, seconds: None,
+) -> PackagePlan:
+    plan = await resolve_for_peers(means, spec, folder.bundle, store, told)
+    try:
+        await asyncio.to_thread(write_whole, folder.wheels, msgspec.json.encode(plan))
+    except OSError as error:
+        raise not_writable(folder.path, error) from error
+    return plan
 
 
 async def resolve_for_peers(
@@ -167,12 +216,12 @@ async def _offers(means: Means, spec: JobSpec) -> list[Capability]:
     return found
 
 
-def with_wheels(bundle: Bundle, wheels: WheelSet, store: WheelStore) -> Bundle:
+def with_wheels(bundle: Bundle, wheels: Sequence[PlannedWheel], store: WheelStore) -> Bundle:
     """The bundle with these wheels beside its files; it reads them all. Raises `JobFileWrong`."""
-    if len(bundle.files) + len(wheels.wheels) > MOST_FILES:
+    if len(bundle.files) + len(wheels) > MOST_FILES:
         raise JobFileWrong(
-            f"{len(bundle.files)} files and {len(wheels.wheels)} wheels; a job may have {MOST_FILES} together",
+            f"{len(bundle.files)} files and {len(wheels)} wheels; a job may have {MOST_FILES} together",
             fix="pack the data into fewer files",
         )
-    more = [hashed_file(wheel.bundled.path, store.path(wheel)) for wheel in wheels.wheels]
+    more = [hashed_file(wheel.bundled.path, store.path(wheel)) for wheel in wheels]
     return Bundle([*bundle.files, *more])

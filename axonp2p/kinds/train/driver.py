@@ -25,6 +25,7 @@ from axonp2p.kinds.train.training_plan import lines_of, plan_of
 from axonp2p.supervision import keep_up
 from axonp2p.training.coordinator.coordinator import Coordinator
 from axonp2p.training.coordinator.crew import RoundBegun, Sight
+from axonp2p.training.deadlines import Patience
 from axonp2p.training.round_messages import GoesOn, MemberReady
 from axonp2p.training.rounds.machine import Rounds
 from axonp2p.verification.claims import RoundDone
@@ -88,6 +89,7 @@ class TrainDriver:
             plan,
             crew.present,
             min_peers=spec.need.min_peers,
+            patience=Patience(first_round_s=spec.train.step_timeout),
             lines=lines_of(crew.leases),
             checks=checked.settings(spec),
             are_enough=partial(_are_enough, stopping),

@@ -142,7 +142,7 @@ class PeerJoined(Event, frozen=True):
 
 
 class PeersStarting(Event, frozen=True):
-    """Some peers have had the bundle for a while, and have not built the model."""
+    """Some peers have had the bundle for a while, and have not come through a local step."""
 
     loading: list[str]
     """Where the worker still loads Python and torch."""
@@ -150,6 +150,10 @@ class PeersStarting(Event, frozen=True):
     """Where it runs the task's `model()`."""
     seconds: Number
     """Since all had the bundle."""
+    stepping: list[str] = []
+    """Where `data()`, or the first local step, has taken long."""
+    step_seconds: Number = 0.0
+    """Since these were told to begin."""
 
 
 class PeerReady(Event, frozen=True):

@@ -8,7 +8,18 @@ from typing import Any
 from axonp2p.errors import JobFileWrong
 from axonp2p.jobs.aggregation import AGGREGATIONS, Rule
 from axonp2p.jobs.job_file_keys import Rule as KeyRule
-from axonp2p.jobs.job_file_keys import Wrong, file_name, number, one_of, or_auto, shown, whole, wrong_value, yes_or_no
+from axonp2p.jobs.job_file_keys import (
+    Wrong,
+    file_name,
+    measured,
+    number,
+    one_of,
+    or_auto,
+    shown,
+    whole,
+    wrong_value,
+    yes_or_no,
+)
 from axonp2p.jobs.section import Section
 from axonp2p.jobs.spec import JobSpec, NeedSpec, Word, read_spec
 from axonp2p.kinds.train.kept.best_round import LOSS, UNLESS_SAID, BestBy
@@ -35,6 +46,8 @@ class TrainSpec(ExchangeOptions, frozen=True, kw_only=True):
     """The type in which `loss()` computes where it may."""
     loader_workers: Count = 0
     """Processes that read the samples of the next steps ahead."""
+    step_timeout: Count = 3600
+    """For how long nobody may end a local step while it is not known how long one takes, in seconds."""
     checks: Quantity = 0.05
     """About which share of the peers' work is done again by others; 0: none."""
     checkpoint: Count = 1
@@ -54,7 +67,12 @@ class TrainSpec(ExchangeOptions, frozen=True, kw_only=True):
     @property
     def step_options(self) -> StepOptions:
         """What each local step is told of this."""
-        return StepOptions(clip_gradients=self.clip_gradients, micro_batch=self.micro_batch, autocast=self.autocast)
+        return StepOptions(
+            clip_gradients=self.clip_gradients,
+            micro_batch=self.micro_batch,
+            autocast=self.autocast,
+            loader_workers=self.loader_workers,
+        )
 
 
 class TrainJob(JobSpec, frozen=True, kw_only=True):
@@ -162,6 +180,7 @@ SECTION = Section(
         "micro-batch": whole(1, 2**20, 8),
         "autocast": one_of("off", "bf16", "fp16"),
         "loader-workers": whole(0, 16, 2),
+        "step-timeout": measured({"s": 1, "min": 60, "h": 3600}, 10, 7200, '"10 min"'),
         "compression": one_of(*COMPRESSIONS),
         "density": number(1, "0.02", above_0=True),
         "exchange-every": or_auto(whole(1, 2**31, 10)),

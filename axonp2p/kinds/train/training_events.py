@@ -25,7 +25,7 @@ from axonp2p.kinds.train.events import (
 from axonp2p.kinds.train.kept.best_round import LOSS, EarlyStopping
 from axonp2p.kinds.train.progress import JobPace
 from axonp2p.kinds.train.starting import StartingPeers
-from axonp2p.training.coordinator.crew import Sight
+from axonp2p.training.coordinator.crew import RoundBegun, Sight
 from axonp2p.training.round_messages import (
     AwaitingChecks,
     ChecksCutShort,
@@ -45,7 +45,7 @@ from axonp2p.training.tuning.exchange_tuner import ExchangeChoice
 from axonp2p.verification.claims import RoundDone
 
 LOOK_S = 1.0
-"""So often it is looked who has built the model."""
+"""So often it is looked who has come through a step."""
 
 
 class TrainingEvents:
@@ -73,10 +73,15 @@ class TrainingEvents:
                 self._starting.ready(rank)
                 self._journal.tell(PeerReady(peer=self._name(rank), rank=rank, parameters=prepared.parameters))
             case ProgressHeard(rank=rank, progress=progress):
+                if progress.step:
+                    self._starting.stepped(rank)
                 if progress.round == self._journal.round:
                     now = self._clock.monotonic()
                     self._journal.tell(self._pace.heard(self._name(rank), progress, now))
+            case RoundBegun():
+                self._starting.steps_begin(self._clock.monotonic())
             case RoundAccepted(round=number, reports=reports):
+                self._starting.round_done()
                 self._accepted(number, reports)
             case RoundBegunAnew(round=number, attempt=attempt, reason=reason):
                 self._journal.tell(RoundRedone(round=number, attempt=attempt, reason=reason))
@@ -104,7 +109,7 @@ class TrainingEvents:
                 self._in_rounds.discard(rank)
 
     async def tell_who_starts(self) -> None:
-        """Until all peers have built the model: who has not, whenever that has taken long."""
+        """Until all peers have come through a local step: who has not, whenever that has taken long."""
         while not self._starting.over(self._crew.present):
             await asyncio.sleep(LOOK_S)
             loaded = {rank for rank, lease in self._crew.leases.items() if lease.worker_started}

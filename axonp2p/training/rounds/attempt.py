@@ -137,6 +137,11 @@ class Attempt:
         message = told_in(event)
         return not_begun(event) if (message.round, message.attempt) > (self.round, self.number) else ""
 
+    @property
+    def no_step_yet(self) -> frozenset[int]:
+        """Members that have ended no local step."""
+        return frozenset(rank for rank, steps in self._steps.items() if not steps and rank not in self.finished)
+
     def took(self) -> dict[int, float]:
         """Seconds from the start to each report."""
         return {rank: at - self.started for rank, at in self.reported.items()}
@@ -221,12 +226,23 @@ class Attempt:
             return patience.first_round_s
         return max(LEAST_STALL_S, STALL_FACTOR * self.silence, transfer_s) * self._slack
 
-    def never_ends(self, first: int) -> JobFailed:
+    def never_ends(self, first: int, names: Mapping[int, str]) -> JobFailed:
         """The error to give up with when it is not the first that stalls."""
+        waiting = ", ".join(names[rank] for rank in sorted(self.no_step_yet))
         return JobFailed(
             f"round {self.round + 1} does not end, though it was begun {self.number + 1 - first} times",
-            cause=f"{len(self.members)} peers answer, but none finished in time",
+            cause=f"{len(self.members)} peers answer, but none finished in time"
+            + (f"; no local step ended at {waiting}" if waiting else ""),
             fix="fewer steps a round, or peers with faster links (max-rtt)",
+        )
+
+    def never_steps(self, waited: float, names: Mapping[int, str]) -> JobFailed:
+        """The error to give up with when no member comes through its first local step."""
+        who = ", ".join(names[rank] for rank in sorted(self.members))
+        return JobFailed(
+            f"no peer came through its first local step in {waited:.0f} s: {who}",
+            cause="data() or the first step does not end there, or takes longer than step-timeout under [train]",
+            fix="axon logs JOB names the line of your file at which they were; axon check DIR times each part here",
         )
 
     def undecided(self, reason: str) -> JobFailed:

@@ -69,6 +69,8 @@ class Attempts:
         self._stalls = 0
         self._round_began = 0.0
         self._stuck = False
+        self._never_stepped = 0.0
+        """For so many seconds no member ended its first local step; 0: one did, or there is time."""
         self._undecided = ""
         self._model = (0, 0, 0)
         self._commit_rule = CommitRule(job.plan.keep_every)
@@ -134,8 +136,12 @@ class Attempts:
         """When rounds do not end."""
         if self._attempt and self._undecided and not self._membership.too_few:
             return self._attempt.undecided(self._undecided)
-        stuck = self._attempt and self._stuck and not self._membership.too_few
-        return self._attempt.never_ends(self._job.plan.first_attempt) if self._attempt and stuck else None
+        if self._attempt is None or self._membership.too_few:
+            return None
+        names = self._membership.names
+        if self._never_stepped:
+            return self._attempt.never_steps(self._never_stepped, names)
+        return self._attempt.never_ends(self._job.plan.first_attempt, names) if self._stuck else None
 
     # --- time ---
 
@@ -167,7 +173,9 @@ class Attempts:
         for rank in awake:
             self._learnt.missed(rank, now - attempt.started)
         membership.leave_behind(late, until)
-        if not late:
+        if not late and not self._learnt.known and attempt.no_step_yet == attempt.members:
+            self._never_stepped = now - attempt.started  # begun anew, the same code would do the same
+        elif not late:
             self._stalls += 1
             self._stuck = self._stalls > MOST_STALLS and now - self._round_began >= STUCK_S
             membership.unsettled = "no peer finished it in time"

@@ -17,6 +17,7 @@ from axonp2p.tensors.frozen import FrozenTensors
 from axonp2p.tensors.layout import Layout
 from axonp2p.training.messages import RedoSegment, StartRound
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
+from axonp2p.training.trainer.long_steps import LongSteps
 from axonp2p.training.trainer.marks import MarkBytes
 from axonp2p.training.trainer.outer_optimizer import State
 from axonp2p.training.trainer.own_trials import OwnTrials
@@ -71,16 +72,23 @@ class TrainingThread:
     """Trains with what `make` makes, on the new thread, and says what came of it. `clock` gives monotonic seconds.
 
     `say` is called on the new thread, with an exception when something went wrong that is not the task's mistake. What
-    is to be done again `redo` does elsewhere; the thread waits for it.
+    is to be done again `redo` does elsewhere; the thread waits for it. `long_steps` tells where the task's code is.
     """
 
     def __init__(
-        self, make: Callable[[], LocalTrainer], say: Say, clock: Callable[[], float], redo: Redoing, rank: int = 0
+        self,
+        make: Callable[[], LocalTrainer],
+        say: Say,
+        clock: Callable[[], float],
+        redo: Redoing,
+        long_steps: LongSteps,
+        rank: int = 0,
     ) -> None:
         self._make = make
         self._say = say
         self._clock = clock
         self._redo_elsewhere = redo
+        self._long_steps = long_steps
         self._trials = OwnTrials(rank)
         self._not_repeated = ""
         self._orders: queue.Queue[tuple[int, Work] | None] = queue.Queue()
@@ -96,6 +104,7 @@ class TrainingThread:
     def open(self) -> None:
         """Start the thread; `Built` or `TaskWentWrong` follows."""
         self._thread.start()
+        self._long_steps.watch(self._thread)
 
     def give(self, work: Work) -> None:
         """To be done when all before it is."""
@@ -110,13 +119,16 @@ class TrainingThread:
         """End the thread after the step that it takes; waits for that, but not long."""
         self._abandoned += 1
         self._closing = True
+        self._long_steps.close()
         self._orders.put(None)
         self._thread.join(CLOSING_SECONDS)
 
     def _run(self) -> None:
         try:
             try:
+                self._long_steps.begins()
                 trainer = self._make()
+                self._long_steps.ends()
                 first, layout = trainer.first_state(), trainer.layout
                 self._say(Built(first, layout, trainer.averaged, trainer.file_layout, trainer.frozen))
                 if layout.by_hand:
@@ -134,6 +146,8 @@ class TrainingThread:
                 except TaskMistake as mistake:
                     if not self._unwanted(*order):
                         self._say(TaskWentWrong(mistake))
+                finally:
+                    self._long_steps.ends()
         except BaseException as error:
             self._say(error)
 
@@ -152,11 +166,13 @@ class TrainingThread:
         elif isinstance(work, TrainRound):
             self._round, self._exchange = work.start, 0
             self._stopped_at, self._next_progress = self._clock(), 0.0
+            self._long_steps.begins()
             trainer.begin(work.start)
             self._leg(trainer, number, work)
         elif isinstance(work, NextLeg):
             self._leg(trainer, number, work)
         elif isinstance(work, Evaluate):
+            self._long_steps.begins()
             waited = self._clock() - self._stopped_at
             metrics, samples = trainer.evaluate(work.weights, work.shards)
             self._say(Evaluated(work.key, metrics, samples, waited, self._not_repeated))
@@ -197,6 +213,7 @@ class TrainingThread:
 
         def judge(step: int, loss: float, samples: int) -> LegVerdict:
             nonlocal told, stepped
+            self._long_steps.begins()
             if number < self._abandoned:
                 return LegVerdict.ABANDON
             stepped = Stepped(key_of(start), step, loss, samples)
@@ -209,7 +226,9 @@ class TrainingThread:
             return LegVerdict.ENOUGH if enough else LegVerdict.GO_ON
 
         waited = begun - self._stopped_at if self._exchange else 0.0
+        self._long_steps.begins()
         leg = trainer.leg(work.weights, judge, work.factors)
+        self._long_steps.ends()
         if leg is None:
             return
         self._stopped_at = self._clock()

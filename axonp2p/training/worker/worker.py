@@ -29,6 +29,7 @@ from axonp2p.training.messages import (
     ToWorkerTraining,
 )
 from axonp2p.training.trainer.local_trainer import LocalTrainer
+from axonp2p.training.trainer.long_steps import LongSteps
 from axonp2p.training.trainer.task import Task
 from axonp2p.training.trainer.trainer_orders import Done, TaskWentWrong
 from axonp2p.training.trainer.training_thread import Built, Redoing, TrainingThread
@@ -211,7 +212,8 @@ class Worker:
             return LocalTrainer(Task(self._bundle, order.task), order)
 
         redo = self._redo_for(self._bundle, order)
-        self._trainer = TrainingThread(make, self._mailbox.post, self._clock, redo, order.rank)
+        long_steps = LongSteps(self._bundle, self._clock)
+        self._trainer = TrainingThread(make, self._mailbox.post, self._clock, redo, long_steps, order.rank)
         self._trainer.open()
 
     def _complain(self, rank: int, error: AxonError) -> None:

@@ -10,6 +10,8 @@ import pytest
 
 import axonp2p
 from axonp2p.client.events.events import JobEndedBadly, JobSubmitted
+from axonp2p.client.hosted_run import begin
+from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import (
     AlreadyRunning,
     JobFailed,
@@ -19,7 +21,9 @@ from axonp2p.errors import (
     SettingsError,
     TrackerUnreachable,
 )
+from axonp2p.jobs.bundle import collect
 from axonp2p.jobs.lifecycle import JobState
+from axonp2p.jobs.spec import read_spec
 
 NOBODY = "https://127.0.0.1:1"
 
@@ -129,12 +133,24 @@ def test_questions_to_a_tracker_that_is_away(tmp_path: Path) -> None:
             swarm.credits()
 
 
-def test_a_job_that_brings_packages_is_not_handed_over(tmp_path: Path) -> None:
+def test_a_job_whose_packages_cannot_be_had_is_not_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
     folder = write_job(tmp_path / "job")
     with (folder / "job.toml").open("a") as file:
         file.write('[packages]\ninstall = ["lark"]\n')
     with axonp2p.Swarm([NOBODY], home=tmp_path / "home") as swarm:
-        with pytest.raises(PackagesWrong, match="cannot be handed over") as told:
+        with pytest.raises(PackagesWrong, match="no wheel of lark"):
             swarm.hand_over(folder)
         assert swarm.jobs() == []
-    assert "without --detach" in told.value.fix
+
+
+def test_a_host_resolves_no_packages_for_a_stranger(tmp_path: Path) -> None:
+    folder = write_job(tmp_path / "job")
+    with (folder / "job.toml").open("a") as file:
+        file.write('[packages]\ninstall = ["lark"]\n')
+    kept = JobFolder(tmp_path / "home" / "jobs" / "line-7f3a")
+    collect(folder, read_spec(folder)).copy_to(kept.bundle)
+    begin(kept)
+    without = pytest.raises(PackagesWrong, match="handed over without its packages")
+    with axonp2p.Swarm([NOBODY], home=tmp_path / "home", hosted=True) as swarm, without:
+        swarm.resume("line-7f3a")

@@ -18,8 +18,11 @@ OFFER = Capability(
 )
 
 
-def seen(name: str, trust: str = "new", **offer: object) -> SeenPeer:
-    return SeenPeer(name, name, (), msgspec.structs.replace(OFFER, **offer), trust=trust)
+def seen(
+    name: str, trust: str = "new", rtt_s: float | None = 0.01, other_version: str = "", **offer: object
+) -> SeenPeer:
+    offered = msgspec.structs.replace(OFFER, **offer)
+    return SeenPeer(name, name, (), offered, rtt_s, trust=trust, other_version=other_version)
 
 
 OTTER, HERON, LYNX = seen("otter"), seen("heron", free=0), seen("lynx", cores=1)
@@ -38,6 +41,16 @@ def test_who_was_convicted_is_not_hired_and_who_is_new_to_the_tracker_does_not_f
     assert asked.names == ("otter",)
     assert asked.refusing == Counter(
         {"convicted of false work, in an earlier job of yours": 1, "not known for long enough (uptime)": 1}
+    )
+
+
+def test_who_is_too_far_silent_or_of_another_version_is_not_hired() -> None:
+    older = "runs another version of Axon (its messages are 0123456789abcdef, ours fedcba9876543210)"
+    far, silent, old = seen("far", rtt_s=0.3), seen("silent", rtt_s=None), seen("old", other_version=older)
+    asked = tally(NeedSpec(max_rtt=250), Need(), [OTTER, far, silent, old], [OTTER, far, silent, old, HERON])
+    assert asked.names == ("otter",)
+    assert asked.refusing == Counter(
+        {"too far (max-rtt 250 ms)": 1, "unreachable": 1, older: 1, "every slot is taken": 1}
     )
 
 

@@ -94,7 +94,7 @@ def test_next_commands_of_a_kept_swarm_lead_to_it() -> None:
 
 FOUND = TrialFound(
     parameters=4482, coded=4482, values=4490, exact=8, train_samples=2000, test_samples=500, flops_per_sample=1e6,
-    step_s=0.02, metrics={"accuracy": 0.5}, unchecked="", not_loaded="",
+    frozen_bytes=0, step_s=0.02, metrics={"accuracy": 0.5}, unchecked="", not_loaded="",
 )  # fmt: skip
 CHECKED = check_text.Checked(
     TrainJob(name="x", need=NeedSpec(peers=4, min_peers=2), train=TrainSpec(rounds=10, steps=10, batch=10)),
@@ -125,6 +125,15 @@ def test_a_check_says_why_work_could_not_be_checked() -> None:
     checked = dataclasses.replace(CHECKED, trial=check_text.TaskTrial(unchecked))
     assert "unchecked   the task fails" in check_text.as_text("x", checked, spelled)
     assert check_text.as_data(checked)["unchecked"] == "the task fails"
+
+
+def test_a_check_says_what_is_frozen_and_travels_once() -> None:
+    assert "frozen" not in check_text.as_text("x", CHECKED, spelled)
+    found = msgspec.structs.replace(FOUND, frozen_bytes=58_800_000)
+    checked = dataclasses.replace(CHECKED, trial=check_text.TaskTrial(found))
+    said = "frozen      58.8 MB of the model: once to this computer, and each peer has them of model()"
+    assert said in check_text.as_text("x", checked, spelled)
+    assert check_text.as_data(checked)["frozen_bytes"] == 58_800_000
 
 
 def test_a_check_estimates_the_work_from_the_step_it_counted() -> None:

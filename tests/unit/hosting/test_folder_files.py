@@ -38,7 +38,7 @@ def test_the_files_of_a_job() -> None:
         "", "job.json", "hosted.json", "leases.json", "../events.jsonl", "/etc/passwd", "logs/../x.log", "logs/.log",
         "logs/..log", "logs/a/b.log", "logs/otter.log\n", "events.jsonl\x00", "bundle/task.py", "states/1.safetensors",
         "logs/ötter.log", "LOGS/otter.log", f"states/{ARABIC}-{'ab' * 32}.safetensors",
-        "logs//otter.log", "./metrics.csv", "out", "out/", "out/../x", "out/3/a", "out/03", "out/-1", "out/3\n",
+        "logs//otter.log", "./metrics.csv", "out", "out/", "out/../x", "out/3/a", "out/.otter", "out/ötter", "out/3\n",
     ],
 )  # fmt: skip
 def test_no_other_name_is_known(name: str) -> None:

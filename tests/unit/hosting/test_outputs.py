@@ -174,7 +174,6 @@ async def test_what_came_of_another_host_is_not_gone_on_with(
         b'[["a.txt",3]]\nabcd',
         b"x" * PAYLOAD_LIMIT,
         b" " * 1000,
-        b"",
     ],
 )
 async def test_a_host_that_invents_files_is_named_and_writes_nothing(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,15 @@ from axonp2p.client.job import Job
 from axonp2p.client.storage.event_feed import EventFeed
 from axonp2p.client.storage.job_record import new_record
 from axonp2p.errors import SettingsError
+from axonp2p.jobs.kinds import KINDS
 from axonp2p.kinds.run.section import RunJob, RunSection
 from axonp2p.kinds.train.events import RoundFinished
 from axonp2p.loggers import opening
 from axonp2p.loggers.opening import logged, opened, require
-from axonp2p.loggers.values import LIBRARIES, LoggerChoice, parameters_of, values_of
+from axonp2p.loggers.values import LIBRARIES, LoggedSteps, LoggerChoice, parameters_of, values_of
 from client_cli.commands.report import command
 from tests.laboratory.paper_job import STATES, PaperJob
+from tests.unit.client_cli.run.conftest import whole_story
 
 
 @pytest.fixture(autouse=True)
@@ -140,9 +143,32 @@ def test_a_library_that_is_missing_is_named_with_what_installs_it(monkeypatch: p
     assert isinstance(refused, SettingsError)
 
 
-def test_copies_of_a_command_have_no_rounds(tmp_path: Path) -> None:
+def test_each_copy_that_has_its_result_is_a_step(tmp_path: Path) -> None:
+    steps = LoggedSteps()
+    told = [step for event in whole_story(tmp_path) if (step := steps.of(event))]
+    assert [step.step for step in told] == [1, 2, 3]
+    assert [(step.values["copy/index"], step.values["copy/failed"]) for step in told] == [(0, 0), (1, 0), (2, 1)]
+    assert [(step.values["copy/exit_code"], step.values["copy/seconds"]) for step in told] == [(0, 2), (0, 1), (5, 1)]
+    assert (told[0].values["copy/files"], told[0].values["copy/bytes"]) == (2, 1200)
+    assert (told[1].values["copy/attempts"], told[2].values["job/done"]) == (2, 3)
+
+
+def test_copies_go_to_every_logger(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="no tensorboard here: pip install 'axonp2p[tensorboard]'")
+    spec = RunJob(name="sweep", kind="run", run=RunSection(command="python x.py", copies=3))
+    where = logged(
+        LoggerChoice("tensorboard", tmp_path / "runs"), new_record("sweep-1111", spec, "/x", 1.0), whole_story(tmp_path)
+    )
+    (file,) = Path(where).iterdir()
+    assert file.read_bytes().count(b"copy/exit_code") == 3
+
+
+def test_a_kind_that_has_neither_rounds_nor_copies_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spec = RunJob(name="sweep", kind="run", run=RunSection(command="python x.py"))
-    with pytest.raises(SettingsError, match="sweep-1111 has no rounds"):
+    monkeypatch.setitem(KINDS, "run", replace(KINDS["run"], unit="page"))
+    with pytest.raises(SettingsError, match="loggers take the rounds of a training, or the copies of a command"):
         opened(LoggerChoice("tensorboard", tmp_path), new_record("sweep-1111", spec, "/x", 1.0))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from axonp2p.training.deadlines import Patience
 from axonp2p.training.messages import Prepared, Progress, StartRound, TaskFailed
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import (
@@ -41,12 +42,13 @@ class Conversation:
         min_peers: int = 1,
         checks: CheckSettings | None = None,
         are_enough: AreEnough | None = None,
+        patience: Patience | None = None,
         **plan: Any,
     ) -> None:
         self.now = 0.0
         names = {rank: NAMES[rank] for rank in range(members)}
         job = TrainPlan("digits-1", "task.py", 4, rounds, STEPS, batch=8, seed=1, **plan)
-        self.rounds = Rounds(job, names, min_peers=min_peers, checks=checks, are_enough=are_enough)
+        self.rounds = Rounds(job, names, min_peers=min_peers, checks=checks, are_enough=are_enough, patience=patience)
 
     def begin(self) -> list[Action]:
         return self.rounds.begin(self.now)

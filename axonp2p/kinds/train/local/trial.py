@@ -65,6 +65,7 @@ def try_task(folder: Path, spec: TrainJob, server: RedoServer | None, tell: Tell
         coded=layout.parameters,
         values=layout.values,
         exact=layout.moving,
+        frozen_bytes=layout.frozen_bytes,
         train_samples=train_samples,
         test_samples=test_samples,
         flops_per_sample=trained.flops / trained.samples,

@@ -30,6 +30,8 @@ class TrialFound(Message, tag=True, frozen=True):
     """The length of the exchanged vector."""
     exact: Count
     """Of the other values, about how many an exchange sends."""
+    frozen_bytes: Count
+    """Bytes of its frozen parameters, which are in no exchange and in no state."""
     train_samples: Count | None
     """None: nobody knows how many a stream has."""
     test_samples: Count

@@ -12,10 +12,14 @@ def test_peers_that_start_at_once_are_not_told_of() -> None:
     starting = StartingPeers(100.0)
     assert starting.due(109.0, NAMES, set()) is None
     for rank in NAMES:
-        assert not starting.over(NAMES)
         starting.ready(rank)
+    assert starting.due(200.0, NAMES, set(NAMES)) is None, "a state may be on its way to some of them"
+    starting.steps_begin(200.0)
+    for rank in NAMES:
+        assert not starting.over(NAMES)
+        starting.stepped(rank)
     assert starting.over(NAMES)
-    assert starting.due(200.0, NAMES, set(NAMES)) is None
+    assert starting.due(300.0, NAMES, set(NAMES)) is None
 
 
 def test_who_needs_long_is_told_with_what_it_does_and_now_and_then_again() -> None:
@@ -37,5 +41,23 @@ def test_who_needs_long_is_told_with_what_it_does_and_now_and_then_again() -> No
 def test_who_has_gone_is_not_waited_for() -> None:
     starting = StartingPeers(0.0)
     starting.ready(0)
+    starting.stepped(0)
     assert starting.over({0: "otter"})
     assert starting.due(60.0, {0: "otter"}, set()) is None
+
+
+def test_whose_data_or_first_step_takes_long_is_told_since_when() -> None:
+    starting = StartingPeers(0.0)
+    for rank in NAMES:
+        starting.ready(rank)
+    starting.steps_begin(9.0)
+    starting.stepped(1)
+    assert starting.due(9.0 + FIRST_S - 1, NAMES, set(NAMES)) is None
+    event = starting.due(9.0 + FIRST_S, NAMES, set(NAMES))
+    assert event is not None
+    assert (event.loading, event.building, event.stepping) == ([], [], ["otter", "lynx"])
+    assert stays(event) == "otter and lynx are in data() or the first step for 10 s (axon logs JOB names the line)"
+    assert starting.due(40.0, NAMES, set(NAMES)) is None
+    assert starting.due(9.0 + FIRST_S + AGAIN_S, NAMES, set(NAMES)) is not None
+    starting.round_done()
+    assert starting.over(NAMES)

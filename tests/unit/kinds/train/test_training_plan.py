@@ -8,8 +8,9 @@ from typing import Any
 from axonp2p.client.events.events import RttsGuessed
 from axonp2p.client.run.staffing import rtts_among
 from axonp2p.jobs.spec import parse_spec
-from axonp2p.kinds.train.section import TrainSpec
+from axonp2p.kinds.train.section import TrainJob, TrainSpec
 from axonp2p.peers.coordinates import Coordinate, write_coordinate
+from axonp2p.training.step_options import StepOptions
 from tests.fakes import key_of, make_row
 
 
@@ -33,6 +34,15 @@ hostile = 0
         compression="2-bit", density=0.02, exchange_every=5, seconds=30.0, overlap=False, outer_learning_rate=0.5,
         outer_momentum=0.8, aggregation="centred-clipping", hostile=0,
     )  # fmt: skip
+
+
+def test_what_a_step_is_to_be_told_arrives() -> None:
+    text = 'name = "x"\n[train]\nmicro-batch = 8\nclip-gradients = 1.5\nautocast = "bf16"\nloader-workers = 2\n'
+    spec = parse_spec(f'{text}step-timeout = "10 min"\n', "job.toml")
+    assert isinstance(spec, TrainJob)
+    assert spec.train.step_timeout == 600
+    told = spec.train.step_options
+    assert told == StepOptions(clip_gradients=1.5, micro_batch=8, autocast="bf16", loader_workers=2)
 
 
 def hired(name: str, place: float | None) -> Any:

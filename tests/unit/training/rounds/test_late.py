@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from axonp2p.training.deadlines import SLOWEST_BYTES_S, Learnt, late_after
+from axonp2p.training.deadlines import SLOWEST_BYTES_S, Learnt, Patience, late_after
 from axonp2p.training.messages import Prepared
 from axonp2p.training.round_messages import (
     MemberJoined,
@@ -89,16 +89,37 @@ def test_who_was_left_behind_catches_up_and_takes_part_again() -> None:
     assert MemberJoined(1, 2) in said
 
 
-def test_a_first_round_that_nobody_finishes_is_redone_and_then_given_up() -> None:
-    talk = Conversation(2)
+def test_a_first_step_that_nobody_comes_through_ends_the_job_after_the_time_that_it_gives_for_that() -> None:
+    talk = Conversation(2, patience=Patience(first_round_s=90))
     talk.all_ready()
-    for attempt in (1, 2):
-        said = talk.waits()
-        assert talk.now == 2 + 3600 * attempt
-        assert said[0] == RoundBegunAnew(0, attempt, "no peer finished it in time")
-        assert set(started(said)) == {0, 1}
+    since = talk.now
     error = error_in(talk.waits())
-    assert "round 1 does not end, though it was begun 3 times" in error.message
+    assert talk.now - since == 90
+    assert error.message == "no peer came through its first local step in 90 s: otter, lynx"
+    assert "step-timeout under [train]" in error.cause
+    assert "axon logs JOB" in error.fix
+
+
+def test_who_ends_no_first_step_is_left_behind_when_half_of_the_others_have_ended_theirs() -> None:
+    talk = Conversation(4, patience=Patience(first_round_s=90))
+    talk.all_ready()
+    talk.hears(*(finished_steps(rank) for rank in (0, 1, 2)))
+    assert left_behind(talk.waits()) == [3]
+
+
+def test_a_first_round_that_most_do_not_step_in_is_redone_and_then_given_up_with_their_names() -> None:
+    talk = Conversation(3)
+    talk.all_ready()
+    error = None
+    for attempt in range(12):
+        talk.hears(finished_steps(0, attempt=attempt))
+        if not started(said := talk.waits()):
+            error = error_in(said)
+            break
+        assert said[0] == RoundBegunAnew(0, attempt + 1, "no peer finished it in time")
+    assert error is not None
+    assert "round 1 does not end, though it was begun" in error.message
+    assert error.cause.endswith("no local step ended at lynx, hare")
 
 
 def test_a_first_exchange_that_does_not_end_is_begun_again_with_all() -> None:

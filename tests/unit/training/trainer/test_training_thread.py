@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from axonp2p.blobs.pieces import book_of
 from axonp2p.errors import TaskMistake
 from axonp2p.tensors.layout import Layout
 from axonp2p.training.trainer.local_trainer import Leg, LegVerdict
+from axonp2p.training.trainer.long_steps import LongSteps
 from axonp2p.training.trainer.trainer_orders import (
     Abandon,
     EndLegEarly,
@@ -92,7 +94,8 @@ def work():
 
     def work(trainer):
         said = queue.Queue()
-        thread = TrainingThread(lambda: trainer, said.put, lambda: trainer.now, trainer.redo)
+        watch = LongSteps(Path("/job"), lambda: trainer.now)
+        thread = TrainingThread(lambda: trainer, said.put, lambda: trainer.now, trainer.redo, watch)
         thread.open()
         opened.append(thread)
         assert isinstance(said.get(timeout=20), Built)
@@ -191,7 +194,7 @@ def test_a_mistake_while_the_model_is_built_is_said():
     def make():
         raise TaskMistake("model()", cause="ValueError")
 
-    TrainingThread(make, said.put, lambda: 0.0, lambda *_: None).open()
+    TrainingThread(make, said.put, lambda: 0.0, lambda *_: None, LongSteps(Path("/job"), lambda: 0.0)).open()
     assert said.get(timeout=20).report.doing == "model()"
 
 
