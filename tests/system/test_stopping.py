@@ -115,17 +115,14 @@ def test_of_a_job_that_runs_or_was_cancelled_kept_rounds_can_be_had(swarm: axonp
 
 
 def test_a_job_whose_data_never_comes_is_told_of_and_ends(swarm: axonp2p.Swarm, tmp_path: Path) -> None:
-    task = TASK.replace(
-        "inputs = torch.linspace", "while True:\n            time.sleep(0)\n        inputs = torch.linspace"
-    )
-    job = swarm.submit(
-        write_job(tmp_path / "line", peers=2, least=2, rounds=2, task=task, train='step-timeout = "20 s"\n')
-    )
-    told: list[Event] = []
+    first = "inputs = torch.linspace"
+    task = TASK.replace(first, f"while True:\n            time.sleep(0)\n        {first}")
+    limit = 'step-timeout = "20 s"\n'
+    job = swarm.submit(write_job(tmp_path / "line", peers=2, least=2, rounds=2, task=task, train=limit))
     with pytest.raises(JobFailed, match=r"no peer came through its first local step in 2\d s") as caught:
-        for event in job.events():
-            told.append(event)
+        job.wait()
     assert "axon logs JOB" in caught.value.fix
+    told = JobFolder(job.folder).read_events()
     starting = [event for event in told if isinstance(event, PeersStarting) and event.stepping]
     assert sorted(starting[0].stepping) == ["heron", "otter"]
     logs = "".join(log.read_text() for log in (job.folder / "logs").iterdir())
