@@ -1,6 +1,7 @@
 """A job's rounds or copies for Weights & Biases: a run a job, which a job that is resumed goes on with.
 
-Needs `axonp2p[wandb]`. Its own settings decide where that goes: `WANDB_MODE=offline`, `WANDB_PROJECT`, `WANDB_ENTITY`, `wandb login`.
+Needs `axonp2p[wandb]`. Its own settings decide where that goes: `WANDB_MODE=offline`, `WANDB_PROJECT`,
+`WANDB_ENTITY`, `wandb login`.
 """
 
 from __future__ import annotations

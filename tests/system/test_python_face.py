@@ -128,7 +128,8 @@ def test_an_error_names_its_job_and_where_it_lies(processes: Processes, tmp_path
 
 def test_what_is_set_holds_for_a_job_that_a_tracker_carries_on(processes: Processes, tmp_path: Path) -> None:
     person = Person(tmp_path)
-    write_job(tmp_path / "line", peers=2, rounds=5)
+    task = TASK.replace("time.sleep(PAUSE)", 'open("/out/steps.txt", "a").write("one\\n")')
+    write_job(tmp_path / "line", peers=2, rounds=5, task=task, train="loader-workers = 1\n")
     tracker = ["--tracker", processes.tracker]
     person.run("check", "line", "--set", "train.rounds=0", *tracker, code=9)
     handed = person.ask("submit", "line", "--detach", "--set", "train.rounds=2", "--peers", "1", *tracker)
@@ -138,6 +139,8 @@ def test_what_is_set_holds_for_a_job_that_a_tracker_carries_on(processes: Proces
     person.run("fetch", handed["job"], "-o", "out", *tracker)
     with (tmp_path / "out" / "metrics.csv").open() as file:
         assert [line["round"] for line in csv.DictReader(file)] == ["1", "2"]
+    (written,) = (tmp_path / "out" / "out").glob("*/steps.txt")
+    assert written.read_text().count("one") == 10, "what the task wrote into /out came home from the host"
 
 
 def test_ctrl_c_twice_in_a_script_gives_the_slots_back(processes: Processes, tmp_path: Path) -> None:

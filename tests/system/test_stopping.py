@@ -20,11 +20,11 @@ from axonp2p.client.job import Job
 from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.errors import JobFailed
 from axonp2p.jobs.lifecycle import JobState
-from axonp2p.kinds.train.events import RoundFinished, TrainingStops
+from axonp2p.kinds.train.events import PeersStarting, RoundFinished, TrainingStops
 from axonp2p.sandbox.child import why_no_sandbox
 from tests.laboratory.fork_server import fork_server
 from tests.system.processes import Processes
-from tests.system.small_job import write_job
+from tests.system.small_job import TASK, write_job
 
 pytestmark = [
     pytest.mark.sandbox,
@@ -112,6 +112,22 @@ def test_of_a_job_that_runs_or_was_cancelled_kept_rounds_can_be_had(swarm: axonp
     with pytest.raises(JobFailed, match="cannot go on: it is cancelled") as caught:
         swarm.resume(job.id)
     assert f"axon fetch {job.id} --round last" in caught.value.fix
+
+
+def test_a_job_whose_data_never_comes_is_told_of_and_ends(swarm: axonp2p.Swarm, tmp_path: Path) -> None:
+    first = "inputs = torch.linspace"
+    task = TASK.replace(first, f"while True:\n            time.sleep(0)\n        {first}")
+    limit = 'step-timeout = "20 s"\n'
+    job = swarm.submit(write_job(tmp_path / "line", peers=2, least=2, rounds=2, task=task, train=limit))
+    with pytest.raises(JobFailed, match=r"no peer came through its first local step in 2\d s") as caught:
+        job.wait()
+    assert "axon logs JOB" in caught.value.fix
+    told = JobFolder(job.folder).read_events()
+    starting = [event for event in told if isinstance(event, PeersStarting) and event.stepping]
+    assert sorted(starting[0].stepping) == ["heron", "otter"]
+    logs = "".join(log.read_text() for log in (job.folder / "logs").iterdir())
+    assert "a piece of the task has taken 1" in logs
+    assert "in data" in logs
 
 
 def test_a_job_ends_by_itself_when_its_rounds_get_no_better(swarm: axonp2p.Swarm, tmp_path: Path) -> None:

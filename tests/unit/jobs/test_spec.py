@@ -182,6 +182,8 @@ def test_a_mistake_is_named_with_its_line_and_what_would_be_right(line: str, mes
             'aggregation = "centred-clipping"',
         ),
         ("epochs = 5", "epochs: Axon counts steps:", "rounds = 20   (one epoch of N samples"),
+        ("save_every = 3", "save_every: it is called checkpoint here", "checkpoint = 5"),
+        ("shuffle = true", "shuffle: that is said in task.py", "leave it out here"),
         (
             "learning_rate = 0.1",
             "learning_rate: the learning rate is that of the task's own",

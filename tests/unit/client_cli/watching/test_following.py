@@ -50,7 +50,11 @@ def test_after_ctrl_c_the_job_is_told_what_was_wished(
         feed.put(event)
 
     def is_told(word: str) -> Callable[[], None]:
-        return lambda: (told.append(word), feed.end(None))[1]
+        def hear() -> None:
+            told.append(word)
+            feed.end(None)
+
+        return hear
 
     def prompt(question: str, **_: object) -> str:
         assert "stop it after this round, with its weights" in question

@@ -72,6 +72,12 @@ def test_every_job_that_we_ship_passes(server: RedoServer, folder: Path, paramet
     assert not (folder / "__pycache__").exists()
 
 
+def test_what_is_frozen_is_counted(server: RedoServer) -> None:
+    found = tried(ROOT / "examples" / "lora", server)
+    assert found.values < found.parameters
+    assert found.frozen_bytes == 4 * (found.parameters - found.coded)
+
+
 KEEPS = """
         self.calls = getattr(self, "calls", 0) + 1
         images, digits = batch
