@@ -3,7 +3,7 @@
 The daemon names it in the environment (`AXON_DEVICE=cuda`). Where it does not, torch's CUDA side is never started.
 
 Steps on a card are the same each time as far as torch and cuBLAS can make them so. TensorFloat-32 is off: it leaves
-out 13 of 23 binary digits where the author wrote float32, and not all cards have it. `autocast` of job.toml asks for it.
+out 13 of 23 binary digits where the author wrote float32, and not all cards have it. `autocast` asks for speed by name.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def label_of(device: torch.device) -> str:
         return device.type
     card = torch.cuda.get_device_properties(device)
     made = f"cuda {card.major}.{card.minor}, {card.multi_processor_count} processors"
-    return f"{made}, torch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}"[:_LONGEST_LABEL]
+    return f"{made}, torch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}"[:_LONGEST_LABEL]  # type: ignore[no-untyped-call]
 
 
 def placed(model: nn.Module, device: torch.device) -> nn.Module:
@@ -90,5 +90,5 @@ def placed(model: nn.Module, device: torch.device) -> nn.Module:
 
 def seed_cards(seed: int) -> None:
     """Draw anew on the card too, where one was opened."""
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.manual_seed_all(seed)

@@ -31,9 +31,9 @@ def meeting_on(device: torch.device) -> AbstractContextManager[Any]:
     return nullcontext() if device.type == "cpu" else _Meeting(device)
 
 
-class _Meeting(TorchFunctionMode):  # type: ignore[misc]
+class _Meeting(TorchFunctionMode):
     def __init__(self, device: torch.device) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._device = device
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
