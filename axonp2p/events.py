@@ -55,6 +55,7 @@ from axonp2p.kinds.train.check_events import ChecksAwaited as ChecksAwaited
 from axonp2p.kinds.train.check_events import ChecksOff as ChecksOff
 from axonp2p.kinds.train.check_events import ChecksUnended as ChecksUnended
 from axonp2p.kinds.train.check_events import NothingLearnt as NothingLearnt
+from axonp2p.kinds.train.check_events import PeerUnchecked as PeerUnchecked
 from axonp2p.kinds.train.check_events import WorkChecked as WorkChecked
 from axonp2p.kinds.train.events import BestUnknown as BestUnknown
 from axonp2p.kinds.train.events import ExchangeChosen as ExchangeChosen

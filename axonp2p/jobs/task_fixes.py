@@ -34,12 +34,23 @@ _FIXES = (
     (r"RuntimeError: .*open file failed with strerror: Permission denied", _READ_ONLY),
     (
         r".*(?:Torch not compiled with CUDA enabled|Found no NVIDIA driver|No CUDA GPUs are available).*",
-        'torch has no GPU there: device = "cuda" if torch.cuda.is_available() else "cpu"',
+        'leave .to("cuda") and .cuda() out: Axon puts the model and each batch on the card of a peer that lends one'
+        " (gpu-memory under [need]), and trains on the processor where there is none",
     ),
     (r"(?:OSError: .*No space left on device.*|RuntimeError: .*(?:PytorchStreamWriter|unexpected pos).*)", _DISK),
     (
         r"The loss became \S+ in round .*",
         "a smaller learning rate in optimizer(), a warm-up in schedule(), or clip-gradients = 1.0 under [train]",
+    ),
+    (
+        r"(?:torch\.)?\S*OutOfMemoryError: (?:CUDA|GPU) .*",
+        "a smaller batch under [train] (or micro-batch, which leaves the steps the same), a smaller model, or more"
+        " gpu-memory under [need]",
+    ),
+    (
+        r".*(?:Expected all tensors to be on the same device|can't convert \S+ device type tensor to numpy).*",
+        "make tensors where the model is: device = next(model.parameters()).device; what the model keeps belongs into"
+        " register_buffer(). Batches come there by themselves",
     ),
     (
         r"(?:(?:torch\.)?\S*(?:OutOfMemoryError|MemoryError)\b.*|RuntimeError: .*an't allocate memory.*)",

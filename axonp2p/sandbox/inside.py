@@ -106,7 +106,8 @@ def serve_daemon(serve: Callable[[Inside, Start], None]) -> None:
     except Unreachable:
         return
     except AxonError as error:
-        print(f"the worker ends: {error.message}", file=sys.stderr)
+        fix = f"; fix: {error.fix}" if error.fix else ""
+        print(f"the worker ends: {error.message}{fix}", file=sys.stderr)
         raise SystemExit(3) from None
 
 

@@ -15,6 +15,8 @@ Members exchange this vector. Its sections, in this order, differ in what an exc
 Tied parameters stand in it once; buffers that are not in the state dict are left out, because the model's code makes
 them again. What the state dict makes up (`get_extra_state`) stands in it as buffers do, and must stay as it is. A
 complex number is two values.
+
+The vector always lies in the processor's memory. A model on a card is copied from there, and to it, in one piece.
 """
 
 from __future__ import annotations
@@ -79,7 +81,9 @@ def read(model: nn.Module, layout: Layout) -> Tensor:
     """A new vector with the model's values. Raises `ValueError` when the model has changed its shape."""
     with torch.no_grad():
         found = _found(model, layout)
-        flats = [_values(tensor, held) for tensor, held in found if _is_narrow(held)]
+        narrow = [(tensor, held) for tensor, held in found if _is_narrow(held)]
+        home = _home(model)
+        flats = [torch.cat([_values(tensor, held).to(home) for tensor, held in narrow]).cpu()] if narrow else []
         if layout.name_values:
             flats.append(torch.tensor(values_of(layout.frozen_name)))
         if layout.wide_floats:
@@ -99,12 +103,13 @@ def write(vector: Tensor, model: nn.Module, layout: Layout) -> None:
     with torch.no_grad():
         found = _found(model, layout)
         narrow = [(tensor, held) for tensor, held in found if _is_narrow(held)]
-        chunks = torch.split(vector[: layout.bounds["frozen"].start], [held.values for _, held in narrow])
+        home = _home(model)
+        chunks = torch.split(vector[: layout.bounds["frozen"].start].to(home), [held.values for _, held in narrow])
         for (tensor, held), chunk in zip(narrow, chunks, strict=True):
             _put(chunk, tensor, held)
         bounds = layout.bounds
-        _put_wide(wide.joined_floats(vector[bounds["wide floats"]]), found, "wide floats")
-        _put_wide(wide.joined_integers(vector[bounds["wide integers"]]), found, "wide integers")
+        _put_wide(wide.joined_floats(vector[bounds["wide floats"]]).to(home), found, "wide floats")
+        _put_wide(wide.joined_integers(vector[bounds["wide integers"]]).to(home), found, "wide integers")
 
 
 def minus(vector: Tensor, taken: Tensor, layout: Layout) -> Tensor:
@@ -200,7 +205,7 @@ def parameters(vector: Tensor, model: nn.Module, layout: Layout) -> list[tuple[T
     Raises `ValueError` when the model has changed.
     """
     found = [(tensor, held) for tensor, held in _found(model, layout) if held.section == "parameters"]
-    pieces = torch.split(vector[: layout.parameters], [held.values for _, held in found])
+    pieces = torch.split(vector[: layout.parameters].to(_home(model)), [held.values for _, held in found])
     flat = [_real(tensor.detach()) if tensor.is_complex() else tensor for tensor, _ in found]
     return [(tensor, piece.view(tensor.shape)) for tensor, piece in zip(flat, pieces, strict=True)]
 
@@ -221,7 +226,7 @@ def _section(name: str, tensor: Tensor, trained: bool, by_rows: bool, own: bool)
     if tensor.dtype in _SMALL or tensor.dtype in _WIDE:
         return "small integers" if tensor.dtype in _SMALL else "wide integers"
     if tensor.dtype == torch.float64:
-        return "wide floats" if trained or (wide.holds(tensor.detach()) and _countable(tensor)) else "bits"
+        return "wide floats" if trained or (wide.holds(tensor.detach().cpu()) and _countable(tensor)) else "bits"
     if trained:
         return "rows" if by_rows else "parameters"
     if not _countable(tensor):
@@ -257,7 +262,7 @@ def _countable(tensor: Tensor) -> bool:
     """Whether differences of its values have room in float32."""
     numbers = _real(tensor.detach())
     try:
-        return largest_magnitude(numbers.reshape(-1).float()) <= LARGEST
+        return largest_magnitude(numbers.reshape(-1).float().cpu()) <= LARGEST
     except ValueError:
         return False
 
@@ -281,6 +286,11 @@ def _found(model: nn.Module, layout: Layout) -> list[tuple[Tensor, HeldTensor]]:
         if here[held.name].dtype != held.dtype:
             raise ValueError(f"{held.name} held {held.dtype} when model() built it, and holds {here[held.name].dtype}")
     return [(here[held.name], held) for held in layout.tensors]
+
+
+def _home(model: nn.Module) -> torch.device:
+    """Where its parameters are; what `state_dict()` makes up may be elsewhere."""
+    return next(model.parameters()).device
 
 
 def _is_narrow(held: HeldTensor) -> bool:
@@ -314,7 +324,7 @@ def _put(chunk: Tensor, tensor: Tensor, held: HeldTensor) -> None:
 def _copy(numbers: Tensor, tensor: Tensor, held: HeldTensor) -> None:
     if has_own_memory(tensor) and not held.made_up:
         tensor.copy_(numbers)
-    elif not torch.equal(tensor, numbers.to(tensor.dtype)):
+    elif not torch.equal(tensor, numbers.to(tensor)):
         raise ValueError(
             f"{held.name} is made up by state_dict() and has changed: members exchange parameters and buffers"
             if held.made_up
@@ -326,7 +336,7 @@ def _joined(found: list[tuple[Tensor, HeldTensor]], section: Section) -> Tensor:
     kind = torch.float64 if section == "wide floats" else torch.int64
     return torch.cat(
         [
-            (tensor.view(kind) if held.dtype == torch.uint64 else tensor.to(kind)).reshape(-1)
+            (tensor.view(kind) if held.dtype == torch.uint64 else tensor.to(kind)).reshape(-1).cpu()
             for tensor, held in found
             if held.section == section
         ]

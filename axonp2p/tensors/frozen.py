@@ -19,6 +19,7 @@ from axonp2p.blobs.pieces import PieceBook, PieceHasher
 
 _BLOCK = 64 * 1024
 """Bytes that are added up to one number, by which a change is seen."""
+_ALL = slice(None)
 
 
 class FrozenTensors:
@@ -56,7 +57,7 @@ class FrozenTensors:
             start = self._borders[number]
             if start >= end:
                 break
-            found.append(_bytes_of(tensors[number])[max(0, begin - start) : end - start])
+            found.append(_bytes_of(tensors[number], slice(max(0, begin - start), end - start)))
         return found[0] if len(found) == 1 else b"".join(found)
 
     def take(self, data: memoryview, pieces: PieceBook) -> None:
@@ -110,7 +111,7 @@ def _sums(data: memoryview) -> Iterator[NDArray[numpy.uint64]]:
     yield array[whole:].sum(dtype=numpy.uint64, keepdims=True)
 
 
-def _bytes_of(tensor: Tensor) -> memoryview:
-    """Its bytes; a copy only where it does not lie in memory as its file has it."""
+def _bytes_of(tensor: Tensor, place: slice = _ALL) -> memoryview:
+    """Its bytes, or these of them; a copy only where it does not lie in memory as its file has it."""
     flat = tensor.detach().resolve_conj().resolve_neg().reshape(-1).contiguous()
-    return flat.cpu().view(torch.uint8).numpy().data if flat.numel() else memoryview(b"")
+    return flat.view(torch.uint8)[place].cpu().numpy().data if flat.numel() else memoryview(b"")

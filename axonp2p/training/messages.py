@@ -124,6 +124,8 @@ class Prepared(Message, tag=True, frozen=True):
     """Where the last round led to that was finished here, and of which it is not known whether it counts."""
     frozen: Count = 0
     """Bytes of its frozen parameters: those without gradients."""
+    device: Annotated[str, msgspec.Meta(min_length=1, max_length=100)] = "cpu"
+    """What its steps are taken on, in words of its own: who says the same may do them again (`trainer.device`)."""
 
 
 class TensorInfo(Message, frozen=True):

@@ -327,6 +327,14 @@ class ChecksImpossible:
 
 
 @dataclass(frozen=True)
+class MemberUnchecked:
+    """Nobody can do the steps of this member again, for this reason: said once of each."""
+
+    rank: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class AwaitingChecks:
     """All rounds are accepted; so many checks are waited for before the last one enters the books."""
 
@@ -408,6 +416,7 @@ Action = (
     | RoundAccepted
     | CheckEnded
     | ChecksImpossible
+    | MemberUnchecked
     | AwaitingChecks
     | ChecksCutShort
     | HelpedSince

@@ -39,6 +39,8 @@ def stays(event: events.Event) -> str:
             return f"{plural(event.checks, 'check')} of the last round did not end: {event.reason}"
         case check_events.ChecksOff():
             return f"warning: nobody's work is checked in this job: {event.reason}"
+        case check_events.PeerUnchecked():
+            return f"warning: nobody checks the work of {event.peer}: {event.reason}"
         case check_events.NothingLearnt():
             whose = _and(sorted(event.legs))
             why = "is the learning rate 0, is all of it frozen, does loss() use another model?"

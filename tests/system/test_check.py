@@ -108,7 +108,7 @@ ROWS = {
     "what torch writes beside task.py": (methods(WRITES), "open file failed", "below tempfile.gettempdir()"),
     "what it writes beside task.py": (methods(OPENS_TO_WRITE), "log.txt", "below tempfile.gettempdir()"),
     "a download": (methods(DOWNLOADS), "URLError", "a task has no network"),
-    "a GPU": (TASK.replace("nn.Linear(4, 2)", 'nn.Linear(4, 2).to("cuda")'), "CUDA", "torch.cuda.is_available()"),
+    "a GPU": (TASK.replace("nn.Linear(4, 2)", 'nn.Linear(4, 2).to("cuda")'), "CUDA", "leave .to("),
 }
 
 

@@ -56,6 +56,13 @@ class ChecksOff(Event, frozen=True):
     reason: str
 
 
+class PeerUnchecked(Event, frozen=True):
+    """Nobody else in this job can do the steps of this peer again. Told of each peer once."""
+
+    peer: str
+    reason: str
+
+
 class NothingLearnt(Event, frozen=True):
     """Local steps of peers ended with the very weights that they began with. Told of each peer once."""
 

@@ -7,7 +7,14 @@ from typing import ClassVar
 import msgspec
 
 from axonp2p.client.events.event import Event
-from axonp2p.kinds.train.check_events import ChecksAwaited, ChecksOff, ChecksUnended, NothingLearnt, WorkChecked
+from axonp2p.kinds.train.check_events import (
+    ChecksAwaited,
+    ChecksOff,
+    ChecksUnended,
+    NothingLearnt,
+    PeerUnchecked,
+    WorkChecked,
+)
 from axonp2p.wire.json_form import ready_to_decode
 from axonp2p.wire.quantities import Count, Number, PlainText
 
@@ -246,6 +253,7 @@ TrainEvent = (
     | ChecksAwaited
     | ChecksUnended
     | NothingLearnt
+    | PeerUnchecked
     | PeerJoined
     | PeerLeftBehind
     | RoundRedone

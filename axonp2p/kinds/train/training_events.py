@@ -11,7 +11,7 @@ from axonp2p.client.events.events import PeerHandedBack
 from axonp2p.client.run.crew import LeasedCrew
 from axonp2p.client.storage.job_journal import JobJournal
 from axonp2p.clock import Clock
-from axonp2p.kinds.train.check_events import ChecksAwaited, ChecksOff, ChecksUnended, NothingLearnt
+from axonp2p.kinds.train.check_events import ChecksAwaited, ChecksOff, ChecksUnended, NothingLearnt, PeerUnchecked
 from axonp2p.kinds.train.events import (
     BestUnknown,
     ExchangeChosen,
@@ -37,6 +37,7 @@ from axonp2p.training.round_messages import (
     MemberLeaves,
     MemberLeftBehind,
     MemberReady,
+    MemberUnchecked,
     ProgressHeard,
     RoundAccepted,
     RoundBegunAnew,
@@ -92,6 +93,8 @@ class TrainingEvents:
                 self._journal.tell(PeerHandedBack(peer=self._name(rank), reason=reason, round=number))
             case ChecksImpossible(reason=reason):
                 self._journal.tell(ChecksOff(reason=reason))
+            case MemberUnchecked(rank=rank, reason=reason):
+                self._journal.tell(PeerUnchecked(peer=self._name(rank), reason=reason))
             case AwaitingChecks(number=number):
                 self._journal.tell(ChecksAwaited(checks=number))
             case ChecksCutShort(number=number, reason=reason):

@@ -21,6 +21,7 @@ from axonp2p.training.round_messages import (
     MemberJoined,
     MemberLeftBehind,
     MemberReady,
+    MemberUnchecked,
     OwnersWord,
     ProgressHeard,
     RoundAccepted,
@@ -70,6 +71,7 @@ Told = (
     | RoundBooked
     | CheckEnded
     | ChecksImpossible
+    | MemberUnchecked
     | AwaitingChecks
     | ChecksCutShort
     | HelpedSince

@@ -323,7 +323,8 @@ class Attempts:
         checks = self._job.checks
         if checks is None:
             return 0
-        cut = checks.cut(self._model[1], exchange_every, len(self._membership.members))
+        checkable = checks.devices.checkable(self._membership.members)
+        cut = checks.cut(self._model[1], exchange_every, len(checkable))
         for action in checks.off(cut.why_not):
             self._job.say(action)
         return cut.every

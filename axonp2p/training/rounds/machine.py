@@ -166,6 +166,8 @@ class Rounds:
 
     def _note(self, event: Event, now: float) -> None:
         fault = ""
+        if isinstance(event, MemberReady) and self._checks:
+            self._checks.devices.note(event.rank, event.prepared.device)
         match event:
             case ProgressHeard(rank) | RoundReported(rank) | StateAdoptedBy(rank) if self._speaks_of_the_past(rank):
                 pass

@@ -8,6 +8,7 @@ from axonp2p.training.deadlines import SLOWEST_BYTES_S
 from axonp2p.training.round_messages import SegmentHeard, Tell
 from axonp2p.training.spot_checks.answering import IN_TURN, MOST_S, AnswerTimes
 from axonp2p.training.spot_checks.open_checks import PENDING_ROUNDS, OpenCheck, one_of
+from axonp2p.training.spot_checks.same_device import ComparableDevices
 
 PATIENT_ROUNDS = 1
 """A case that nobody could be asked about for so many rounds is given up: its places are not kept for ever."""
@@ -16,8 +17,9 @@ PATIENT_ROUNDS = 1
 class CheckQuestions:
     """Those of one life of a job, whose rounds have `steps` local steps."""
 
-    def __init__(self, chance: Callable[[], float], steps: int) -> None:
+    def __init__(self, chance: Callable[[], float], steps: int, devices: ComparableDevices) -> None:
         self._chance = chance
+        self._devices = devices
         self._steps = steps
         self._times = AnswerTimes()
         self.cases: list[OpenCheck] = []
@@ -75,7 +77,12 @@ class CheckQuestions:
     def could_show(self, rank: int) -> bool:
         """Whether it is asked about steps of another, or may still be."""
         others = (case for case in self.cases if not case.own)
-        return any(case.asked == rank or rank not in {case.of, *case.tried} for case in others)
+        return any(case.asked == rank or rank in self.left(case, [rank]) for case in others)
+
+    def left(self, case: OpenCheck, ranks: Iterable[int]) -> set[int]:
+        """Those of them that can do its steps again and were not asked."""
+        others = set(ranks) - case.tried - {case.of}
+        return {rank for rank in others if self._devices.alike(rank, case.of)}
 
     def close(self, disputed: Iterable[OpenCheck], now: float) -> float:
         """No other round comes; for how many seconds open cases, and those in dispute, are worth waiting for."""
@@ -93,7 +100,7 @@ class CheckQuestions:
         busy = {other.asked for other in self.cases}
         if case.own:
             return sorted({case.of}.intersection(awake) - busy - case.tried)
-        free = set(awake) - busy - case.tried - {case.of}
+        free = self.left(case, awake) - busy
         return sorted(free.intersection(first) or free)
 
 

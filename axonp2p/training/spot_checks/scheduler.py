@@ -15,12 +15,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
-from axonp2p.training.round_messages import Action, ChecksImpossible, SegmentHeard
+from axonp2p.training.round_messages import Action, ChecksImpossible, MemberUnchecked, SegmentHeard
 from axonp2p.training.spot_checks.accused import Accused
 from axonp2p.training.spot_checks.commitments import Commitments, jumps, why_marks_missing, why_not_repeated
 from axonp2p.training.spot_checks.open_checks import CaseOutcome, Finished, OpenCheck, PendingConviction, one_of
 from axonp2p.training.spot_checks.pace import MarkPace
 from axonp2p.training.spot_checks.questions import CheckQuestions
+from axonp2p.training.spot_checks.same_device import ComparableDevices
 from axonp2p.verification.judgement import Judgement, Opinion, Outcome, claims_of, judge
 from axonp2p.verification.rates import Cut, Trust, chance_of_check, cut_for
 
@@ -44,6 +45,8 @@ class CheckSettings:
     """What is known of the key behind a rank."""
     chance: Callable[[], float]
     """From 0 to 1, from a source that no peer can foresee."""
+    cards: bool = False
+    """Whether its peers compute on cards, which are checked like by like."""
 
 
 class SpotChecks:
@@ -58,7 +61,8 @@ class SpotChecks:
         self._passed: dict[int, int] = {}
         """Checks in a row, by rank: those of the key before this job and those of this job."""
         self._withheld: Counter[int] = Counter()
-        self._questions = CheckQuestions(settings.chance, steps)
+        self.devices = ComparableDevices(cards=settings.cards)
+        self._questions = CheckQuestions(settings.chance, steps, self.devices)
         self._accused = Accused(settings.chance)
         self._outcomes: Counter[Outcome] = Counter()
         self._round = 0
@@ -67,7 +71,7 @@ class SpotChecks:
         self._off = ""
 
     def cut(self, values: int, exchange_every: int, members: int) -> Cut:
-        """How the next round is cut into segments. One member alone has nobody who could check it."""
+        """How the next round is cut into segments, of whose members so many can be checked."""
         self._values = values
         if members < 2 or self._off:
             return Cut(0)
@@ -98,6 +102,8 @@ class SpotChecks:
         self._round = done.round
         self._accused.finished.append(done)
         self._pace.note(done.reports.values())
+        for rank, why in self.devices.newly_alone(done.reports).items():
+            yield MemberUnchecked(rank, why)
         if not done.every:
             return
         if self._off:
@@ -116,15 +122,20 @@ class SpotChecks:
         cases, pending = self._questions.cases, self._accused.pending
         drawn = len(cases)
         odd = jumps(done.reports)
-        for rank in sorted(done.reports):
+        for rank in self.devices.checkable(done.reports):
             if rank in odd and rank not in pending:
                 self._open(done, rank, odd[rank])
                 continue
             if rank not in pending and chance() < self._rate(done, rank):
                 self._open(done, rank)
-        others = sorted(done.reports.keys() - pending.keys())
-        if pending and others and len(cases) == drawn:
+        others = self._not_accused(done, pending)
+        if others and len(cases) == drawn:
             self._open(done, others[one_of(others, chance)])  # for those who have to show that they can
+
+    def _not_accused(self, done: Finished, accused: Collection[int]) -> list[int]:
+        """Who took part in a round, and is led where some of the accused should be."""
+        others = sorted(done.reports.keys() - set(accused))
+        return [rank for rank in others if any(self.devices.alike(rank, one) for one in accused)]
 
     def _why_spoilt(self, done: Finished) -> str:
         unsigned = done.reports.keys() <= set(done.unsigned)
@@ -180,7 +191,7 @@ class SpotChecks:
             self._accused.proofs.note(case.claim, case.opinions[0], case.segments)
             self._settle_pending(found)
             return found
-        more = bool(set(awake) - case.tried - {case.of}) and not (self._questions.closing and case.withheld)
+        more = bool(self._questions.left(case, awake)) and not (self._questions.closing and case.withheld)
         judgement = judge(case.claim, case.opinions, more=more)
         if judgement.outcome is not Outcome.ASK_ANOTHER:
             self._questions.cases.remove(case)
@@ -288,9 +299,9 @@ class SpotChecks:
 
     def _open_for(self, rank: int, present: Collection[int]) -> None:
         finished, pending = self._accused.finished, self._accused.pending
-        others = [other for other in present if other not in pending and other != rank]
         if finished and self._shown[rank] < MOST_SHOWN:
             last = finished[-1]
+            others = [other for other in present if other not in pending and self.devices.alike(other, rank)]
             claimed = sorted(other for other in others if other in last.reports)
             if claimed:
                 self._shown[rank] += 1

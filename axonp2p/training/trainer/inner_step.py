@@ -14,6 +14,8 @@ from torch import Tensor, nn, optim
 from axonp2p.errors import TaskMistake
 from axonp2p.training.step_options import StepOptions
 from axonp2p.training.trainer.flops import FlopCounts
+from axonp2p.training.trainer.mixed_devices import meeting_on
+from axonp2p.training.trainer.samples.on_device import on_device
 from axonp2p.training.trainer.samples.step_batches import BatchPart
 from axonp2p.training.trainer.task import Task
 
@@ -111,10 +113,8 @@ class InnerStep:
             for group, rate in zip(groups, rates, strict=True):
                 group["lr"] = rate * factor
         if self._task.steps_itself:
-            (part,) = parts
-            loss, flops = self.flops.count(
-                part.batch, lambda: self._task.step(self._model, part.batch, self._optimizers.each)
-            )
+            (part,) = self._here(parts)
+            loss, flops = self.flops.count(part.batch, lambda: self._own_step(part.batch))
         else:
             loss, flops = self.gradients(parts)
             with self._task.code("optimizer()"):
@@ -132,8 +132,9 @@ class InnerStep:
         precision training). Where they become infinite, they are computed once more at half the scale: a step is never
         left out, and no scale is remembered from one segment to the next.
         """
+        parts = self._here(parts)
         loss, flops = self._backward(parts)
-        while self._loss_scale > 1 and math.isfinite(loss) and not all(map(_finite, self._gradients())):
+        while self._loss_scale > 1 and math.isfinite(loss) and not _finite(self._gradients()):
             self._loss_scale /= 2
             loss, flops = self._backward(parts)
         if self._loss_scale > 1:
@@ -153,8 +154,21 @@ class InnerStep:
             flops += operations
         return loss, flops
 
+    @property
+    def _device(self) -> torch.device:
+        return next(self._model.parameters()).device
+
+    def _here(self, parts: Sequence[BatchPart]) -> list[BatchPart]:
+        """The same where the model is."""
+        with self._task.code("making a batch"):
+            return [BatchPart(on_device(part.batch, self._device), part.samples) for part in parts]
+
+    def _own_step(self, batch: Any) -> float:
+        with meeting_on(self._device):
+            return self._task.step(self._model, batch, self._optimizers.each)
+
     def _part(self, part: BatchPart, share: float) -> float:
-        with self._autocast():
+        with self._autocast(), meeting_on(self._device):
             loss = self._task.loss(self._model, part.batch)
         weight = share * self._loss_scale
         with self._task.code("the backward pass of loss()"):
@@ -164,8 +178,7 @@ class InnerStep:
     def _autocast(self) -> AbstractContextManager[Any]:
         if self._options.autocast == "off":
             return nullcontext()
-        device = next(self._model.parameters()).device.type
-        return torch.autocast(device, dtype=_TYPES[self._options.autocast])
+        return torch.autocast(self._device.type, dtype=_TYPES[self._options.autocast])
 
     def _gradients(self) -> list[Tensor]:
         groups = self._optimizers.param_groups
@@ -177,9 +190,10 @@ class InnerStep:
         torch.nn.utils.clip_grad_norm_(trained, self._options.clip_gradients)
 
 
-def _finite(gradient: Tensor) -> bool:
-    values = gradient.coalesce().values() if gradient.is_sparse else gradient
-    return bool(torch.isfinite(values).all())
+def _finite(gradients: Sequence[Tensor]) -> bool:
+    """Whether all are; a card is waited for once, and not for each."""
+    values = [one.coalesce().values() if one.is_sparse else one for one in gradients]
+    return not values or bool(torch.stack([torch.isfinite(one).all() for one in values]).all())
 
 
 def _parameters(optimizer: optim.Optimizer) -> int:

@@ -20,16 +20,19 @@ from axonp2p.tensors import flat
 from axonp2p.tensors.frozen import FrozenTensors
 from axonp2p.training.messages import Prepare, RedoSegment, StartRound
 from axonp2p.training.plan import seed_at, seed_for
+from axonp2p.training.trainer.device import CPU, placed
 from axonp2p.training.trainer.file_layout import file_layout
 from axonp2p.training.trainer.inner_step import InnerOptimizers, InnerStep
 from axonp2p.training.trainer.marking import Marking
 from axonp2p.training.trainer.marks import MarkBytes, from_bytes
+from axonp2p.training.trainer.mixed_devices import meeting_on
 from axonp2p.training.trainer.outer_optimizer import State, check_size, first_state
 from axonp2p.training.trainer.samples.batches import Batches
+from axonp2p.training.trainer.samples.on_device import on_device
 from axonp2p.training.trainer.samples.shards import Shards
 from axonp2p.training.trainer.samples.step_batches import BatchPart, StepBatches
 from axonp2p.training.trainer.step_scale import averaged_by
-from axonp2p.training.trainer.task import Task, seed_again, seed_all
+from axonp2p.training.trainer.task import Task, seed_all
 from axonp2p.verification.claims import SegmentRedone
 
 
@@ -84,15 +87,21 @@ class _Round:
 
 
 class LocalTrainer:
-    """A task's model and optimisers. Raises `TaskMistake` wherever the task's code runs."""
+    """A task's model and optimisers, on `device`; all vectors that go in and come out are on the processor.
 
-    def __init__(self, task: Task, prepare: Prepare) -> None:
+    Raises `TaskMistake` wherever the task's code runs.
+    """
+
+    def __init__(self, task: Task, prepare: Prepare, device: torch.device = CPU) -> None:
+        self.device = device
         self._task = task
         self._prepare = prepare
         self._seed = prepare.seed
         self._batch = prepare.batch
         seed_all(prepare.seed)
-        self._model = task.model()
+        made = task.model()
+        with task.code("model()"):
+            self._model = placed(made, device)
         self._optimizers = InnerOptimizers(task.optimizers(self._model))
         with task.code("model()"):
             self.layout = flat.layout_of(self._model, self._optimizers.each)
@@ -242,7 +251,7 @@ class LocalTrainer:
 
     def _draw_anew(self, now: _Round) -> None:
         """Chance begins anew at each mark, so that whoever goes on from there draws the same."""
-        seed_again(seed_at(self._seed, now.round, now.shards, now.steps))
+        seed_all(seed_at(self._seed, now.round, now.shards, now.steps))
         self._inner_step.begin_segment()
 
     def _mark(self, now: _Round, factors: Tensor | None, *, draws: bool = False) -> list[MarkBytes]:
@@ -306,7 +315,7 @@ def evaluate(task: Task, model: nn.Module, datasets: Sequence[Any], batch: int) 
     model.eval()
     sums: dict[str, float] = {}
     samples = 0
-    with torch.no_grad():
+    with torch.no_grad(), meeting_on(next(model.parameters()).device):
         for dataset in datasets:
             count = len(dataset)
             metrics = task.evaluate(model, dataset) if task.evaluates else _mean_loss(task, model, dataset, batch)
@@ -325,6 +334,6 @@ def _mean_loss(task: Task, model: nn.Module, dataset: Any, batch: int) -> dict[s
     for begin in range(0, len(batches), batch):
         numbers = list(range(begin, min(begin + batch, len(batches))))
         with task.code('data("test")'):
-            taken = batches.take(numbers)
+            taken = on_device(batches.take(numbers), next(model.parameters()).device)
         total += task.loss(model, taken).item() * len(numbers)
     return {"loss": total / len(batches)}

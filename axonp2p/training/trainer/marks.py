@@ -113,12 +113,11 @@ def to_bytes(weights: Tensor, factors: Tensor | None, memory: Memory) -> tuple[b
         tensors = []
         for parameter, value in values:
             if isinstance(value, Tensor):
-                plain = value if value.is_cpu else value.cpu()
-                dtype = _NAMES.get(plain.dtype)
-                if plain.layout is not torch.strided or dtype is None:
-                    raise ValueError(f"the optimiser remembers {what} as {plain.dtype}")
-                entries.append(_Remembered(parameter, what, dtype, list(plain.shape), None))
-                tensors.append(plain)
+                dtype = _NAMES.get(value.dtype)
+                if value.layout is not torch.strided or dtype is None:
+                    raise ValueError(f"the optimiser remembers {what} as {value.dtype}")
+                entries.append(_Remembered(parameter, what, dtype, list(value.shape), None))
+                tensors.append(value)
             elif value is None or isinstance(value, bool | int | float):
                 entries.append(_Remembered(parameter, what, "", [], value))
             else:
@@ -203,18 +202,19 @@ def _norm(tensors: Sequence[Tensor], joined: Iterable[Tensor]) -> list[float]:
 
 
 def _joined(tensors: Iterable[Tensor]) -> Iterator[Tensor]:
-    """These, flat and in order, small ones as one: a call for each would cost more than their bytes."""
+    """These, flat, in order and in memory, small ones as one: a call for each would cost more than their bytes."""
     small: list[Tensor] = []
     for tensor in tensors:
-        if small and (tensor.numel() > _SMALL or tensor.dtype != small[0].dtype):
-            yield torch.cat(small)
+        like = not small or (tensor.dtype, tensor.device) == (small[0].dtype, small[0].device)
+        if small and (tensor.numel() > _SMALL or not like):
+            yield torch.cat(small).cpu()
             small = []
         if tensor.numel() > _SMALL:
-            yield tensor.reshape(-1)
+            yield tensor.reshape(-1).cpu()
         else:
             small.append(tensor.reshape(-1))
     if small:
-        yield torch.cat(small)
+        yield torch.cat(small).cpu()
 
 
 def _bytes_of(flat: Tensor) -> memoryview:

@@ -9,9 +9,11 @@ from typing import Any
 
 import safetensors
 import safetensors.torch
+import torch
 
 from axonp2p.errors import SettingsError
 from axonp2p.training.step_options import StepOptions
+from axonp2p.training.trainer.device import CPU, placed
 from axonp2p.training.trainer.inner_step import InnerOptimizers, InnerStep
 from axonp2p.training.trainer.local_trainer import evaluate
 from axonp2p.training.trainer.samples.shards import Shards
@@ -23,13 +25,15 @@ _PLAIN = StepOptions()
 class PlainRun:
     """One model, one shard, one process. Everything raises `TaskMistake` for what the task's code does wrong."""
 
-    def __init__(self, task: Task, batch: int, seed: int, options: StepOptions = _PLAIN) -> None:
+    def __init__(
+        self, task: Task, batch: int, seed: int, options: StepOptions = _PLAIN, device: torch.device = CPU
+    ) -> None:
         self._task = task
         self._batch = batch
         self._options = options
         self._seed = seed
         seed_all(seed)
-        self._model = task.model()
+        self._model = placed(task.model(), device)
         self._shards = Shards(task, 1, seed, batch, options)
 
     def train(self, samples: int) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import math
 import random
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, default_collate
 
 from axonp2p.errors import TaskMistake
+from axonp2p.training.trainer.device import seed_cards
 from axonp2p.training.trainer.mistakes import TaskCode
 from axonp2p.training.trainer.task_file import load_task, mistake_in
 
@@ -232,25 +232,14 @@ class Task:
 
 
 def seed_all(seed: int) -> None:
-    """Make everything repeatable that a task may draw chance from."""
-    torch.manual_seed(seed)
+    """Make everything repeatable that a task may draw chance from.
+
+    Often and in little time: `torch.manual_seed` asks all kinds of devices, which are not here.
+    """
+    torch.default_generator.manual_seed(seed)
+    seed_cards(seed)
     random.seed(seed)
     numpy.random.seed(seed % 2**32)
-
-
-def seed_again(seed: int) -> None:
-    """The same, often and in little time: `torch.manual_seed` asks all kinds of devices, which are not here."""
-    if _other_devices():
-        torch.manual_seed(seed)
-    else:
-        torch.default_generator.manual_seed(seed)
-    random.seed(seed)
-    numpy.random.seed(seed % 2**32)
-
-
-@cache
-def _other_devices() -> bool:
-    return torch.accelerator.is_available()
 
 
 def _kind(value: Any) -> str:

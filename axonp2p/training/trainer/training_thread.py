@@ -16,6 +16,7 @@ from axonp2p.errors import TaskMistake
 from axonp2p.tensors.frozen import FrozenTensors
 from axonp2p.tensors.layout import Layout
 from axonp2p.training.messages import RedoSegment, StartRound
+from axonp2p.training.trainer.device import label_of
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.long_steps import LongSteps
 from axonp2p.training.trainer.marks import MarkBytes
@@ -61,6 +62,8 @@ class Built:
     """Of the model's file, packed."""
     frozen: FrozenTensors = field(repr=False)
     """Where others may read them; the trainer alone writes there."""
+    device: str = "cpu"
+    """On which kind the model is (`device.label_of`)."""
 
 
 Say = Callable[[Done | Built | BaseException], None]
@@ -130,7 +133,8 @@ class TrainingThread:
                 trainer = self._make()
                 self._long_steps.ends()
                 first, layout = trainer.first_state(), trainer.layout
-                self._say(Built(first, layout, trainer.averaged, trainer.file_layout, trainer.frozen))
+                device = label_of(trainer.device)
+                self._say(Built(first, layout, trainer.averaged, trainer.file_layout, trainer.frozen, device))
                 if layout.by_hand:
                     print(
                         f"no optimiser has {layout.by_hand} of the parameters: those that nothing changes are better "

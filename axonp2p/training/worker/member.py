@@ -76,7 +76,7 @@ class WorkerMember:
     """What a worker is in a job. `first` is the state of the task's own first weights, `file_layout` is for the client.
 
     `averaged` is over how many gradients the inner optimiser's momentum averages, None when its steps need no scale;
-    `frozen` are the frozen parameters of the trainer's model, None where it has none.
+    `frozen` are the frozen parameters of the trainer's model, None where it has none; `device` is where that is.
     Orders that make no sense raise `MalformedMessage`; what members may not say comes back as `NotTaken`.
     """
 
@@ -87,8 +87,10 @@ class WorkerMember:
         file_layout: bytes,
         averaged: float | None = None,
         frozen: FrozenTensors | None = None,
+        device: str = "cpu",
     ) -> None:
         layout = first.layout
+        self._device = device
         self._file_layout = file_layout
         early, arrivals = ReorderBuffer(layout.values), ArrivalTimes()
         self._lasting = Lasting(prepare.rank, layout, prepare.batch, early, arrivals)
@@ -125,6 +127,7 @@ class WorkerMember:
             exact=layout.moving,
             candidate=candidate.name if candidate else None,
             frozen=self._frozen.size,
+            device=self._device,
         )
         return SayToCoordinator(told, self._file_layout)
 

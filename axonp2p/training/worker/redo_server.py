@@ -9,7 +9,8 @@ and a fork of one that has taken no step yet begins each redo in the same state.
 files: a redo works in the bundle, as the worker does, and may write only in an empty temporary folder of its own, in
 which /out lies too. The job's log has what the task prints in this member's own steps, and of a redo only what we say.
 
-The server never has a second thread, nor lets torch use one, since neither survives a fork.
+The server never has a second thread, nor lets torch use one, since neither survives a fork. Nor does what a process has
+on a card: there the server holds no model, and each redo opens the card for itself.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from axonp2p.sandbox.walls.landlock import write_only_below
 from axonp2p.tensors.coding import BYTES_A_VALUE
 from axonp2p.tensors.frozen_name import NAME_BYTES
 from axonp2p.training.messages import Prepare, RedoSegment
+from axonp2p.training.trainer.device import CPU, chosen_device, open_device
 from axonp2p.training.trainer.local_trainer import LocalTrainer, redone
 from axonp2p.training.trainer.task import Task
 from axonp2p.training.trainer.training_thread import Redoing
@@ -116,7 +118,7 @@ class RedoServer:
                 prepare=prepare,
                 order=order,
                 size=len(start),
-                keep=values <= MOST_KEPT_VALUES,
+                keep=values <= MOST_KEPT_VALUES and trainer.device == CPU,
                 frozen=trainer.layout.frozen_name,
                 frozen_file=self._file_of(trainer),
                 flops=trainer.flops,
@@ -304,7 +306,8 @@ def _has_frozen(trainer: LocalTrainer, again: RedoRequest) -> bool:
 def _trainer_for(again: RedoRequest) -> LocalTrainer:
     use_wheels(Path(again.bundle))
     os.chdir(again.bundle)
-    return LocalTrainer(Task(Path(again.bundle), again.prepare.task), again.prepare)
+    open_device(device := chosen_device(os.environ))
+    return LocalTrainer(Task(Path(again.bundle), again.prepare.task), again.prepare, device)
 
 
 def _keep_to(folder: str) -> None:

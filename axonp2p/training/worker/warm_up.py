@@ -7,18 +7,19 @@ import torch
 from torch import nn
 from torch.utils.data import default_collate
 
+from axonp2p.training.trainer.device import CPU
 from axonp2p.training.trainer.flops import FlopCounts
 
 
-def warm_up() -> None:
+def warm_up(device: torch.device = CPU) -> None:
     """Take one training step of a tiny model, with one thread: whatever is forked then can have as many as it likes."""
     torch.set_num_threads(1)
-    model = nn.Linear(2, 2)
+    model = nn.Linear(2, 2).to(device)
     optimizer = torch.optim.AdamW(model.parameters())
-    batch = default_collate([torch.ones(2), torch.ones(2)])
+    batch = default_collate([torch.ones(2), torch.ones(2)]).to(device)
 
     def gradients() -> float:
-        loss = nn.functional.cross_entropy(model(batch), torch.tensor([0, 1]))
+        loss = nn.functional.cross_entropy(model(batch), torch.tensor([0, 1], device=device))
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.item()
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
+import torch
 
 from axonp2p.errors import AxonError, MalformedMessage
 from axonp2p.jobs.output_files import EVERY_FILE, words_of_files
@@ -28,6 +29,7 @@ from axonp2p.training.messages import (
     StartRound,
     ToWorkerTraining,
 )
+from axonp2p.training.trainer.device import CPU
 from axonp2p.training.trainer.local_trainer import LocalTrainer
 from axonp2p.training.trainer.long_steps import LongSteps
 from axonp2p.training.trainer.task import Task
@@ -60,16 +62,24 @@ class Worker:
     """One worker, for one job, whose bundle is in `bundle` once the daemon said so. `clock`: monotonic seconds.
 
     `redo_for` gives what takes steps of that bundle's job again. What the task writes for its author lies in `out`.
+    The model is on `device`, which is open.
     """
 
     def __init__(
-        self, mailbox: Mailbox[FromTrainer], bundle: Path, out: Path, clock: Callable[[], float], redo_for: RedoFor
+        self,
+        mailbox: Mailbox[FromTrainer],
+        bundle: Path,
+        out: Path,
+        clock: Callable[[], float],
+        redo_for: RedoFor,
+        device: torch.device = CPU,
     ) -> None:
         self._mailbox = mailbox
         self._bundle = bundle
         self._out = out
         self._clock = clock
         self._redo_for = redo_for
+        self._device = device
         self._bundle_ready = False
         self._prepare: Prepare | None = None
         self._trainer: TrainingThread | None = None
@@ -192,7 +202,9 @@ class Worker:
             print(f"{done.mistake.message} failed:\n{done.mistake.cause}", file=sys.stderr)
         if isinstance(done, Built):
             assert self._prepare
-            self._member = WorkerMember(self._prepare, done.first, done.file_layout, done.averaged, done.frozen)
+            self._member = WorkerMember(
+                self._prepare, done.first, done.file_layout, done.averaged, done.frozen, done.device
+            )
             self._carry_out([self._member.prepared()])
             while self._orders:
                 self._hear_coordinator(*self._orders.popleft())
@@ -209,7 +221,7 @@ class Worker:
             return
 
         def make() -> LocalTrainer:
-            return LocalTrainer(Task(self._bundle, order.task), order)
+            return LocalTrainer(Task(self._bundle, order.task), order, self._device)
 
         redo = self._redo_for(self._bundle, order)
         long_steps = LongSteps(self._bundle, self._clock)

@@ -27,26 +27,31 @@ def main() -> None:
 
 
 def serve(inside: Inside, start: Start) -> None:
-    """Start up, then work. Ends by raising what ended the channel, or `MalformedMessage`."""
+    """Start up, then work. Ends by raising what ended the channel, `MalformedMessage`, or `SettingsError`: no card."""
     os.chdir(BUNDLE)  # what a task opens by its name lies there
     prepare_torch(start.cores)
 
+    from axonp2p.training.trainer.device import chosen_device, open_device
     from axonp2p.training.worker.mailbox import Mailbox
     from axonp2p.training.worker.out_folder import OutFolder
     from axonp2p.training.worker.redo_server import RedoServer
     from axonp2p.training.worker.warm_up import use_threads, warm_up
     from axonp2p.training.worker.worker import FromTrainer, Worker
 
+    device = chosen_device(os.environ)
     warm_up()
     out = OutFolder(SCRATCH)
     out.make()
     redo_server = RedoServer(start.cores, out)
+    open_device(device)  # what is forked after it could use no card
+    if device.type != "cpu":
+        warm_up(device)
     use_threads(start.cores)
     mailbox: Mailbox[FromTrainer] = Mailbox(inside)
     mailbox.open()
     mailbox.say(Started())
     try:
-        Worker(mailbox, BUNDLE, out.own, time.monotonic, redo_server.for_job).run()
+        Worker(mailbox, BUNDLE, out.own, time.monotonic, redo_server.for_job, device).run()
     finally:
         mailbox.flush()
 

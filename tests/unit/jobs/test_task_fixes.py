@@ -26,7 +26,8 @@ HEAD = 'Traceback (most recent call last):\n  File "task.py", line 3, in model\n
             "tempfile",
         ),
         ("RuntimeError: [enforce fail at x.cc:747] . open file failed with strerror: Permission denied", "tempfile"),
-        ("AssertionError: Torch not compiled with CUDA enabled", "torch.cuda.is_available()"),
+        ("AssertionError: Torch not compiled with CUDA enabled", 'leave .to("cuda") and .cuda() out'),
+        ("RuntimeError: Expected all tensors to be on the same device, but found ...", "register_buffer()"),
         ("PermissionError: [Errno 13] Permission denied: '/data/faces/1.png'", "mend task.py, line 3, in model()"),
         ("OSError: [Errno 28] No space left on device", "at most 256 MB"),
         ("RuntimeError: [enforce fail at inline_container.cc:664] . unexpected pos 64 vs 0", "at most 256 MB"),
@@ -34,7 +35,7 @@ HEAD = 'Traceback (most recent call last):\n  File "task.py", line 3, in model\n
         ("The loss became nan in round 1, step 8.", "a smaller learning rate"),
         ("MemoryError", "a smaller batch"),
         ("RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried", "more memory"),
-        ("torch.OutOfMemoryError: CUDA out of memory.", "a smaller batch"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.", "gpu-memory under [need]"),
         ("ValueError: no", "mend task.py, line 3, in model()"),
     ],
 )

@@ -54,16 +54,19 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     spec = train_job(folder)
     prepare_torch(threads := arguments.threads or spec.need.cores)  # before torch is imported
 
+    from axonp2p.training.trainer.device import chosen_device, open_device
     from axonp2p.training.trainer.plain_run import PlainRun
     from axonp2p.training.trainer.task import Task
     from axonp2p.training.worker.warm_up import use_threads, warm_up
 
     warm_up()
+    open_device(device := chosen_device(os.environ))
     use_threads(threads)
     os.chdir(folder)  # as in the sandbox, where the working directory is the bundle's
     with tempfile.TemporaryDirectory() as scratch:
         OutFolder(Path(scratch)).make()
-        plain = PlainRun(Task(folder, spec.task), spec.train.batch, spec.train.seed, spec.train.step_options)
+        task = Task(folder, spec.task)
+        plain = PlainRun(task, spec.train.batch, spec.train.seed, spec.train.step_options, device)
         return plain.train(arguments.samples) if weights is None else plain.evaluate_file(weights)
 
 

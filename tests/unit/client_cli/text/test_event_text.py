@@ -131,6 +131,10 @@ def checked(outcome: str, convicted: Sequence[str] = ()) -> check_events.WorkChe
         ),
         (check_events.ChecksOff(reason="a reason"), "warning: nobody's work is checked in this job: a reason"),
         (
+            check_events.PeerUnchecked(peer="wren", reason="a reason"),
+            "warning: nobody checks the work of wren: a reason",
+        ),
+        (
             train_events.PeerLeftBehind(peer="wren", round=2, reason="paused: a game", left=3),
             "wren fell behind in round 3: paused: a game. The 3 others go on, until it has caught up.",
         ),

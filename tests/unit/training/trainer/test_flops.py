@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from axonp2p.training.trainer.flops import LEAST_FLOPS, LOOKUP_FLOPS, FlopCounts
+from axonp2p.training.trainer.flops import LEAST_FLOPS, LOOKUP_FLOPS, FlopCounts, _cudnn, _cudnn_backward
 
 IDS = torch.tensor([[1, 2, 3], [4, 5, 6]])
 
@@ -113,3 +113,55 @@ def test_derivatives_by_what_goes_in_may_be_taken() -> None:
         return float(loss.item())
 
     assert FlopCounts(model).count(IDS, run)[1] > 0
+
+
+class Attending(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines = nn.Linear(8, 24)
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        query, key, value = self.lines(batch).view(*batch.shape[:2], 3, 2, 4).permute(2, 0, 3, 1, 4)
+        return nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+
+
+MODELS: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "convolutions": (lambda: nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Conv2d(4, 4, 3)), (2, 1, 9, 9)),
+    "attention": (Attending, (2, 6, 8)),
+    "encoder": (lambda: nn.TransformerEncoderLayer(16, 2, 32, 0.1, batch_first=True), (2, 7, 16)),
+    "lstm": (lambda: nn.LSTM(6, 8, 2, bidirectional=True), (5, 3, 6)),
+    "lstm, one way": (lambda: nn.LSTM(6, 8, batch_first=True), (5, 3, 6)),
+    "lstm behind a layer": (lambda: nn.Sequential(nn.Linear(4, 6), nn.LSTM(6, 8)), (5, 3, 4)),
+    "gru": (lambda: nn.GRU(6, 8, 2), (5, 3, 6)),
+}
+
+
+def operations(model: nn.Module, batch: torch.Tensor) -> int:
+    def run() -> float:
+        found: Any = model(batch)
+        (found[0] if isinstance(found, tuple) else found).sum().backward()
+        return 0.0
+
+    return FlopCounts(model).count(batch, run)[1]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_step_counts_the_same_on_any_device(name: str) -> None:
+    """On one that computes nothing all is products of matrices; processors and cards have operators of their own."""
+    make, shape = MODELS[name]
+    assert operations(make(), torch.ones(shape)) == operations(make().to("meta"), torch.ones(shape, device="meta"))
+
+
+@pytest.mark.parametrize(("layers", "both"), [(1, False), (2, True)])
+@pytest.mark.parametrize("wants", [True, False])
+def test_so_do_the_recurrent_layers_of_a_card(layers: int, both: bool, wants: bool) -> None:
+    model = nn.LSTM(6, 8, layers, bidirectional=both).to("meta")
+    batch = torch.ones(5, 3, 6, device="meta", requires_grad=wants)
+    weights, hidden = list(model.parameters()), torch.ones(layers * (2 if both else 1), 3, 8, device="meta")
+    first = (batch, weights, 4)
+    ways = (2, 8, 0, layers, False, 0.0, True, both, [], None)
+    forward = _cudnn(*first, None, hidden, hidden, *ways)
+    back = _cudnn_backward(
+        *first, None, hidden, hidden, batch, batch, None, None, *ways, None, [wants, False, False, True]
+    )
+    assert forward + back == operations(model, batch)

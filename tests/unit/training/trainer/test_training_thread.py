@@ -41,6 +41,7 @@ class Trainer:
     why_no_marks = ""
     file_layout = b""
     frozen = None
+    device = torch.device("cpu")
 
     def __init__(self, stepwise=False, pace=1.0):
         self.now = 0.0
