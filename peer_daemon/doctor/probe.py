@@ -97,6 +97,8 @@ def _machine(home: Path, settings: PeerSettings, trouble: Trouble) -> MachineFac
         memory_mb=seen.memory_mb,
         cores=seen.cores,
         kinds=tuple(settings.kinds),
+        gpus=seen.gpus,
+        lends_gpu=settings.gpu,
     )
 
 
