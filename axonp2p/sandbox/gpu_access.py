@@ -38,8 +38,8 @@ class GpuAccess:
 
     uuid: str
     """As the driver names it: "GPU-8f3c..."."""
-    nodes: tuple[str, ...]
-    """Paths below /dev, the same inside."""
+    nodes: tuple[tuple[str, str], ...]
+    """(node outside, path inside)"""
     files: tuple[tuple[str, str], ...]
     """(file outside, path inside), read-only: the driver's libraries, and what they read."""
     memory_mb: int
@@ -74,7 +74,8 @@ def missing_libraries(files: DriverFiles) -> list[str]:
 def gpu_access(files: DriverFiles, uuid: str, minor: int, memory_mb: int) -> GpuAccess:
     """What a worker gets of this card."""
     told = tuple((path, path) for path in files.told)
-    return GpuAccess(uuid, nodes_of(minor), (*driver_libraries(files), *told), memory_mb)
+    nodes = tuple((node, node) for node in nodes_of(minor))
+    return GpuAccess(uuid, nodes, (*driver_libraries(files), *told), memory_mb)
 
 
 def gpu_words(gpu: GpuAccess) -> list[str]:
@@ -84,8 +85,8 @@ def gpu_words(gpu: GpuAccess) -> list[str]:
         words += ["--perms", "0755", "--dir", folder]
     for outside, inside in gpu.files:
         words += ["--ro-bind", outside, inside]
-    for node in gpu.nodes:
-        words += ["--dev-bind", node, node]
+    for outside, inside in gpu.nodes:
+        words += ["--dev-bind", outside, inside]
     return words
 
 

@@ -59,7 +59,7 @@ class Limits:
             file_mb=self.scratch_mb,
             cpu_seconds=self.cpu_seconds,
             executes=self.executes,
-            devices=list(self.gpu.nodes) if self.gpu else [],
+            devices=[inside for _, inside in self.gpu.nodes] if self.gpu else [],
         )
 
 

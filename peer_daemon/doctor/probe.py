@@ -19,6 +19,7 @@ from axonp2p.errors import AxonError, KeyFileUnsafe, NoDaemon, SandboxMissing, S
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.sandbox.attacks.run import try_the_wall
 from axonp2p.sandbox.child import why_no_sandbox
+from axonp2p.sandbox.gpu_access import GpuAccess
 from axonp2p.sandbox.walls import landlock
 from axonp2p.sandbox.walls.seccomp import filter_program
 from axonp2p.sandbox.watch import priority
@@ -42,6 +43,7 @@ from peer_daemon.idle.read_idle_settings import idle_settings_of
 from peer_daemon.idle.sensors import Sensors, Told
 from peer_daemon.lending.hardware import look as look_at_machine
 from peer_daemon.lending.lend_settings import limits_to_lend
+from peer_daemon.lending.lent_gpus import gpus_to_lend
 
 LIBRARIES = ("torch", "numpy", "safetensors", "aiohttp", "kademlia")
 TRACKER_WITHIN_S = 8.0
@@ -57,7 +59,9 @@ async def probe(home: Path, clock: Clock) -> PeerFacts:
     ports = await _ports(home, settings)
     # Last and alone: what else is looked at shall not disturb the attempts.
     told = await trackers
-    return PeerFacts(machine, await _contain(), senses, ports, told)
+    # As the jobs get it that have a GPU, where any may.
+    gpus = gpus_to_lend(machine.gpus, allowed=settings.gpu, memory_mb=settings.gpu_memory_mb)
+    return PeerFacts(machine, await _contain(gpus[0].access if gpus else None), senses, ports, told)
 
 
 def _settings(home: Path) -> tuple[PeerSettings, Trouble]:
@@ -111,7 +115,7 @@ def _senses(home: Path) -> list[Told]:
         sensors.stop()
 
 
-async def _contain() -> ContainFacts:
+async def _contain(gpu: GpuAccess | None) -> ContainFacts:
     no_sandbox = await asyncio.to_thread(why_no_sandbox)
     seccomp = Trouble()
     try:
@@ -124,7 +128,7 @@ async def _contain() -> ContainFacts:
         seccomp=seccomp,
         landlock=landlock.version(),
         no_idle=await asyncio.to_thread(_why_not_idle),
-        attempts=[] if no_sandbox else await try_the_wall(),
+        attempts=[] if no_sandbox else await try_the_wall(gpu),
     )
 
 

@@ -19,6 +19,8 @@ log = get_logger(__name__)
 
 _MIB = 2**20
 _MOST_CARDS = 16
+_OF_THE_CARD = 0
+"""NVML_TEMPERATURE_GPU"""
 INSTALL = "pip install 'axonp2p[gpu]'    (into the environment of axon-peer)"
 
 
@@ -86,18 +88,18 @@ class NvmlLook:
             (False, library.nvmlDeviceGetGraphicsRunningProcesses),
             (True, library.nvmlDeviceGetComputeRunningProcesses),
         ):
-            for one in _or(library, lambda ask=ask: ask(handle), []):
+            for one in _or(library, [], ask, handle):
                 used = (one.usedGpuMemory or 0) // _MIB
                 found[one.pid] = GpuProcess(one.pid, _name_of(one.pid), used, computes)
         busy = self._busy(uuid, handle)
-        temperature = _or(library, lambda: int(library.nvmlDeviceGetTemperature(handle, 0)), None)
+        temperature = _or(library, None, library.nvmlDeviceGetTemperature, handle, _OF_THE_CARD)
         return GpuLook(uuid, temperature, tuple(_with_busy(one, busy.get(one.pid, 0)) for one in found.values()))
 
     def _busy(self, uuid: str, handle: Any) -> dict[int, int]:
         """Percent by process since the last look: the most of computing, drawing and films."""
         library = self._library
         assert library is not None
-        samples = _or(library, lambda: library.nvmlDeviceGetProcessUtilization(handle, self._last_us[uuid]), [])
+        samples = _or(library, [], library.nvmlDeviceGetProcessUtilization, handle, self._last_us[uuid])
         busy: dict[int, int] = {}
         for sample in samples:
             self._last_us[uuid] = max(self._last_us[uuid], int(sample.timeStamp))
@@ -128,24 +130,24 @@ def _cards(library: Any) -> Iterable[SeenGpu]:
         try:
             handle = library.nvmlDeviceGetHandleByIndex(index)
             major, minor = library.nvmlDeviceGetCudaComputeCapability(handle)
-            mode = _or(library, lambda handle=handle: library.nvmlDeviceGetVirtualizationMode(handle), 0)
+            mode = _or(library, 0, library.nvmlDeviceGetVirtualizationMode, handle)
             yield SeenGpu(
                 uuid=_text(library.nvmlDeviceGetUUID(handle)),
                 name=_text(library.nvmlDeviceGetName(handle))[:64],
                 memory_mb=int(library.nvmlDeviceGetMemoryInfo(handle).total) // _MIB,
                 capability=f"{major}.{minor}",
                 minor=int(library.nvmlDeviceGetMinorNumber(handle)),
-                sliced=bool(_or(library, lambda handle=handle: library.nvmlDeviceGetMigMode(handle)[0], 0)),
+                sliced=bool(_or(library, [0], library.nvmlDeviceGetMigMode, handle)[0]),
                 virtual=mode == library.NVML_GPU_VIRTUALIZATION_MODE_VGPU,
             )
         except library.NVMLError as error:
             log.warning("gpu not usable", number=index, reason=str(error))
 
 
-def _or(library: Any, ask: Callable[[], Any], otherwise: Any) -> Any:
+def _or(library: Any, otherwise: Any, ask: Callable[..., Any], *arguments: Any) -> Any:
     """What the driver says; `otherwise` where this card does not know the question, or has nothing to tell."""
     try:
-        return ask()
+        return ask(*arguments)
     except library.NVMLError:
         return otherwise
 

@@ -111,7 +111,10 @@ def test_a_library_path_is_set_only_where_one_is_needed() -> None:
 
 def test_a_gpu_is_shown_with_its_driver_and_only_to_a_worker_that_has_one() -> None:
     gpu = GpuAccess(
-        "GPU-1", ("/dev/nvidiactl", "/dev/nvidia0"), (("/usr/lib/libcuda.so.1", "/nvidia/libcuda.so.1"),), 8
+        "GPU-1",
+        (("/dev/nvidiactl",) * 2, ("/dev/nvidia0",) * 2),
+        (("/usr/lib/libcuda.so.1", "/nvidia/libcuda.so.1"),),
+        8,
     )
     limits = replace(LIMITS, gpu=gpu)
     words = bubblewrap_command(
