@@ -185,7 +185,7 @@ class Leases:
             gpu=chosen[0].access if chosen else None,
         )
         if chosen is not None:
-            self.gpus.take(chosen[0], lease.reservation)
+            self.gpus.take(chosen[0].access.uuid, lease.reservation)
         self._living[lease.reservation] = lease
         self._used[token.uuid] = None
         if len(self._used) > _MOST_REMEMBERED:
@@ -215,6 +215,10 @@ class Leases:
             self._calendar.release(lease.reservation)
             self._places.release(lease.reservation)
             self.gpus.release(lease.reservation)
+            for other in self._living.values():
+                # One that was to give way for it, and whose worker is not gone.
+                if lease.gpu and other.gpu and other.gpu.uuid == lease.gpu.uuid:
+                    self.gpus.take(other.gpu.uuid, other.reservation)
 
     def unworked(self, lease: LentSlot, now: float, *, unpaid: bool) -> None:
         """Nothing was done under `lease`, or nothing was paid for it: whoever took it waits for the next one."""

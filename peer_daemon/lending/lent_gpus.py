@@ -73,9 +73,9 @@ class GpuAssignment:
                 return gpu, self._held.get(gpu.access.uuid, "")
         raise Busy(EVERY_GPU_TAKEN, fix="use another peer, or ask again later")
 
-    def take(self, gpu: LentGpu, reservation: str) -> None:
-        """The lease of that reservation has it from now on; whoever had it is on the way out."""
-        self._held[gpu.access.uuid] = reservation
+    def take(self, uuid: str, reservation: str) -> None:
+        """The lease of that reservation has the card from now on; whoever had it is on the way out."""
+        self._held[uuid] = reservation
 
     def release(self, reservation: str) -> None:
         """The lease is over. Harmless when it has none, and when another one has taken over."""

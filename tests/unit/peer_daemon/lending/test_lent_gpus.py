@@ -24,7 +24,7 @@ def gpus() -> GpuAssignment:
 
 def take(gpus: GpuAssignment, reservation: str, memory_mb: int = 1000, capability: str = "") -> str:
     found, _ = gpus.choose(memory_mb, capability, idle=())
-    gpus.take(found, reservation)
+    gpus.take(found.access.uuid, reservation)
     return found.access.uuid
 
 
@@ -53,7 +53,7 @@ def test_an_idle_lease_gives_way_and_takes_nothing_with_it(gpus: GpuAssignment) 
     take(gpus, "a", 10_000)
     found, going = gpus.choose(10_000, "", idle=("a",))
     assert (found, going) == (LARGE, "a")
-    gpus.take(found, "b")
+    gpus.take(found.access.uuid, "b")
     gpus.release("a")
     with pytest.raises(Busy):
         gpus.choose(10_000, "", idle=())
