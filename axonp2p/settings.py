@@ -74,6 +74,10 @@ class PeerSettings(_Section, frozen=True):
     wheels_mb: int = 2048
     """MiB of disk in which such packages are kept for later jobs, and the most that one job may bring, unpacked; 0:
     none are taken."""
+    gpu: bool = False
+    """Whether jobs may have this machine's GPUs, one card a job. It opens the card's driver to strangers' code."""
+    gpu_memory_mb: int = 0
+    """MiB of a card that its job may use; 0: all of it."""
     check_client_address: bool = True
     """Whether a client must call from the address in its token."""
     issue_tokens: bool = True

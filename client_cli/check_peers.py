@@ -12,7 +12,7 @@ from axonp2p.client.packages.plan import WheelSet
 from axonp2p.errors import AxonError, IndexUnreachable, PackagesWrong
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.spec import JobSpec, NeedSpec, need_of
-from axonp2p.peers.capability import Capability, Need, read_need, why_not
+from axonp2p.peers.capability import Capability, Need, gpu_words, read_need, why_not
 from axonp2p.peers.selection import NO_GPU, WITHOUT_GPU, counted, why_too_far
 from axonp2p.plain_text import bytes_text, plural
 from client_cli.context import Context
@@ -202,6 +202,6 @@ def peers_text(need: NeedSpec, asked: PeersAsked) -> str:
 def gpu_text(need: NeedSpec, asked: PeersAsked) -> str:
     """What to know where a GPU is asked for and nobody lends one; empty otherwise."""
     without = sum(count for reason, count in asked.refusing.items() if reason.startswith(NO_GPU))
-    if not need.gpu_memory or asked.found or not without:
+    if not need.wants_gpu or asked.found or not without:
         return ""
-    return f"no peer that was seen lends one with {need.gpu_memory} MiB: {WITHOUT_GPU}"
+    return f"no peer that was seen lends one{gpu_words(need.gpu_memory, need.gpu_capability)}: {WITHOUT_GPU}"

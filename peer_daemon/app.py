@@ -55,7 +55,7 @@ from peer_daemon.lending.lease_file import interrupted_leases, keep_leases
 from peer_daemon.lending.leases import Leases
 from peer_daemon.lending.lend_settings import limits_to_lend, priority_of
 from peer_daemon.lending.lending import Lending
-from peer_daemon.lending.offer import capability_of, name_of
+from peer_daemon.lending.offer import capability_of, lent_gpus, name_of
 from peer_daemon.lending.own_tokens import OwnTokens
 from peer_daemon.lending.questions import PeerQuestions
 from peer_daemon.links.in_turn import InTurn
@@ -111,6 +111,7 @@ class Peer:
         offer = capability_of(machine, self._limits, refuses)
         certificate = make_certificate(self._key, self._home / "certificate.pem")
         self._make_door(offer, certificate)
+        self._leases.gpus.gpus = tuple(lent_gpus(machine, self._limits))
         self._parts = self._presence.parts = self._make_parts()
         lent = Lent(machine, self._lending, self._leases, self._running_leases, self._book)
         self._owner = OwnerSide(

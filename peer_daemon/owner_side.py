@@ -25,7 +25,8 @@ from peer_daemon.idle.sensors import Sensors
 from peer_daemon.lending.leases import Leases
 from peer_daemon.lending.lend_settings import limits_to_lend
 from peer_daemon.lending.lending import Lending
-from peer_daemon.lending.offer import MeasuredMachine, capability_of
+from peer_daemon.lending.offer import MeasuredMachine, capability_of, lent_gpus
+from peer_daemon.owner.gpu_watch import GpuWatch
 from peer_daemon.owner.idle_supervisor import IdleSupervisor, Supervised
 from peer_daemon.owner.orders import OrdersBook
 from peer_daemon.owner.owner_api import Myself, OwnerApi
@@ -78,6 +79,7 @@ class OwnerSide:
             running_leases=lent.running_leases,
             lending=lent.lending,
             clock=clock,
+            gpu_watch=GpuWatch(lent.leases.gpus, lent.running_leases, clock),
             offer_changed=announce,
         )
         self.idle_supervisor = IdleSupervisor(self._supervised, lent.lending.lasting.refuses)
@@ -144,6 +146,8 @@ class OwnerSide:
         self._offer()
 
     def _offer(self) -> None:
-        offer = capability_of(self._lent.machine, limits_to_lend(self._settings), self.idle_supervisor.no_sandbox)
+        limits = limits_to_lend(self._settings)
+        offer = capability_of(self._lent.machine, limits, self.idle_supervisor.no_sandbox)
         self._lent.lending.change(offer)
+        self._lent.leases.gpus.gpus = tuple(lent_gpus(self._lent.machine, limits))
         self._lent.leases.slots_changed()

@@ -199,6 +199,8 @@ _DATASET = text(
     "imagenet-64",
 )
 
+_GPU_CAPABILITY = text(r"[0-9]{1,3}\.[0-9]{1,2}", "a compute capability as NVIDIA counts them", "8.0")
+
 # A job's id is its name, a dash and four characters, and an id has at most 64.
 _LONGEST_NAME = 59
 
@@ -237,6 +239,7 @@ COMMON: Sections = {
         "cores": whole(1, 4096, 1),
         "memory": measured(_MEMORY, 1, 2**30, '"1 GB"'),
         "gpu-memory": measured(_MEMORY, 0, 2**30, '"8 GB"'),
+        "gpu-capability": _GPU_CAPABILITY,
         "disk": measured(_MEMORY, 0, 2**30, '"4 GB"'),
         "gflops": number(1e9, "20"),
         "packages": list_of(requirement, 16, "scikit-learn>=1.4"),

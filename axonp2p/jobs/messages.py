@@ -41,7 +41,7 @@ from axonp2p.transport.tunnel.messages import RegisterAtRelay
 from axonp2p.wire.codec import Message
 from axonp2p.wire.envelope import EncodedEnvelope
 from axonp2p.wire.frame import PAYLOAD_LIMIT
-from axonp2p.wire.quantities import Cores, UnixTime
+from axonp2p.wire.quantities import Cores, GpuCapability, UnixTime
 from axonp2p.wire.ranks import MOST_MEMBERS, Rank
 from axonp2p.wire.schema import Schema
 
@@ -74,6 +74,15 @@ class TakeLease(Message, tag=True, frozen=True, omit_defaults=True):
     back. The peer may wait for less."""
     schema: Schema = ""
     """Which messages of a job the client speaks (`wire.schema`)."""
+    gpu_memory_mb: Size = 0
+    """MiB that the job asks for on a GPU, which is then the job's alone; 0 and no capability: it gets none."""
+    gpu_capability: GpuCapability = ""
+    """The least compute capability of that GPU; empty: any."""
+
+    @property
+    def wants_gpu(self) -> bool:
+        """Whether the job is to have a GPU."""
+        return bool(self.gpu_memory_mb or self.gpu_capability)
 
 
 class LeaseTaken(Message, tag=True, frozen=True):

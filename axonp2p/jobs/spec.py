@@ -56,7 +56,9 @@ class NeedSpec(msgspec.Struct, frozen=True, kw_only=True):
     memory: Count = 1024
     """MiB."""
     gpu_memory: Count = 0
-    """MiB; 0 means that no GPU is needed."""
+    """MiB on one GPU; 0 means that none is needed, unless a capability is named."""
+    gpu_capability: Word = ""
+    """The GPU's least compute capability, such as "8.0"; empty: any."""
     disk: Count = 0
     """MiB."""
     gflops: Quantity = 0.0
@@ -73,6 +75,11 @@ class NeedSpec(msgspec.Struct, frozen=True, kw_only=True):
     """For how long a tracker must have known the peer without a break, in seconds."""
     max_rtt: Count = 250
     """Milliseconds."""
+
+    @property
+    def wants_gpu(self) -> bool:
+        """Whether each peer must lend a GPU."""
+        return bool(self.gpu_memory or self.gpu_capability)
 
 
 class PackagesSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -243,7 +250,9 @@ _NO_NEED = ("peers", "min-peers", "wait", "reserve", "max-rtt")
 
 
 def _as_query(kind: str, need: NeedSpec) -> dict[str, Any]:
-    return {
+    # Not said where it does not matter: trackers of older builds do not know it.
+    gpu = {"gpu_capability": need.gpu_capability} if need.gpu_capability else {}
+    return gpu | {
         "kind": kind,
         "cores": need.cores,
         "memory_mb": need.memory,

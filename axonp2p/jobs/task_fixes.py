@@ -59,6 +59,7 @@ _FIXES = (
 )
 _LIMITS = {
     "disk": _DISK,
+    "gpu-memory": "ask for more of a GPU: gpu-memory under [need] in job.toml; or a smaller batch, or a smaller model",
     "output": "print less: of each peer's log 1 MiB is kept",
     "processes": "start fewer processes and threads: num_workers of a DataLoader, say",
     "cores": "start fewer busy threads, or ask for more cores under [need] in job.toml",

@@ -11,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from axonp2p.errors import MalformedMessage
 from axonp2p.wire.codec import Message
+from axonp2p.wire.quantities import GpuCapability
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
 Label = Annotated[str, msgspec.Meta(max_length=64)]
@@ -24,7 +25,13 @@ class Gpu(Message, frozen=True):
     name: Label
     """As its driver calls it."""
     memory_mb: Count
-    """MiB."""
+    """MiB that a job may use of it."""
+    capability: GpuCapability | msgspec.UnsetType = msgspec.UNSET
+    """What its processors can do, as NVIDIA counts it."""
+    driver: Label | msgspec.UnsetType = msgspec.UNSET
+    """Version of its driver."""
+    taken: bool | msgspec.UnsetType = msgspec.UNSET
+    """Whether a job has it now, or its owner's programs; unset while neither does."""
 
 
 class Capability(Message, frozen=True):
@@ -49,7 +56,7 @@ class Capability(Message, frozen=True):
     kinds: Annotated[list[Label], msgspec.Meta(max_length=8)]
     """Which kinds of job it takes, such as `train`."""
     gpus: Annotated[list[Gpu], msgspec.Meta(max_length=16)] = []
-    """Processors that jobs may use."""
+    """Graphics processors that jobs may use, each for one job at a time."""
     datasets: Annotated[list[Label], msgspec.Meta(max_length=16)] = []
     """Names of data that lies on the peer already."""
     upload_mbit: Count = 0
@@ -71,7 +78,7 @@ class Need(Message, frozen=True, omit_defaults=True):
     cores: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 1
     memory_mb: Count = 0
     gpu_memory_mb: Count = 0
-    """MiB on one processor; 0 when none is needed."""
+    """MiB on one graphics processor; 0 when none is needed."""
     packages: Annotated[list[Annotated[str, msgspec.Meta(max_length=100)]], msgspec.Meta(max_length=16)] = []
     """Requirements as pip writes them: `numpy`, `scikit-learn>=1.4`."""
     disk_mb: Count = 0
@@ -88,6 +95,13 @@ class Need(Message, frozen=True, omit_defaults=True):
     """For how long the tracker that is asked must have known the peer without a break, in seconds."""
     also_taken: bool = False
     """Also peers that have no free slot, or refuse work at present: for who looks around, not for who hires."""
+    gpu_capability: GpuCapability = ""
+    """The least compute capability of that processor; empty when any will do, or none is needed."""
+
+    @property
+    def wants_gpu(self) -> bool:
+        """Whether a graphics processor is needed."""
+        return bool(self.gpu_memory_mb or self.gpu_capability)
 
 
 def read_capability(plain: dict[str, Any]) -> Capability:
@@ -120,6 +134,7 @@ def _read(plain: dict[str, Any], kind: type[T]) -> T:
 
 
 EVERY_SLOT_TAKEN = "every slot is taken"
+EVERY_GPU_TAKEN = "every GPU that would do is taken"
 
 
 def why_not(offer: Capability, need: Need) -> str:
@@ -134,13 +149,44 @@ def why_not(offer: Capability, need: Need) -> str:
         return f"lends {offer.cores} of the {need.cores} cores needed"
     if offer.memory_mb < need.memory_mb:
         return f"lends {offer.memory_mb} of the {need.memory_mb} MiB memory needed"
-    if need.gpu_memory_mb and max((gpu.memory_mb for gpu in offer.gpus), default=0) < need.gpu_memory_mb:
-        return f"has no GPU with {need.gpu_memory_mb} MiB"
+    if need.wants_gpu and (without := _why_no_gpu(offer.gpus, need)):
+        return without
     if offer.disk_mb < need.disk_mb:
         return f"lends {offer.disk_mb} of the {need.disk_mb} MiB disk needed"
     if offer.gflops < need.gflops:
         return f"computes {offer.gflops:.0f} of the {need.gflops:.0f} GFLOPS needed"
     return _why_not_by_line(offer, need) or _why_not_by_words(offer, need)
+
+
+def _why_no_gpu(gpus: list[Gpu], need: Need) -> str:
+    meeting = [gpu for gpu in gpus if meets_gpu(gpu, need)]
+    if not meeting:
+        return f"has no GPU{gpu_words(need.gpu_memory_mb, need.gpu_capability)}"
+    taken = all(gpu.taken is True for gpu in meeting) and not need.also_taken
+    return EVERY_GPU_TAKEN if taken else ""
+
+
+def meets_gpu(gpu: Gpu, need: Need) -> bool:
+    """Whether a graphics processor is what is needed, be it taken or not."""
+    return is_gpu_enough(gpu.memory_mb, gpu.capability or "", need.gpu_memory_mb, need.gpu_capability)
+
+
+def is_gpu_enough(memory_mb: int, capability: str, needed_mb: int, needed_capability: str) -> bool:
+    """Whether one has that much memory and can do that much; a capability that is not told is the least of all."""
+    return memory_mb >= needed_mb and capability_number(capability) >= capability_number(needed_capability)
+
+
+def capability_number(text: str) -> tuple[int, int]:
+    """A compute capability as a pair that can be compared; (0, 0) where none is told."""
+    major, _, minor = text.partition(".")
+    return int(major or 0), int(minor or 0)
+
+
+def gpu_words(memory_mb: int, capability: str) -> str:
+    """What is asked of a graphics processor, to be put behind the word: " with 8192 MiB and capability 8.0"."""
+    asked = [f"{memory_mb} MiB"] if memory_mb else []
+    asked += [f"capability {capability}"] if capability else []
+    return f" with {' and '.join(asked)}" if asked else ""
 
 
 def _why_not_by_line(offer: Capability, need: Need) -> str:

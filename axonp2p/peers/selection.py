@@ -160,7 +160,9 @@ class Shortlist:
 
 NO_GPU = "has no GPU"
 """How the reason begins where a need asks for one (`capability.why_not`)."""
-WITHOUT_GPU = "without gpu-memory under [need] the job goes to peers that compute on their processors"
+WITHOUT_GPU = (
+    "without gpu-memory and gpu-capability under [need] the job goes to peers that compute on their processors"
+)
 
 
 def counted(reasons: Counter[str]) -> str:

@@ -27,6 +27,7 @@ from axonp2p.sandbox.watch.ending import Circumstances, ending
 from axonp2p.sandbox.watch.init_process import InitProcess
 from axonp2p.sandbox.watch.priority import processors_taken
 from axonp2p.sandbox.watch.processors import processors_for
+from axonp2p.sandbox.watch.verdict import LimitVerdict
 from axonp2p.sandbox.watch.watcher import Watch
 from axonp2p.sandbox.watch.worker_group import WorkerGroup, own_territory
 
@@ -44,7 +45,8 @@ class WorkerEnd:
     reason: str
     """A sentence without a subject: "ended with exit code 1"."""
     limit: str
-    """The limit that it met: "memory", "processes", "cpu", "cores", "files", "output", "disk", "time"; "" for none."""
+    """The limit that it met: "memory", "gpu-memory", "processes", "cpu", "cores", "files", "output", "disk", "time"; or
+    "" for none."""
     log_tail: str
     """The last of what it printed, without control characters."""
 
@@ -107,6 +109,10 @@ class SandboxedWorker:
         else:
             taken = processors_taken(allowed, self._watch.pids())
             self._watch.hold_to(processors_for(cores or self._limits.cores, allowed, taken))
+
+    def end_over(self, limit: str, reason: str) -> None:
+        """End it at a limit that only who started it can see; `reason` as in `WorkerEnd`."""
+        self._watch.end(LimitVerdict(limit, reason))
 
     def usage(self) -> Usage:
         """What it used at the last look, which is a tenth of a second old at most, half a second while frozen."""

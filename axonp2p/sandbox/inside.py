@@ -120,7 +120,7 @@ def apply_limits(start: Start) -> None:
     kernel = (int(found[1]), int(found[2])) if found else (0, 0)
     for what, value in kernel_limits(start, kernel):
         resource.setrlimit(what, (value, value))
-    restrict_self(executes=start.executes)
+    restrict_self(executes=start.executes, devices=start.devices)
 
 
 def _gone(error: OSError) -> Unreachable:

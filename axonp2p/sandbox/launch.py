@@ -53,9 +53,9 @@ class _Ends:
     filter: IO[bytes]
 
     @classmethod
-    def make(cls) -> _Ends:
+    def make(cls, *, gpu: bool) -> _Ends:
         """Raises `SandboxMissing`."""
-        filter_ = open_filter()
+        filter_ = open_filter(gpu=gpu)
         channel, channel_inside = socket.socketpair()
         log, log_inside = _pipe()
         info, info_inside = _pipe()
@@ -131,7 +131,7 @@ async def launch(
     leaves a worker whose channel is closed, and that ends before it saw any of the job.
     """
     bubblewrap = find_bubblewrap()
-    ends = _Ends.make()
+    ends = _Ends.make(gpu=limits.gpu is not None)
     process: asyncio.subprocess.Process | None = None
     first: InitProcess | None = None
     try:

@@ -9,9 +9,12 @@ import resource
 from dataclasses import dataclass
 from typing import Literal
 
+from axonp2p.sandbox.gpu_access import GpuAccess
 from axonp2p.sandbox.messages import Start
 
 MIB = 1024 * 1024
+GPU_DATA_MB = 4096
+"""What CUDA may reserve beside a job's memory, in MiB. Only what is touched counts at the watch and in the group."""
 SCRATCH_MB = 256
 """The most that a job's /tmp may hold, in MiB: it lies in memory, so at most a quarter of the job's memory too."""
 
@@ -49,6 +52,8 @@ class Limits:
     """Whether programs of /job may be executed. What the worker wrote itself never is."""
     priority: Priority = "idle"
     """Its place among the other programs of this machine."""
+    gpu: GpuAccess | None = None
+    """The graphics processor that it has for itself."""
 
     def start(self) -> Start:
         """The message by which the worker learns the limits to lay on itself."""
@@ -60,6 +65,7 @@ class Limits:
             file_mb=self.scratch_mb,
             cpu_seconds=self.cpu_seconds,
             executes=self.executes,
+            devices=[inside for _, inside in self.gpu.nodes] if self.gpu else [],
         )
 
 
@@ -75,10 +81,11 @@ def kernel_task_limit(processes: int, cores: int) -> int:
 
 def kernel_limits(start: Start, kernel: tuple[int, int]) -> list[tuple[int, int]]:
     """(resource, value) for `setrlimit`, soft and hard alike, on a kernel of that version."""
+    reserved = GPU_DATA_MB if start.devices else 0
     limits = [
         # Data and not address space, of which torch reserves many times what it uses. Stacks and reserves of
         # malloc count as data before they are touched, so this is above what the watch allows to be used.
-        (resource.RLIMIT_DATA, (start.memory_mb + 256 + 16 * start.cores) * MIB),
+        (resource.RLIMIT_DATA, (start.memory_mb + 256 + 16 * start.cores + reserved) * MIB),
         (resource.RLIMIT_NOFILE, start.open_files),
         (resource.RLIMIT_FSIZE, start.file_mb * MIB),
         (resource.RLIMIT_CORE, 0),

@@ -13,6 +13,8 @@ from axonp2p.wire.codec import Message
 from axonp2p.wire.quantities import Cores, Count
 from axonp2p.wire.ranks import Rank
 
+DevicePath = Annotated[str, msgspec.Meta(max_length=32, pattern=r"^/dev/nvidia(ctl|-uvm|[0-9]{1,3})\Z")]
+
 
 class Start(Message, tag=True, frozen=True):
     """Daemon to worker, first: the limits that it must lay on itself before a stranger's code runs."""
@@ -29,6 +31,8 @@ class Start(Message, tag=True, frozen=True):
     """0: no limit."""
     executes: bool = False
     """Whether programs of the bundle may be executed."""
+    devices: Annotated[list[DevicePath], msgspec.Meta(max_length=3)] = []
+    """Nodes of the GPU that it may use; none where it has no GPU."""
 
 
 class Started(Message, tag=True, frozen=True):

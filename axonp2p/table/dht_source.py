@@ -112,7 +112,9 @@ class DhtSource:
             trouble = f"none of {known} nodes answers" if known else "no node is known"
             return DhtAnswer(self._nothing(began, f"the DHT cannot be asked: {trouble}"), {})
         tags = tags_needed(need.get("packages", ()))
-        wanted = RowQuery(need.get("cores", 1), need.get("memory_mb", 0), need.get("gpu_memory_mb", 0), tags)
+        # A compact row tells only how large the GPU is; the full one tells what it is capable of.
+        gpu_mb = need.get("gpu_memory_mb", 0) or (1 if need.get("gpu_capability") else 0)
+        wanted = RowQuery(need.get("cores", 1), need.get("memory_mb", 0), gpu_mb, tags)
         found = await node.find(wanted, count)
         rows, silent = await self._full(found, seen())
         answer = SourceAnswer(DHT, self._clock.monotonic() - began, tuple(rows), len(rows), len(found))

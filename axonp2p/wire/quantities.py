@@ -24,6 +24,8 @@ Number = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 """Finite: one nan would make the sums of all nan."""
 ProtocolVersion = Annotated[int, msgspec.Meta(ge=0, le=2**16)]
 Cores = Annotated[int, msgspec.Meta(ge=1, le=4096)]
+GpuCapability = Annotated[str, msgspec.Meta(max_length=6, pattern=r"^([0-9]{1,3}\.[0-9]{1,2})?\Z")]
+"""The compute capability of a GPU as NVIDIA counts it: `9.0`. Empty: any will do, or it is not told."""
 IpText = Annotated[str, msgspec.Meta(max_length=64)]
 """An IP address as the sender spells it, with the zone that IPv6 may have; empty where it is not known. Not checked."""
 

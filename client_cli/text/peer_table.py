@@ -95,7 +95,7 @@ def _line(peer: SeenPeer, marks: Mapping[str, str]) -> list[str]:
         f"{offer.memory_mb:,} MiB",
         f"{offer.gflops:.0f}",
         f"{offer.free} of {offer.slots}",
-        ", ".join(gpu.name for gpu in offer.gpus) or "-",
+        ", ".join(f"{gpu.name}{' (taken)' if gpu.taken is True else ''}" for gpu in offer.gpus) or "-",
         peer.trust,
         "-" if peer.age_s is None else age_text(peer.age_s),
         _from(peer, marks),

@@ -15,7 +15,7 @@ from client_cli.train.trial import try_task
 def check(job: JobHere) -> CheckAnswer:
     """As `check_peers.TryHere` has it."""
     # A task may fail here for want of a GPU; that nobody lends one is worth knowing then, too.
-    asked = job.ask() if job.spec.need.gpu_memory else None
+    asked = job.ask() if job.spec.need.wants_gpu else None
     if asked and (warning := gpu_text(job.spec.need, asked)):
         job.context.say(warning)
     trial = try_task(job.spec, job.bundle, job.meanwhile, job.context.say)

@@ -40,6 +40,8 @@ class OwnRow:
         self._lending = lending
         self.free = lending.offer.free
         """Slots that nobody holds now."""
+        self.gpus = lending.offer.gpus
+        """The cards that jobs may have, those that are taken as such."""
         self.dht = 0
         """UDP port of the DHT node; 0 while others cannot reach it."""
         self.port = 0
@@ -117,7 +119,7 @@ class OwnRow:
             relays=self.relays[:MOST_RELAYS],
             carries=self.carries,
         )
-        return fit(row, msgspec.structs.replace(self._lending.offer, free=self.free))
+        return fit(row, msgspec.structs.replace(self._lending.offer, free=self.free, gpus=self.gpus))
 
     def withdrawing(self, *, sequence: int, expires: int) -> Row:
         """The row that lends nothing any more; `expires` is when every older row has expired."""

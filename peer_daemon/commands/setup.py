@@ -23,7 +23,10 @@ T = TypeVar("T")
 @click.option("--tracker", "given", multiple=True, metavar="URL", help="The answer to the third question; repeatable.")
 @common
 def command(yes: bool, given: tuple[str, ...], home: Path | None, as_json: bool) -> None:
-    """Three questions: how much, when, which tracker. Writes config.toml; comments and other settings in it stay."""
+    """Three questions: how much, when, which tracker; and a fourth where there is a GPU.
+
+    Writes config.toml; comments and other settings in it stay.
+    """
     from axonp2p.console import print_answer
     from axonp2p.files import write_whole
     from axonp2p.identity.key_file import load_or_create_key
@@ -61,6 +64,8 @@ def command(yes: bool, given: tuple[str, ...], home: Path | None, as_json: bool)
 
 _SAFE = "Jobs run walled in: no network, none of your files, behind everything that you do.   Proof: axon-peer doctor"
 
+_GPU = "Its driver is then open to strangers' code (docs/safety.md)"
+
 
 def _answers(
     machine: MeasuredMachine,
@@ -71,6 +76,7 @@ def _answers(
     """`ask` takes a question, the suggested answer, and what makes a value of an answer."""
     import asyncio
 
+    from peer_daemon.gpus.gpu_lending import lendable
     from peer_daemon.setup import answers
     from peer_daemon.setup.probe import trackers_of_lan
 
@@ -84,7 +90,10 @@ def _answers(
         known = tuple(found)[:1]
         where = f" ({found[known[0]]}, on your network, uses this one)" if known else ""
     trackers = ask(f"3. Which tracker?{where}", " ".join(known) or "none", answers.trackers)
-    return answers.Answers(amounts, when, trackers)
+    cards = ", ".join(card.name for card in lendable(machine.gpus))
+    usual_gpu = "yes" if settings.gpu else "no"
+    gpu = ask(f"4. May jobs have {cards}? {_GPU}", usual_gpu, answers.yes_or_no) if cards else None
+    return answers.Answers(amounts, when, trackers, gpu)
 
 
 def _suggested(question: str, usual: str, understood: Callable[[str], T]) -> T:
@@ -139,4 +148,4 @@ def _data(answers: Answers) -> dict[str, object]:
         "hours": list(answers.times.hours),
         "on_battery": answers.times.on_battery,
         "trackers": list(answers.trackers),
-    }
+    } | ({} if answers.gpu is None else {"gpu": answers.gpu})

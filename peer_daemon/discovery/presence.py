@@ -90,6 +90,7 @@ class Presence:
     def slots_changed(self) -> None:
         """A lease began or ended."""
         self._rows.own.free = self._leases.free(self._clock.now())
+        self._rows.own.gpus = self._leases.gpus_told(self._clock.now())
         self.parts.announcer.changed()
         self.parts.courier.nudge()
 

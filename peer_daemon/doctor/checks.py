@@ -12,6 +12,7 @@ from axonp2p.sandbox.attacks.attack import Tried
 from axonp2p.sandbox.limits import Priority
 from axonp2p.transport.clock_check import clock_checks
 from peer_daemon.doctor.facts import ContainFacts, MachineFacts, PeerFacts, PortFacts, TrackerFacts
+from peer_daemon.gpus.gpu_lending import checks_of_gpus
 from peer_daemon.lending.lent_kinds import allowed_kinds, why_not_held
 from peer_daemon.page.words import mebibytes
 
@@ -31,6 +32,7 @@ def checks_of(facts: PeerFacts, *, verbose: bool = False) -> list[Check]:
         *_machine(facts.machine),
         *_contain(facts.contain, verbose),
         *_kinds(facts.contain, facts.machine.kinds),
+        *checks_of_gpus(facts.machine.gpus, allowed=facts.machine.lends_gpu),
         *_senses(facts.senses),
         *_ports(facts.ports),
         *_trackers(facts.trackers),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from axonp2p.sandbox.attacks.attack import Tried
 from axonp2p.sandbox.limits import Priority
+from peer_daemon.gpus.seen_gpus import SeenGpus
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,9 @@ class MachineFacts:
     cores: int
     kinds: tuple[str, ...] = ()
     """The kinds of job that the owner's settings allow; empty: all."""
+    gpus: SeenGpus = field(default_factory=SeenGpus)
+    lends_gpu: bool = False
+    """Whether the owner's settings allow jobs a GPU."""
 
 
 @dataclass(frozen=True)

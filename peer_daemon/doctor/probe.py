@@ -19,6 +19,7 @@ from axonp2p.errors import AxonError, KeyFileUnsafe, NoDaemon, SandboxMissing, S
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.sandbox.attacks.run import try_the_wall
 from axonp2p.sandbox.child import why_no_sandbox
+from axonp2p.sandbox.gpu_access import GpuAccess
 from axonp2p.sandbox.limits import Priority
 from axonp2p.sandbox.walls import landlock
 from axonp2p.sandbox.walls.seccomp import filter_program
@@ -43,6 +44,7 @@ from peer_daemon.idle.read_idle_settings import idle_settings_of
 from peer_daemon.idle.sensors import Sensors, Told
 from peer_daemon.lending.hardware import look as look_at_machine
 from peer_daemon.lending.lend_settings import limits_to_lend, priority_of
+from peer_daemon.lending.lent_gpus import gpus_to_lend
 
 LIBRARIES = ("torch", "numpy", "safetensors", "aiohttp", "kademlia")
 TRACKER_WITHIN_S = 8.0
@@ -58,7 +60,10 @@ async def probe(home: Path, clock: Clock) -> PeerFacts:
     ports = await _ports(home, settings)
     # Last and alone: what else is looked at shall not disturb the attempts.
     told = await trackers
-    return PeerFacts(machine, await _contain(priority_of(settings)), senses, ports, told)
+    # As the jobs get it that have a GPU, where any may.
+    gpus = gpus_to_lend(machine.gpus, allowed=settings.gpu, memory_mb=settings.gpu_memory_mb)
+    contain = await _contain(priority_of(settings), gpus[0].access if gpus else None)
+    return PeerFacts(machine, contain, senses, ports, told)
 
 
 def _settings(home: Path) -> tuple[PeerSettings, Trouble]:
@@ -98,6 +103,8 @@ def _machine(home: Path, settings: PeerSettings, trouble: Trouble) -> MachineFac
         memory_mb=seen.memory_mb,
         cores=seen.cores,
         kinds=tuple(settings.kinds),
+        gpus=seen.gpus,
+        lends_gpu=settings.gpu,
     )
 
 
@@ -110,7 +117,7 @@ def _senses(home: Path) -> list[Told]:
         sensors.stop()
 
 
-async def _contain(priority: Priority) -> ContainFacts:
+async def _contain(priority: Priority, gpu: GpuAccess | None) -> ContainFacts:
     no_sandbox = await asyncio.to_thread(why_no_sandbox)
     seccomp = Trouble()
     try:
@@ -124,7 +131,7 @@ async def _contain(priority: Priority) -> ContainFacts:
         landlock=landlock.version(),
         priority=priority,
         no_idle=await asyncio.to_thread(_why_not, priority),
-        attempts=[] if no_sandbox else await try_the_wall(),
+        attempts=[] if no_sandbox else await try_the_wall(gpu),
     )
 
 

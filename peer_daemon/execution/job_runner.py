@@ -187,6 +187,11 @@ class JobRunner:
             self._cores = cores
             self._worker.hold_to(min(cores, self.lease.cores))
 
+    def end_over(self, limit: str, reason: str) -> None:
+        """End the worker, which went over a limit that is seen from outside of its sandbox."""
+        if self._worker is not None:
+            self._worker.end_over(limit, reason)
+
     def usage(self) -> Usage:
         """What the worker uses, or used when it has ended."""
         return self._worker.usage() if self._worker is not None else Usage(0, 0.0, 0)

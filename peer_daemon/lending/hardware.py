@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import importlib.metadata
 import os
 import platform
@@ -16,11 +15,11 @@ import msgspec
 
 from axonp2p.files import write_whole
 from axonp2p.logs import get_logger
-from axonp2p.peers.capability import Gpu
 from axonp2p.sandbox.walls import landlock
 from axonp2p.wheels.platforms import own_platform
 from axonp2p.wire.json_form import decode_json
 from axonp2p.wire.quantities import Count, Line, Number
+from peer_daemon.gpus.nvml import see_gpus
 from peer_daemon.lending.offer import (
     Distribution,
     LendingLimits,
@@ -63,7 +62,7 @@ def look(home: Path) -> MeasuredMachine:
         gflops=0,
         python=platform.python_version(),
         packages=packages_worth_naming(_distributions()),
-        gpus=tuple(_gpus()),
+        gpus=see_gpus(),
         landlock=landlock.version(),
         platform=str(own_platform() or ""),
     )
@@ -148,31 +147,3 @@ def _distributions() -> Iterator[Distribution]:
         name = one.metadata["Name"]
         if name:
             yield Distribution(name, one.version, tuple(one.requires or ()))
-
-
-def _gpus() -> list[Gpu]:
-    """NVIDIA GPUs, when the optional nvidia-ml-py is installed and finds a driver."""
-    try:
-        # Before the library, which takes 2 MB only to find that there is no driver.
-        ctypes.CDLL("libnvidia-ml.so.1")
-        import pynvml
-    except (OSError, ImportError):
-        return []
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return []  # no driver: no GPU
-    try:
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-        return [
-            Gpu(
-                name=str(pynvml.nvmlDeviceGetName(handle))[:64],
-                memory_mb=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total) // _MIB,
-            )
-            for handle in handles
-        ]
-    except pynvml.NVMLError as error:
-        log.warning("gpu not usable", reason=str(error))
-        return []
-    finally:
-        pynvml.nvmlShutdown()

@@ -19,15 +19,17 @@ from axonp2p.errors import Busy, Refused, TokenRefused, TooOften
 from axonp2p.holdings import Bounds, Holdings
 from axonp2p.identity.peer_id import PeerId
 from axonp2p.jobs.messages import TakeLease
-from axonp2p.peers.capability import Capability
+from axonp2p.peers.capability import Capability, Gpu
 from axonp2p.reservation.calendar import Calendar
 from axonp2p.reservation.token import USED_WITHIN_S, Token, TokenHolder, check_token
+from axonp2p.sandbox.gpu_access import GpuAccess
 from axonp2p.transport.address import source_of
 from axonp2p.transport.messages import CLOCK_TOLERANCE_S
 from axonp2p.wire.codec import decode
 from axonp2p.wire.envelope import ENVELOPE_OVERHEAD, Signed
 from axonp2p.wire.schema import check_schema
 from peer_daemon.lending.lending import Lending
+from peer_daemon.lending.lent_gpus import GpuAssignment, LentGpu
 
 MOST_GRACE_S = 600
 """For how long at most a worker waits for a client that is away: its memory is the volunteer's."""
@@ -69,6 +71,8 @@ class LentSlot:
     """The household that its client called from."""
     instead_of: tuple[str, ...] = ()
     """Reservations whose leases give way to it: its worker starts when theirs are gone."""
+    gpu: GpuAccess | None = None
+    """The card that it has for itself."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,8 @@ class Leases:
         self._pauses: OrderedDict[str, _Pause] = OrderedDict()
         self._interrupted: dict[str, PeerId] = {}
         self._issuers: frozenset[PeerId] = frozenset()
+        self.gpus = GpuAssignment()
+        """The cards that jobs may have, and which lease has which."""
         self.trackers: Callable[[float], frozenset[PeerId]] = lambda now: frozenset()
         """The trackers whose tokens are accepted at a moment (Unix seconds)."""
 
@@ -150,7 +156,11 @@ class Leases:
         if self._interrupted.pop(token.uuid, None):
             self._calendar.release(token.uuid)
             self._places.release(token.uuid)
+        chosen = self._gpu_for(ask, now)
         going = self._take_place(token, source, now)
+        if chosen is not None and chosen[1] and chosen[1] not in going:
+            self._places.release(chosen[1])
+            going.append(chosen[1])
         for reservation in going:
             self._calendar.release(reservation)
         self._calendar.hold(token.uuid, token.client, now, token.expires)
@@ -172,7 +182,10 @@ class Leases:
             grace_s=min(ask.grace, MOST_GRACE_S),
             source=source,
             instead_of=tuple(going),
+            gpu=chosen[0].access if chosen else None,
         )
+        if chosen is not None:
+            self.gpus.take(chosen[0].access.uuid, lease.reservation)
         self._living[lease.reservation] = lease
         self._used[token.uuid] = None
         if len(self._used) > _MOST_REMEMBERED:
@@ -201,6 +214,11 @@ class Leases:
         if self._living.pop(lease.reservation, None) is not None:
             self._calendar.release(lease.reservation)
             self._places.release(lease.reservation)
+            self.gpus.release(lease.reservation)
+            for other in self._living.values():
+                # One that was to give way for it, and whose worker is not gone.
+                if lease.gpu and other.gpu and other.gpu.uuid == lease.gpu.uuid:
+                    self.gpus.take(other.gpu.uuid, other.reservation)
 
     def unworked(self, lease: LentSlot, now: float, *, unpaid: bool) -> None:
         """Nothing was done under `lease`, or nothing was paid for it: whoever took it waits for the next one."""
@@ -223,6 +241,16 @@ class Leases:
         self._forget_over(now)
         held = len(self._living) + len(self._interrupted) - len(self._places.idle_for(LEAST_AGE_S, now))
         return max(0, self._lending.offer.slots - held)
+
+    def gpus_told(self, now: float) -> list[Gpu]:
+        """The cards as the row names them, those that are taken as such."""
+        return self.gpus.told(self._places.idle_for(LEAST_AGE_S, now))
+
+    def _gpu_for(self, ask: TakeLease, now: float) -> tuple[LentGpu, str] | None:
+        """The card for a job that wants one, and whose lease gives way for it."""
+        if not ask.wants_gpu:
+            return None
+        return self.gpus.choose(ask.gpu_memory_mb, ask.gpu_capability, self._places.idle_for(LEAST_AGE_S, now))
 
     def _forget_over(self, now: float) -> None:
         for over in self._calendar.expire(now):

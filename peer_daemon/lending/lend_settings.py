@@ -36,6 +36,8 @@ def limits_to_lend(settings: PeerSettings) -> LendingLimits:
         settings.download_mbit,
         tuple(settings.kinds),
         settings.wheels if settings.wheels_mb else "none",
+        settings.gpu,
+        settings.gpu_memory_mb,
     )
     limits.check()
     priority_of(settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -13,9 +13,11 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from axonp2p.errors import SettingsError
 from axonp2p.identity.peer_id import PeerId
-from axonp2p.peers.capability import Capability, Gpu, as_map
+from axonp2p.peers.capability import Capability, as_map
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import encode
+from peer_daemon.gpus.seen_gpus import SeenGpus
+from peer_daemon.lending.lent_gpus import LentGpu, gpus_to_lend
 from peer_daemon.lending.lent_kinds import check_kinds, lent_kinds
 
 MOST_PACKAGES = 24
@@ -41,7 +43,8 @@ class MeasuredMachine:
     gflops: float
     python: str
     packages: dict[str, str]
-    gpus: tuple[Gpu, ...] = ()
+    gpus: SeenGpus = field(default_factory=SeenGpus)
+    """What bears on lending GPUs."""
     landlock: int = 0
     """Version of the kernel's Landlock; 0: it has none."""
     platform: str = ""
@@ -66,6 +69,10 @@ class LendingLimits:
     """Kinds of job that may run; empty: all."""
     wheels: str = "none"
     """Which packages jobs may bring along: "any", "listed" or "none"."""
+    gpu: bool = False
+    """Whether jobs may have GPUs."""
+    gpu_memory_mb: int = 0
+    """MiB of a card that its job may use; 0: all of it."""
 
     def check(self) -> None:
         """Raise `SettingsError` for what cannot be meant."""
@@ -77,6 +84,7 @@ class LendingLimits:
             ("memory-mb", self.memory_mb, 0),
             ("disk-mb", self.disk_mb, 1),
             ("slots", self.slots, 1),
+            ("gpu-memory-mb", self.gpu_memory_mb, 0),
             ("upload-mbit", self.upload_mbit, 0),
             ("download-mbit", self.download_mbit, 0),
         ):
@@ -120,13 +128,18 @@ def capability_of(machine: MeasuredMachine, limits: LendingLimits, refuses: str)
         python=machine.python[:64],
         packages=machine.packages,
         kinds=lent_kinds(limits.kinds, machine.landlock),
-        gpus=[],  # seen, but not lent: the sandbox passes no device yet
+        gpus=[gpu.told() for gpu in lent_gpus(machine, limits)],
         datasets=sorted(set(limits.datasets)),
         upload_mbit=limits.upload_mbit,
         download_mbit=limits.download_mbit,
         **_wheels_taken(machine.platform, limits.wheels),
         refuses=refuses[:MOST_REFUSES],
     )
+
+
+def lent_gpus(machine: MeasuredMachine, limits: LendingLimits) -> list[LentGpu]:
+    """The cards that jobs may have; none where the owner allows none."""
+    return gpus_to_lend(machine.gpus, allowed=limits.gpu, memory_mb=limits.gpu_memory_mb)
 
 
 def _wheels_taken(platform: str, wheels: str) -> dict[str, Any]:

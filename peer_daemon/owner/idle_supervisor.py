@@ -22,6 +22,7 @@ from peer_daemon.idle.readings import Readings
 from peer_daemon.idle.sensors import Sensors
 from peer_daemon.lending.lending import Lending
 from peer_daemon.owner.effective_state import EffectiveState, StandingOrders, effective_state_of
+from peer_daemon.owner.gpu_watch import GpuWatch
 from peer_daemon.owner.orders import OrdersBook
 
 log = get_logger(__name__)
@@ -48,6 +49,7 @@ class Supervised:
     running_leases: RunningLeases
     lending: Lending
     clock: Clock
+    gpu_watch: GpuWatch
     offer_changed: Callable[[], Awaitable[None]]
     """Others have to hear that this peer takes work again, or none, or that a slot is only held."""
 
@@ -95,6 +97,8 @@ class IdleSupervisor:
     async def _look(self) -> None:
         supervised = self._with
         if supervised.running_leases.look(supervised.clock.monotonic()):
+            await supervised.offer_changed()
+        if await supervised.gpu_watch.look(supervised.policy.settings.hottest_c):
             await supervised.offer_changed()
         used = supervised.running_leases.used()
         self.readings = await asyncio.to_thread(supervised.sensors.read, used.cpu_seconds, used.memory_mb)
@@ -164,6 +168,7 @@ class IdleSupervisor:
         """The daemon stops: the present span ends now."""
         await self._history(self._with.history.still, self._with.clock.now())
         await self._keep("stopped", "the daemon was stopped")
+        self._with.gpu_watch.close()
         await asyncio.to_thread(self._with.history.close)
 
     async def happened(self, kind: str, sentence: str, job: str = "") -> None:

@@ -48,11 +48,13 @@ class Times:
 
 @dataclass(frozen=True)
 class Answers:
-    """All three."""
+    """All of them."""
 
     amounts: Amounts
     times: Times
     trackers: tuple[str, ...]
+    gpu: bool | None = None
+    """Whether jobs may have the GPU; None where there is none to lend, and nobody was asked."""
 
 
 def usual_amounts(machine: MeasuredMachine, settings: PeerSettings) -> Amounts:
@@ -114,6 +116,14 @@ def trackers(text: str) -> tuple[str, ...]:
     return tuple(str(PinnedAddress.parse(address)) for address in addresses)
 
 
+def yes_or_no(text: str) -> bool:
+    """ "yes" or "no". Raises `SettingsError` for anything else."""
+    word = text.strip().lower()
+    if word not in ("yes", "y", "no", "n"):
+        raise SettingsError(f"{text!r} is not understood", fix="yes, or: no")
+    return word.startswith("y")
+
+
 def _size(mebibytes: int) -> str:
     """So that `amounts` understands it again."""
     return f"{mebibytes / 1024:.3g} GB" if mebibytes >= 1024 else f"{mebibytes} MB"
@@ -141,6 +151,8 @@ def with_answers(content: str, given: Answers) -> str:
         "on-battery": given.times.on_battery,
         "trackers": list(given.trackers),
     }
+    if given.gpu is not None:
+        rows["gpu"] = given.gpu
     for name, value in rows.items():
         if peer.get(name) != value:
             peer[name] = value

@@ -16,7 +16,7 @@ LISTEN_S = 2.0
 def computer_text(machine: MeasuredMachine) -> str:
     """ "AMD EPYC, 2 cores, 23 GB memory, no GPU, 79 GB free, on the mains"."""
     on_battery, _ = Power(Path("/")).read()
-    gpus = ", ".join(gpu.name for gpu in machine.gpus) or "no GPU"
+    gpus = ", ".join(gpu.name for gpu in machine.gpus.cards) or "no GPU"
     power = "" if on_battery is None else ", on battery" if on_battery else ", on the mains"
     cores = f"{machine.cores} core{'' if machine.cores == 1 else 's'}"
     sizes = f"{machine.memory_mb / 1024:.0f} GB memory, {gpus}, {machine.disk_mb / 1024:.0f} GB free"

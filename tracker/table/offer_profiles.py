@@ -1,4 +1,4 @@
-"""What offers have in common (pure): kinds of work, packages and data, of which a swarm has few different sets.
+"""What offers have in common (pure): kinds of work, packages, data and GPUs, of which a swarm has few different sets.
 
 A need's words are compared once with each set, and rows carry the number of theirs. Of packages only the different
 versions are compared, so that a flood of invented sets costs an answer little; both are bounded. A row whose set is one
@@ -16,11 +16,12 @@ import msgpack
 import numpy as np
 import numpy.typing as npt
 
-from axonp2p.peers.capability import Capability, Need, meets_requirement, package_of
+from axonp2p.peers.capability import Capability, Gpu, Need, is_gpu_enough, meets_requirement, package_of
 
 MOST_PROFILES = 16_384
 MOST_VERSIONS = 1024
-"""Of one package, in all sets together."""
+"""Of one package, or of GPUs, in all sets together."""
+_GPU = ("gpu", "")
 NAME_BYTES = 16
 _MOST_REMEMBERED = 64
 
@@ -34,11 +35,14 @@ class Profile:
     kinds: tuple[str, ...]
     packages: tuple[tuple[str, str], ...]
     datasets: tuple[str, ...]
+    gpus: tuple[str, ...] = ()
+    """Each as `_gpu_text` has it."""
 
     @cached_property
     def name(self) -> bytes:
         """16 bytes of a hash: on disk a row names its profile by it."""
-        packed = msgpack.packb([self.kinds, self.packages, self.datasets])
+        words = [self.kinds, self.packages, self.datasets]
+        packed = msgpack.packb([*words, self.gpus] if self.gpus else words)
         return hashlib.blake2b(packed, digest_size=NAME_BYTES).digest()
 
 
@@ -49,13 +53,29 @@ def profile_of(offer: Capability | None) -> Profile:
     """The words in this offer, in one order for all."""
     if offer is None:
         return NOTHING
-    return _profile(tuple(offer.kinds), tuple(offer.packages.items()), tuple(offer.datasets))
+    gpus = tuple(_gpu_text(gpu) for gpu in offer.gpus)
+    return _profile(tuple(offer.kinds), tuple(offer.packages.items()), tuple(offer.datasets), gpus)
 
 
 # A peer's words are the same in each of its rows, and in those of many others.
 @lru_cache(maxsize=4096)
-def _profile(kinds: tuple[str, ...], packages: tuple[tuple[str, str], ...], datasets: tuple[str, ...]) -> Profile:
-    return Profile(tuple(sorted(set(kinds))), tuple(sorted(packages)), tuple(sorted(set(datasets))))
+def _profile(
+    kinds: tuple[str, ...], packages: tuple[tuple[str, str], ...], datasets: tuple[str, ...], gpus: tuple[str, ...]
+) -> Profile:
+    words = (tuple(sorted(set(kinds))), tuple(sorted(packages)), tuple(sorted(set(datasets))))
+    return Profile(*words, tuple(sorted(set(gpus))))
+
+
+def _gpu_text(gpu: Gpu) -> str:
+    """What a need may ask of one: "8192 9.0 free". Which driver it has, and its name, nobody asks a tracker."""
+    return f"{gpu.memory_mb} {gpu.capability or ''} {'taken' if gpu.taken is True else 'free'}"
+
+
+def _is_gpu_wanted(text: str, need: Need) -> bool:
+    memory, capability, state = text.split(" ")
+    if state == "taken" and not need.also_taken:
+        return False
+    return is_gpu_enough(int(memory), capability, need.gpu_memory_mb, need.gpu_capability)
 
 
 class Profiles:
@@ -102,13 +122,17 @@ class Profiles:
                 del self._with[what]
 
     def meeting(self, need: Need) -> Mask:
-        """For each number, whether that profile has the kind, packages and data of `need`."""
-        asked = (need.kind, tuple(need.packages), tuple(need.datasets))
+        """For each number, whether that profile has the kind, packages, data and GPU of `need`."""
+        gpu = (need.gpu_memory_mb, need.gpu_capability, need.also_taken) if need.wants_gpu else None
+        asked = (need.kind, tuple(need.packages), tuple(need.datasets), gpu)
         mask = self._masks.get(asked)
         if mask is None:
             mask = self._of({""}, ("kind", need.kind))
             for name in need.datasets:
                 mask &= self._of({""}, ("data", name))
+            if need.wants_gpu:
+                known = self._with.get(_GPU, {})
+                mask &= self._of({text for text in known if _is_gpu_wanted(text, need)}, _GPU)
             for text in need.packages:
                 what = ("package", package_of(text))
                 versions = self._with.get(what, {})
@@ -130,11 +154,12 @@ class Profiles:
             # The few kinds are worth more than the many packages; the last profile of all is empty.
             alone = Profile(profile.kinds, (), ())
             return alone if alone.name in self._numbers else NOTHING
-        known = tuple(pair for pair in profile.packages if self._has_room(*pair))
-        return profile if len(known) == len(profile.packages) else Profile(profile.kinds, known, profile.datasets)
+        known = tuple(pair for pair in profile.packages if self._has_room(("package", pair[0]), pair[1]))
+        gpus = tuple(text for text in profile.gpus if self._has_room(_GPU, text))
+        return Profile(profile.kinds, known, profile.datasets, gpus)
 
-    def _has_room(self, package: str, version: str) -> bool:
-        versions = self._with.get(("package", package), {})
+    def _has_room(self, what: tuple[str, str], version: str) -> bool:
+        versions = self._with.get(what, {})
         return version in versions or len(versions) < MOST_VERSIONS
 
     def _add(self, profile: Profile) -> int:
@@ -155,4 +180,5 @@ class Profiles:
 def _words(profile: Profile) -> list[tuple[tuple[str, str], str]]:
     words = [(("kind", kind), "") for kind in profile.kinds]
     words += [(("data", name), "") for name in profile.datasets]
+    words += [(_GPU, text) for text in profile.gpus]
     return words + [(("package", package), version) for package, version in profile.packages]

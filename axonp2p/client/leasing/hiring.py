@@ -70,7 +70,8 @@ class PeerRequest:
 def wanted_of(request: PeerRequest) -> LeaseRequest:
     """What each peer is asked for."""
     need = request.need
-    return LeaseRequest(request.job, need.kind, need.cores, need.memory_mb, tuple(need.datasets), GRACE_S)
+    gpu = (need.gpu_memory_mb, need.gpu_capability)
+    return LeaseRequest(request.job, need.kind, need.cores, need.memory_mb, tuple(need.datasets), GRACE_S, *gpu)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,10 @@ class LeaseRequest:
     """Names of data on the peer's machine that the job reads."""
     grace_s: int = 0
     """For how long the worker shall wait when this client vanishes."""
+    gpu_memory_mb: int = 0
+    """MiB on a GPU of its own; 0 and no capability: none."""
+    gpu_capability: str = ""
+    """The least that the GPU must be capable of."""
 
 
 async def take_lease(
@@ -61,6 +65,8 @@ async def take_lease(
                     datasets=list(wanted.datasets),
                     grace=wanted.grace_s,
                     schema=SCHEMAS[wanted.kind],
+                    gpu_memory_mb=wanted.gpu_memory_mb,
+                    gpu_capability=wanted.gpu_capability,
                 )
             )
             answer, _ = await session.receive(PeerMessage)

@@ -24,6 +24,8 @@ class AttackTarget(msgspec.Struct, frozen=True):
     """An abstract Unix socket where somebody listens, without the zero byte."""
     variables: tuple[str, ...]
     """Names of environment variables that only the process outside has."""
+    gpu_nodes: tuple[str, ...] = ()
+    """The nodes of the GPU that the attacker was given; none where it has no GPU."""
 
 
 class AttackHeld(Exception):

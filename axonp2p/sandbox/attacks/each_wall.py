@@ -51,7 +51,7 @@ def job_folder(target: AttackTarget) -> str:
 @attack
 def devices(target: AttackTarget) -> str:
     """tries to open the machine's memory, its log, its disks and its terminals"""
-    names = "mem kmem port kmsg vda sda nvme0n1 tty console ptmx fuse kvm net/tun loop-control uinput nvidia0".split()  # noqa: SIM905
+    names = "mem kmem port kmsg vda sda nvme0n1 tty console ptmx fuse kvm net/tun loop-control uinput".split()  # noqa: SIM905
     refused: OSError | None = None
     for name in names:
         try:

@@ -13,6 +13,7 @@ import msgspec
 
 from axonp2p.sandbox.attacks.attack import Attack, AttackHeld, AttackTarget, Tried
 from axonp2p.sandbox.attacks.each_wall import ATTACKS, OPENED
+from axonp2p.sandbox.attacks.with_gpu import GPU_ATTACKS
 from axonp2p.sandbox.inside import Inside, apply_limits
 from axonp2p.sandbox.messages import Control, Start, Started
 
@@ -23,16 +24,17 @@ _SAID = 300
 """Characters of what an attack says that are reported."""
 
 
-def report(attacks: Sequence[Attack]) -> None:
-    """Take the limits as every worker does, try these attacks, and report."""
+def report(attacks: Sequence[Attack], with_gpu: Sequence[Attack] = ()) -> None:
+    """Take the limits as every worker does, try these attacks, and report; `with_gpu`: where it was given a GPU."""
     channel = Inside(int(sys.argv[1]))
     start, _ = channel.receive()
     assert isinstance(start, Start)
     apply_limits(start)
     channel.send(Started())
     channel.receive()
+    more = with_gpu if start.devices else ()
     target = msgspec.json.decode(Path("/job", TARGET).read_bytes(), type=AttackTarget)
-    channel.send(Control(), msgspec.json.encode([attempt(attack, target) for attack in attacks]))
+    channel.send(Control(), msgspec.json.encode([attempt(attack, target) for attack in (*attacks, *more)]))
 
 
 def attempt(attack: Attack, target: AttackTarget) -> Tried:
@@ -78,4 +80,4 @@ def _go(attack: Attack, target: AttackTarget) -> Tried:
 
 
 if __name__ == "__main__":
-    report(ATTACKS)
+    report(ATTACKS, GPU_ATTACKS)

@@ -9,6 +9,7 @@ import socket
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -17,8 +18,10 @@ from axonp2p.errors import AxonError
 from axonp2p.sandbox.attacks.attack import Attack, AttackTarget, Tried
 from axonp2p.sandbox.attacks.each_wall import ATTACKS
 from axonp2p.sandbox.attacks.inside import TARGET
+from axonp2p.sandbox.attacks.with_gpu import GPU_ATTACKS
 from axonp2p.sandbox.child import SandboxedWorker, start_worker
 from axonp2p.sandbox.environment import find_environment
+from axonp2p.sandbox.gpu_access import GpuAccess
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.messages import BundleReady, Control
 from axonp2p.sandbox.walls.command_line import variables
@@ -30,17 +33,19 @@ _EVERYWHERE = {"PWD", "OLDPWD", "SHLVL", "_"}
 """Variables that a shell or bubblewrap makes by itself."""
 
 
-async def try_the_wall() -> list[Tried]:
-    """How each attack went, in a sandbox as strangers' jobs get it. Takes about a second.
+async def try_the_wall(gpu: GpuAccess | None = None) -> list[Tried]:
+    """How each attack went, in a sandbox as strangers' jobs get it, with this GPU if there is one. Takes a second.
 
     An attack that was not tried counts as one that was not held. Raises `SandboxMissing` where there is no sandbox.
     """
-    async with attacked_machine() as (job, _):
-        return await hear(await start_worker(job, LIMITS, program="axonp2p.sandbox.attacks.inside"), ATTACKS)
+    limits = replace(LIMITS, gpu=gpu)
+    attacks = (*ATTACKS, *GPU_ATTACKS) if gpu else ATTACKS
+    async with attacked_machine(limits) as (job, _):
+        return await hear(await start_worker(job, limits, program="axonp2p.sandbox.attacks.inside"), attacks, limits)
 
 
 @asynccontextmanager
-async def attacked_machine() -> AsyncIterator[tuple[Path, AttackTarget]]:
+async def attacked_machine(limits: Limits = LIMITS) -> AsyncIterator[tuple[Path, AttackTarget]]:
     """The attacker's job folder, and what lies outside of it to be attacked."""
     with tempfile.TemporaryDirectory(prefix="axon-wall-") as folder:
         base = Path(folder)
@@ -58,7 +63,7 @@ async def attacked_machine() -> AsyncIterator[tuple[Path, AttackTarget]]:
             await asyncio.start_server(accept, "127.0.0.1", 0) as tcp,
             await asyncio.start_unix_server(accept, f"\0{abstract}"),
         ):
-            inside = set(variables(find_environment(), LIMITS)) | _EVERYWHERE
+            inside = set(variables(find_environment(), limits)) | _EVERYWHERE
             target = AttackTarget(
                 pid=os.getpid(),
                 hostname=socket.gethostname(),
@@ -67,17 +72,18 @@ async def attacked_machine() -> AsyncIterator[tuple[Path, AttackTarget]]:
                 port=tcp.sockets[0].getsockname()[1],
                 abstract=abstract,
                 variables=tuple(sorted(set(os.environ) - inside)),
+                gpu_nodes=tuple(limits.start().devices),
             )
             (job / TARGET).write_bytes(msgspec.json.encode(target))
             (job / TARGET).chmod(0o644)
             yield job, target
 
 
-async def hear(worker: SandboxedWorker, attacks: Sequence[Attack]) -> list[Tried]:
+async def hear(worker: SandboxedWorker, attacks: Sequence[Attack], limits: Limits = LIMITS) -> list[Tried]:
     """The report of a worker that makes these attacks; it is ended then."""
     try:
         async with asyncio.timeout(_WAIT_S):
-            await worker.channel.send(LIMITS.start())
+            await worker.channel.send(limits.start())
             await worker.channel.receive()
             await worker.channel.send(BundleReady())
             message, told = await worker.channel.receive()

@@ -13,8 +13,10 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+from axonp2p.sandbox.gpu_access import LIBRARIES_INSIDE, TOLD
 
 NEWEST = 7
 """The newest version that this file knows rights of; version 7 added none, only words in the kernel's audit log."""
@@ -37,8 +39,8 @@ _CHANGE = (_READ | _WRITE_FILE | _TRUNCATE | _REFER | _REMOVE_FOLDER | _REMOVE_F
 )
 
 PLACES: dict[str, int] = {
-    **dict.fromkeys(("/usr", "/lib", "/lib32", "/lib64", "/python", "/packages", "/axon"), _RUN),
-    **dict.fromkeys(("/job", "/data", "/etc", "/proc/cpuinfo", "/proc/meminfo"), _READ),
+    **dict.fromkeys(("/usr", "/lib", "/lib32", "/lib64", "/python", "/packages", "/axon", LIBRARIES_INSIDE), _RUN),
+    **dict.fromkeys(("/job", "/data", "/etc", "/proc/cpuinfo", "/proc/meminfo", *TOLD), _READ),
     # Nothing that was written inside is run as a program. Python's modules are read, so they are not meant.
     "/tmp": _CHANGE,  # noqa: S108
     **dict.fromkeys((f"/dev/{name}" for name in ("null", "full", "random", "urandom")), _READ | _WRITE_FILE),
@@ -46,6 +48,8 @@ PLACES: dict[str, int] = {
 """Path inside -> rights; on all below it where it is a folder. Everything else is out of reach."""
 _NO_CHANGE = _RUN | _IOCTL_DEVICE
 """What leaves files as they are."""
+_GPU = _READ_FILE | _WRITE_FILE | _IOCTL_DEVICE
+"""On the nodes of a GPU, and on no other device: all that is asked of a GPU is asked by ioctl."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,11 @@ def rights(path: str, version: int, *, folder: bool, executes: bool = False) -> 
     return given & handled(version).files & (-1 if folder else _ONE_FILE)
 
 
+def device_rights(version: int) -> int:
+    """What is given on a node of the worker's GPU."""
+    return _GPU & handled(version).files
+
+
 # --- from here on, the door to the kernel -----------------------------------------------------------
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # on all kinds of processor
@@ -103,16 +112,16 @@ def version() -> int:
         raise
 
 
-def restrict_self(*, executes: bool) -> int:
+def restrict_self(*, executes: bool, devices: Iterable[str] = ()) -> int:
     """Give up all files but `PLACES`, TCP, and signals to others; gives back `version()`, and 0 when nothing was done.
 
-    `executes`: programs of /job may be executed. Counts for the thread that calls, and for threads and processes that
-    it starts later. Raises `OSError`.
+    `executes`: programs of /job may be executed. `devices`: the nodes of the worker's GPU. Counts for the thread that
+    calls, and for threads and processes that it starts later. Raises `OSError`.
     """
     found = version()
     if found:
         places = {path: rights(path, found, folder=os.path.isdir(path), executes=executes) for path in PLACES}
-        _restrict(handled(found), places)
+        _restrict(handled(found), places | dict.fromkeys(devices, device_rights(found)))
     return found
 
 

@@ -13,7 +13,7 @@ import os
 from typing import IO
 
 from axonp2p.errors import SandboxMissing
-from axonp2p.sandbox.walls.syscalls import ABSENT, ALLOWED, LIMITED, NEWEST_KNOWN, NUMBERS, REFUSED, names
+from axonp2p.sandbox.walls.syscalls import ABSENT, ALLOWED, GPU_ALLOWED, LIMITED, NEWEST_KNOWN, NUMBERS, REFUSED, names
 
 LIBRARY = "libseccomp.so.2"
 FIX = "sudo apt install libseccomp2 (or: sudo dnf install libseccomp)"
@@ -37,9 +37,10 @@ class _Comparison(ctypes.Structure):
 
 
 @functools.cache
-def filter_program() -> bytes:
+def filter_program(*, gpu: bool = False) -> bytes:
     """The filter as the kernel takes it: 8 bytes an instruction. Made once a process, in a few milliseconds.
 
+    `gpu`: with what CUDA asks of its driver.
     Raises `SandboxMissing` where libseccomp is not installed or cannot make it.
     """
     library = _library()
@@ -49,7 +50,7 @@ def filter_program() -> bytes:
     try:
         # A 32-bit call, or one of x32, has other numbers: whoever makes one means to fool a list of names.
         _done(library.seccomp_attr_set(context, _BAD_ARCHITECTURE, _KILL_PROCESS), "the answer to other architectures")
-        _add_rules(library, context)
+        _add_rules(library, context, gpu)
         with open(os.memfd_create("filter"), "w+b", buffering=0) as file:
             _done(library.seccomp_export_bpf(context, file.fileno()), "the program")
             file.seek(0)
@@ -58,10 +59,10 @@ def filter_program() -> bytes:
         library.seccomp_release(context)
 
 
-def open_filter() -> IO[bytes]:
+def open_filter(*, gpu: bool = False) -> IO[bytes]:
     """The filter in a file in memory, to be read from its start by `bwrap --seccomp`. Raises `SandboxMissing`."""
     file = open(os.memfd_create("filter"), "w+b", buffering=0)  # noqa: SIM115  bubblewrap reads it
-    file.write(filter_program())
+    file.write(filter_program(gpu=gpu))
     file.seek(0)
     return file
 
@@ -78,7 +79,7 @@ def known_calls() -> dict[int, str]:
     return found
 
 
-def _add_rules(library: ctypes.CDLL, context: int) -> None:
+def _add_rules(library: ctypes.CDLL, context: int, gpu: bool) -> None:
     def add(action: int, number: int, *compared: _Comparison) -> None:
         rules = (_Comparison * len(compared))(*compared)
         _done(library.seccomp_rule_add_array(context, action, number, len(compared), rules), f"call {number}")
@@ -91,7 +92,8 @@ def _add_rules(library: ctypes.CDLL, context: int) -> None:
     for name in names(ABSENT):
         if name in numbers:
             add(_ABSENT, numbers[name])
-    for name, argument in LIMITED.items():
+    limited = [*LIMITED.items(), *(GPU_ALLOWED if gpu else ())]
+    for name, argument in limited:
         for value in argument.values if name in numbers else ():
             add(_ALLOW, numbers[name], _Comparison(argument.position, _MASKED_EQUAL, argument.mask, value))
     thought_about = {*names(ALLOWED), *names(ABSENT), *names(REFUSED), *LIMITED}

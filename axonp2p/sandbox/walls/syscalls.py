@@ -123,6 +123,15 @@ LIMITED = {
 }
 """Calls that are allowed with some arguments only."""
 
+GPU_ALLOWED = (
+    # What CUDA asks of nvidiactl and of a card: requests of the kind 'F' (NV_IOCTL_MAGIC).
+    ("ioctl", Argument(1, 0xFF00, (0x4600,))),
+    # What it asks of nvidia-uvm, whose requests are plain numbers (UVM_IOCTL_BASE), but for the first and the last.
+    ("ioctl", Argument(1, 0xFFFFFF00, (0,))),
+    ("ioctl", Argument(1, _LOW, (0x30000001, 0x30000002))),
+)
+"""Allowed beside `LIMITED` to a worker that has a GPU. Landlock and the mounts say of which nodes they may be asked."""
+
 ABSENT = {
     "C libraries go back to clone, whose arguments a filter can read": "clone3",
     "memory without a name, and programs that were never a file": "memfd_create memfd_secret execveat",

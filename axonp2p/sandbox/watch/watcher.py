@@ -209,9 +209,13 @@ class Watch:
             self._group.kill()
         self._first.kill()
 
-    def _evades(self) -> None:
-        self._verdict = LimitVerdict("", "did not stand still when this computer was needed")
+    def end(self, verdict: LimitVerdict) -> None:
+        """End it for this; what was found first stays."""
+        self._verdict = self._verdict or verdict
         self.kill()
+
+    def _evades(self) -> None:
+        self.end(LimitVerdict("", "did not stand still when this computer was needed"))
 
     def _judge(self, sampler: Sampler) -> LimitVerdict | None:
         sample = self.last = sampler.take(self._printed_bytes(), frozen=self.freezer.frozen)

@@ -129,6 +129,9 @@ class PlayedWorker:
     def hold_to(self, cores):
         self.held_to = cores
 
+    def end_over(self, limit, reason):
+        self.end(reason, limit)
+
     def usage(self):
         return Usage(0, 0.0, 0)
 

@@ -1,6 +1,8 @@
-"""What people answer to the three questions."""
+"""What people answer to the questions."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
@@ -17,6 +19,7 @@ from peer_daemon.setup.answers import (
     trackers,
     usual_amounts,
     with_answers,
+    yes_or_no,
 )
 
 MACHINE = MeasuredMachine(cores=8, memory_mb=16384, disk_mb=100_000, gflops=0, python="3.11", packages={})
@@ -107,3 +110,13 @@ def test_a_fresh_file_says_where_it_came_from():
 def test_no_toml():
     with pytest.raises(SettingsError):
         with_answers("[peer", ANSWERS)
+
+
+def test_a_gpu_is_lent_only_by_who_says_yes():
+    assert [yes_or_no(text) for text in ("yes", " Y ", "no", "n")] == [True, True, False, False]
+    with pytest.raises(SettingsError) as raised:
+        yes_or_no("perhaps")
+    assert raised.value.fix == "yes, or: no"
+    assert "gpu" not in with_answers("", ANSWERS)
+    assert "gpu = true\n" in with_answers("", replace(ANSWERS, gpu=True))
+    assert "gpu = false\n" in with_answers("[peer]\ngpu = true\n", replace(ANSWERS, gpu=False))

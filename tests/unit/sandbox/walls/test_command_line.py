@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+from axonp2p.sandbox.gpu_access import GpuAccess
 from axonp2p.sandbox.limits import Limits
 from axonp2p.sandbox.walls.command_line import FILES, Descriptors, Environment, bubblewrap_command, variables
 from axonp2p.sandbox.walls.subordinate_uids import FIRST_USER
@@ -104,3 +107,30 @@ def test_variables_name_cores_and_paths_inside_and_nothing_outside() -> None:
 def test_a_library_path_is_set_only_where_one_is_needed() -> None:
     plain = Environment(binds=(), links=(), python="/usr/bin/python3.11", python_path=("/axon",), library_path="")
     assert "LD_LIBRARY_PATH" not in variables(plain, LIMITS)
+
+
+def test_a_gpu_is_shown_with_its_driver_and_only_to_a_worker_that_has_one() -> None:
+    gpu = GpuAccess(
+        "GPU-1",
+        (("/dev/nvidiactl",) * 2, ("/dev/nvidia0",) * 2),
+        (("/usr/lib/libcuda.so.1", "/nvidia/libcuda.so.1"),),
+        8,
+    )
+    limits = replace(LIMITS, gpu=gpu)
+    words = bubblewrap_command(
+        "/usr/bin/bwrap",
+        ENVIRONMENT,
+        limits,
+        job_folder="/home/ann/jobs/1",
+        descriptors=Descriptors(files=(10, 11, 12), info=13, go=14, filter=15),
+        run=["worker", "7"],
+    )
+    devices = [words[place + 1] for place, word in enumerate(words) if word == "--dev-bind"]
+    assert devices == ["/dev/null", "/dev/full", "/dev/random", "/dev/urandom", "/dev/nvidiactl", "/dev/nvidia0"]
+    # After /dev is there, before it can be changed no more.
+    assert words.index("/dev") < words.index("/dev/nvidia0") < words.index("--remount-ro")
+    assert variables(ENVIRONMENT, limits)["LD_LIBRARY_PATH"] == "/python/lib:/nvidia"
+    assert variables(ENVIRONMENT, limits)["AXON_DEVICE"] == "cuda"
+    assert limits.start().devices == ["/dev/nvidiactl", "/dev/nvidia0"]
+    assert not [word for word in command() if "nvidia" in word or "AXON_DEVICE" in word]
+    assert LIMITS.start().devices == []

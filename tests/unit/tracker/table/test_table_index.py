@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -202,7 +203,16 @@ offers = st.builds(
     disk_mb=st.sampled_from([1024, 8192]),
     datasets=st.sampled_from([[], ["digits"], ["text", "digits"]]),
     upload_mbit=st.sampled_from([0, 20]),
-    gpus=st.sampled_from([[], [Gpu(name="a", memory_mb=8192)]]),
+    gpus=st.lists(
+        st.builds(
+            Gpu,
+            name=st.just("a"),
+            memory_mb=st.sampled_from([4096, 8192]),
+            capability=st.sampled_from([msgspec.UNSET, "7.5", "10.0"]),
+            taken=st.sampled_from([msgspec.UNSET, True]),
+        ),
+        max_size=2,
+    ),
     packages=st.sampled_from([{}, {"numpy": "2.4.6"}, {"numpy": "1.0", "torch": "2.13.0"}]),
 )
 needs = st.builds(
@@ -216,6 +226,7 @@ needs = st.builds(
     datasets=st.sampled_from([[], ["digits"], ["digits", "text"]]),
     upload_mbit=st.sampled_from([0, 10]),
     gpu_memory_mb=st.sampled_from([0, 8192]),
+    gpu_capability=st.sampled_from(["", "8.0"]),
     also_taken=st.booleans(),
 )
 steps = st.lists(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from axonp2p.sandbox.attacks import each_wall
+from axonp2p.sandbox.attacks import each_wall, with_gpu
 from axonp2p.sandbox.attacks.attack import Attack
 from axonp2p.sandbox.attacks.inside import report
 from tests.system.sandbox.hostile.light import calls, descriptors, files, machine, machine_code, network, processes
@@ -16,6 +16,7 @@ def _attacks_of(module: ModuleType) -> list[Attack]:
 
 ATTACKS: tuple[Attack, ...] = (
     *each_wall.ATTACKS,
+    *with_gpu.GPU_ATTACKS,
     *(attack for module in (files, machine, network, processes, descriptors) for attack in _attacks_of(module)),
     *calls.ATTACKS,
     *_attacks_of(machine_code),
