@@ -15,7 +15,7 @@ import msgspec
 from axonp2p.errors import VersionMismatch
 
 SCHEMAS: Final = {
-    "train": "711d25a971727902",
+    "train": "72636a97c0ac0abe",
     "run": "ae6d0f2a7e686fe9",
 }
 """By kind of job."""

@@ -18,10 +18,11 @@ LEAST_MBIT = 0.1
 def priority_of(settings: PeerSettings) -> Priority:
     """When jobs have their turn. Raises `SettingsError`."""
     try:
-        return msgspec.convert(settings.priority, Priority)
+        priority: Priority = msgspec.convert(settings.priority, Priority)
     except msgspec.ValidationError:
         wrong = f'priority = "{settings.priority[:40]}": one of "idle", "low", "normal"'
         raise SettingsError(wrong, fix='priority = "idle"') from None
+    return priority
 
 
 def limits_to_lend(settings: PeerSettings) -> LendingLimits:

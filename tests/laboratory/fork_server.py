@@ -195,11 +195,11 @@ def _serve(line: socket.socket) -> Callable[[], None] | None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
     while True:
-        ready, _, _ = select.select([line, waking], [], [])
+        ready, _, _ = select.select([line.fileno(), waking], [], [])
         if waking in ready:
             os.read(waking, 4096)
             _tell_ends(line)
-        if line in ready:
+        if line.fileno() in ready:
             said, files, _, _ = socket.recv_fds(line, _LINE, 3)
             if not said:
                 return None
