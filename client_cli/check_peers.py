@@ -6,22 +6,20 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from axonp2p.client.packages.plan import WheelSet
+from axonp2p.client.queries import PeerState, SeenPeer
 from axonp2p.errors import AxonError, IndexUnreachable, PackagesWrong
 from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.spec import JobSpec, NeedSpec, need_of
 from axonp2p.peers.capability import Capability, Need, gpu_words, read_need, why_not
-from axonp2p.peers.selection import NO_GPU, WITHOUT_GPU, counted, why_too_far
+from axonp2p.peers.selection import NO_GPU, WITHOUT_GPU, counted, how_many_to_ask, why_too_far
 from axonp2p.plain_text import bytes_text, plural
 from client_cli.context import Context
 from client_cli.meanwhile import Meanwhile
 from client_cli.text.kind_text import Command
 from client_cli.text.render import pairs
-
-if TYPE_CHECKING:
-    from axonp2p.client.queries import SeenPeer
 
 MOST_NAMES = 8
 _CONVICTED = "convicted of false work, in an earlier job of yours"
@@ -117,7 +115,8 @@ def ask_peers(folder: Path, spec: JobSpec, context: Context, trackers: Sequence[
     need = read_need(need_of(spec))
     try:
         with context.swarm(trackers) as swarm:
-            fitting = swarm.survey(need, measure=True).peers
+            most = how_many_to_ask(spec.need.peers)
+            fitting = swarm.survey(need, measure=True, most_measured=most).peers
             others = swarm.survey(Need(kind=need.kind, also_taken=True)).peers
             plan = swarm.packages(folder, spec) if spec.packages.wanted else None
     except (PackagesWrong, IndexUnreachable):
@@ -155,13 +154,16 @@ def tally(
 ) -> PeersAsked:
     """Which of the peers that trackers show would take the job: those that they name for its need, and all.
 
-    Those of `fitting` were measured. `also`: why one that meets the need cannot take the job all the same.
+    As many of `fitting` were measured as a job measures; of the others coordinates tell.
+    `also`: why one that meets the need cannot take the job all the same.
     """
     max_rtt_s = spec.max_rtt / 1000
 
     def why_passed_over(peer: SeenPeer) -> str:
         convicted = _CONVICTED if peer.trust == "convicted" else ""
-        return convicted or peer.other_version or why_too_far(peer.rtt_s, max_rtt_s) or also(peer.offer)
+        guess = peer.rtt_s or peer.estimate_s or 0.0
+        far = why_too_far(None if peer.state is PeerState.SILENT else guess, max_rtt_s)
+        return convicted or peer.other_version or far or also(peer.offer)
 
     reasons = [why_passed_over(peer) for peer in fitting]
     takers = [peer for peer, reason in zip(fitting, reasons, strict=True) if not reason]

@@ -117,18 +117,21 @@ async def survey_peers(
     position: Position,
     clock: Clock,
     *,
-    measure_rtt: bool,
+    measured: int,
     known: Mapping[PeerId, KnownKey],
 ) -> Survey:
     """Peers that any source says meet `need`, by name; `known` is what earlier checks of their work found.
+
+    The round trips to so many of them are `measured`, the nearest ones by coordinates.
 
     Raises `TrackerUnreachable` when no source answers.
     """
     sight = await table.survey(as_map(need), MOST_ROWS)
     distances: dict[PeerId, Distance] = {}
     here = position.told  # as it was before anything was measured: an estimate is worth what it was worth then
-    if measure_rtt:
-        rows = [seen.row for seen in sight.rows]
+    if measured:
+        guesses = {seen.row.peer: guess_between(here, seen.row.coordinate) or 0.0 for seen in sight.rows}
+        rows = sorted((seen.row for seen in sight.rows), key=lambda row: guesses[row.peer])[:measured]
         distances = await measure({row.peer: PingTarget(row.name, row) for row in rows}, table.dials)
         for row in rows:
             if seconds := distances[row.peer].seconds:

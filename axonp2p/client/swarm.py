@@ -63,6 +63,7 @@ from axonp2p.jobs.overrides import Override, keywords
 from axonp2p.jobs.spec import JobSpec, need_of, read_spec
 from axonp2p.peers.capability import Need, read_need
 from axonp2p.settings import home_folder, read_settings
+from axonp2p.table.records import MOST_ROWS
 
 LEAVE_S = 60.0
 """How long jobs that run may take to be left when the swarm is closed."""
@@ -278,14 +279,24 @@ class Swarm:
         """
         return self.survey(need, measure=measure).peers
 
-    def survey(self, need: Need | str | Path | None = None, *, measure: bool = False) -> Survey:
-        """The same with what each source said: all known trackers, and the DHT. Raises as `peers`."""
+    def survey(
+        self, need: Need | str | Path | None = None, *, measure: bool = False, most_measured: int = MOST_ROWS
+    ) -> Survey:
+        """The same with what each source said: all known trackers, and the DHT. Raises as `peers`.
+
+        With `measure`, at most `most_measured` peers are measured, those that seem nearest.
+        """
         if isinstance(need, str | Path):
             need = read_need(need_of(read_spec(Path(need))))
         wanted = need or Need()
         means = self._get_means()
         looking = survey_peers(
-            means.table, wanted, means.position, self._clock, measure_rtt=measure, known=means.trust.all()
+            means.table,
+            wanted,
+            means.position,
+            self._clock,
+            measured=most_measured if measure else 0,
+            known=means.trust.all(),
         )
         return self._loop.call(looking)
 

@@ -166,6 +166,7 @@ _PATIENCE = (
 _MONITOR = ("it is called best here: which round is the best, and keeps its state", 'best = "max accuracy"')
 _STATES = ("it is called checkpoint here: after how many rounds your computer keeps what they led to", "checkpoint = 5")
 _METHODS = ("that is said in task.py, by a method of class Task: docs/jobs.md#taskpy", "leave it out here")
+_GPU = ("a GPU is asked for by its memory, under [need]", 'gpu-memory = "8 GB"')
 _CLIPPING = ("it is called clip-gradients here: the largest norm of all gradients together", "clip-gradients = 1.0")
 
 
@@ -208,6 +209,7 @@ SECTION = Section(
         **dict.fromkeys(("monitor", "metric-for-best-model", "save-best", "load-best-model-at-end"), _MONITOR),
         **dict.fromkeys(("save-every", "save-steps", "save-interval", "checkpoint-every", "save-strategy"), _STATES),
         **dict.fromkeys(("model", "loss", "criterion", "metrics", "dataset", "shuffle", "val-split"), _METHODS),
+        **dict.fromkeys(("gpu", "gpus", "num-gpus", "n-gpus"), _GPU),
         **dict.fromkeys(("gradient-clip-val", "max-grad-norm", "grad-clip", "clip-grad-norm", "clip-grad"), _CLIPPING),
         **dict.fromkeys(("gradient-accumulation-steps", "accumulate-grad-batches", "accumulation"), _ACCUMULATION),
         **dict.fromkeys(("num-workers", "workers", "dataloader-num-workers"), _WORKERS),

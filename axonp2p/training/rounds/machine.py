@@ -79,6 +79,8 @@ class Rounds:
         self._faults = FaultAttribution(plan.memory_mb)
         self._link_statistics = LinkStatistics(plan, lines or {})
         self._startup = Startup(plan, self._patience, 0.0)
+        self._nobody_built = False
+        """Whether no member built the model in time."""
         fresh = plan.first_round == 0 and plan.life == 0
         self._checks = SpotChecks(checks, steps=plan.steps, batch=plan.batch, from_the_start=fresh) if checks else None
         job = RoundsContext(
@@ -223,6 +225,9 @@ class Rounds:
     def _late_to_begin(self, now: float) -> None:
         paused = self._pauses.paused(self.members)
         late = self._startup.late(self.members, paused)
+        if self.phase is Phase.PREPARING and not paused and late.keys() >= set(self.members):
+            self._nobody_built = True  # others that take their place would do no better
+            return
         self._membership.drop_all({rank: reason for rank, reason in late.items() if rank not in paused})
         still = {rank: reason for rank, reason in late.items() if rank in paused}
         self._membership.leave_behind(still, self._until(now), loaded=self.phase is Phase.AGREEING)
@@ -309,6 +314,8 @@ class Rounds:
             return verdict
         if over := self._faults.limits.verdict(too_few=self._membership.too_few):
             return over
+        if self._nobody_built and not self._membership.too_few:
+            return self._startup.never_built([self._membership.names[rank] for rank in self.members])
         return self._attempts.why_give_up() or (self._membership.too_few_left() if self._membership.too_few else None)
 
     def _enter(self, phase: Phase) -> None:

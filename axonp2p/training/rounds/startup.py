@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
+from axonp2p.errors import JobFailed
 from axonp2p.training.deadlines import Patience, bytes_s, transfer_s
 from axonp2p.training.plan import TrainPlan
 from axonp2p.training.round_messages import Action, BuiltModel, GoesOn, MemberReady, StateAdoptedBy
@@ -121,6 +122,14 @@ class Startup:
                     del late[rank]
                     late |= dict.fromkeys(senders, "it did not pass the first state on in time")
         return late
+
+    def never_built(self, names: Sequence[str]) -> JobFailed:
+        """The error to give up with when no member builds the model."""
+        return JobFailed(
+            f"no peer had built the model after {self._patience.start_s:.0f} s: {', '.join(names)}",
+            cause="loading task.py or model() does not end there, or their processors were busy",
+            fix="axon logs JOB names the line of your file at which they were; axon check DIR times each part here",
+        )
 
     def transfer_s(self, members: Collection[int]) -> float:
         """Seconds that the way of a state may take, with the frozen parameters that belong to it."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import msgspec
 import pytest
 
 from axonp2p.client.packages.plan import PlannedWheel, WheelSet
-from axonp2p.client.queries import SeenPeer
+from axonp2p.client.queries import PeerState, SeenPeer
 from axonp2p.jobs.spec import NeedSpec
 from axonp2p.peers.capability import Capability, Need
 from client_cli.check_peers import PeersAsked, common_facts, packages_text, tally
@@ -46,11 +47,13 @@ def test_who_was_convicted_is_not_hired_and_who_is_new_to_the_tracker_does_not_f
 
 def test_who_is_too_far_silent_or_of_another_version_is_not_hired() -> None:
     older = "runs another version of Axon (its messages are 0123456789abcdef, ours fedcba9876543210)"
-    far, silent, old = seen("far", rtt_s=0.3), seen("silent", rtt_s=None), seen("old", other_version=older)
-    asked = tally(NeedSpec(max_rtt=250), Need(), [OTTER, far, silent, old], [OTTER, far, silent, old, HERON])
-    assert asked.names == ("otter",)
+    silent = replace(seen("silent", rtt_s=None), state=PeerState.SILENT)
+    far, guessed = seen("far", rtt_s=0.3), replace(seen("guessed", rtt_s=None), estimate_s=0.4)
+    fitting = [OTTER, seen("not measured", rtt_s=None), far, guessed, silent, seen("old", other_version=older)]
+    asked = tally(NeedSpec(max_rtt=250), Need(), fitting, [*fitting, HERON])
+    assert asked.names == ("otter", "not measured")
     assert asked.refusing == Counter(
-        {"too far (max-rtt 250 ms)": 1, "unreachable": 1, older: 1, "every slot is taken": 1}
+        {"too far (max-rtt 250 ms)": 2, "unreachable": 1, older: 1, "every slot is taken": 1}
     )
 
 

@@ -447,7 +447,7 @@ def test_a_paused_peer_is_silent_with_good_reason(loop: VirtualLoop, tmp_path: P
 # --- disks, limits, peers ---
 
 
-@pytest.mark.parametrize("where", ["part", "file", "put", "add"])
+@pytest.mark.parametrize("where", ["take", "put", "add"])
 def test_a_full_disk_of_the_client_ends_the_job_and_no_lease(
     loop: VirtualLoop, tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,7 +29,7 @@ def with_gpu(wish: TakeLease, memory_mb: int = 4000, capability: str = "") -> Ta
 def test_a_job_that_asks_for_a_card_has_it_alone_until_its_lease_ends() -> None:
     leases = leases_with_a_card()
     lease = leases.take(with_gpu(ask(token(1))), CALLER, NOW)
-    assert limits_of(lease).gpu is CARD.access
+    assert limits_of(lease, "idle").gpu is CARD.access
     assert [gpu.taken for gpu in leases.gpus_told(NOW)] == [True]
     wish, caller = another(2)
     with pytest.raises(Busy, match="every GPU that would do is taken"):
@@ -41,7 +41,7 @@ def test_a_job_that_asks_for_a_card_has_it_alone_until_its_lease_ends() -> None:
 def test_a_job_that_asks_for_none_gets_none() -> None:
     lease = leases_with_a_card().take(ask(token(1)), CALLER, NOW)
     assert lease.gpu is None
-    assert limits_of(lease).start().devices == []
+    assert limits_of(lease, "idle").start().devices == []
 
 
 def test_a_capability_alone_asks_for_a_card() -> None:

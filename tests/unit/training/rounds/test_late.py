@@ -23,6 +23,7 @@ from tests.unit.training.conversation import (
     finished_steps,
     left_behind,
     only,
+    ready,
     started,
 )
 
@@ -87,6 +88,18 @@ def test_who_was_left_behind_catches_up_and_takes_part_again() -> None:
     assert talk.hears(talk.report(1, 0, SECOND, members=2)) == [], "its report crossed our order"
     said = talk.hears(StateAdoptedBy(1, SECOND), StateAdoptedBy(1, THIRD), talk.report(0, 1, THIRD))
     assert MemberJoined(1, 2) in said
+
+
+def test_a_model_that_nobody_builds_ends_the_job_and_one_that_most_build_does_not() -> None:
+    talk = Conversation(2)
+    talk.begin()
+    error = error_in(talk.waits())
+    assert (talk.now, error.message) == (300, "no peer had built the model after 300 s: otter, lynx")
+    assert "axon logs JOB" in error.fix
+    talk = Conversation(3)
+    talk.begin()
+    talk.hears(ready(0), ready(1))
+    assert dropped(talk.waits()) == [2]
 
 
 def test_a_first_step_that_nobody_comes_through_ends_the_job_after_the_time_that_it_gives_for_that() -> None:
