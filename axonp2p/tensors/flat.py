@@ -288,7 +288,7 @@ def _found(model: nn.Module, layout: Layout) -> list[tuple[Tensor, HeldTensor]]:
 
 def _home(model: nn.Module) -> torch.device:
     """Where its parameters are; what `state_dict()` makes up may be elsewhere."""
-    return next(model.parameters()).device
+    return next((tensor.device for tensor in model.parameters()), torch.device("cpu"))
 
 
 def _is_narrow(held: HeldTensor) -> bool:
