@@ -79,7 +79,8 @@ def played_card() -> Iterator[torch.device]:
     swaps = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)
     try:
-        with _Factories():
+        # torch makes a thread for each device at the first backward pass of a process, which may be over by now.
+        with _Factories(), torch.autograd.set_multithreading_enabled(False):
             yield torch.device(NAME, 0)
     finally:
         torch.__future__.set_swap_module_params_on_conversion(swaps)
