@@ -81,9 +81,12 @@ def read(model: nn.Module, layout: Layout) -> Tensor:
     """A new vector with the model's values. Raises `ValueError` when the model has changed its shape."""
     with torch.no_grad():
         found = _found(model, layout)
-        narrow = [(tensor, held) for tensor, held in found if _is_narrow(held)]
+        flats = [_values(tensor, held) for tensor, held in found if _is_narrow(held)]
         home = _home(model)
-        flats = [torch.cat([_values(tensor, held).to(home) for tensor, held in narrow]).cpu()] if narrow else []
+        if flats and home.type != "cpu":
+            flats = [torch.cat([one.to(home) for one in flats]).cpu()]
+            if layout.values == len(flats[0]):
+                return flats[0]
         if layout.name_values:
             flats.append(torch.tensor(values_of(layout.frozen_name)))
         if layout.wide_floats:
@@ -290,7 +293,7 @@ def _found(model: nn.Module, layout: Layout) -> list[tuple[Tensor, HeldTensor]]:
 
 def _home(model: nn.Module) -> torch.device:
     """Where its parameters are; what `state_dict()` makes up may be elsewhere."""
-    return next(model.parameters()).device
+    return next((tensor.device for tensor in model.parameters()), torch.device("cpu"))
 
 
 def _is_narrow(held: HeldTensor) -> bool:

@@ -14,15 +14,15 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
-from torch.utils.backend_registration import _DummyBackendModule, _setup_privateuseone_for_python_backend
 
-NAME = "card"
+NAME = "lazy"
+"""A kind of device that torch knows and has no memory for. One of its own (`rename_privateuse1_backend`) would stay in
+the process, with a thread for its backward passes, after which no process that is forked can take any."""
 aten = torch.ops.aten
 _MAY_MIX = {
     *(aten.copy_.default, aten.index.Tensor, aten.index_put_.default, aten.index_put.default),
     *(aten._pack_padded_sequence.default, aten._pack_padded_sequence_backward.default),
 }
-_opened = False
 
 
 class _OnCard(torch.Tensor):
@@ -55,13 +55,6 @@ class _OnCard(torch.Tensor):
         return _run(func, args, kwargs or {})
 
 
-class _Backend(_DummyBackendModule):
-    """What torch asks of every kind of device."""
-
-    def get_amp_supported_dtype(self):
-        return [torch.bfloat16, torch.float16]
-
-
 class _Factories(TorchDispatchMode):
     """What is made on the card from nothing, or from a tensor that is elsewhere."""
 
@@ -72,10 +65,6 @@ class _Factories(TorchDispatchMode):
 @contextmanager
 def played_card() -> Iterator[torch.device]:
     """Its device, for as long as the block lasts."""
-    global _opened
-    if not _opened:
-        _setup_privateuseone_for_python_backend(NAME, backend_module=_Backend())
-        _opened = True
     swaps = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)
     try:

@@ -232,12 +232,17 @@ class Task:
 
 
 def seed_all(seed: int) -> None:
-    """Make everything repeatable that a task may draw chance from.
+    """Make everything repeatable that a task may draw chance from."""
+    seed_processor(seed)
+    seed_cards(seed)
+
+
+def seed_processor(seed: int) -> None:
+    """The same but for cards, which reading samples must leave as they are: a step of another draws there.
 
     Often and in little time: `torch.manual_seed` asks all kinds of devices, which are not here.
     """
     torch.default_generator.manual_seed(seed)
-    seed_cards(seed)
     random.seed(seed)
     numpy.random.seed(seed % 2**32)
 

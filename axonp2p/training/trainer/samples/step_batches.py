@@ -18,7 +18,7 @@ import torch
 from axonp2p.errors import TaskMistake
 from axonp2p.training.plan import batch_indices, positions, seed_of_epoch, seed_of_reading
 from axonp2p.training.trainer.samples.batches import Batches
-from axonp2p.training.trainer.task import Task, seed_all
+from axonp2p.training.trainer.task import Task, seed_processor
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class OwnChance:
     def __enter__(self) -> None:
         self._outside = _chance()
         if self._inside is None:
-            seed_all(self._seed)
+            seed_processor(self._seed)
         else:
             _go_on_with(self._inside)
 

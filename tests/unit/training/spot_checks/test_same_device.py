@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from axonp2p.training.round_messages import CheckEnded, MemberUnchecked
+import pytest
+
+from axonp2p.training.messages import Prepared, StartRound
+from axonp2p.training.round_messages import CheckEnded, MemberReady, MemberUnchecked, Tell
 from axonp2p.training.spot_checks.same_device import ComparableDevices
 from axonp2p.training.spot_checks.scheduler import CheckSettings, SpotChecks
 from axonp2p.verification.judgement import Outcome
 from axonp2p.verification.rates import Trust
+from tests.unit.training.conversation import FIRST
+from tests.unit.training.conversation import Conversation as RoundsConversation
 from tests.unit.training.spot_checks.test_scheduler import (
     BATCH,
     END,
@@ -106,3 +111,14 @@ def test_a_round_of_members_that_nobody_can_check_has_no_marks():
     reports = {rank: report(marks=[]) for rank in (0, 1)}
     _, said = desk.finish(reports, every=0)
     assert [one.rank for one in said if isinstance(one, MemberUnchecked)] == [0, 1]
+
+
+@pytest.mark.parametrize(("devices", "marked"), [((LARGE, LARGE), True), ((LARGE, SMALL), False)])
+def test_what_members_compute_on_is_heard_when_they_have_built_the_model(devices: tuple[str, str], marked: bool):
+    settings = CheckSettings(1.0, 2**30, lambda _: Trust(), lambda: 0.0, cards=True)
+    talk = RoundsConversation(2, checks=settings)
+    talk.begin()
+    told = [Prepared(state=FIRST, parameters=100, values=100, device=device) for device in devices]
+    said = talk.hears(*(MemberReady(rank, one, bytes(32)) for rank, one in enumerate(told)))
+    starts = [one.message for one in said if isinstance(one, Tell) and isinstance(one.message, StartRound)]
+    assert [start.mark_every > 0 for start in starts] == [marked, marked]

@@ -18,7 +18,8 @@ from axonp2p.training.trainer.device import CPU, chosen_device, label_of, placed
 from axonp2p.training.trainer.local_trainer import LegVerdict, LocalTrainer
 from axonp2p.training.trainer.mixed_devices import meeting_on
 from axonp2p.training.trainer.samples.on_device import on_device
-from axonp2p.training.trainer.task import Task
+from axonp2p.training.trainer.samples.step_batches import OwnChance
+from axonp2p.training.trainer.task import Task, seed_all
 from tests.laboratory.played_card import NAME, played_card
 from tests.laboratory.written_jobs import HEAD, WRITTEN_JOBS
 from tests.unit.training.member_swarm import start_round
@@ -281,6 +282,16 @@ def test_nothing_of_cuda_is_started_where_the_processor_computes(tmp_path):
     write(tmp_path, WORKING[0])
     trained(tmp_path, WORKING[0], CPU)
     assert not torch.cuda.is_initialized()
+
+
+def test_chance_on_a_card_is_seeded_for_steps_and_reading_samples_leaves_it(monkeypatch):
+    seeded = []
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeded.append)
+    seed_all(7)
+    with OwnChance(3):
+        torch.rand(2)
+    assert seeded == [7]
 
 
 # --- on a real one ---
