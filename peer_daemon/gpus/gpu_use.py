@@ -42,6 +42,11 @@ def why_over(look: GpuLook, holder: GpuHolder) -> str:
     return f"used {used} MiB of the GPU's memory where {holder.memory_mb} MiB are allowed"
 
 
+def power_limit_mw(usual: int, least: int, most: int, percent: int) -> int:
+    """The power limit to set, in milliwatts like all of these: so much of the usual one, within what the card takes."""
+    return min(max(usual * percent // 100, least), most)
+
+
 class OwnersUse:
     """What has been seen of others on each card."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peer_daemon.gpus.gpu_use import QUIET_S, GpuHolder, OwnersUse, why_over
+from peer_daemon.gpus.gpu_use import QUIET_S, GpuHolder, OwnersUse, power_limit_mw, why_over
 from peer_daemon.gpus.seen_gpus import GpuLook, GpuProcess
 
 HOLDER = GpuHolder(frozenset({50, 51}), memory_mb=8000)
@@ -75,3 +75,9 @@ def test_what_cannot_be_seen_from_a_container_counts_as_the_holders() -> None:
     assert why(HIDDEN) == ""
     assert why(HIDDEN, held=False) == "another program computes on the GPU: one that cannot be seen from here"
     assert why_over(look(OURS, HIDDEN, HIDDEN, HIDDEN)["GPU-1"], HOLDER)
+
+
+def test_a_power_limit_is_a_share_of_the_usual_one_within_what_the_card_takes() -> None:
+    assert power_limit_mw(450_000, 150_000, 600_000, 70) == 315_000
+    assert power_limit_mw(450_000, 150_000, 600_000, 10) == 150_000
+    assert power_limit_mw(450_000, 150_000, 400_000, 100) == 400_000
