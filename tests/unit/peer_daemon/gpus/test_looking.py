@@ -94,7 +94,11 @@ def test_a_card_is_seen_with_all_that_bears_on_lending_it(played: PlayedNvml) ->
     assert not played.open
 
 
-def test_a_machine_without_a_driver_says_so() -> None:
+def test_a_machine_without_a_driver_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(name: str) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr(nvml.ctypes, "CDLL", none)
     seen = nvml.see_gpus()
     assert seen.cards == ()
     assert seen.unseen
