@@ -78,6 +78,8 @@ class PeerSettings(_Section, frozen=True):
     """Whether jobs may have this machine's GPUs, one card a job. It opens the card's driver to strangers' code."""
     gpu_memory_mb: int = 0
     """MiB of a card that its job may use; 0: all of it."""
+    gpu_power_percent: int = 0
+    """Percent of the power that a card usually may draw, while a job has it; only root may set that. 0: as it is."""
     check_client_address: bool = True
     """Whether a client must call from the address in its token."""
     issue_tokens: bool = True

@@ -56,7 +56,7 @@ class Capability(Message, frozen=True):
     kinds: Annotated[list[Label], msgspec.Meta(max_length=8)]
     """Which kinds of job it takes, such as `train`."""
     gpus: Annotated[list[Gpu], msgspec.Meta(max_length=16)] = []
-    """Graphics processors that jobs may use, each for one job at a time."""
+    """Graphics processors that jobs may use, each for one job at a time; those that are alike stand here once."""
     datasets: Annotated[list[Label], msgspec.Meta(max_length=16)] = []
     """Names of data that lies on the peer already."""
     upload_mbit: Count = 0

@@ -32,7 +32,7 @@ def checks_of(facts: PeerFacts, *, verbose: bool = False) -> list[Check]:
         *_machine(facts.machine),
         *_contain(facts.contain, verbose),
         *_kinds(facts.contain, facts.machine.kinds),
-        *checks_of_gpus(facts.machine.gpus, allowed=facts.machine.lends_gpu),
+        *_gpus(facts.machine),
         *_senses(facts.senses),
         *_ports(facts.ports),
         *_trackers(facts.trackers),
@@ -109,6 +109,10 @@ def _kinds(contain: ContainFacts, chosen: Sequence[str]) -> Iterable[Check]:
         elif why:
             state = FindingState.WARN if lent else FindingState.FAIL
             yield Check(state, "kinds", f"no {kind.name} job runs here: {why}", _LANDLOCK)
+
+
+def _gpus(machine: MachineFacts) -> Iterable[Check]:
+    return checks_of_gpus(machine.gpus, allowed=machine.lends_gpu, no_power_limit=machine.no_power_limit)
 
 
 def _wall(attempts: Sequence[Tried], verbose: bool) -> Iterable[Check]:

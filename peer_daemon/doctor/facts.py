@@ -36,6 +36,8 @@ class MachineFacts:
     gpus: SeenGpus = field(default_factory=SeenGpus)
     lends_gpu: bool = False
     """Whether the owner's settings allow jobs a GPU."""
+    no_power_limit: str = ""
+    """Why the power of a GPU cannot be limited as the settings say; empty where it can, or need not."""
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ from peer_daemon.doctor.facts import (
     TrackerFacts,
     Trouble,
 )
+from peer_daemon.gpus.gpu_lending import why_no_power_limit
 from peer_daemon.idle.idle_settings import IdleSettings
 from peer_daemon.idle.read_idle_settings import idle_settings_of
 from peer_daemon.idle.sensors import Sensors, Told
@@ -105,6 +106,7 @@ def _machine(home: Path, settings: PeerSettings, trouble: Trouble) -> MachineFac
         kinds=tuple(settings.kinds),
         gpus=seen.gpus,
         lends_gpu=settings.gpu,
+        no_power_limit=why_no_power_limit(settings.gpu_power_percent if settings.gpu else 0, root=os.geteuid() == 0),
     )
 
 

@@ -64,7 +64,12 @@ def why_not_this(card: SeenGpu, seen: SeenGpus) -> NotLent | None:
     return None
 
 
-def checks_of_gpus(seen: SeenGpus, *, allowed: bool) -> Iterable[Check]:
+def why_no_power_limit(percent: int, *, root: bool) -> str:
+    """Why a card would draw what it likes though its owner says `gpu-power-percent`; empty where it would not."""
+    return "" if root or not percent else f"gpu-power-percent = {percent} holds only where axon-peer runs as root"
+
+
+def checks_of_gpus(seen: SeenGpus, *, allowed: bool, no_power_limit: str = "") -> Iterable[Check]:
     """The lines of `axon-peer doctor`; `allowed`: the owner lends GPUs."""
     lent = lendable(seen)
     no_card = why_no_card(seen)
@@ -79,6 +84,8 @@ def checks_of_gpus(seen: SeenGpus, *, allowed: bool) -> Iterable[Check]:
             yield Check(state, "gpu", f"{card.name}: not lent: {reason.why}", reason.fix if allowed else "")
     if lent and allowed:
         yield ok("gpu", f"{_named(lent)} (driver {seen.driver}), {plural(len(lent), 'job')} at a time: lent")
+        if no_power_limit:
+            yield Check(FindingState.WARN, "gpu", no_power_limit, "sudo nvidia-smi -pl WATTS    (until the next start)")
     elif lent:
         yield ok("gpu", f"{_named(lent)} (driver {seen.driver}): not lent, as you did not allow it: {ALLOW}")
     for other in seen.others:

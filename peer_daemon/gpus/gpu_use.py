@@ -13,6 +13,8 @@ from peer_daemon.gpus.seen_gpus import GpuLook, GpuProcess, Looks
 
 OTHERS_PERCENT = 20
 """Of a card's time: what a desktop needs to draw itself is below, what a game needs above."""
+_LOOKS = 2
+"""In a row: a window that opens draws much for a moment."""
 QUIET_S = 60.0
 """For how long nobody else must have used a card before it is lent again."""
 _RESUME_COOLER_C = 5
@@ -42,19 +44,25 @@ def why_over(look: GpuLook, holder: GpuHolder) -> str:
     return f"used {used} MiB of the GPU's memory where {holder.memory_mb} MiB are allowed"
 
 
+def power_limit_mw(usual: int, least: int, most: int, percent: int) -> int:
+    """The power limit to set, in milliwatts like all of these: so much of the usual one, within what the card takes."""
+    return min(max(usual * percent // 100, least), most)
+
+
 class OwnersUse:
     """What has been seen of others on each card."""
 
     def __init__(self) -> None:
         self._wanted_at: dict[str, float] = {}
         self._hot: set[str] = set()
+        self._looks_over: dict[str, int] = {}
 
     def decide(self, looks: Looks, holders: Mapping[str, GpuHolder], hottest_c: int, now: float) -> dict[str, str]:
         """By UUID, why a card is not lent now. `holders`: by UUID, who has it; `now`: monotonic seconds; `hottest_c`:
         degrees Celsius, 0: do not look."""
         found = {}
         for uuid, look in looks.items():
-            why = _others(look, holders.get(uuid)) or self._heat(look, hottest_c)
+            why = self._others(look, holders.get(uuid)) or self._heat(look, hottest_c)
             if why:
                 self._wanted_at[uuid] = now
             elif now - self._wanted_at.get(uuid, float("-inf")) < QUIET_S and uuid not in holders:
@@ -63,6 +71,18 @@ class OwnersUse:
                 found[uuid] = why
         return found
 
+    def _others(self, look: GpuLook, holder: GpuHolder | None) -> str:
+        others = [one for one in look.processes if not _is_ours(one, holder)]
+        busy = [one for one in others if one.busy]
+        percent = sum(one.busy for one in busy)
+        looks = self._looks_over.get(look.uuid, 0) + 1 if percent > OTHERS_PERCENT else 0
+        self._looks_over[look.uuid] = looks
+        if computing := [one for one in others if one.computes]:
+            return f"another program computes on the GPU: {_names(computing)}"
+        if looks >= _LOOKS:
+            return f"another program uses {percent} % of the GPU (limit {OTHERS_PERCENT} %): {_names(busy)}"
+        return ""
+
     def _heat(self, look: GpuLook, hottest_c: int) -> str:
         degrees = look.temperature_c
         if not hottest_c or degrees is None:
@@ -70,17 +90,6 @@ class OwnersUse:
         limit = hottest_c - _RESUME_COOLER_C if look.uuid in self._hot else hottest_c
         (self._hot.add if degrees > limit else self._hot.discard)(look.uuid)
         return f"the GPU is too hot: {degrees} C (limit {limit})" if degrees > limit else ""
-
-
-def _others(look: GpuLook, holder: GpuHolder | None) -> str:
-    others = [one for one in look.processes if not _is_ours(one, holder)]
-    if computing := [one for one in others if one.computes]:
-        return f"another program computes on the GPU: {_names(computing)}"
-    busy = [one for one in others if one.busy]
-    percent = sum(one.busy for one in busy)
-    if percent > OTHERS_PERCENT:
-        return f"another program uses {percent} % of the GPU (limit {OTHERS_PERCENT} %): {_names(busy)}"
-    return ""
 
 
 def _is_ours(process: GpuProcess, holder: GpuHolder | None) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from axonp2p.logs import get_logger
 from axonp2p.sandbox.gpu_driver import find_driver
+from peer_daemon.gpus.gpu_use import power_limit_mw
 from peer_daemon.gpus.other_vendors import other_cards
 from peer_daemon.gpus.seen_gpus import GpuLook, GpuProcess, SeenGpu, SeenGpus
 from peer_daemon.gpus.torch_build import torch_cuda
@@ -57,6 +58,7 @@ class NvmlLook:
         self._library = _open()[0] if (wanted := list(uuids)) else None
         self._handles: dict[str, Any] = {}
         self._last_us: dict[str, int] = {}
+        self._power_before: dict[str, int] = {}
         if self._library is not None:
             for uuid in wanted:
                 with suppress(self._library.NVMLError):
@@ -73,9 +75,32 @@ class NvmlLook:
                 log.warning("gpu not looked at", gpu=uuid, reason=str(error))
         return looks
 
+    def hold_power(self, uuid: str, percent: int) -> str:
+        """Let a card draw so many percent of what it usually may, until `free_power`; gives back why not."""
+        library, handle = self._library, self._handles.get(uuid)
+        if library is None or handle is None:
+            return "the driver does not answer"
+        try:
+            before = int(library.nvmlDeviceGetPowerManagementLimit(handle))
+            usual = int(library.nvmlDeviceGetPowerManagementDefaultLimit(handle))
+            least, most = library.nvmlDeviceGetPowerManagementLimitConstraints(handle)
+            library.nvmlDeviceSetPowerManagementLimit(handle, power_limit_mw(usual, least, most, percent))
+        except library.NVMLError as error:
+            return str(error)
+        self._power_before.setdefault(uuid, before)
+        return ""
+
+    def free_power(self, uuid: str) -> None:
+        """Let the card draw again what it did before."""
+        before = self._power_before.pop(uuid, None)
+        if before is not None and self._library is not None:
+            _or(self._library, None, self._library.nvmlDeviceSetPowerManagementLimit, self._handles[uuid], before)
+
     def close(self) -> None:
-        """Look no more."""
+        """Look no more; each card draws what it did before."""
         if self._library is not None:
+            for uuid in list(self._power_before):
+                self.free_power(uuid)
             self._handles.clear()
             self._library.nvmlShutdown()
             self._library = None

@@ -32,6 +32,8 @@ class IdleSettings:
     others_mbit: int = 0
     metered: bool = False
     hottest_c: int = 90
+    gpu_power_percent: int = 0
+    """Of what a card usually may draw, while a job has it; 0: as it is."""
     keep_memory_free_mb: int = 512
     keep_disk_free_mb: int = 1024
     hand_back_s: float = 120.0

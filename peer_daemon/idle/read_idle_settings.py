@@ -32,6 +32,7 @@ def idle_settings_of(settings: PeerSettings) -> IdleSettings:
         others_mbit=int(_bounded("others-mbit", settings.others_mbit, 0, 1_000_000)),
         metered=settings.metered,
         hottest_c=_hottest(settings.hottest_c),
+        gpu_power_percent=_power(settings.gpu_power_percent),
         keep_memory_free_mb=int(_bounded("keep-memory-free-mb", settings.keep_memory_free_mb, 0, _MAX_MB)),
         keep_disk_free_mb=int(_bounded("keep-disk-free-mb", settings.keep_disk_free_mb, 0, 1024 * _MAX_MB)),
         hand_back_s=60 * _bounded("hand-back-minutes", settings.hand_back_minutes, 0, 24 * 60),
@@ -52,6 +53,10 @@ def _use(name: str, use: UseSettings) -> UseRules:
 def _hottest(degrees: int) -> int:
     """A limit below that of a warm room would be a pause for ever, and none above 120 protects anything."""
     return degrees and int(_bounded("hottest-c", degrees, 40, 120, "0: do not look"))
+
+
+def _power(percent: int) -> int:
+    return percent and int(_bounded("gpu-power-percent", percent, 10, 100, "0: as it is"))
 
 
 def _bounded(key: str, value: float, least: float, most: float, hint: str = "") -> float:

@@ -17,6 +17,9 @@ from axonp2p.sandbox.gpu_access import GpuAccess, gpu_access
 from peer_daemon.gpus.gpu_lending import lendable
 from peer_daemon.gpus.seen_gpus import SeenGpus
 
+LONGEST_NAME, LONGEST_DRIVER = 40, 16
+"""Letters that a row has room for."""
+
 
 @dataclass(frozen=True)
 class LentGpu:
@@ -29,8 +32,8 @@ class LentGpu:
 
     def told(self, *, taken: bool = False) -> Gpu:
         """As the row names it; its UUID is nobody's business."""
-        state = True if taken else msgspec.UNSET
-        return Gpu(self.name[:64], self.access.memory_mb, self.capability, self.driver[:64], state)
+        name, driver = self.name[:LONGEST_NAME], self.driver[:LONGEST_DRIVER]
+        return Gpu(name, self.access.memory_mb, self.capability, driver, True if taken else msgspec.UNSET)
 
 
 def gpus_to_lend(seen: SeenGpus, *, allowed: bool, memory_mb: int) -> list[LentGpu]:
@@ -88,8 +91,10 @@ class GpuAssignment:
         return news
 
     def told(self, idle: Collection[str]) -> list[Gpu]:
-        """All of them as the row names them."""
-        return [gpu.told(taken=not self._is_free(gpu, idle)) for gpu in self.gpus]
+        """All of them as the row names them: those that are alike once, free ones first."""
+        each = [gpu.told(taken=not self._is_free(gpu, idle)) for gpu in self.gpus]
+        alike = [gpu for place, gpu in enumerate(each) if gpu not in each[:place]]
+        return sorted(alike, key=lambda gpu: gpu.taken is True)
 
     def _is_free(self, gpu: LentGpu, idle: Collection[str]) -> bool:
         holder = self._held.get(gpu.access.uuid)

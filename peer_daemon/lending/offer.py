@@ -17,7 +17,7 @@ from axonp2p.peers.capability import Capability, as_map
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import encode
 from peer_daemon.gpus.seen_gpus import SeenGpus
-from peer_daemon.lending.lent_gpus import LentGpu, gpus_to_lend
+from peer_daemon.lending.lent_gpus import GpuAssignment, LentGpu, gpus_to_lend
 from peer_daemon.lending.lent_kinds import check_kinds, lent_kinds
 
 MOST_PACKAGES = 24
@@ -128,7 +128,7 @@ def capability_of(machine: MeasuredMachine, limits: LendingLimits, refuses: str)
         python=machine.python[:64],
         packages=machine.packages,
         kinds=lent_kinds(limits.kinds, machine.landlock),
-        gpus=[gpu.told() for gpu in lent_gpus(machine, limits)],
+        gpus=GpuAssignment(lent_gpus(machine, limits)).told(()),
         datasets=sorted(set(limits.datasets)),
         upload_mbit=limits.upload_mbit,
         download_mbit=limits.download_mbit,
@@ -163,14 +163,20 @@ def packages_worth_naming(installed: Iterable[Distribution]) -> dict[str, str]:
 
 
 def fit(row: Row, capability: Capability) -> Row:
-    """`row` with `capability`, less the last packages when they are more, or larger, than a row may hold."""
-    packages = dict(list(capability.packages.items())[:MOST_PACKAGES])
+    """`row` with `capability`, less what is more, or larger, than a row may hold.
+
+    The last packages go first, then the last GPUs, and what every job asks for only then.
+    """
+    packages, gpus = dict(list(capability.packages.items())[:MOST_PACKAGES]), list(capability.gpus)
     while True:
-        lent = msgspec.structs.replace(capability, packages=packages)
+        lent = msgspec.structs.replace(capability, packages=packages, gpus=gpus)
         fitting = msgspec.structs.replace(row, capability=as_map(lent))
-        if len(encode(fitting)) <= Row.LIMIT or not packages:
+        if len(encode(fitting)) <= Row.LIMIT or not (packages or gpus):
             return fitting
-        packages.popitem()
+        if gpus and len(packages) <= len(_ALWAYS):
+            gpus.pop()
+        else:
+            packages.popitem()
 
 
 def name_of(wanted: str, peer: PeerId) -> str:

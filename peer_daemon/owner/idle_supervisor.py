@@ -98,7 +98,7 @@ class IdleSupervisor:
         supervised = self._with
         if supervised.running_leases.look(supervised.clock.monotonic()):
             await supervised.offer_changed()
-        if await supervised.gpu_watch.look(supervised.policy.settings.hottest_c):
+        if await supervised.gpu_watch.look(supervised.policy.settings):
             await supervised.offer_changed()
         used = supervised.running_leases.used()
         self.readings = await asyncio.to_thread(supervised.sensors.read, used.cpu_seconds, used.memory_mb)

@@ -133,7 +133,7 @@ def test_a_check_says_why_nobody_would_take_the_job(
     assert ("no peer that was seen lends one with 8192 MiB" in told) == (key == "gpu-memory")
     refused = person.run("submit", key, code=8).stderr
     assert why in refused
-    assert ("fix: without gpu-memory under [need]" in refused) == (key == "gpu-memory")
+    assert ("fix: without gpu-memory and gpu-capability under [need]" in refused) == (key == "gpu-memory")
 
 
 def test_ctrl_c_without_a_terminal_leaves_the_job_to_be_resumed(person: Person) -> None:

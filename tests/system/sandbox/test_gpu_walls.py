@@ -4,36 +4,43 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from axonp2p.sandbox.attacks.attack import Tried
 from axonp2p.sandbox.attacks.run import try_the_wall
-from axonp2p.sandbox.gpu_access import GpuAccess
-
-NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0")
+from axonp2p.sandbox.gpu_access import nodes_of
+from tests.system.sandbox.hostile import played_gpu
+from tests.system.sandbox.hostile.users import AS_ANYBODY, AS_ROOT, run_as, why_not
 
 
 @pytest.fixture
-def played_gpu(tmp_path: Path) -> GpuAccess:
-    """Nodes of /dev/null under other names, and a file for the driver's library."""
+def nodes() -> Iterator[str]:
+    """A folder with nodes of /dev/null under the names of a card's, which everybody may open as they may a card's."""
     if os.getuid():
         pytest.skip("only root can make the nodes of a played GPU")
-    tmp_path.chmod(0o755)
-    nodes = []
-    for path in NODES:
-        node = tmp_path / Path(path).name
-        os.mknod(node, stat.S_IFCHR | 0o666, os.stat("/dev/null").st_rdev)
-        node.chmod(0o666)
-        nodes.append((str(node), path))
-    library = tmp_path / "libcuda.so.1"
-    library.write_bytes(b"no library")
-    return GpuAccess("GPU-1", tuple(nodes), ((str(library), "/nvidia/libcuda.so.1"),), memory_mb=1024)
+    with tempfile.TemporaryDirectory(prefix="axon-gpu-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        for path in nodes_of(0):
+            node = folder / Path(path).name
+            os.mknod(node, stat.S_IFCHR | 0o666, os.stat("/dev/null").st_rdev)
+            node.chmod(0o666)
+        (folder / played_gpu.LIBRARY).write_bytes(b"no library")
+        yield name
 
 
-@pytest.mark.sandbox
-async def test_no_attack_gets_beyond_the_card_that_it_was_given(played_gpu: GpuAccess) -> None:
-    tried = {one.name: one for one in await try_the_wall(played_gpu)}
+@pytest.mark.parametrize("who", [AS_ROOT, AS_ANYBODY])
+def test_no_attack_gets_beyond_the_card_that_it_was_given(nodes: str, who: str) -> None:
+    if why := why_not(who):
+        pytest.skip(why)
+    done = run_as(who, played_gpu.__name__, 60, nodes)
+    assert done.returncode == 0, done.stderr[-4000:]
+    tried = {one.name: one for one in msgspec.json.decode(done.stdout, type=list[Tried])}
     assert [f"{one.name}: {one.said}" for one in tried.values() if not one.held] == []
     # By the wall, and not because nothing was there to be asked.
     assert tried["other-requests-to-gpu"].said == "Operation not permitted"
@@ -41,7 +48,6 @@ async def test_no_attack_gets_beyond_the_card_that_it_was_given(played_gpu: GpuA
     assert tried["settings-of-gpu"].said.startswith("not run:")
 
 
-@pytest.mark.sandbox
 async def test_a_sandbox_without_one_makes_no_attack_on_it() -> None:
     names = {one.name for one in await try_the_wall()}
     assert not [name for name in names if "gpu" in name]

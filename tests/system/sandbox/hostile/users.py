@@ -16,13 +16,13 @@ _USER = 54321
 _OTHERS_MAY_ENTER = 0o001
 
 
-def run_as(who: str, module: str, timeout_s: float) -> subprocess.CompletedProcess[str]:
-    """Run `python -m MODULE` from the checkout; its environment is empty but for what a login has."""
+def run_as(who: str, module: str, timeout_s: float, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run `python -m MODULE WORDS` from the checkout; its environment is empty but for what a login has."""
     # Not pytest's own folder, which other users may not enter.
     with tempfile.TemporaryDirectory(prefix="axon-user-") as name:
         home = Path(name)
         plain = {"HOME": name, "TMPDIR": name, "PATH": "/usr/local/bin:/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", module]
+        command = [sys.executable, "-m", module, *words]
         if who == AS_ANYBODY and os.geteuid() == 0:
             os.chown(home, _USER, _USER)
             command = _as_anybody(command)

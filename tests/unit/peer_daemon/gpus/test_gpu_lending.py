@@ -9,7 +9,7 @@ import pytest
 
 from axonp2p.findings import Check, FindingState
 from axonp2p.sandbox.gpu_access import DriverFiles
-from peer_daemon.gpus.gpu_lending import checks_of_gpus, lendable
+from peer_daemon.gpus.gpu_lending import checks_of_gpus, lendable, why_no_power_limit
 from peer_daemon.gpus.seen_gpus import SeenGpu, SeenGpus
 
 CARD = SeenGpu("GPU-1", "NVIDIA RTX 4090", 24_564, "8.9", minor=0)
@@ -82,3 +82,10 @@ def test_cards_of_other_vendors_are_seen_and_said_not_to_be_lent() -> None:
     seen = SeenGpus(unseen="no driver of NVIDIA's is installed", others=("an AMD card (ROCm)",))
     (line,) = told(seen, allowed=False)
     assert line.text.startswith("an AMD card (ROCm) is seen but not lent:")
+
+
+def test_a_power_limit_that_only_root_may_set_is_said() -> None:
+    assert why_no_power_limit(0, root=False) == why_no_power_limit(70, root=True) == ""
+    lines = list(checks_of_gpus(SEEN, allowed=True, no_power_limit=why_no_power_limit(70, root=False)))
+    assert lines[1].text == "gpu-power-percent = 70 holds only where axon-peer runs as root"
+    assert lines[1].fix.startswith("sudo nvidia-smi -pl WATTS")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peer_daemon.gpus.gpu_use import QUIET_S, GpuHolder, OwnersUse, why_over
+from peer_daemon.gpus.gpu_use import QUIET_S, GpuHolder, OwnersUse, power_limit_mw, why_over
 from peer_daemon.gpus.seen_gpus import GpuLook, GpuProcess
 
 HOLDER = GpuHolder(frozenset({50, 51}), memory_mb=8000)
@@ -18,8 +18,9 @@ def look(*processes: GpuProcess, temperature: int | None = 60) -> dict[str, GpuL
 
 
 def why(*processes: GpuProcess, held: bool = True, temperature: int | None = 60) -> str:
-    holders = {"GPU-1": HOLDER} if held else {}
-    return OwnersUse().decide(look(*processes, temperature=temperature), holders, 90, 0).get("GPU-1", "")
+    use, holders = OwnersUse(), {"GPU-1": HOLDER} if held else {}
+    use.decide(look(*processes, temperature=temperature), holders, 90, 0)
+    return use.decide(look(*processes, temperature=temperature), holders, 90, 0.5).get("GPU-1", "")
 
 
 def test_its_own_worker_and_a_desktop_are_no_reason() -> None:
@@ -29,6 +30,12 @@ def test_its_own_worker_and_a_desktop_are_no_reason() -> None:
 
 def test_a_game_is() -> None:
     assert why(OURS, DESKTOP, GAME) == "another program uses 84 % of the GPU (limit 20 %): game, gnome-shell"
+
+
+def test_a_window_that_opens_is_not() -> None:
+    use, holders = OwnersUse(), {"GPU-1": HOLDER}
+    for now, processes in enumerate(((OURS, GAME), (OURS, DESKTOP), (OURS, GAME))):
+        assert use.decide(look(*processes), holders, 90, now) == {}
 
 
 def test_a_program_that_computes_is_from_its_first_moment() -> None:
@@ -52,7 +59,8 @@ def test_heat_is_and_lasts_until_it_is_cooler() -> None:
 
 def test_a_card_is_lent_again_after_a_time_of_quiet() -> None:
     use = OwnersUse()
-    use.decide(look(GAME), {}, 90, 0)
+    for now in (-0.5, 0):
+        use.decide(look(GAME), {}, 90, now)
     assert use.decide(look(DESKTOP), {}, 90, QUIET_S - 1) == {"GPU-1": "another program used the GPU just now"}
     assert use.decide(look(DESKTOP), {}, 90, QUIET_S + 1) == {}
 
@@ -75,3 +83,9 @@ def test_what_cannot_be_seen_from_a_container_counts_as_the_holders() -> None:
     assert why(HIDDEN) == ""
     assert why(HIDDEN, held=False) == "another program computes on the GPU: one that cannot be seen from here"
     assert why_over(look(OURS, HIDDEN, HIDDEN, HIDDEN)["GPU-1"], HOLDER)
+
+
+def test_a_power_limit_is_a_share_of_the_usual_one_within_what_the_card_takes() -> None:
+    assert power_limit_mw(450_000, 150_000, 600_000, 70) == 315_000
+    assert power_limit_mw(450_000, 150_000, 600_000, 10) == 150_000
+    assert power_limit_mw(450_000, 150_000, 400_000, 100) == 400_000

@@ -27,6 +27,13 @@ class PlayedNvml:
         self.processes: list[Any] = []
         self.samples: list[Any] = []
         self.open = 0
+        self.may_set = True
+        self.limits: list[int] = []
+
+    def nvmlDeviceSetPowerManagementLimit(self, handle: str, milliwatts: int) -> None:  # noqa: N802
+        if not self.may_set:
+            raise self.NVMLError("Insufficient Permissions")
+        self.limits.append(milliwatts)
 
     def __getattr__(self, name: str) -> Any:
         answers: dict[str, Any] = {
@@ -42,6 +49,9 @@ class PlayedNvml:
             "nvmlDeviceGetMinorNumber": 3,
             "nvmlDeviceGetMigMode": [0, 0],
             "nvmlDeviceGetTemperature": 41,
+            "nvmlDeviceGetPowerManagementLimit": 400_000,
+            "nvmlDeviceGetPowerManagementDefaultLimit": 450_000,
+            "nvmlDeviceGetPowerManagementLimitConstraints": [150_000, 600_000],
         }
 
         def ask(*arguments: Any) -> Any:
@@ -84,7 +94,11 @@ def test_a_card_is_seen_with_all_that_bears_on_lending_it(played: PlayedNvml) ->
     assert not played.open
 
 
-def test_a_machine_without_a_driver_says_so() -> None:
+def test_a_machine_without_a_driver_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(name: str) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr(nvml.ctypes, "CDLL", none)
     seen = nvml.see_gpus()
     assert seen.cards == ()
     assert seen.unseen
@@ -150,3 +164,22 @@ def test_cards_of_other_vendors_are_found_by_their_files(tmp_path: Path) -> None
     vendor.write_text("0x1002\n")
     assert other_cards(tmp_path, "Linux") == ("an AMD card (ROCm)",)
     assert other_cards(tmp_path, "Darwin") == ("Apple's GPU (Metal)",)
+
+
+def test_power_is_limited_and_given_back_as_it_was(played: PlayedNvml) -> None:
+    looking = nvml.NvmlLook(["GPU-1"])
+    assert looking.hold_power("GPU-1", 50) == ""
+    looking.free_power("GPU-1")
+    looking.free_power("GPU-1")
+    assert looking.hold_power("GPU-1", 20) == ""
+    looking.close()
+    assert played.limits == [225_000, 400_000, 150_000, 400_000]
+    assert looking.hold_power("GPU-1", 50) == "the driver does not answer"
+
+
+def test_who_is_not_root_hears_why_not(played: PlayedNvml) -> None:
+    played.may_set = False
+    looking = nvml.NvmlLook(["GPU-1"])
+    assert looking.hold_power("GPU-1", 50) == "Insufficient Permissions"
+    looking.close()
+    assert played.limits == []

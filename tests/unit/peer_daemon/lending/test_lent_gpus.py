@@ -69,14 +69,22 @@ def test_a_card_that_its_owner_uses_is_nobodys(gpus: GpuAssignment) -> None:
     assert not gpus.wanted({"large"})
     with pytest.raises(Busy):
         gpus.choose(10_000, "", idle=())
-    assert [gpu.taken for gpu in gpus.told(())] == [True, msgspec.UNSET]
+    assert [(gpu.name, gpu.taken) for gpu in gpus.told(())] == [("card small", msgspec.UNSET), ("card large", True)]
     assert gpus.wanted(())
     assert gpus.choose(10_000, "", idle=())[0] is LARGE
 
 
 def test_the_row_names_each_card_without_its_uuid(gpus: GpuAssignment) -> None:
     take(gpus, "a")
-    large, small = gpus.told(())
+    large, small = gpus.told(())  # free ones first
     assert (large.name, large.memory_mb, large.capability, large.driver) == ("card large", 24_000, "9.0", "580.1")
     assert (large.taken, small.taken) == (msgspec.UNSET, True)
-    assert gpus.told(("a",))[1].taken is msgspec.UNSET
+    assert [gpu.taken for gpu in gpus.told(("a",))] == [msgspec.UNSET] * 2
+
+
+def test_cards_that_are_alike_are_named_once_free_and_once_taken() -> None:
+    four = GpuAssignment([LentGpu("H200", "9.0", "580.1", GpuAccess(f"GPU-{one}", (), (), 8000)) for one in range(4)])
+    assert len(four.told(())) == 1
+    four.take("GPU-0", "a")
+    four.take("GPU-1", "b")
+    assert [gpu.taken for gpu in four.told(())] == [msgspec.UNSET, True]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -10,11 +11,14 @@ from axonp2p.errors import SettingsError
 from axonp2p.identity.keys import PrivateKey
 from axonp2p.jobs.kinds import KINDS
 from axonp2p.peers.capability import Need, as_map, read_capability, why_not
+from axonp2p.sandbox.gpu_access import DriverFiles
 from axonp2p.settings import PeerSettings
 from axonp2p.table.records import Row
 from axonp2p.wire.codec import decode_as, encode
 from axonp2p.wire.quantities import LATEST
+from peer_daemon.gpus.seen_gpus import SeenGpu, SeenGpus
 from peer_daemon.lending.lend_settings import limits_to_lend
+from peer_daemon.lending.lent_gpus import GpuAssignment
 from peer_daemon.lending.offer import (
     Distribution,
     LendingLimits,
@@ -22,6 +26,7 @@ from peer_daemon.lending.offer import (
     capability_of,
     fit,
     lent_cores,
+    lent_gpus,
     name_of,
     packages_worth_naming,
 )
@@ -115,6 +120,28 @@ def test_a_row_is_never_larger_than_a_row_may_be(packages):
     row = fit(ROW, offer)
     assert decode_as(encode(row), Row, Row.LIMIT) == row
     assert read_capability(row.capability or {}).packages.get("torch") == machine.packages["torch"]
+
+
+def test_cards_leave_room_for_what_every_job_asks_for():
+    packages = {f"package-with-a-long-name-{number}": "2026.10.1+cu130" for number in range(30)}
+    machine = replace(MACHINE, packages={"torch": "2.13.0+cu130", "numpy": "2.4.6", **packages})
+    names = [f"{number}th NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition" for number in range(12)]
+    cards = tuple(SeenGpu(f"GPU-{number}", name, 97_887, "12.0", number) for number, name in enumerate(names))
+    nodes = frozenset(f"/dev/nvidia{name}" for name in ("ctl", "-uvm", *range(12)))
+    libraries = tuple((f"lib{name}.so.1", "/l/x.so.580.159.04") for name in ("cuda", "nvidia-ptxjitcompiler"))
+    files = DriverFiles("580.159.04", nodes, libraries)
+    seen = SeenGpus(cards, "580.159.04", "13.0", torch_cuda="13.0", files=files)
+    machine = replace(machine, gpus=seen)
+    assert capability_of(machine, HALF, "").gpus == []
+    gpus = GpuAssignment(lent_gpus(machine, replace(HALF, gpu=True, gpu_memory_mb=90_000)))
+    for number in range(11):
+        gpus.take(f"GPU-{number}", f"lease {number}")
+    offer = msgspec.structs.replace(capability_of(machine, replace(HALF, gpu=True), "r" * 120), gpus=gpus.told(()))
+    row = fit(ROW, offer)
+    told = read_capability(decode_as(encode(row), Row, Row.LIMIT).capability or {})
+    # The free one is told before those that are taken.
+    assert [(gpu.memory_mb, gpu.taken) for gpu in told.gpus][:2] == [(90_000, msgspec.UNSET), (90_000, True)]
+    assert {"torch", "numpy"} <= told.packages.keys()
 
 
 def test_a_name_is_made_from_the_key_or_checked():
