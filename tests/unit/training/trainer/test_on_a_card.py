@@ -26,10 +26,10 @@ from tests.unit.training.member_swarm import start_round
 
 STEPS, BATCH = 4, 8
 ELSEWHERE = {
-    *("lstm-packed", "compiled", "sparse-adam"),
+    *("compiled", "sparse-adam", "checkpointed-activations"),
     *("autocast-in-loss", "autocast-bf16", "autocast-fp16", "own-scaler"),
 }
-"""These take kernels that a card alone has, gradients that the played one cannot hold, or types that it knows not."""
+"""These need a compiler or gradients that the played one does not have, or ask torch for more of its kind of device."""
 APART = 0.01
 """As a share of the way: attention takes other steps there, and Adam makes much of the last digits."""
 WORKING = [job for job in WRITTEN_JOBS if not job.refused]
