@@ -146,6 +146,8 @@ def _exchange_line(event: train_events.ExchangeChosen) -> str:
 
 def _fewer(dense: int, sent: int) -> str:
     times = dense / max(1, sent)
+    if times < 1.005:
+        return "as many bytes as dense"
     return f"{times:.3g} times fewer bytes than dense" if times < 1000 else f"{times:.0f} times fewer bytes than dense"
 
 
