@@ -73,7 +73,7 @@ class CheckedWork:
             memory_bytes=spec.need.memory * 2**20,
             trust_of=lambda rank: known_of(self._peer(rank), self._known).trust,
             chance=chance or random.SystemRandom().random,
-            cards=spec.need.gpu_memory > 0,
+            cards=spec.need.wants_gpu,
         )
 
     def signed(self, rank: int, frame: memoryview, signature: bytes) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from axonp2p.client.storage.trust_book import TRUST_FILE, TrustBook
 from axonp2p.errors import BadSignature
+from axonp2p.jobs.spec import NeedSpec
 from axonp2p.kinds.train.checked_work import CheckedWork
 from axonp2p.ledger.voiding import VOIDING_LIMIT, VoidingHandedIn
 from axonp2p.training.round_messages import CheckEnded
@@ -114,3 +115,15 @@ def test_what_another_signed_is_not_taken(world: World) -> None:
     one = said(key_of("otter"), claim(LAZY), CLIENT, "another job", uuid_of("otter"), "otter")
     with pytest.raises(BadSignature):
         world.checked.signed(1, memoryview(one.frame), one.signature)
+
+
+@pytest.mark.parametrize(
+    ("need", "like_by_like"), [({}, False), ({"gpu_memory": 8192}, True), ({"gpu_capability": "8.0"}, True)]
+)
+def test_a_job_that_asks_for_a_card_in_any_words_is_checked_like_by_like(
+    world: World, need: dict[str, Any], like_by_like: bool
+) -> None:
+    spec: Any = SimpleNamespace(train=SimpleNamespace(checks=0.05), need=NeedSpec(peers=2, **need))
+    settings = world.checked.settings(spec)
+    assert settings is not None
+    assert settings.cards is like_by_like
