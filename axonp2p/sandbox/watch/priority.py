@@ -1,4 +1,4 @@
-"""Keeps a job behind everything else on the machine, until it is to end.
+"""Gives a job its place behind the other programs of the machine, until it is to end.
 
 Its processes run when no other wants to (SCHED_IDLE), read and write files after all others (idle I/O), and are the
 first to go when memory runs out. Only root may take this back again; in particular the job may not. An owner may choose
