@@ -25,7 +25,9 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-_PROGRAMS = ("peer_daemon.app", "peer_daemon.main", "tracker.main", "client_cli.main", "axonp2p.client.swarm")
+WARM = ("peer_daemon.main", "tracker.main", "client_cli.main")
+"""The programs that are loaded. One that changes ours before it runs them has to load them itself."""
+_LIBRARIES = ("peer_daemon.app", "axonp2p.client.swarm")
 _ROOMS = (
     "client_cli",
     "client_cli.commands",
@@ -177,7 +179,7 @@ def _end(program: ForkedProgram) -> None:
 
 
 def _load() -> None:
-    for name in _PROGRAMS:
+    for name in (*WARM, *_LIBRARIES):
         importlib.import_module(name)
     for package in _ROOMS:
         for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):

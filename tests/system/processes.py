@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.laboratory.fork_server import ForkedProgram, fork_server
+from tests.laboratory.fork_server import WARM, ForkedProgram, fork_server
 
 START_S = 120
 _LENT = ["--cores", "1", "--memory", "1200"]
@@ -31,7 +31,7 @@ class Processes:
     def __init__(self, base: Path, first_tracker: str = "tracker", *, warm: bool = True) -> None:
         """`first_tracker` is started at once; an empty name starts none.
 
-        `warm`: programs are forked from one that has loaded them. Not where their memory or start is measured.
+        `warm`: our own programs are forked from one that has loaded them. Not where their memory or start is measured.
         """
         self._warm = warm
         self._base = base
@@ -138,7 +138,7 @@ class Processes:
     def _start(self, name: str, module: str, arguments: list[str], inside: Sequence[str]) -> None:
         environment = {**QUIET, **os.environ}
         with (self._base / f"{name}.out").open("ab") as out:
-            if self._warm and not inside:
+            if self._warm and not inside and module in WARM:
                 self._running[name] = fork_server().start(module, arguments, out, env=environment)
                 return
             command = [*inside, sys.executable, "-m", module, *arguments]

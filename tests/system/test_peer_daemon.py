@@ -58,7 +58,7 @@ IDLE_LIMIT_KB = 80 * 1024
 @pytest.fixture(scope="module")
 def swarm(tmp_path_factory):
     base = tmp_path_factory.mktemp("peer")
-    with Processes(base) as processes:
+    with Processes(base, warm=False) as processes:  # its memory is looked at
         processes.start_peers("otter")
         yield Swarm(processes, base / "otter")
 

@@ -80,7 +80,7 @@ def line_to(row: CompactRow) -> HttpCaller:
 @pytest.fixture
 def alone(tmp_path):
     """No tracker anywhere: otter is the first, heron and lynx know it."""
-    with Processes(tmp_path, first_tracker="") as processes:
+    with Processes(tmp_path, first_tracker="", warm=False) as processes:  # their memory is looked at
         write_config(tmp_path, "otter", datasets={"digits": str(tmp_path)}, upload_mbit=20, download_mbit=100)
         processes.start_peers("otter")
         for name in ("heron", "lynx"):

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from safetensors.numpy import load_file
 
@@ -160,7 +161,7 @@ def test_ctrl_c_on_a_terminal_asks(person: Person) -> None:
     with Terminal(person, "submit", "asked") as terminal:
         terminal.wait_for("held-out accuracy")  # below the bar
         terminal.type("\x03")
-        terminal.wait_for("Leave it, to be resumed; cancel it; or go on?")
+        terminal.wait_for("cancel it; or go on? (leave, stop, cancel, on)")
         terminal.type("on\r")
         terminal.forget()
         terminal.wait_for("ETA")
@@ -228,8 +229,10 @@ def test_down_stops_all_of_it_and_may_be_said_twice(tmp_path: Path) -> None:
 def test_a_swarm_comes_up_again_where_one_was_killed(tmp_path: Path) -> None:
     somebody = Person(tmp_path)
     somebody.run("swarm", "up", "-n", "1")
-    for process in somebody.ask("swarm", "status")["processes"]:
-        os.kill(process["pid"], signal.SIGKILL)
+    processes = [psutil.Process(process["pid"]) for process in somebody.ask("swarm", "status")["processes"]]
+    for process in processes:
+        process.kill()
+    psutil.wait_procs(processes, 20)
     assert somebody.ask("swarm", "status")["running"] == 0
     somebody.run("swarm", "up", "-n", "1")
     assert somebody.ask("swarm", "status")["running"] == 2
