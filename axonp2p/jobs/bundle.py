@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,8 @@ from axonp2p.plain_text import bytes_text
 BUNDLE_LIMIT = 2**30
 """Bytes in all the files of a job together."""
 
+MOST_TOLD = 5
+"""Files that cannot be sent, by name."""
 _READ_BYTES = 1024 * 1024
 
 
@@ -100,7 +102,14 @@ def collect(
         raise JobFileWrong(
             f"{job_file}: {len(paths)} files; a job may have at most {MOST_FILES}", fix="pack the data into fewer files"
         )
-    sources = {path: elsewhere.get(path) or _inside(folder, path) for path in paths}
+    sources, wrong = dict[str, Path](), list[JobFileWrong]()
+    for path in paths:
+        try:
+            sources[path] = elsewhere.get(path) or _inside(folder, path)
+        except JobFileWrong as error:
+            wrong.append(error)
+    if wrong:
+        raise wrong[0] if len(wrong) == 1 else _told_together(job_file, wrong)
     size = sum(source.stat().st_size for source in sources.values())
     if size > limit:
         raise JobFileWrong(
@@ -108,6 +117,14 @@ def collect(
             fix="send less data: drop columns, compress it, or take a sample",
         )
     return Bundle([hashed_file(path, source) for path, source in sources.items()])
+
+
+def _told_together(job_file: str, wrong: Sequence[JobFileWrong]) -> JobFileWrong:
+    first = [error.message.removeprefix(f"{job_file}: ") for error in wrong[:MOST_TOLD]]
+    more = f"; and {len(wrong) - MOST_TOLD} more" if len(wrong) > MOST_TOLD else ""
+    return JobFileWrong(
+        f"{job_file}: {len(wrong)} files cannot be sent", cause="; ".join(first) + more, fix=wrong[0].fix
+    )
 
 
 def _job_file(folder: Path) -> str:
