@@ -78,7 +78,7 @@ def gpu_access(files: DriverFiles, uuid: str, minor: int, memory_mb: int) -> Gpu
     return GpuAccess(uuid, nodes, (*driver_libraries(files), *told), memory_mb)
 
 
-def gpu_words(gpu: GpuAccess) -> list[str]:
+def gpu_arguments(gpu: GpuAccess) -> list[str]:
     """The part of the bubblewrap command that shows it."""
     words: list[str] = []
     for folder in (LIBRARIES_INSIDE, "/proc", "/proc/driver", "/proc/driver/nvidia"):

@@ -6,6 +6,7 @@ import ctypes
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ class NvmlLook:
                 found[one.pid] = GpuProcess(one.pid, _name_of(one.pid), used, computes)
         busy = self._busy(uuid, handle)
         temperature = _or(library, None, library.nvmlDeviceGetTemperature, handle, _OF_THE_CARD)
-        return GpuLook(uuid, temperature, tuple(_with_busy(one, busy.get(one.pid, 0)) for one in found.values()))
+        return GpuLook(uuid, temperature, tuple(replace(one, busy=busy.get(one.pid, 0)) for one in found.values()))
 
     def _busy(self, uuid: str, handle: Any) -> dict[int, int]:
         """Percent by process since the last look: the most of computing, drawing and films."""
@@ -175,10 +176,6 @@ def _or(library: Any, otherwise: Any, ask: Callable[..., Any], *arguments: Any) 
         return ask(*arguments)
     except library.NVMLError:
         return otherwise
-
-
-def _with_busy(process: GpuProcess, busy: int) -> GpuProcess:
-    return GpuProcess(process.pid, process.name, process.memory_mb, process.computes, busy)
 
 
 def _name_of(pid: int) -> str:

@@ -75,7 +75,9 @@ class JobPackages:
             raise PackagesWrong(
                 "the packages that the job was handed over with are not whole here", fix="hand the job over again"
             )
-        self._plan = kept or await self._resolved()
+        self._plan = kept or await _resolve_and_keep(
+            self._means, self._spec, self._journal.folder, self._store, self._tell
+        )
         for one in kept.sets if kept else []:
             self._tell(one, 0.0)
 
@@ -111,9 +113,6 @@ class JobPackages:
         except (OSError, msgspec.DecodeError):
             return None
         return plan if all(self._store.has(wheel) for one in plan.sets for wheel in one.wheels) else None
-
-    async def _resolved(self) -> PackagePlan:
-        return await _resolve_and_keep(self._means, self._spec, self._journal.folder, self._store, self._tell)
 
     def _tell(self, found: WheelSet, seconds: float) -> None:
         self._journal.tell(

@@ -66,13 +66,8 @@ class TrainSpec(ExchangeOptions, frozen=True, kw_only=True):
 
     @property
     def step_options(self) -> StepOptions:
-        """What each local step is told of this."""
-        return StepOptions(
-            clip_gradients=self.clip_gradients,
-            micro_batch=self.micro_batch,
-            autocast=self.autocast,
-            loader_workers=self.loader_workers,
-        )
+        """What each local step is told of this: every option has its key here."""
+        return StepOptions(**{name: getattr(self, name) for name in StepOptions.__struct_fields__})
 
 
 class TrainJob(JobSpec, frozen=True, kw_only=True):

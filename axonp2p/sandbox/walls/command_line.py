@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from axonp2p.errors import SettingsError
-from axonp2p.sandbox.gpu_access import gpu_variables, gpu_words, library_path
+from axonp2p.sandbox.gpu_access import gpu_arguments, gpu_variables, library_path
 from axonp2p.sandbox.limits import MIB, Limits
 from axonp2p.sandbox.walls.subordinate_uids import arguments
 
@@ -129,7 +129,7 @@ def _folders(
     words += ["--size", str(64 * 1024), "--tmpfs", "/dev"]
     for device in _DEVICES:
         words += ["--dev-bind", f"/dev/{device}", f"/dev/{device}"]
-    words += gpu_words(limits.gpu) if limits.gpu else []
+    words += gpu_arguments(limits.gpu) if limits.gpu else []
     for name, outside in data.items():
         if not _DATA_NAME.fullmatch(name):
             raise SettingsError(f"{name!r} is no name for data", fix="name it with letters, digits, dots, - and _")

@@ -11,9 +11,10 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from axonp2p.client.hosted.hosted_mark import HostedMark, write_mark
 from axonp2p.client.hosted_run import copy_once
 from axonp2p.client.storage.job_record import new_record
-from axonp2p.client.storage.job_store import JobFolder
+from axonp2p.client.storage.job_store import JobFolder, JobStore
 from axonp2p.errors import AxonError
 from axonp2p.hosting.admission import HostLimits
 from axonp2p.hosting.caller import HostLine
@@ -169,3 +170,12 @@ def write_bundle(folder: Path, data: bytes = b"1,2\n" * 150_000) -> Bundle:
     (folder / "data.csv").write_bytes(data)
     (folder / "job.toml").write_text('name = "line"\ndata = ["data.csv"]\n[train]\nrounds = 3\n')
     return collect(folder, read_spec(folder))
+
+
+@pytest.fixture
+def here(tmp_path: Path, hosting: Hosting) -> JobFolder:
+    """The folder of a job that was handed over, on the computer that did so; nothing of its result is there yet."""
+    folder = JobStore(tmp_path / "laptop").place_of(JOB)
+    folder.path.mkdir(parents=True)
+    write_mark(folder, HostedMark(tracker=str(hosting.place.address), host=HOST.peer_id))
+    return folder

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from axonp2p.client.hosted.hosted_copy import HostedCopy
-from axonp2p.client.hosted.hosted_mark import HostedMark, has_all, write_mark
-from axonp2p.client.storage.job_store import JobFolder, JobStore
+from axonp2p.client.hosted.hosted_mark import HostedMark, has_all
+from axonp2p.client.storage.job_store import JobFolder
 from axonp2p.errors import PeerMisbehaved
 from axonp2p.hosting.caller import HostLine
 from axonp2p.jobs.bundle import Bundle, collect
@@ -16,7 +16,7 @@ from axonp2p.jobs.lifecycle import JobState
 from axonp2p.jobs.spec import read_spec
 from axonp2p.kinds.train.events import TaskFilesKept
 from axonp2p.training.messages import TASK_FILES
-from tests.unit.hosting.conftest import HOST, JOB, Hosting, Worked
+from tests.unit.hosting.conftest import Hosting, Worked
 from tests.unit.hosting.test_packed_folder import files_in
 
 
@@ -29,14 +29,6 @@ async def process(hosting: Hosting, tmp_path: Path) -> Worked:
     bundle: Bundle = collect(folder, read_spec(folder))
     await hosting.give(bundle)
     return await hosting.process()
-
-
-@pytest.fixture
-def here(tmp_path: Path, hosting: Hosting) -> JobFolder:
-    folder = JobStore(tmp_path / "laptop").place_of(JOB)
-    folder.path.mkdir(parents=True)
-    write_mark(folder, HostedMark(tracker=str(hosting.place.address), host=HOST.peer_id))
-    return folder
 
 
 def leaves(process: Worked, peer: str, **files: str) -> None:

@@ -52,14 +52,6 @@ async def process(hosting: Hosting, bundle: Bundle) -> Worked:
 
 
 @pytest.fixture
-def here(tmp_path: Path, hosting: Hosting) -> JobFolder:
-    folder = JobStore(tmp_path / "laptop").place_of(JOB)
-    folder.path.mkdir(parents=True)
-    write_mark(folder, HostedMark(tracker=str(hosting.place.address), host=HOST.peer_id))
-    return folder
-
-
-@pytest.fixture
 def jobs(here: JobFolder, hosting: Hosting) -> ClientHostedJobs:
     means: Any = SimpleNamespace(key=ADA, clock=hosting.clock)
     return ClientHostedJobs(means, JobStore(here.path.parent.parent))

@@ -8,8 +8,8 @@ from axonp2p.sandbox.gpu_access import (
     DriverFiles,
     driver_libraries,
     gpu_access,
+    gpu_arguments,
     gpu_variables,
-    gpu_words,
     missing_libraries,
     missing_nodes,
 )
@@ -43,7 +43,7 @@ def test_the_libraries_are_those_of_the_running_driver_and_only_those_that_compu
 
 def test_one_card_has_its_own_node_and_the_two_that_all_share() -> None:
     access = gpu_access(FILES, "GPU-1", minor=1, memory_mb=8192)
-    words = gpu_words(access)
+    words = gpu_arguments(access)
     shown = [words[place + 2] for place, word in enumerate(words) if word == "--dev-bind"]
     assert shown == ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia1"]
     assert set(words) & NODES == set(shown)

@@ -17,11 +17,11 @@ ENVIRONMENT = Environment(
 LIMITS = Limits(cores=3, memory_mb=512, scratch_mb=64)
 
 
-def command(user: int | None = None) -> list[str]:
+def command(user: int | None = None, limits: Limits = LIMITS) -> list[str]:
     return bubblewrap_command(
         "/usr/bin/bwrap",
         ENVIRONMENT,
-        LIMITS,
+        limits,
         job_folder="/home/ann/jobs/1",
         descriptors=Descriptors(files=(10, 11, 12), info=13, go=14, filter=15),
         run=["worker", "7"],
@@ -117,14 +117,7 @@ def test_a_gpu_is_shown_with_its_driver_and_only_to_a_worker_that_has_one() -> N
         8,
     )
     limits = replace(LIMITS, gpu=gpu)
-    words = bubblewrap_command(
-        "/usr/bin/bwrap",
-        ENVIRONMENT,
-        limits,
-        job_folder="/home/ann/jobs/1",
-        descriptors=Descriptors(files=(10, 11, 12), info=13, go=14, filter=15),
-        run=["worker", "7"],
-    )
+    words = command(limits=limits)
     devices = [words[place + 1] for place, word in enumerate(words) if word == "--dev-bind"]
     assert devices == ["/dev/null", "/dev/full", "/dev/random", "/dev/urandom", "/dev/nvidiactl", "/dev/nvidia0"]
     # After /dev is there, before it can be changed no more.
