@@ -43,8 +43,12 @@ LATEST_IN_TRAINING_S = 1.0
 ROUNDS = 30
 """Of a job: few enough that twenty lives are those of several jobs."""
 PATIENCE_S = 60.0
-REMEMBERS = TASK.replace("lr=0.2", "lr=0.02, momentum=0.9")
-"""An optimiser without whose memory a job would come to something else."""
+WARM_UP = """
+    def schedule(self, step, steps):
+        return min(1.0, (step + 1) / 60)
+"""
+REMEMBERS = TASK.replace("lr=0.2", "lr=0.02, momentum=0.9") + WARM_UP
+"""Without the optimiser's memory, or at another rate in any step, a job would come to something else."""
 ALWAYS_THE_SAME = """
 compression = "none"
 exchange-every = 5

@@ -55,6 +55,12 @@ class InnerOptimizers:
             lowered = [{**group, "params": [number - first for number in group["params"]]} for group in own]
             one.load_state_dict({"state": state, "param_groups": lowered})
 
+    def weights_were_replaced(self) -> None:
+        """L-BFGS forgets its curvature pairs: they hold only between points that its own steps connect."""
+        for one in self.each:
+            if isinstance(one, optim.LBFGS):
+                one.state.clear()
+
     def zero_grad(self) -> None:
         """Forget all gradients."""
         for one in self.each:

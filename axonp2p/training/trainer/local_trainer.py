@@ -171,6 +171,7 @@ class LocalTrainer:
         most = min(start.settings.exchange_every, start.steps - now.legs * start.settings.exchange_every)
         now.legs += 1
         self._load(weights)
+        self._optimizers.weights_were_replaced()
         with self._task.code("model()"):
             base = flat.read(self._model, self.layout)
         self._model.train()
