@@ -36,6 +36,11 @@ class FrozenTensors:
         self._sums = self._added_up()
 
     @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Those of the model, in the order of the file."""
+        return tuple(self._tensors.values())
+
+    @property
     def file(self) -> FrozenTensors:
         """Its bytes, to be sliced."""
         return self

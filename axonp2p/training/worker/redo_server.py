@@ -41,6 +41,7 @@ from axonp2p.errors import AxonError, PeerMisbehaved, TaskMistake
 from axonp2p.sandbox.walls.landlock import write_only_below
 from axonp2p.tensors.coding import BYTES_A_VALUE
 from axonp2p.tensors.frozen_name import NAME_BYTES
+from axonp2p.tensors.shared_pages import share_pages, write_pages
 from axonp2p.training.messages import Prepare, RedoSegment
 from axonp2p.training.trainer.device import CPU, chosen_device, open_device
 from axonp2p.training.trainer.local_trainer import LocalTrainer, redone
@@ -78,6 +79,8 @@ class RedoRequest(Message, frozen=True):
     """The name of the frozen parameters of the job; empty where there are none."""
     frozen_file: Annotated[str, msgspec.Meta(max_length=4096)]
     """Where they lie, when `model()` makes others here."""
+    pages_file: Annotated[str, msgspec.Meta(max_length=4096)]
+    """Memory that its frozen parameters share with those of this member (`tensors.shared_pages`); empty: none."""
     flops: Annotated[
         dict[Annotated[str, msgspec.Meta(max_length=4096)], Annotated[int, msgspec.Meta(ge=0, le=2**62)]],
         msgspec.Meta(max_length=4096),
@@ -100,7 +103,7 @@ class RedoServer:
             _end_with(lambda: _serve(_alone_with(theirs), cores))
         theirs.close()
         self._server = ours
-        self._frozen_file = ""
+        self._frozen_file = self._pages_file = ""
 
     def for_job(self, bundle: Path, prepare: Prepare) -> Redoing:
         """What takes steps of this job again."""
@@ -112,15 +115,17 @@ class RedoServer:
             for name in ("work", "out"):
                 (folder / name).mkdir()
             values = trainer.layout.values + trainer.layout.frozen_bytes // BYTES_A_VALUE
+            keep = values <= MOST_KEPT_VALUES and trainer.device == CPU
             again = RedoRequest(
                 bundle=str(bundle),
                 folder=str(folder),
                 prepare=prepare,
                 order=order,
                 size=len(start),
-                keep=values <= MOST_KEPT_VALUES and trainer.device == CPU,
+                keep=keep,
                 frozen=trainer.layout.frozen_name,
                 frozen_file=self._file_of(trainer),
+                pages_file="" if keep else self._pages_of(trainer),
                 flops=trainer.flops,
             )
             with self._out.elsewhere(folder / "out") if self._out else contextlib.nullcontext():
@@ -139,6 +144,17 @@ class RedoServer:
             except OSError as error:
                 print(f"no room for the frozen parameters of redone steps: {error}", file=sys.stderr)
         return self._frozen_file
+
+    def _pages_of(self, trainer: LocalTrainer) -> str:
+        """The file under this member's frozen parameters, written before the first redo."""
+        if trainer.layout.frozen_bytes and not self._pages_file:
+            with tempfile.NamedTemporaryFile(prefix="pages-", delete=False) as file:
+                self._pages_file = file.name
+                try:
+                    write_pages(file.fileno(), trainer.frozen.tensors)
+                except OSError as error:
+                    print(f"redone steps have their own copy of the frozen parameters: {error}", file=sys.stderr)
+        return self._pages_file
 
     def _redo(self, again: RedoRequest, start: memoryview, wanted: Callable[[], bool]) -> SegmentRedone | None:
         ours, theirs = socket.socketpair()
@@ -300,6 +316,9 @@ def _has_frozen(trainer: LocalTrainer, again: RedoRequest) -> bool:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
         if len(data) == len(trainer.frozen):
             trainer.take_frozen(data, book_of(data))
+    if again.pages_file:
+        with contextlib.suppress(OSError, ValueError), open(again.pages_file, "rb") as file:
+            share_pages(file.fileno(), trainer.frozen.tensors)
     return trainer.layout.frozen_name == again.frozen
 
 
