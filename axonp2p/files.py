@@ -78,7 +78,7 @@ def check_room(folder: Path, name: str, count: int) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Returns once the names in this folder are on the disk. Windows opens no folders, and has no such promise to ask for."""
+    """Returns once the names in this folder are on the disk. Windows has no such promise to ask for."""
     if sys.platform == "win32":
         return
     folder = os.open(path, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Python modules that are not here, and the error for each: another extra to install, or another operating system (pure)."""
+"""Python modules that are not here, and the error for each: an extra to install, or another system (pure)."""
 
 from __future__ import annotations
 

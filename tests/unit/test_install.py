@@ -1,4 +1,4 @@
-"""What `scripts/install` installs, and what it asks before: the programs that it starts only tell how they were started."""
+"""What `scripts/install` installs, and what it asks. The programs that it starts only tell how they were started."""
 
 from __future__ import annotations
 
