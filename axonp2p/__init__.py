@@ -31,9 +31,9 @@ def __getattr__(name: str) -> Any:
 
         return Swarm
     if name == "load_weights":
-        from axonp2p.training.trainer.weights import load_weights
+        from axonp2p.jobs.kinds import load
 
-        return load_weights
+        return load("axonp2p.training.trainer.weights:load_weights")
     if name == "open_logger":
         from axonp2p.loggers.opening import open_logger
 

@@ -12,17 +12,17 @@ from __future__ import annotations
 import json
 import os
 import platform
-import resource
 import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from axonp2p.descriptor_limit import raise_descriptor_limit
 from axonp2p.errors import AxonError
+from axonp2p.missing_modules import error_of
 
 INTERRUPTED_EXIT = 130
 CLOSED_PIPE_EXIT = 141
@@ -37,7 +37,7 @@ def run_program(
     An unexpected error is a bug of ours: its traceback goes to a file in `report_folder` (the folder for temporary
     files by default) and to the terminal only with `debug`. `SystemExit` passes through.
     """
-    _raise_descriptor_limit()
+    raise_descriptor_limit()
     try:
         return body() or 0
     except AxonError as error:
@@ -51,19 +51,13 @@ def run_program(
         # The reader of our output left (`axon peers | head`): nobody is left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE_EXIT
-    except Exception as error:  # the top of a program: whatever comes here is a bug
+    except Exception as error:  # the top of a program: whatever comes here is a bug, or not installed
         if debug:
             traceback.print_exc()
-        bug = _as_bug(error, report_folder or Path(tempfile.gettempdir()))
-        print_error(bug, as_json=as_json)
-        return bug.exit_code
-
-
-def _raise_descriptor_limit() -> None:
-    """To what the system allows: a shell's usual 1,024 are soon used up by connections."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        missing = error_of((error.name or "").partition(".")[0]) if isinstance(error, ModuleNotFoundError) else None
+        told = missing or _as_bug(error, report_folder or Path(tempfile.gettempdir()))
+        print_error(told, as_json=as_json)
+        return told.exit_code
 
 
 def print_answer(text: str, data: Any, *, as_json: bool) -> None:

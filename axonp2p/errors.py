@@ -68,6 +68,20 @@ class SandboxMissing(SettingsError):
     exit_code = 6
 
 
+class NotInstalled(SettingsError):
+    """A library that comes with an extra of axonp2p is not installed here."""
+
+    code = "AX-604"
+    exit_code = 6
+
+
+class WrongSystem(SettingsError):
+    """The program does not run on this operating system."""
+
+    code = "AX-608"
+    exit_code = 6
+
+
 class AlreadyRunning(SettingsError):
     """The same program already runs with this home."""
 

@@ -5,10 +5,10 @@ What is damaged is put aside under another name, never removed.
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +16,17 @@ from typing import IO, TypeVar
 
 from axonp2p.errors import AlreadyRunning, SettingsError
 
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
 T = TypeVar("T")
 DAMAGED = ".damaged"
+NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+"""For `os.open`; Windows has no such flag."""
+_LOCKED_BYTE = 1024
+"""Of a lock file on Windows."""
 
 
 def put_aside(path: Path) -> Path:
@@ -69,7 +78,9 @@ def check_room(folder: Path, name: str, count: int) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Returns once the names in this folder are on the disk."""
+    """Returns once the names in this folder are on the disk. Windows has no such promise to ask for."""
+    if sys.platform == "win32":
+        return
     folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -97,12 +108,26 @@ def locked(path: Path, taken: str, fix: str) -> Iterator[None]:
         raise SettingsError(message, fix="choose another folder with --home DIR") from error
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
+            _take(descriptor)
+        except (BlockingIOError, PermissionError) as error:
+            holder = os.read(descriptor, 20).decode(errors="replace").strip()
             raise AlreadyRunning(taken + (f" (pid {holder})" if holder.isdigit() else ""), fix=fix) from error
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
         yield
     finally:
         os.close(descriptor)
+
+
+def _take(descriptor: int) -> None:
+    """Lock the open file. Raises `BlockingIOError` (`PermissionError` on Windows) when another process has it."""
+    if sys.platform == "win32":
+        # Nobody else may read what is locked there: one byte behind all that is ever written, not the holder's pid.
+        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        finally:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+    else:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

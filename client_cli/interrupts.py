@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 TERMINATED_EXIT = 128 + signal.SIGTERM
-STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Windows has no SIGHUP."""
 
 _PR_SET_PDEATHSIG = 1
 # Loaded here, because nothing may be loaded between fork and exec.
-_LIBC = ctypes.CDLL(None)
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class Terminated(BaseException):
@@ -27,7 +29,9 @@ def hear_sigterm() -> None:
         raise Terminated
 
     signal.signal(signal.SIGTERM, stop)
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # else nohup wants us to live on
+    if (
+        hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+    ):  # else nohup wants us to live on
         signal.signal(signal.SIGHUP, stop)
 
 
@@ -50,5 +54,6 @@ def no_interruption() -> Iterator[None]:
 
 
 def die_with_parent() -> None:
-    """Runs in a child before its program: the kernel kills it when the thread that started it ends."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    """Runs in a child before its program: the kernel kills it when the thread that started it ends. Linux alone can."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -8,6 +8,7 @@ from typing import NoReturn
 import click
 
 from axonp2p.command_group import LazyGroup, run_group
+from axonp2p.missing_modules import wrong_system
 
 COMMANDS = (
     "setup",
@@ -39,6 +40,8 @@ def cli() -> None:
 
     Begin with: axon-peer setup.  Does this machine keep strangers' code in?  axon-peer doctor.
     """
+    if sys.platform != "linux":
+        raise wrong_system("axon-peer", "Linux")
 
 
 def main() -> NoReturn:

@@ -23,6 +23,7 @@ from tracker.app import Tracker
 from tracker.log.maintenance import back_up, check_home, new_log
 from tracker.log.maintenance import restore as restore_home
 from tracker.log.maintenance_text import print_checked
+from tracker.service import service
 
 log = get_logger(__name__)
 
@@ -189,6 +190,8 @@ async def serve(home: Path, settings: TrackerSettings) -> None:
         sign.unlink(missing_ok=True)
         await tracker.stop()
 
+
+main.add_command(service)
 
 if __name__ == "__main__":
     main()

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import resource
 import sys
 import threading
 from collections.abc import Callable
@@ -53,6 +52,8 @@ def main() -> int:
     os.nice(NICE)
     if told.end_as:
         return run_program(lambda: end_as(folder, JobState(told.end_as), told.why), debug=False)
+    import resource  # hosts are trackers, which Windows has none of
+
     resource.setrlimit(resource.RLIMIT_FSIZE, (told.most_bytes, told.most_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if told.copy_from:

@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from axonp2p.errors import MalformedMessage
-from axonp2p.files import sync_tree
+from axonp2p.files import NO_FOLLOW, sync_tree
 from axonp2p.jobs.file_names import LONGEST_NAME, why_bad_together
 from axonp2p.wire.json_form import decode_json
 
@@ -51,7 +51,7 @@ def read_packed(folder: Path, offset: int, most: int) -> bytes:
     for file in found:
         skipped = max(0, offset - begins)
         if skipped < file.size and len(content) < most:
-            with os.fdopen(os.open(folder / file.path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as opened:
+            with os.fdopen(os.open(folder / file.path, os.O_RDONLY | NO_FOLLOW), "rb") as opened:
                 opened.seek(skipped)
                 content += opened.read(min(file.size - skipped, most - len(content)))
         begins += file.size

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from contextlib import suppress
 from pathlib import Path
 
 from axonp2p.errors import KeyFileUnsafe
 from axonp2p.identity.keys import PrivateKey
+
+# Windows has neither: there a person's own folders are closed to others by their access lists.
+_NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+_HAS_MODES = sys.platform != "win32"
 
 
 def load_or_create_key(path: Path) -> PrivateKey:
@@ -17,13 +22,13 @@ def load_or_create_key(path: Path) -> PrivateKey:
     Raises `KeyFileUnsafe` when others may read the file or when it holds no key.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDONLY | _NO_FOLLOW)
     except FileNotFoundError:
         return _create(path)
     except OSError as error:
         raise KeyFileUnsafe(f"cannot read the key {path}: {error.strerror}") from error
     with os.fdopen(descriptor, encoding="ascii", errors="replace") as file:
-        if os.fstat(descriptor).st_mode & 0o077:
+        if _HAS_MODES and os.fstat(descriptor).st_mode & 0o077:
             raise KeyFileUnsafe(f"the key {path} can be read by others", fix=f"chmod 600 {path}")
         text = file.read(200).strip()
     try:

@@ -10,6 +10,8 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
+from axonp2p.missing_modules import error_of
+
 
 @dataclass(frozen=True)
 class JobKind:
@@ -94,6 +96,11 @@ UNLESS_SAID = "train"
 
 
 def load(part: str) -> Any:
-    """The part of a kind that `module:name` names."""
+    """The part of a kind that `module:name` names. Raises `NotInstalled` where it needs torch, which is not here."""
     module, _, name = part.partition(":")
-    return getattr(importlib.import_module(module), name)
+    try:
+        return getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        if told := error_of(error.name or ""):
+            raise told from error
+        raise

@@ -1,6 +1,6 @@
 """A credit proof: the receipts of some keys, what makes some void, and their way to a head that a tracker signed.
 
-It is a file for others: docs/ledger.md describes every byte of it, and `scripts/verify_ledger` reads it with nothing of
+It is a file for others: docs/ledger.md describes every byte of it, and `axon-verify-ledger` reads it with nothing of
 ours. Whoever has it knows that these receipts are in that log; that there are no others only the whole log can show.
 Pure.
 """

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from axonp2p.errors import SandboxMissing
+from axonp2p.missing_modules import wrong_system
 from axonp2p.sandbox.channel import WorkerChannel
 from axonp2p.sandbox.environment import closed_to_others, find_environment
 from axonp2p.sandbox.launch import Launched, find_bubblewrap, launch, made_up_files
@@ -188,6 +190,8 @@ def why_no_sandbox() -> str:
 
     Builds one and runs the interpreter in it; blocks for some 200 ms.
     """
+    if sys.platform != "linux":
+        return f"jobs are walled in on Linux only; mend it: {wrong_system('a sandbox', 'Linux').fix}"
     try:
         bubblewrap = find_bubblewrap()
         filter_program()

@@ -20,7 +20,7 @@ _SHOWN = 10
     "--proof",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write every receipt with its proof to FILE; scripts/verify_ledger checks it without a network.",
+    help="Write every receipt with its proof to FILE; axon-verify-ledger checks it without a network.",
 )
 @trackers_option
 @common
@@ -63,7 +63,5 @@ def command(
             write_whole(proof, history.proof)
             data["proof"] = str(proof)
             if not as_csv:
-                text = (
-                    f"{len(rows)} receipts with their proofs are in {proof}; check them: scripts/verify_ledger {proof}"
-                )
+                text = f"{len(rows)} receipts with their proofs are in {proof}; check them: axon-verify-ledger {proof}"
         context.answer(text, data)

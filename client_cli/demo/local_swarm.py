@@ -18,12 +18,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
 
 from axonp2p.errors import AlreadyRunning, AxonError, SandboxMissing, SettingsError, Unreachable
 from axonp2p.files import locked
+from axonp2p.missing_modules import not_installed
 from axonp2p.sandbox.child import why_no_sandbox
 from client_cli.child_errors import last_lines, why_it_ended
 from client_cli.interrupts import die_with_parent, no_interruption
@@ -45,6 +47,8 @@ NAMES = (
 LOG_NAME = "output.log"
 START_TIMEOUT_S = 90
 STOP_TIMEOUT_S = 10
+_OF_PEERS_AND_TRACKERS = ("torch", "safetensors", "sqlite_utils", "prometheus_client")
+"""Modules that a client alone does not need."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +65,12 @@ class SwarmPlan:
 def start_swarm(home: Path, plan: SwarmPlan, told: Callable[[str, SwarmRecord], None] | None = None) -> SwarmRecord:
     """Start all processes in `home` and wait until each is ready; `told` hears "trackers" and then "peers".
 
-    Raises `SandboxMissing` when peers could run no job here, `AlreadyRunning` when a swarm runs in `home`, the error
-    that a process ended with, or `Unreachable` when they take too long; then nothing of it is left running.
+    Raises `NotInstalled` when libraries of peers or trackers are missing, `SandboxMissing` when peers could run no job
+    here, `AlreadyRunning` when a swarm runs in `home`, the error that a process ended with, or `Unreachable` when they
+    take too long; then nothing of it is left running.
     """
+    if missing := [module for module in _OF_PEERS_AND_TRACKERS if find_spec(module) is None]:
+        raise not_installed(missing, "a swarm on this computer")
     with no_interruption():  # it makes files of its own
         reason = why_no_sandbox()
     if reason:

@@ -21,6 +21,8 @@ from client_cli.doctor.facts import ClientFacts, ClientMachineFacts, ClientTrack
 LITTLE_DISK_BYTES = 2 * 10**9
 LITTLE_MEMORY_BYTES = 2 * 10**9
 _SHOWN_NAMES = 4
+_OF_TORCH = ("torch", "safetensors")
+"""Libraries that a client which only submits can do without."""
 
 _START_IT = "there: axon-tracker run    or, when it is gone for good, take it out of config.toml"
 _SAME_VERSION = "install the same version of Axon there and here"
@@ -43,7 +45,9 @@ def checks_of(facts: ClientFacts) -> list[Check]:
 def _machine(machine: ClientMachineFacts) -> Iterable[Check]:
     missing = [name for name, version in machine.versions.items() if not version]
     versions = ", ".join(f"{name} {version}" for name, version in machine.versions.items() if version)
-    if missing:
+    if missing and {*missing} <= {*_OF_TORCH}:
+        yield ok("versions", f'{versions}; no torch, which only axon check needs (pip install "axonp2p[torch]")')
+    elif missing:
         fix = f"pip install {' '.join(missing)}"
         yield Check(FindingState.WARN, "versions", f"{versions}; missing: {', '.join(missing)}", fix)
     else:

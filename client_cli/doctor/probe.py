@@ -7,6 +7,7 @@ import dataclasses
 import platform
 import random
 import shutil
+import sys
 from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,9 +20,9 @@ from axonp2p.clock import Clock
 from axonp2p.errors import AxonError, KeyFileUnsafe, SettingsError, Unreachable
 from axonp2p.identity.key_file import load_or_create_key
 from axonp2p.identity.keys import PrivateKey
+from axonp2p.missing_modules import PAGE
 from axonp2p.peers.capability import Need, as_map
 from axonp2p.peers.rtt import PingTarget, measure
-from axonp2p.sandbox.child import why_no_sandbox
 from axonp2p.settings import ClientSettings, read_settings
 from axonp2p.table.dht.node import DhtNode
 from axonp2p.table.dht.routing.node_state import load_state
@@ -193,7 +194,16 @@ def _look_at_machine(home: Path) -> ClientMachineFacts:
         versions=versions,
         key_trouble=key_trouble,
         key_fix=key_fix,
-        sandbox_trouble=why_no_sandbox(),
+        sandbox_trouble=_sandbox_trouble(),
         disk_free_bytes=shutil.disk_usage(home).free,
         memory_bytes=psutil.virtual_memory().total,
     )
+
+
+def _sandbox_trouble() -> str:
+    if sys.platform == "win32":
+        return f"jobs are walled in on Linux only; mend it: on Windows use WSL2: {PAGE}"
+    # Its modules do not load on Windows.
+    from axonp2p.sandbox.child import why_no_sandbox
+
+    return why_no_sandbox()

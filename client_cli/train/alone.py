@@ -10,11 +10,13 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from axonp2p.errors import JobFailed, TaskMistake, error_classes
 from axonp2p.jobs.task_fixes import task_fix
+from axonp2p.missing_modules import not_installed
 from client_cli.child_errors import last_lines
 from client_cli.interrupts import die_with_parent, no_interruption
 
@@ -23,7 +25,12 @@ MODULE = "axonp2p.kinds.train.local.alone"
 
 @contextmanager
 def alone(folder: Path, arguments: Sequence[str], module: str = MODULE) -> Iterator[Alone]:
-    """One such process, never left behind: the block may end, or be interrupted, at any moment."""
+    """One such process, never left behind: the block may end, or be interrupted, at any moment.
+
+    Raises `NotInstalled` without torch.
+    """
+    if find_spec("torch") is None:
+        raise not_installed(["torch"], "a task on this computer")
     scratch, process = None, None
     try:
         with no_interruption():

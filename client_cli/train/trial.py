@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from importlib.util import find_spec
 from pathlib import Path
 
 from axonp2p.errors import JobFailed, LimitReached, PeerMisbehaved, TaskMistake, Unreachable
@@ -15,6 +16,7 @@ from axonp2p.jobs.bundle import Bundle
 from axonp2p.jobs.task_fixes import task_fix
 from axonp2p.kinds.train.local.trial_messages import FromTrial, TrialDoing, TrialFound
 from axonp2p.kinds.train.section import TrainJob
+from axonp2p.missing_modules import not_installed
 from axonp2p.sandbox.child import SandboxedWorker, WorkerEnd, why_no_sandbox
 from axonp2p.sandbox.messages import Control
 from axonp2p.training.messages import TaskFailed
@@ -33,6 +35,9 @@ ENDING_S = 10.0
 
 def try_task(spec: TrainJob, bundle: Bundle, meanwhile: Meanwhile, say: Callable[[str], None]) -> TaskTrial:
     """Try it. Raises `TaskMistake` with the user's own traceback, or `JobFailed` where the task ends its process."""
+    if find_spec("torch") is None:
+        lacking = not_installed(["torch"], "a trial")
+        return TaskTrial(not_tried=f"{lacking.message}   {lacking.fix}")
     if reason := why_not_here(spec):
         return TaskTrial(not_tried=reason)
     meanwhile.begin("building the sandbox")

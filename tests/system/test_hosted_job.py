@@ -26,6 +26,7 @@ from axonp2p.kinds.run.events import OutputsLost
 from axonp2p.kinds.train.events import RoundFinished, StateFound
 from axonp2p.kinds.train.record import TrainRecord
 from axonp2p.sandbox.child import why_no_sandbox
+from client_cli import verify_ledger
 from tests.lab.swarm import NOT_ON_THE_LAN
 from tests.laboratory.fork_server import fork_server
 from tests.system.network import Network, why_not
@@ -154,7 +155,7 @@ def test_the_client_goes_and_the_host_dies_and_the_job_goes_on(tmp_path: Path) -
         assert [one["owed"] for one in credits["balances"] if one["name"] == "you"] == [at_host["owed"]]
         proved = other.ask("credits", "--proof", str(tmp_path / "proof"))["receipts"]
         assert len(proved) >= at_host["receipts"]
-        verify = [sys.executable, Path(__file__).parents[2] / "scripts" / "verify_ledger", tmp_path / "proof"]
+        verify = [sys.executable, Path(verify_ledger.__file__), tmp_path / "proof"]
         said = subprocess.run(verify, check=True, capture_output=True, text=True).stdout
         assert said.startswith(f"{len(proved)} receipts")
         assert not processes_of(hosted)

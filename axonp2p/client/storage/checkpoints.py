@@ -12,10 +12,12 @@ import contextlib
 import mmap
 import os
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import IO
 
 from axonp2p.blobs.pieces import PIECE_BYTES, PieceBook, PieceHasher
 from axonp2p.disk_errors import not_writable
@@ -95,6 +97,13 @@ def _portions(path: Path) -> Iterator[bytes]:
             yield portion
 
 
+def _make_room(file: IO[bytes], size: int) -> None:
+    if sys.platform == "linux":
+        os.posix_fallocate(file.fileno(), 0, size)
+    else:  # which alone has it; elsewhere a full disk is noticed later, by the first page that finds no room
+        file.truncate(size)
+
+
 class ArrivingFile:
     """`training.state_keeper.Arriving`: a file that is filled in any order."""
 
@@ -105,7 +114,7 @@ class ArrivingFile:
             path.parent.mkdir(mode=0o700, exist_ok=True)
             with self._part.open("w+b") as file:
                 # Not truncated to its size: where the disk has no room, that is to be known now.
-                os.posix_fallocate(file.fileno(), 0, len(header) + size)
+                _make_room(file, len(header) + size)
                 file.write(header)
                 file.flush()
                 self._map = mmap.mmap(file.fileno(), len(header) + size)

@@ -9,7 +9,6 @@ begun here, as it is for the streams of relays.
 from __future__ import annotations
 
 import asyncio
-import resource
 import ssl
 import traceback
 from collections.abc import Awaitable, Callable
@@ -17,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from axonp2p.descriptor_limit import descriptor_limit
 from axonp2p.errors import Busy, TooOften
 from axonp2p.holdings import Bounds, Holdings
 from axonp2p.logs import get_logger
@@ -241,8 +241,7 @@ def connection_bounds(descriptors: int) -> Bounds:
 
 
 def _descriptors() -> int:
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MOST_CONNECTIONS * 2 if soft == resource.RLIM_INFINITY else soft
+    return descriptor_limit() or MOST_CONNECTIONS * 2
 
 
 def _now() -> float:

@@ -38,7 +38,7 @@ from tests.fakes import ManualClock, key_of, make_receipt, sign_both
 from tests.unit.tracker.conftest import Running, start_tracker
 from tests.unit.tracker.logs import ADA, BEN, CLIENT, convicted, paid, rewrite
 
-SCRIPT = Path(__file__).parents[4] / "scripts" / "verify_ledger"
+SCRIPT = Path(__file__).parents[4] / "client_cli" / "verify_ledger.py"
 
 
 @pytest.fixture

@@ -1,44 +1,30 @@
-"""Puts the service in place and takes it away: the file, and the commands that systemd wants."""
+"""Puts a service in place and takes it away: the file, and the commands that systemd wants."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from axonp2p.errors import SettingsError
 from axonp2p.files import write_whole
-from peer_daemon.service.systemd import NAME, PLACE, Command, text
+from axonp2p.service.unit import Command, Unit
 
 _WITHIN_S = 60
-
-
-def own_text(home: Path) -> str:
-    """This installation's unit. The interpreter's path is that of the virtual environment, not of what it links to."""
-    return text(os.path.abspath(sys.executable), str(home))
-
-
-def unit_path() -> Path:
-    """Where the unit lies, or would. Raises `SettingsError` where systemd cannot be."""
-    if sys.platform != "linux":
-        raise SettingsError(
-            f"a peer is a service on Linux only, and this is {sys.platform}: jobs need Linux's sandbox",
-            fix="start it in a Linux container or a virtual machine: axon-peer run",
-        )
-    return Path.home() / PLACE
+_ASKED = ("is-active", "is-enabled")
 
 
 def install(path: Path, unit: str) -> bool:
-    """Write the file; whether it is there anew. Raises `SettingsError`."""
+    """Write the file; whether it was not there yet, or said something else. Raises `SettingsError`."""
     content = unit.encode()
     try:
         if path.exists() and path.read_bytes() == content:
             return False
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, content)
+        path.chmod(0o644)  # systemd complains of others, and nothing secret is in it
     except OSError as error:
         raise SettingsError(f"cannot write {path}: {error.strerror}", fix=f"make {path.parent} writable") from error
     return True
@@ -55,35 +41,36 @@ def remove(path: Path) -> bool:
     return True
 
 
-def why_no_manager() -> str:
-    """ "" when systemd's manager of this user answers, else why it does not, in a sentence with what to do."""
-    environment = _environment()
+def why_no_manager(unit: Unit) -> str:
+    """ "" when the manager of such units answers, else why it does not, in a sentence with what to do."""
+    environment = _environment(unit)
     try:
-        asked = _run(("systemctl", "--user", "show-environment"), environment)
+        asked = _run((*unit.systemctl, "show-environment"), environment)
     except FileNotFoundError:
         return "there is no systemctl here"
     except subprocess.TimeoutExpired:
         return f"systemd did not answer within {_WITHIN_S} s"
     if asked.returncode == 0:
         return ""
-    if "XDG_RUNTIME_DIR" not in environment:
+    if not unit.system and "XDG_RUNTIME_DIR" not in environment:
         return (
             "no systemd answers for you: XDG_RUNTIME_DIR is not set, as in a container, or after su or sudo;"
             " log in yourself, or first: sudo loginctl enable-linger $USER"
         )
-    return f"no systemd answers for you: {asked.stderr.strip().splitlines()[-1] if asked.stderr.strip() else 'silence'}"
+    said = asked.stderr.strip().splitlines()
+    return f"no systemd answers{'' if unit.system else ' for you'}: {said[-1] if said else 'silence'}"
 
 
-def carry_out(commands: Iterable[Command]) -> None:
+def carry_out(unit: Unit, commands: Iterable[Command]) -> None:
     """Run them in order. Raises `SettingsError` for one that fails, with what it said."""
     for command in commands:
         try:
-            done = _run(command, _environment())
+            done = _run(command, _environment(unit))
         except (OSError, subprocess.TimeoutExpired) as error:
             raise SettingsError(f"cannot run {' '.join(command)}: {error}", fix=" ".join(command)) from error
         if done.returncode:
             said = done.stderr.strip() or f"exit code {done.returncode}"
-            raise SettingsError(f"{' '.join(command)} failed", cause=said, fix="journalctl --user -u axon-peer -n 20")
+            raise SettingsError(f"{' '.join(command)} failed", cause=said, fix=unit.journal)
 
 
 @dataclass(frozen=True)
@@ -94,7 +81,7 @@ class Installed:
     written: bool
     """Whether its file is there."""
     active: str
-    """As `systemctl --user is-active` says it; empty where nobody answers."""
+    """As `systemctl is-active` says it; empty where nobody answers."""
     enabled: str
     trouble: str
     """Why nobody answers; empty when somebody does."""
@@ -102,16 +89,14 @@ class Installed:
     """Whether it also runs while its owner is not logged in."""
 
 
-def look(path: Path) -> Installed:
+def look(unit: Unit, path: Path) -> Installed:
     """How the service is."""
-    trouble = why_no_manager()
+    trouble = why_no_manager(unit)
     active = enabled = ""
     if not trouble:
-        active, enabled = (_run(("systemctl", "--user", ask, NAME), _environment()).stdout.strip() for ask in _ASKED)
-    return Installed(str(path), path.exists(), active, enabled, trouble, lingers())
-
-
-_ASKED = ("is-active", "is-enabled")
+        answers = (_run((*unit.systemctl, ask, unit.name), _environment(unit)).stdout.strip() for ask in _ASKED)
+        active, enabled = answers
+    return Installed(str(path), path.exists(), active, enabled, trouble, unit.system or lingers())
 
 
 def lingers() -> bool:
@@ -121,10 +106,10 @@ def lingers() -> bool:
     return Path("/var/lib/systemd/linger", getpass.getuser()).exists()
 
 
-def _environment() -> Mapping[str, str]:
+def _environment(unit: Unit) -> Mapping[str, str]:
     """Ours, with the folder of the user's own sockets when only its name is missing."""
     usual = f"/run/user/{os.getuid()}"
-    if "XDG_RUNTIME_DIR" in os.environ or not os.path.isdir(usual):
+    if unit.system or "XDG_RUNTIME_DIR" in os.environ or not os.path.isdir(usual):
         return os.environ
     return os.environ | {"XDG_RUNTIME_DIR": usual}
 

@@ -1,9 +1,9 @@
-#!/usr/bin/env python3
 """Check a credit proof (`axon credits --proof FILE`) without a network and without Axon.
 
-    .venv/bin/python scripts/verify_ledger FILE [--root HEX] [--json]
+    axon-verify-ledger FILE [--root HEX] [--json]
 
-It reads the format that docs/ledger.md describes and uses nothing of Axon's code: hashlib, msgpack and PyNaCl are all.
+This one file is all of it: python verify_ledger.py FILE does the same wherever msgpack and PyNaCl are. It reads
+the format that docs/ledger.md describes and uses nothing of Axon's code: hashlib, msgpack and PyNaCl are all.
 What it proves: each receipt was signed by its client and its peer, and is an entry of the log whose head the tracker
 signed. With --root that head must be the one that you have from elsewhere (another tracker, another day). It ends with
 1 when anything is wrong.
@@ -142,7 +142,10 @@ def verify(data: bytes, root: str = "") -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Check the file that the command line names; the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="axon-verify-ledger", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("file")
     parser.add_argument("--root", default="", help="the root that the head must have, in hexadecimal digits")
     parser.add_argument("--json", action="store_true")

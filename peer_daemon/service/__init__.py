@@ -1,1 +1,0 @@
-"""At login, in the background: the unit for systemd, and putting it in place."""
