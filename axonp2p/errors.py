@@ -47,6 +47,13 @@ class SettingsError(AxonError):
     exit_code = 9
 
 
+class UsageWrong(SettingsError):
+    """A command, option or argument that there is not, or that lacks something."""
+
+    code = "AX-608"
+    exit_code = 2
+
+
 class PortTaken(SettingsError):
     """Another program listens where this one should."""
 

@@ -10,7 +10,7 @@ from client_cli.options import common
 from client_cli.options import trackers as trackers_option
 
 
-@click.command("cancel")
+@click.command("cancel", short_help="Stop a job at once, for good.")
 @click.argument("job")
 @trackers_option
 @common

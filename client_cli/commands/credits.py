@@ -12,7 +12,7 @@ from client_cli.options import trackers as trackers_option
 _SHOWN = 10
 
 
-@click.command("credits")
+@click.command("credits", short_help="Show credits and receipts from a tracker's ledger.")
 @click.argument("job", default="")
 @click.option("--key", metavar="ID", default="", help="The balance and receipts of this peer or client, not of you.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print every receipt as CSV, the oldest first.")

@@ -12,7 +12,7 @@ from axonp2p.command_group import json_and_debug
 OUT = Path("demo-out")
 
 
-@click.command("demo")
+@click.command("demo", short_help="A whole swarm on this computer trains on handwritten digits.")
 @click.option("--peers", type=click.IntRange(2, 20), default=4, show_default=True, help="How many peers.")
 @click.option("--kill-one", is_flag=True, help="Kill a peer midway (SIGKILL); the job goes on without it.")
 @click.option("--keep", is_flag=True, help="Leave the swarm running and say how to stop it.")

@@ -26,7 +26,7 @@ round_option = click.option(
 )
 
 
-@click.command("fetch")
+@click.command("fetch", short_help="Copy what a job made, and its logs, into a folder.")
 @click.argument("job")
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for what JOB made."
@@ -61,7 +61,7 @@ def command(
     context.answer(f"{found.id} is in {folder}\n{table}", {"job": found.id, "out": str(folder), "files": files})
 
 
-@click.command("export")
+@click.command("export", short_help="Write a job's weights for torch.load or from_pretrained.")
 @click.argument("source", metavar="JOB|FILE")
 @click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The file, or the folder, to write.")
 @click.option(

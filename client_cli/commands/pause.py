@@ -10,7 +10,7 @@ from client_cli.options import common
 from client_cli.options import trackers as trackers_option
 
 
-@click.command("pause")
+@click.command("pause", short_help="Stop a job after this round or these copies, to be resumed.")
 @click.argument("job")
 @click.option("--now", is_flag=True, help="Do not wait for the end of the round, or of the copies, that run.")
 @trackers_option
@@ -45,7 +45,7 @@ def command(job: str, now: bool, trackers: tuple[str, ...], home: Path | None, a
     context.answer(text, job_data(record, at_work=False))
 
 
-@click.command("stop")
+@click.command("stop", short_help="End a job early and keep what it came to.")
 @click.argument("job")
 @trackers_option
 @common

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from axonp2p.loggers.values import LoggerChoice
 
 
-@click.command("report")
+@click.command("report", short_help="Write a job's report as one HTML file.")
 @click.argument("job")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="The file, instead of the job's folder.")
 @loggers_option

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from axonp2p.loggers.values import LoggerChoice
 
 
-@click.command("resume")
+@click.command("resume", short_help="Continue a paused, interrupted or failed job.")
 @click.argument("job")
 @click.option("--here", is_flag=True, help="Take a job that a tracker carries on back to this computer.")
 @wait_option
