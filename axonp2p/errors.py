@@ -115,6 +115,12 @@ class NotFound(SettingsError):
     exit_code = 5
 
 
+class Ambiguous(NotFound):
+    """The beginning of an id fits several; `message` names them."""
+
+    code = "AX-502"
+
+
 # --- nobody's fault: the network ------------------------------------------------------------------
 
 

@@ -158,8 +158,8 @@ class Swarm:
         Where too few peers are free it waits for them, for `wait` seconds at most, and holds none meanwhile.
         Returns once the files are read and copied. What happens then comes from `job.events()`.
         """
-        means = self._get_means()
         kept, record, spec = self._write_down(job, [*overrides, *keywords({"peers": peers, **settings})])
+        means = self._get_means()
         return self._start(means, kept, record, spec, wait_s=wait)
 
     def hand_over(
@@ -171,8 +171,8 @@ class Swarm:
         `attach` follows it, here or on another computer with the same key. Raises `Refused` or `TrackerUnreachable`
         when no tracker takes it; what was written down is gone then.
         """
-        means = self._get_means()
         kept, record, spec = self._write_down(job, [*overrides, *keywords({"peers": peers, **settings})])
+        means = self._get_means()
         try:
             bundle = kept_bundle(kept, record, spec)
             if spec.packages.wanted:
@@ -344,7 +344,8 @@ class Swarm:
         return {peer.peer: peer.name for record in self._store.records() for peer in record.peers}
 
     def _write_down(self, job: object, overrides: Sequence[Override]) -> tuple[JobFolder, JobRecord, JobSpec]:
-        with drafted(job, overrides) as draft:
+        with drafted(job, overrides) as draft:  # a mistake in the job is told before one about trackers
+            self._get_means()
             spec, files = draft.spec, draft.bundle.files
             name = self._fresh_id(spec.name)
             # Of a class no other folder has the files: whoever wants to submit it again names the copy.

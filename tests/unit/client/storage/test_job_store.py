@@ -44,7 +44,7 @@ def test_jobs_are_found_by_a_clear_beginning(tmp_path: Path) -> None:
         store.create(record(job, created=created))
     assert store.find("digits-11c0").path.name == "digits-11c0"
     assert store.find("text").path.name == "text-aaaa"
-    with pytest.raises(NotFound, match="no one job digits"):
+    with pytest.raises(NotFound, match="digits matches"):
         store.find("digits")
     for job in ("", "nothing", "../digits-11c0"):
         with pytest.raises(NotFound):
