@@ -50,8 +50,15 @@ class SettingsError(AxonError):
 class UsageWrong(SettingsError):
     """A command, option or argument that there is not, or that lacks something."""
 
-    code = "AX-608"
+    code = "AX-621"
     exit_code = 2
+
+
+class WouldOverwrite(SettingsError):
+    """A file that was asked for is there already."""
+
+    code = "AX-622"
+    exit_code = 6
 
 
 class PortTaken(SettingsError):

@@ -42,12 +42,15 @@ def command(peers: int, kill_one: bool, keep: bool, out: Path, home: Path | None
     from client_cli.job_template import digits_folder
     from client_cli.watching.progress import progress_on
 
+    replaced = out.is_dir() and any(out.iterdir())
     plan = DemoPlan(folder=digits_folder(), peers=peers, kill_one=kill_one, keep=keep, out=out)
     with (
         state_folder(home, keep=keep) as state,
         progress_on(sys.stderr if as_json else sys.stdout, DEMO_KIND) as progress,
     ):
         context = Context.of(state, as_json)
+        if replaced:
+            progress.say(f"{out} has files already: those of the same names are replaced.")
         result = run_demo(plan, context, progress)
     text = f"{as_text(result)}\n{next_commands(keep, context.command, how_to_activate())}"
     context.answer(text, as_data(result))

@@ -6,15 +6,20 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from axonp2p.command_group import run_group
-from axonp2p.errors import UsageWrong
+from axonp2p.errors import UsageWrong, WouldOverwrite
 from client_cli.main import COMMANDS, cli
+from client_cli.options import keep_existing
 from peer_daemon.main import cli as peer_cli
+from tests.laboratory.paper_job import STATES
+
+NOBODY = "https://127.0.0.1:1"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -77,3 +82,31 @@ def test_every_command_has_a_summary_of_its_own() -> None:
     found = [command for name in COMMANDS if (command := cli.get_command(context, name))]
     assert all(command.short_help for command in found)
     assert len({command.short_help for command in found}) == len(COMMANDS)
+
+
+def test_nothing_is_overwritten_unless_that_is_asked_for(tmp_path: Path) -> None:
+    there, empty, full = tmp_path / "file", tmp_path / "empty", tmp_path / "full"
+    there.touch()
+    empty.mkdir()
+    (full / "below").mkdir(parents=True)
+    keep_existing([tmp_path / "nothing", empty], overwrite=False)
+    keep_existing([there, full], overwrite=True)
+    for paths, said in (([there], "file would"), ([full], "full would"), ([there, full], "file and 1 more would")):
+        with pytest.raises(WouldOverwrite, match=said) as error:
+            keep_existing(paths, overwrite=False)
+        assert "--overwrite" in error.value.fix
+
+
+def test_fetch_and_report_keep_what_is_there(tmp_path: Path) -> None:
+    job, out = STATES["finished"](tmp_path / "home"), tmp_path / "out"
+    job.folder.model.write_bytes(b"weights")
+    words = ["fetch", job.folder.path.name, "-o", str(out), "--home", str(tmp_path / "home"), "--tracker", NOBODY]
+    runner = CliRunner()
+    assert runner.invoke(cli, words).exit_code == 0
+    (out / "model.safetensors").write_bytes(b"mine")
+    assert isinstance(runner.invoke(cli, words).exception, WouldOverwrite)
+    assert (out / "model.safetensors").read_bytes() == b"mine"
+    assert runner.invoke(cli, [*words, "--overwrite"]).exit_code == 0
+    assert (out / "model.safetensors").read_bytes() == b"weights"
+    report = ["report", job.folder.path.name, "--out", str(out / "report.html"), "--home", str(tmp_path / "home")]
+    assert isinstance(runner.invoke(cli, report).exception, WouldOverwrite)
