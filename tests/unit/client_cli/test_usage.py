@@ -108,5 +108,6 @@ def test_fetch_and_report_keep_what_is_there(tmp_path: Path) -> None:
     assert (out / "model.safetensors").read_bytes() == b"mine"
     assert runner.invoke(cli, [*words, "--overwrite"]).exit_code == 0
     assert (out / "model.safetensors").read_bytes() == b"weights"
+    (out / "report.html").touch()
     report = ["report", job.folder.path.name, "--out", str(out / "report.html"), "--home", str(tmp_path / "home")]
     assert isinstance(runner.invoke(cli, report).exception, WouldOverwrite)
