@@ -301,6 +301,20 @@ class CopiesFailed(JobFailed):
     code = "AX-104"
 
 
+class JobOver(AxonError):
+    """The job is over, so it can be neither paused, cancelled nor resumed."""
+
+    code = "AX-105"
+    exit_code = 6
+
+
+class NoResultYet(AxonError):
+    """The job still runs: there is nothing to fetch yet."""
+
+    code = "AX-106"
+    exit_code = 7
+
+
 def error_classes() -> dict[str, type[AxonError]]:
     """Every class of the family by its code, for the wire (a code comes back as its class) and the docs."""
     found: dict[str, type[AxonError]] = {}

@@ -58,7 +58,7 @@ class Job:
         return JobEvents(self._feed)
 
     def wait(self, timeout: float | None = None) -> Event | None:
-        """The last event (`JobFinished`, `JobLeft`, `JobCancelled`); None after `timeout` seconds without one.
+        """The last event (`JobFinished`, `JobPaused`, `JobCancelled`); None after `timeout` seconds without one.
 
         Raises the `AxonError` that the job failed with.
         """

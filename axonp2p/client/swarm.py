@@ -39,7 +39,7 @@ from axonp2p.client.ledger.credit_history import CreditHistory, PendingCredit, a
 from axonp2p.client.ledger.held_evidence import HeldEvidence, ask_evidence
 from axonp2p.client.ledger.own_keys import own_keys
 from axonp2p.client.loop_thread import LoopThread
-from axonp2p.client.no_result import cannot_go_on
+from axonp2p.client.no_result import is_over_for
 from axonp2p.client.packages.plan import PackagePlan
 from axonp2p.client.packages.wheel_store import WheelStore
 from axonp2p.client.queries import Credits, SeenPeer, Survey, ask_credits, survey_peers
@@ -238,7 +238,7 @@ class Swarm:
         return self._loop.call(resolve_for_peers(self._get_means(), spec or read_spec(source), source, store))
 
     def resume(self, job: str, *, wait: float = 0.0) -> Job:
-        """Go on with a job that was left, failed or interrupted, from its kept rounds, with other peers.
+        """Go on with a job that was paused, failed or interrupted, from its kept rounds, with other peers.
 
         `wait`: as in `submit`.
         """
@@ -249,9 +249,9 @@ class Swarm:
             raise AlreadyRunning(f"another program is at work on the job {record.id}")
         mended = folder.mend()
         if record.state in (JobState.FINISHED, JobState.CANCELLED):
-            raise cannot_go_on(record)
+            raise is_over_for(record, "resumed")
         if not is_over(record.state):  # the program that worked on it was killed
-            record = msgspec.structs.replace(record, state=JobState.LEFT)
+            record = msgspec.structs.replace(record, state=JobState.PAUSED)
         return self._start(means, folder, record, spec_of(record), mended, wait_s=wait)
 
     def jobs(self) -> list[JobRecord]:

@@ -50,7 +50,7 @@ def command(
     Of a training these are weights and metrics; of copies of a command their files and results.csv.
 
     With --round they are the weights after an earlier round, or those of a JOB that has not finished: one that runs,
-    was left, failed or was cancelled. best is the best of the rounds whose states are kept, by best in job.toml; last
+    is paused, failed or was cancelled. best is the best of the rounds whose states are kept, by best in job.toml; last
     is the newest.
 
     What is there already is not replaced without --overwrite.

@@ -28,7 +28,7 @@ _MARKS: dict[type[events.Event], MarkKind] = {
     events.PeerResumed: "resumed",
     events.JobWaiting: "waits",
     events.JobGoesOn: "goes on",
-    events.JobLeft: "over",
+    events.JobPaused: "over",
     events.JobCancelled: "over",
     events.JobEndedBadly: "over",
 }
@@ -45,7 +45,7 @@ def _take(story: Story, event: events.Event, kind: str, report: KindReport[Any])
             story.waits_for = list(names)
         case events.JobGoesOn():
             story.waits_for = []
-        case events.JobFinished() | events.JobLeft() | events.JobCancelled() | events.JobEndedBadly():
+        case events.JobFinished() | events.JobPaused() | events.JobCancelled() | events.JobEndedBadly():
             story.waits_for = []
     story.last = event
     _note_words(story, event, kind, report)

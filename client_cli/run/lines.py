@@ -61,9 +61,9 @@ def end(event: events.Event) -> str:
             return results_text(event)
         case events.JobFinished():
             return f"finished: {plural(event.rounds, 'copy')} done"
-        case events.JobLeft():
+        case events.JobPaused():
             because = f": {event.reason}" if event.reason else ""
-            return f"left after {plural(event.round, 'copy')}{because}"
+            return f"paused after {plural(event.round, 'copy')}{because}"
     return ""
 
 

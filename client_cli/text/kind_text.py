@@ -52,7 +52,7 @@ class KindLines:
     stays_without_bar: Callable[[Event], str]
     """One more, where no bar shows it."""
     end: Callable[[Event], str]
-    """The last one, of `JobFinished` and `JobLeft`; empty for others."""
+    """The last one, of `JobFinished` and `JobPaused`; empty for others."""
     bar: Callable[[Shown, Event], Shown]
     """What the bar shows after an event."""
 

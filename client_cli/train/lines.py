@@ -79,9 +79,9 @@ def end(event: events.Event) -> str:
     match event:
         case events.JobFinished():
             return f"finished after round {event.rounds}: loss {event.loss:.4g}"
-        case events.JobLeft():
+        case events.JobPaused():
             because = f": {event.reason}" if event.reason else ""
-            return f"left after round {event.round}{because}"
+            return f"paused after round {event.round}{because}"
     return ""
 
 

@@ -40,7 +40,7 @@ class PaperJob:
         self.clock = ManualClock(began)
         self._chance = random.Random(7)
         record = TrainRecord(
-            id=job, name="digits", folder="/home/ada/digits", spec={"name": "digits"}, state=JobState.WAITING,
+            id=job, name="digits", folder="/home/ada/digits", spec={"name": "digits"}, state=JobState.SUBMITTED,
             created=began, updated=began, peers_wanted=4, rounds=rounds, tracker="lab.example:7070",
         )  # fmt: skip
         self.folder: JobFolder = JobStore(home).create(record)
@@ -179,8 +179,8 @@ class PaperJob:
         """Left, to be resumed."""
         kept = self.journal.record.round
         self.journal.change(kept_round=kept, kept_state="ab" * 32)
-        self.journal.enter(JobState.LEFT)
-        self.say(events.JobLeft(job=self.journal.record.id, folder=str(self.folder.path), round=kept, reason=reason))
+        self.journal.enter(JobState.PAUSED)
+        self.say(events.JobPaused(job=self.journal.record.id, folder=str(self.folder.path), round=kept, reason=reason))
 
     def fail(self, code: str, message: str, cause: str, fix: str) -> None:
         """It ends badly."""
@@ -210,7 +210,7 @@ def lost(home: Path) -> PaperJob:
     return job
 
 
-def paused(home: Path) -> PaperJob:
+def waiting(home: Path) -> PaperJob:
     job = PaperJob(home)
     job.begin(["otter", "heron"])
     job.train(8)
@@ -272,7 +272,7 @@ def failed(home: Path) -> PaperJob:
     return job
 
 
-def left(home: Path) -> PaperJob:
+def paused(home: Path) -> PaperJob:
     job = PaperJob(home)
     job.begin(CREW)
     job.train(12)
@@ -281,8 +281,8 @@ def left(home: Path) -> PaperJob:
 
 
 STATES: dict[str, Callable[[Path], PaperJob]] = {
-    "running": running, "lost": lost, "paused": paused, "resumed": resumed, "finished": finished, "failed": failed,
-    "left": left,
+    "running": running, "lost": lost, "waiting": waiting, "resumed": resumed, "finished": finished, "failed": failed,
+    "paused": paused,
 }  # fmt: skip
 """What the page can show. The clock of each stands at the moment in which it is looked at."""
 

@@ -158,7 +158,7 @@ class JobFinished(Event, frozen=True):
     """From submit to the first sign of training."""
 
 
-class JobLeft(Event, frozen=True):
+class JobPaused(Event, frozen=True):
     """The client left; `axon resume` goes on after `round` rounds."""
 
     job: str
@@ -208,7 +208,7 @@ CommonEvent = (
     | FileDamaged
     | ReceiptsMissing
     | JobFinished
-    | JobLeft
+    | JobPaused
     | JobCancelled
     | JobEndedBadly
 )

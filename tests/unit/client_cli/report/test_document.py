@@ -21,7 +21,7 @@ from client_cli.report.folding import fold
 from client_cli.report.job_summary import View, summary_of
 from tests.laboratory.paper_job import HOSTILE, STATES, PaperJob
 
-OVER = ("finished", "failed", "left")
+OVER = ("finished", "failed", "paused")
 
 
 def command(*words: str) -> str:
@@ -61,11 +61,11 @@ class Elements(HTMLParser):
     [
         ("running", "RUNNING", None, None),
         ("lost", "RUNNING", "wren is gone", None),
-        ("paused", "PAUSED", "The job waits for heron", None),
+        ("waiting", "WAITING", "The job waits for heron", None),
         ("resumed", "RUNNING", None, None),
         ("finished", "FINISHED", "The weights are here", "axon fetch digits-7f3a -o OUT"),
         ("failed", "FAILED", "AX-102: only 2 of at least 3 peers are left", "axon resume digits-7f3a"),
-        ("left", "LEFT", "The job was left, to be resumed", "axon resume digits-7f3a"),
+        ("paused", "PAUSED", "The job is paused", "axon resume digits-7f3a"),
     ],
 )
 def test_each_state_has_its_word_and_its_remedy(
@@ -201,4 +201,4 @@ def test_a_job_that_waits_for_peers_says_so_before_it_trains(tmp_path: Path) -> 
     job.journal.enter(JobState.FINDING)
     job.journal.change(waits_for=["1 more peer"])
     stands = summary_of(view_of(job, at_work=True), command)
-    assert (stands.word, stands.banners[0].title) == ("PAUSED", "The job waits for 1 more peer")
+    assert (stands.word, stands.banners[0].title) == ("WAITING", "The job waits for 1 more peer")
