@@ -39,6 +39,10 @@ def _take(story: Story, event: events.Event, kind: str, report: KindReport[Any])
     _note_life(story, event, kind)
     _note_peer(story, event)
     match event:
+        case events.JobSubmitted():
+            story.sent_at = 0.0
+        case events.BundleSent():
+            story.sent_at = event.at
         case events.RttsGuessed(seconds=seconds):
             story.among = seconds
         case events.JobWaiting(peers=names):

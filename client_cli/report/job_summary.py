@@ -11,6 +11,7 @@ from axonp2p.jobs.lifecycle import JobState, is_over
 from axonp2p.plain_text import plural
 from client_cli.report.kind_report import report_of
 from client_cli.report.story import PeerStory, Story
+from client_cli.text.event_text import waits_for_workers
 from client_cli.text.kind_text import Command, KindWords, text_of
 from client_cli.text.render import duration_text
 
@@ -156,7 +157,13 @@ def _at_work(view: View, command: Command) -> JobSummary:
         return JobSummary("preparing", record.state.upper(), f"{_BEFORE_TRAINING[record.state]}{again}", ())
     resumed = f", resumed {view.words.after(story.lives[-1].from_round, record.units)}" if len(story.lives) > 1 else ""
     works = sum(peer.state == "works" for peer in present)
+    starting = [peer.name for peer in present if peer.state == "hired" and not peer.late]
     sentence = f"{view.words.at_work(record, works)}{resumed}"
+    if starting and not works:
+        since = story.sent_at or story.lives[-1].began
+        sentence = f"{waits_for_workers(starting)}: {duration_text(max(0.0, view.now - since))}{resumed}"
+    elif not works and not present:
+        sentence = f"looks for peers{resumed}"
     return JobSummary("running", "RUNNING", sentence, () if record.done >= record.units else _peers_told(story))
 
 

@@ -11,7 +11,7 @@ from axonp2p.kinds.train import events as train_events
 from axonp2p.kinds.train.metrics_file import held_out
 from axonp2p.plain_text import bytes_text, plural
 from axonp2p.training.messages import TASK_FILES
-from client_cli.text.kind_text import Shown
+from client_cli.text.kind_text import Shown, started
 from client_cli.text.render import credits_text, duration_text, metric_text, rate_text
 
 
@@ -178,12 +178,19 @@ def bar(shown: Shown, event: events.Event) -> Shown:
     """As `KindLines` has it."""
     match event:
         case events.BundleSent():
-            return replace(shown, doing="building the model")
+            return replace(shown, doing="taking the first steps")
+        case train_events.PeerReady():
+            return started(shown, event.peer)
+        case train_events.PeersStarting():
+            return replace(shown, slow=_starting_line(event))
+        case train_events.PeerJoined():
+            return started(shown, event.peer)
         case train_events.StateFound():
             return replace(shown, done=float(event.round), units=event.rounds)
         case train_events.RoundProgress():
             return replace(
                 shown,
+                at_work=True,
                 doing=f"round {event.round + 1}/{event.rounds}",
                 done=event.round + event.fraction,
                 units=event.rounds,
@@ -195,6 +202,7 @@ def bar(shown: Shown, event: events.Event) -> Shown:
             ahead = shown.done > event.round + 1
             return replace(
                 shown,
+                at_work=True,
                 doing=shown.doing if ahead else f"round {event.round + 1}/{event.rounds}",
                 done=max(shown.done, event.round + 1.0),
                 units=event.rounds,

@@ -55,8 +55,8 @@ class PaperJob:
         self.clock.time += after
         self.journal.tell(event)
 
-    def begin(self, peers: list[str], *, resumed_from: int = 0, bundle: int = 59_500) -> None:
-        """Up to the first step."""
+    def begin(self, peers: list[str], *, resumed_from: int = 0, bundle: int = 59_500, ready: int | None = None) -> None:
+        """Up to the first step; with `ready` only so many workers have started."""
         rounds = self.journal.record.rounds
         folder, job = str(self.folder.path), self.journal.record.id
         self.say(events.JobSubmitted(job=job, folder=folder, peers=4, rounds=rounds, bundle_bytes=bundle,
@@ -72,8 +72,10 @@ class PaperJob:
         self.journal.enter(JobState.SENDING)
         self.say(events.BundleSent(peers=peers, bytes=bundle * len(peers), seconds=0.9), after=0.9)
         self.journal.enter(JobState.RUNNING)
-        for rank, name in enumerate(peers):
+        for rank, name in enumerate(peers[:ready]):
             self.say(train_events.PeerReady(peer=name, rank=rank, parameters=VALUES), after=0.4)
+        if ready == 0:
+            return
         self.say(train_events.ExchangeChosen(
             round=resumed_from, exchange_every=8, bits=2, overlap=False, outer_learning_rate=1.0, outer_momentum=0.0,
             density={name: 1.0 if name != "wren" else 0.0625 for name in peers}, round_bytes=DENSE // 93,
@@ -210,6 +212,13 @@ def lost(home: Path) -> PaperJob:
     return job
 
 
+def starting(home: Path) -> PaperJob:
+    job = PaperJob(home)
+    job.begin(CREW[:2], ready=0)
+    job.clock.time += 12.0
+    return job
+
+
 def waiting(home: Path) -> PaperJob:
     job = PaperJob(home)
     job.begin(["otter", "heron"])
@@ -281,6 +290,7 @@ def paused(home: Path) -> PaperJob:
 
 
 STATES: dict[str, Callable[[Path], PaperJob]] = {
+    "starting": starting,
     "running": running, "lost": lost, "waiting": waiting, "resumed": resumed, "finished": finished, "failed": failed,
     "paused": paused,
 }  # fmt: skip

@@ -58,6 +58,10 @@ class PeersFound(Event, frozen=True):
     """Those among them that meet the need."""
     looked_at: Count
     """How many of those are measured next."""
+    hired: Count = 0
+    """How many peers the job has already: this looks for the others."""
+    wanted: Count = 0
+    """How many it wants in all."""
 
 
 class RttMeasured(Event, frozen=True):

@@ -59,6 +59,7 @@ class Elements(HTMLParser):
 @pytest.mark.parametrize(
     ("state", "word", "banner", "fix"),
     [
+        ("starting", "RUNNING", None, None),
         ("running", "RUNNING", None, None),
         ("lost", "RUNNING", "wren is gone", None),
         ("waiting", "WAITING", "The job waits for heron", None),
@@ -75,6 +76,11 @@ def test_each_state_has_its_word_and_its_remedy(
     assert stands.word == word
     assert [one.title for one in stands.banners] == ([banner] if banner else [])
     assert [one.fix for one in stands.banners if one.fix] == ([fix] if fix else [])
+
+
+def test_while_workers_start_the_page_says_whose_and_for_how_long(tmp_path: Path) -> None:
+    stands = summary_of(view_of(STATES["starting"](tmp_path), at_work=True), command)
+    assert re.fullmatch(r"waits for the workers of otter, heron: 12 s", stands.sentence)
 
 
 def test_a_job_whose_program_was_killed_is_interrupted(tmp_path: Path) -> None:
