@@ -140,7 +140,7 @@ def _exchange_line(event: train_events.ExchangeChosen) -> str:
     ]
     by_rule = [f"{event.aggregation} bears {plural(event.hostile, 'liar')}"] if event.aggregation != "mean" else []
     how = "; ".join([f"{plural(event.bits, 'bit')} a value {often}{at_once}", *thin, *by_rule])
-    fewer = f", {_fewer(event.dense_bytes, event.round_bytes)}" if event.round_bytes else ""
+    fewer = f", to send {_fewer(event.dense_bytes, event.round_bytes)}" if event.round_bytes else ""
     return f"exchange from round {event.round + 1} on: {how}{fewer} ({event.why})"
 
 
@@ -223,7 +223,9 @@ def _facts(event: train_events.RoundFinished) -> str:
     parts = [f"held-out {metric_text(name, value)}" for name, value in event.metrics.items()]
     parts += [f"{bytes_text(event.wire_bytes)} on the wire", f"{credits_text(event.credits)} credits"]
     if event.round_bytes:
-        parts.append(f"{bytes_text(event.round_bytes)} a round, {_fewer(event.dense_bytes, event.round_bytes)}")
+        parts.append(
+            f"{bytes_text(event.round_bytes)} exchanged a round, {_fewer(event.dense_bytes, event.round_bytes)}"
+        )
     return "   ".join(parts)
 
 

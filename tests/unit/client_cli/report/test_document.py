@@ -208,3 +208,15 @@ def test_a_job_that_waits_for_peers_says_so_before_it_trains(tmp_path: Path) -> 
     job.journal.change(waits_for=["1 more peer"])
     stands = summary_of(view_of(job, at_work=True), command)
     assert (stands.word, stands.banners[0].title) == ("WAITING", "The job waits for 1 more peer")
+
+
+def test_the_one_ratio_of_bytes_says_what_it_leaves_out(tmp_path: Path) -> None:
+    html = page_of(STATES["finished"](tmp_path)).html
+    assert "exchange, against dense" in html
+    assert "The bundle, weights that travel whole and checks are not in this ratio" in html
+    assert "fewer bytes than dense</dt>" not in html
+
+
+def test_axes_of_charts_are_named(tmp_path: Path) -> None:
+    html = page_of(STATES["finished"](tmp_path)).html
+    assert html.count(">round</text>") >= 3

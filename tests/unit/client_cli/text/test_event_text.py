@@ -97,12 +97,12 @@ def checked(outcome: str, convicted: Sequence[str] = ()) -> check_events.WorkChe
         (
             CHOSEN,
             "exchange from round 1 on: 2 bits a value every 8 steps, computing meanwhile;"
-            " wren sends 6.2 % of its values, 124 times fewer bytes than dense (an exchange takes about 1.2 s)",
+            " wren sends 6.2 % of its values, to send 124 times fewer bytes than dense (an exchange takes about 1.2 s)",
         ),
         (
             msgspec.structs.replace(CHOSEN, density={}, overlap=False, aggregation="multi-krum", hostile=2),
             "exchange from round 1 on: 2 bits a value every 8 steps; multi-krum bears 2 liars,"
-            " 124 times fewer bytes than dense (an exchange takes about 1.2 s)",
+            " to send 124 times fewer bytes than dense (an exchange takes about 1.2 s)",
         ),
         (
             train_events.ValuesLate(round=2, values={"wren": 9, "otter": 4}),
